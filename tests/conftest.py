@@ -1,5 +1,5 @@
-"""The whole suite runs on a real Postgres with pgvector: the embedded one, started when a test first asks for it,
-unless DATABASE_URL is set.
+"""Fixtures of the whole suite, which runs on a real Postgres with pgvector: DATABASE_URL, or the embedded one,
+which starts when a test first needs it.
 
 ``make test`` shares the tests out among several processes (tests/shares.py). Each starts a Postgres and has a data
 folder of its own, so what one test does to settings, channels or the queue is not seen by those beside it.
@@ -49,10 +49,10 @@ pytest_plugins = [
     "tests.shares",
     "tests.signing_in",
 ]
-# What is compiled is kept, here and in what is started, in every environment: see the Makefile.
+# Bytecode is written here and in child processes in every environment: see the Makefile.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-# Whole databases are made, copied and flushed to the disk: in memory, where it has this room for them, that costs half.
+# Databases are created, copied and flushed to disk: in memory, if it has this much free, that takes half the time.
 IN_MEMORY, ROOM = Path("/dev/shm"), 8 * 2**30
 if (
     not os.environ.get("TMPDIR")
@@ -71,7 +71,7 @@ def pytest_configure(config: pytest.Config) -> None:
     django_settings.STATIC_ROOT = folder / "static"
     django_settings.STATIC_ROOT.mkdir()
     django_settings.LOCALE_PATHS = [folder / "locale"]
-    django_settings.FILE_WAIT_SECONDS = 0  # no job reads or embeds unless a test does
+    django_settings.FILE_WAIT_SECONDS = 0  # no job reads or embeds unless a test runs it
     django_settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     django_settings.STORAGES["staticfiles"] = {
         "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"
@@ -79,13 +79,13 @@ def pytest_configure(config: pytest.Config) -> None:
     django_settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
     django_settings.DATABASES["default"]["OPTIONS"].pop("pool", None)
     config.stash[gc_collect_iterations_key] = (
-        1  # at the end of each process, twice: five times each took two seconds
+        1  # at the end of each process, twice: the default of five took two seconds each
     )
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Keep what is loaded for the tests to their end: to look through it for garbage took a seventh of their time."""
+    """Disable garbage collection during collection: it took a seventh of the time."""
     gc.disable()
     try:
         return (yield)
@@ -103,7 +103,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: None) -> None:
-    """Postgres starts here, when the first test asks for a database: a run of pure tests never waits for it."""
+    """Start Postgres when the first test needs a database, so that a run of pure tests never waits for it."""
     global _server
     if django_settings.EMBEDDED_DATABASE:
         lend_to(django_settings.DATA_DIR)
@@ -120,12 +120,12 @@ def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: N
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None) -> Iterator[None]:
     yield
-    events.close()  # nobody listens when the database goes
+    events.close()  # no listener remains when the database stops
 
 
 @dataclass(frozen=True)
 class Cast:
-    """The fixed cast of every permission test: one shared workspace and who has which place in it."""
+    """The fixed cast of every permission test: a shared workspace with its members and a stranger."""
 
     workspace: Workspace
     owner: User
@@ -144,7 +144,7 @@ def make_cast() -> Cast:
 
 @pytest.fixture(autouse=True)
 def no_embedder_rests(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An embedder that failed in one test does not rest in the next."""
+    """Reset the pause after a failed embedding between tests."""
     monkeypatch.setattr(embedding, "_resting", {})
 
 
@@ -155,7 +155,7 @@ def cast(db: None) -> Cast:
 
 @pytest.fixture(scope="module")
 def module_transaction(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
-    """A transaction around a whole file of tests: each finds what a module's fixtures made in it as it was made.
+    """Run a file of tests in one transaction: each test finds the rows of module fixtures unchanged.
 
     Not for a file with tests that need committed rows (``django_db(transaction=True)``, ``live_server``).
     """
@@ -173,7 +173,7 @@ def made_world(module_transaction: None) -> World:
 
 @pytest.fixture
 def each_row(world: World) -> EachRow:
-    """Yield each row with the world as it was made: what a row's requests did is undone before the next."""
+    """Yield each row with the original world: the writes of a row's requests are rolled back before the next."""
 
     def rows_in_turn(rows: Iterable[Row]) -> Iterator[tuple[Row, World]]:
         for row in rows:
@@ -186,19 +186,19 @@ def each_row(world: World) -> EachRow:
 
 @pytest.fixture
 def people_may_connect(settings: Settings) -> None:
-    """The routes of people's own connections are open."""
+    """Enable the routes of people's own connections."""
     settings.PEOPLE_MAY_CONNECT = True
 
 
 @pytest.fixture
 def world(made_world: World, people_may_connect: None, db: None) -> World:
-    """World with one of everything, made once for a file of tests; each finds it as it was made."""
+    """A world with one of everything, created once for a file of tests; each test finds it unchanged."""
     return copied(made_world)
 
 
 @pytest.fixture
 def eventually() -> Callable[..., None]:
-    """Wait until something becomes true; fails after ten seconds."""
+    """Wait until a condition becomes true; fails after ten seconds."""
 
     def wait(condition: Callable[[], bool], seconds: float = 10) -> None:
         deadline = time.monotonic() + seconds
@@ -211,7 +211,9 @@ def eventually() -> Callable[..., None]:
 
 @pytest.fixture(autouse=True)
 def _turns_end_with_their_test(_django_db_marker: None) -> Iterator[None]:
-    """After the fakes are gone and before the tables are emptied: no turn may write into the next test's."""
+    """Wait for running turns after the fakes are gone and before the tables are emptied, so that none writes into the
+    next test.
+    """
     yield
     from chat.turns import turn
 
@@ -227,6 +229,6 @@ def compiled_catalogues(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def catalogues(compiled_catalogues: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Load the catalogues of languages: the other tests have Django's own alone."""
+    """Load the translation catalogues: other tests have Django's own alone."""
     settings.LOCALE_PATHS = [compiled_catalogues]
     monkeypatch.setattr(trans_real, "_translations", {})

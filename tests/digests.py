@@ -1,4 +1,4 @@
-"""What the database holds, as a digest of each table in one statement: cheap enough to be asked around each request."""
+"""Digests of the database's tables in one statement: cheap enough to run around each request."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.db import connection, models
 
 
 def digests(selects: Mapping[str, str], parameters: Sequence[Any] = ()) -> dict[str, str | None]:
-    """Of the rows that each statement selects, in whatever order; None where there are none."""
+    """Return a digest of the rows of each statement, in any order; None if there are none."""
     each = "(SELECT md5(string_agg(t::text, chr(10) ORDER BY t::text)) FROM ({}) t)"
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT {', '.join(map(each.format, selects.values()))}", parameters or None)
@@ -18,7 +18,7 @@ def digests(selects: Mapping[str, str], parameters: Sequence[Any] = ()) -> dict[
 
 
 def digests_of(*tables: type[models.Model], without: frozenset[str] = frozenset()) -> dict[str, str | None]:
-    """Of all their rows and columns but those named in ``without``."""
+    """Return a digest of all rows of each table, without the columns in ``without``."""
     return digests({table.__name__: _select(table, without) for table in tables})
 
 

@@ -1,4 +1,4 @@
-"""Lines that a page of the docs says to type, in its words."""
+"""Commands quoted from the docs, to run them as documented."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ ROOT = Path(__file__).resolve().parent.parent
 def documented(
     part: str, put_in: Mapping[str, str] | None = None, *, page: str = "docs/operations.md"
 ) -> list[str]:
-    """The words of the one line that has this part, without what it sets before; places of the reader's ``put_in``."""
+    """Return the words of the one documented command that contains this part, without assignments before it.
+
+    ``put_in`` replaces placeholders.
+    """
     text = (ROOT / page).read_text().replace("\\\n", " ")
     (line,) = {line for line in re.findall(r"^ {4,}(\S.*)$", text, re.MULTILINE) if part in line}
     words = [word for word in shlex.split(line, comments=True) if not re.match(r"[A-Z_]+=", word)]

@@ -1,4 +1,4 @@
-"""Tables emptied after a test that commits: only those it touched, as Django's flush of all takes half a second."""
+"""Empty tables after a test that commits: only those it touched, as Django's flush of all takes half a second."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 from django.test import TransactionTestCase
 
-# What migrating fills is the same for every test.
+# Tables that migrations fill, equal for every test.
 KEPT = (
     "django_content_type",
     "auth_permission",
@@ -17,7 +17,7 @@ KEPT = (
     "django_migrations",
     "django_q_schedule",
 )
-SMALL = 8 * 8192  # bytes, up to which a table's rows are deleted; a longer one starts anew
+SMALL = 8 * 8192  # bytes; up to this size a table's rows are deleted, a longer one is truncated
 TOUCHED = """
 SELECT relname, pg_relation_size(oid) + CASE reltoastrelid WHEN 0 THEN 0 ELSE pg_relation_size(reltoastrelid) END
 FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace AND pg_relation_size(oid) > 0
@@ -25,7 +25,7 @@ FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace AND 
 
 
 def empty_tables(test: Any) -> None:
-    """Again where a thread of the test, such as a stream's that was cut, was still writing a row of what went."""
+    """Empty the touched tables; again if a thread of the test, such as an interrupted stream's, was still writing."""
     for last in (False, False, True):
         try:
             return _empty()
@@ -43,8 +43,9 @@ def _empty() -> None:
             cursor.execute(f"TRUNCATE {', '.join(long)} CASCADE")
         cursor.execute(
             "SET LOCAL memoryhub.audit_retention = 'on'"
-        )  # the log of what was done lets nothing else go
-        cursor.execute("; ".join(f'DELETE FROM "{name}"' for name in touched))  # in one trip, of some eighty
+        )  # the audit log's foreign keys prevent other deletions
+        # In one query instead of about eighty
+        cursor.execute("; ".join(f'DELETE FROM "{name}"' for name in touched))
 
 
 @pytest.fixture(scope="session", autouse=True)

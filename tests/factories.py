@@ -1,4 +1,4 @@
-"""Makes what tests need, through the same functions the product uses."""
+"""Factories for tests, which use the same functions as the product."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ PASSWORD = "correct horse battery"
 _number = count(1)
 
 
-HERE = Reach(local_only=False, leaves=False, personal=True)  # what most tests ask with
+HERE = Reach(local_only=False, leaves=False, personal=True)  # the policy that most tests use
 
 
 def make_user(username: str | None = None, **fields: Any) -> User:
@@ -57,7 +57,9 @@ def make_user(username: str | None = None, **fields: Any) -> User:
 
 
 def make_people(*usernames: str) -> list[User]:
-    """In one statement, past the search for names that look alike: half of all tests begin with the same four."""
+    """Create users in one statement, without checks for look-alike names: half of all tests begin with the
+    same four.
+    """
     people = [
         User(username=name, looks=looks_of(name), password=make_password(PASSWORD)) for name in usernames
     ]
@@ -79,7 +81,7 @@ def make_workspace(
 
 
 def add_member(workspace: Workspace, *, user: User, role: str, by: User) -> Membership:
-    """Invited, and accepted."""
+    """Invite the user and accept."""
     invite(workspace, user=user, role=role, by=by, now=timezone.now())
     return accept_invited(by=user, now=timezone.now(), workspace=workspace)
 
@@ -95,14 +97,14 @@ def make_message(chat: Chat, content: str, role: str = MessageRole.USER, **field
 
 
 def shown_to(user: User) -> PromptPolicy:
-    """What a prompt may hold of a chat that this person alone reads, for a model on this machine."""
+    """Return the prompt policy of a chat that only this user reads, for a model on this machine."""
     return PromptPolicy(user, since=None, leaves=False)
 
 
 def make_memory(
     content: str, by: User, workspace: Workspace | None = None, *, now: datetime | None = None, **fields: Any
 ) -> Memory:
-    """Through the gate. Equal or near texts are stored all the same, since tests mean what they say."""
+    """Save a memory through the writer. Duplicates are stored as well, since tests mean them."""
     draft = Draft(content=content, workspace=workspace or default_workspace(by), author=by, **fields)
     return save_memory(draft, by=by, now=now or timezone.now(), dedupe="create").memory
 
@@ -124,7 +126,7 @@ def make_document(
     embedded: bool = True,
     **given: Any,
 ) -> Document:
-    """Brought, and read and embedded as its jobs would."""
+    """Create a document, and read and embed it as its jobs do."""
     place = workspace or default_workspace(by)
     given.setdefault("title", f"Document {next(_number)}")
     made = documents.write(place, text=text, by=by, now=timezone.now(), **given).document
@@ -146,7 +148,7 @@ def make_artifact(
     embedded: bool = True,
     **given: Any,
 ) -> Artifact:
-    """Kept, and embedded as its job would."""
+    """Create an artifact, and embed it as its job does."""
     written = Written(title or f"Artifact {next(_number)}", content, language)
     place = workspace or default_workspace(by)
     made = artifacts.keep(place, written, kind=kind, by=by, now=timezone.now(), **given)
@@ -161,7 +163,7 @@ def make_node(by: User, workspace: Workspace | None = None, *, name: str = "", *
 
 
 def make_key_text(by: User, workspace: Workspace | None = None, *, scope: str = KeyScope.WRITE) -> str:
-    """A new API key, as its maker sees it once."""
+    """Return a new API key in clear text."""
     place, name = workspace or default_workspace(by), f"key {next(_number)}"
     return make_key(place, by=by, name=name, scope=scope, expires_at=None, now=timezone.now())[1]
 
@@ -169,7 +171,7 @@ def make_key_text(by: User, workspace: Workspace | None = None, *, scope: str = 
 def make_token_text(
     by: User, workspace: Workspace, *, scope: str = KeyScope.WRITE, resource: str = oauth.EVERYWHERE
 ) -> str:
-    """An access token of a new program that this person let in."""
+    """Return an access token of a new program that this user authorized."""
     back, now = "https://example.org/back", timezone.now()
     program = oauth.register(f"Program {next(_number)}", [back], now=now)
     agreed = oauth.Agreed(program, back, True, "a" * 43, resource)
@@ -179,7 +181,7 @@ def make_token_text(
 
 
 def make_connection(by: User | None = None, **values: Any) -> Connection:
-    """One for everybody, or with ``by`` that person's own, past the question whether people may have some."""
+    """Create a connection for everyone, or ``by``'s own, without the permission check."""
     key = values.pop("api_key", "sk-a-stored-key")
     values = {
         "name": f"Connection {next(_number)}",

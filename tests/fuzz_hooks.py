@@ -1,4 +1,4 @@
-"""What of a right request no schema can know, for schemathesis: as a test here, and as a command with its hooks."""
+"""Hooks for schemathesis that make requests valid beyond their schema, for a test here and for its command."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ import schemathesis
 
 from memories.judging.secret_filter import find_secret
 
-CHOSEN = ("agent_id", "agentId", "connection_id")  # only one that is there, and may be chosen there, is right
+CHOSEN = ("agent_id", "agentId", "connection_id")  # only the id of an existing, available row is valid
 OF_RUNS = (
     "tools",
     "plan",
     "budget",
     "inputs",
     "from_step",
-)  # whose right forms and names the domain knows alone
+)  # whose formats and names only the domain checks
 
 NUMBERS = count(1)
 
 
 def make_right(case: Any) -> None:
-    """A request that fits the schema becomes one that fits what is there."""
-    case.query.pop("cursor", None)  # opaque: only one that was handed out is right
+    """Change a request that fits the schema into one that fits the stored data."""
+    case.query.pop("cursor", None)  # opaque: only one from an earlier answer is valid
     for name in CHOSEN:
         case.query.pop(name, None)
-    if case.query.get("scope") == "agent":  # needs one of the workspace's assistants beside it
+    if case.query.get("scope") == "agent":  # requires an assistant of the workspace
         case.query["scope"] = "workspace"
     if isinstance(case.body, dict):
         chosen = [name for name in CHOSEN if name in case.body]
         for name in chosen:
             del case.body[name]
-        if chosen and not case.body:  # a change of nothing is refused: choosing none is one
+        if chosen and not case.body:  # a PATCH without a change is refused, so choose none explicitly
             case.body[chosen[0]] = None
         if case.body.get("scope") == "agent":
             del case.body["scope"]
@@ -41,17 +41,17 @@ def make_right(case: Any) -> None:
             if find_secret("\n".join(map(str, said)) if isinstance(said, list) else str(said or "")):
                 case.body[name] = ["plain"] if isinstance(said, list) else "plain"
         if isinstance(tags := case.body.get("tags"), list):
-            # Beside a text that is there each tag may look like its value.
+            # With the stored text beside it any tag may look like a credential's value.
             case.body["tags"] = ["plain" if find_secret(f"password: {tag}") else tag for tag in tags]
         if (
             case.body.get("key") and "content" not in case.body
-        ):  # with a text that is there it may look like a credential
+        ):  # with the stored text it may look like a credential
             case.body["key"] = "plain"
         for name in (*OF_RUNS, "documents"):  # of this workspace
             case.body.pop(name, None)
         if "username" in case.body:
             case.body["username"] = "sam"
-        if case.path.endswith("/template") and "name" in case.body:  # no other of the workspace has it
+        if case.path.endswith("/template") and "name" in case.body:  # unique in the workspace
             case.body["name"] = f"Compared {next(NUMBERS)}"
 
 

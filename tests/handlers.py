@@ -1,6 +1,6 @@
-"""One chain of middleware for all of Django's test clients: each client would load it anew, for its one request or two.
+"""One middleware chain for all of Django's test clients, each of which would load its own for a request or two.
 
-It is loaded again after a setting has changed, since some of it reads settings as it is loaded.
+It is loaded again after a setting has changed, since some middleware reads settings when loaded.
 """
 
 from __future__ import annotations

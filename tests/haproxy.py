@@ -1,4 +1,4 @@
-"""HAProxy with deploy/haproxy/haproxy.cfg, before hosts of this machine."""
+"""HAProxy with deploy/haproxy/haproxy.cfg in front of ports of this machine."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ class Proxy:
     socket: Path
 
     def tell(self, command: str) -> list[str]:
-        """What it says to an operator."""
+        """Send a command to the admin socket. Return the lines of the answer."""
         with socket.socket(socket.AF_UNIX) as talk:
             talk.connect(str(self.socket))
             talk.sendall(f"{command}\n".encode())
             return list(talk.makefile())
 
     def counted(self, what: str) -> int:
-        """A number of its own, of all that are not streams."""
+        """Return a statistic summed over all non-streaming servers."""
         rows = csv.DictReader(self.tell("show stat"))
         return sum(int(row[what] or 0) for row in rows if row["# pxname"] == "web")
 
 
 @contextmanager
 def proxy_before(ports: Sequence[int], folder: Path) -> Iterator[Proxy]:
-    """One or two hosts; there once it has found one of them."""
+    """Run the proxy before one or two hosts; ready once it has found one of them."""
     proxy = Proxy(free_port(), folder / "admin.sock")
     text = (ROOT / "deploy/haproxy/haproxy.cfg").read_text()
     text = text.replace("bind :80", f"bind 127.0.0.1:{proxy.port}", 1)

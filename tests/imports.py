@@ -1,4 +1,4 @@
-"""Who imports whom: the four apps as a graph of files. ``python -m tests.bench.shape`` counts them."""
+"""The imports of the four apps as a graph of files. ``python -m tests.bench.shape`` counts them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-APPS = ("memoryhub", "workspaces", "memories", "chat")  # from the lowest floor up
+APPS = ("memoryhub", "workspaces", "memories", "chat")  # from the lowest layer up
 Graph = dict[str, set[str]]
 
 
@@ -24,7 +24,7 @@ def parsed(path: Path) -> ast.Module:
 
 @cache
 def imports(root: Path = ROOT) -> Graph:
-    """Which file imports which, of all four apps: at the top and inside functions, but not for types alone."""
+    """Return the imports of each file of the four apps, at the top and inside functions, without type-only ones."""
     files = {_module(path, root): path for path in sources(root)}
     return {
         module: {name for name in _named(module, path, files) if name in files and name != module}
@@ -43,11 +43,11 @@ def upward(graph: Graph) -> list[tuple[str, str]]:
 
 
 def circles(graph: Graph) -> list[set[str]]:
-    """Files that reach each other: each circle once, with all that are tied into it."""
+    """Return the groups of files that import each other in a circle."""
     try:
         TopologicalSorter(graph).prepare()
         return []
-    except CycleError:  # who is in it takes longer to say
+    except CycleError:  # finding its members takes longer
         pass
     reached = {module: _reached(module, graph) for module in graph}
     tied = {module: {other for other in reached[module] if module in reached[other]} for module in graph}
@@ -77,7 +77,7 @@ def _named(module: str, path: Path, files: dict[str, Path]) -> Iterator[str]:
 
 
 def _statements(tree: ast.AST) -> Iterator[ast.AST]:
-    """All but what stands under ``if TYPE_CHECKING``; expressions, most of a tree, import nothing."""
+    """Yield all statements outside ``if TYPE_CHECKING``; expressions, most of a tree, import nothing."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             continue

@@ -209,7 +209,7 @@ class TestLocalOnly:
 
 @pytest.fixture
 def alone(cast: Cast) -> Workspace:
-    """A workspace of one person, who lets private chats be told of, and all workspaces."""
+    """Create a workspace of one person, who allows summaries of private chats and of all workspaces."""
     place = make_workspace(owner=cast.owner, name="Alone")
     Workspace.objects.filter(pk=place.pk).update(private_short_term=True)
     cast.owner.short_term_everywhere = True
@@ -277,7 +277,7 @@ class TestWhatIsPersonal:
     def test_no_later_prompt_tells_them(
         self, cast: Cast, alone: Workspace, model: ScriptedOpenAI, way: Callable[[Cast, Workspace], None]
     ) -> None:
-        """Neither a turn of theirs nor one of the person whose it is, whose answer they would read."""
+        """Neither a turn of a new member nor one of the owner, whose answer the member would read."""
         way(cast, alone)
         chat = make_chat(cast.owner, alone)
         answer = ask(chat)
@@ -307,7 +307,7 @@ class TestWhatIsPersonal:
 
 
 def test_who_was_there_goes_on_reading_it(cast: Cast, model: ScriptedOpenAI) -> None:
-    """A person lets what is theirs be used in a chat that others read: they read it, and so does the model."""
+    """After a user allows their data in a shared chat, its members still read the answer, and so does the model."""
     Workspace.objects.filter(pk=cast.workspace.pk).update(private_short_term=True)
     told_in(cast.workspace, cast.owner, is_private=True)
     chat = make_chat(cast.owner, cast.workspace)
@@ -323,7 +323,7 @@ def test_who_was_there_goes_on_reading_it(cast: Cast, model: ScriptedOpenAI) -> 
 
 
 def test_a_private_chat_that_is_opened_keeps_it(cast: Cast, alone: Workspace) -> None:
-    """Its members were there all along, but could not read it."""
+    """Its members joined before the answer, but could not read it then."""
     join(alone, cast.viewer, Role.VIEWER)
     told_in(make_workspace(owner=cast.owner), cast.owner)
     chat = make_chat(cast.owner, alone, is_private=True)

@@ -1,4 +1,4 @@
-"""Personal memories in chats that others read: what the model is shown, and what other members learn of them."""
+"""Personal memories in shared chats: what the prompt contains, and what other members see of them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from workspaces.models import Membership, Role, User
 pytestmark = pytest.mark.django_db(transaction=True)
 QUESTION = "Which cake shall we order for the party?"
 SHARED, OWN = "The party cake is ordered at Rosa's bakery", "The party cake must have no walnuts for Olive"
-SECRET = "walnuts"  # stands in personal memories alone
+SECRET = "walnuts"  # appears only in personal memories
 
 
 @pytest.fixture(autouse=True)
@@ -70,14 +70,14 @@ def ask(chat: Chat, by: User | None = None, **options: Any) -> Message:
 
 
 def sent(model: ScriptedOpenAI) -> str:
-    """All that went to the model since this was asked last."""
+    """Return everything sent to the model since the last call."""
     text = json.dumps([request.body for request in model.chat_requests])
     model.requests.clear()
     return text
 
 
 def elsewhere(function: Callable[[], object]) -> None:
-    """In a thread of its own, with a connection of its own."""
+    """Run the function in a thread with its own connection."""
 
     def act() -> None:
         try:
@@ -174,7 +174,7 @@ class TestWhatTheModelIsShown:
         model.respond = lambda request: (
             Answer("Done.") if request.tool_results else Answer(calls=[Call(tool, {"query": "party cake"})])
         )
-        # A question that recalls nothing itself: what is seen came of the tool.
+        # The question itself recalls nothing: the result comes from the tool.
         answer = ask(chat, content="Go on")
         results = "\n".join(model.chat_requests[-1].tool_results)
         assert SHARED in results
@@ -200,7 +200,7 @@ class TestWhatTheModelIsShown:
     def test_the_check_of_a_thought_through_answer(
         self, cast: Cast, chat: Chat, model: ScriptedOpenAI, taken_back: bool
     ) -> None:
-        """Taken back in the middle of the turn, its receipt still names what the answer was given."""
+        """Even if the permission is withdrawn during the turn, its receipt names the memories that the answer got."""
         use_personal(chat, allowed=taken_back, by=cast.owner)
         checks = []
 
@@ -219,7 +219,9 @@ class TestWhatTheModelIsShown:
 
     @pytest.mark.parametrize("said_so", [False, True])
     def test_other_chats_in_short(self, cast: Cast, chat: Chat, model: ScriptedOpenAI, said_so: bool) -> None:
-        """Of chats that not all readers of this one may open nothing is heard: private ones, other workspaces."""
+        """Summaries of chats that some readers of this one may not open are left out: private ones, other
+        workspaces.
+        """
         cast.workspace.private_short_term = cast.owner.short_term_everywhere = True
         cast.workspace.save()
         cast.owner.save()
@@ -244,7 +246,7 @@ def move_to_own(chat: Chat) -> None:
 
 class TestWhoReads:
     def test_a_chat_made_private_is_read_by_its_creator_alone(self, cast: Cast, chat: Chat) -> None:
-        """A turn of another member that begins at that moment speaks to somebody else."""
+        """A turn of another member that begins at that moment still has other readers."""
         loaded = get_chat(cast.editor, chat.public_id)
         set_private(chat, is_private=True, by=cast.owner, now=timezone.now())
         assert not personal_allowed(loaded, cast.editor)
@@ -330,7 +332,7 @@ class TestWhatOthersLearn:
         assert with_it == without
 
     def test_the_threshold_does_not_count_them(self, cast: Cast) -> None:
-        """They lie in their owner's default workspace, which may have other members."""
+        """They are in their owner's default workspace, which may have other members."""
         home = default_workspace(cast.owner)
         Membership.objects.create(workspace=home, user=cast.viewer, role=Role.VIEWER)
         make_memory(SHARED, cast.owner, home)

@@ -1,4 +1,4 @@
-"""What comes of an answer that rests on something personal: memories, artifacts, runs, files. None of it is others'."""
+"""Results of an answer that uses personal data: memories, artifacts, runs and files stay personal."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ KNOWN = "The party cake must have no walnuts"
 
 @pytest.fixture
 def alone(cast: Cast, scripted_model: ScriptedOpenAI) -> Workspace:
-    """A workspace of one person, who has a personal memory and whose chats are nobody else's to read, for now."""
+    """Create a workspace of one person, who has a personal memory and whose chats have no other readers yet."""
     make_memory(KNOWN, cast.owner, scope=Scope.USER)
     return make_workspace(owner=cast.owner, name="Alone")
 
@@ -84,7 +84,7 @@ def join(place: Workspace) -> Any:
 def mined(
     answer: Message, server: ScriptedOpenAI, text: str, kind: str = SourceType.AUTO_CHAT
 ) -> list[Memory]:
-    """What an extraction of this answer by a model that finds this statement stores."""
+    """Extract from this answer with a model that finds this statement. Return the new memories."""
     found = Answer(json.dumps([{"text": text, "kind": "fact", "importance": 0.7}]))
     server.respond = lambda _request: found
     known = set(Memory.objects.values_list("pk", flat=True))
@@ -116,7 +116,7 @@ class TestExtraction:
     def test_what_only_resembles_the_question_is_theirs_too(
         self, cast: Cast, chat: Chat, scripted_model: ScriptedOpenAI
     ) -> None:
-        """It may be of the answer as well, so nobody else reads it."""
+        """It may come from the answer as well, so it stays personal."""
         Memory.objects.all().delete()
         [memory] = mined(answered(chat), scripted_model, "The party cake has no nuts")
         assert (memory.owner, memory.review) == (cast.owner, Review.NONE)
@@ -148,7 +148,7 @@ class TestExtraction:
         assert memory.owner == cast.owner and memory.workspace.local_only
 
     def test_a_later_turn_is_not_understood_by_it(self, chat: Chat) -> None:
-        """Extraction shows its model the messages before, which the answer itself was not shown."""
+        """Extraction shows its model earlier messages, which the answer itself did not get."""
         answered(chat)
         later = make_message(chat, "Thanks. It is in Porto.")
         answer = make_message(chat, "Noted.", MessageRole.ASSISTANT, reply_to=later)
@@ -260,7 +260,7 @@ class TestTools:
 
 
 class TestPeople:
-    """Who reads a personal answer and keeps something of it keeps it for themselves."""
+    """Whatever a user keeps of a personal answer stays personal."""
 
     def test_remember_and_save_as_artifact(self, cast: Cast, chat: Chat) -> None:
         answer, now = answered(chat), timezone.now()
@@ -388,7 +388,7 @@ class TestExchange:
         assert (message.personal, message.stays_here) == ("held", True)
 
     def test_members_who_were_there_before_do_not_read_it(self, cast: Cast, chat: Chat) -> None:
-        """An answer is as old in the file as it was: its readers are not who were members of another workspace then."""
+        """An import keeps an answer's date, so membership of another workspace at that time must not count."""
         answered(chat, created_at=timezone.now())
         data = exported(cast.owner, chat.workspace)
         Chat.objects.all().delete()

@@ -1,4 +1,4 @@
-"""Answers are rendered once, and no text makes that, or a page, expensive: CPU against ordinary text's in this run."""
+"""Rendering of answers: once each, and at bounded CPU cost, compared with ordinary text in the same run."""
 
 from __future__ import annotations
 
@@ -77,15 +77,15 @@ def page(user: User, chat: Chat) -> str:
     return signed_in(user).get(f"/chats/{chat.public_id}/").content.decode()
 
 
-# No text is slow to render
+# Cost of rendering
 
 
 def test_no_markdown_costs_much_more_than_ordinary_text() -> None:
-    """Unguarded, brackets cost two hundred times as much at this length, and more the longer they are."""
+    """Without the guard, brackets cost two hundred times as much at this length, and more the longer they are."""
     usual = least(lambda: length_rendered(filled(PROSE, SIZE)))
     for name, text in hostile_markdown(SIZE, seed=20, texts=4):
         spent = cost(lambda text=text: length_rendered(text))  # type: ignore[misc]
-        if spent > 40 * usual:  # once more: the machine has other work, too
+        if spent > 40 * usual:  # again: the machine may be busy
             spent = least(lambda text=text: length_rendered(text))  # type: ignore[misc]
         assert spent < 40 * usual, f"{name}: {spent / usual:.0f} times"
 
@@ -103,7 +103,7 @@ def test_no_code_costs_much_more_than_ordinary_code(language: str) -> None:
 
 @pytest.mark.parametrize("text", [*HOSTILE, WIDE], ids=lambda text: repr(text[:8]))
 def test_work_stops_at_the_budget_however_long_the_text(text: str) -> None:
-    """Counted in the library's own calls: what it looks at, over and over, is at most what the budget has."""
+    """Counted in the library's own calls, which the budget limits."""
     looked = 0
     skip = markdown.ParserInline.skipToken
 
@@ -181,7 +181,7 @@ def test_code_is_told_apart(language: str, code: str, found: list[str]) -> None:
     assert unescape(re.sub(r"</?span[^>]*>", "", html)) == code
 
 
-# It is rendered once
+# Rendering only once
 
 
 @pytest.mark.django_db(transaction=True)
@@ -249,7 +249,7 @@ def test_a_stranger_has_nothing_rendered(cast: Cast) -> None:
 
 @pytest.mark.django_db
 def test_a_page_of_hostile_answers_spends_one_budget(cast: Cast) -> None:
-    """Answers, each at the edge of what is rendered: the page does the work of less than one."""
+    """Answers at the limit of what is rendered: the page costs less than one of them."""
     chat = make_chat(cast.owner, cast.workspace)
     edge = "- a\n" * 1_500
     answers(chat, *[edge] * 18, "[" * SIZE, "It is **blue**.")
@@ -264,7 +264,7 @@ def test_a_page_of_hostile_answers_spends_one_budget(cast: Cast) -> None:
     with patch.object(Budget, "spend", counted):
         html = page(cast.owner, chat)
     assert spent <= PAGE_STEPS
-    assert "<strong>blue</strong>" in html  # the newest comes first
+    assert "<strong>blue</strong>" in html  # the newest is rendered first
     assert html.count(LATE) >= 18 and HEAVY not in html
     store_html(late_jobs()[0])
     html = page(cast.owner, chat)

@@ -1,4 +1,4 @@
-"""The demo: as much as it promises, spread as promised, and never twice."""
+"""The demo data: its size and distribution, and that it is never created twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose words a memory is, through every door: the author of its message, or the person who last changed the text."""
+"""Attribution of a memory by every route: to the author of its message, or the person who last changed the text."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.django_db
 
 
 def prompted(memory: Memory, by: User) -> str:
-    """The line of the block that a turn of this person gets."""
+    """Return the line of the memory block that a turn of this user gets."""
     found = recall(memory.content, memory.workspace, by, now=timezone.now(), reach=HERE).items
     item = next(each for each in found if each.memory.pk == memory.pk)
     return recalled_block([item], names_people=True).splitlines()[2]
@@ -90,7 +90,7 @@ class TestRemember:
 
 
 class TestLookUp:
-    """Where a model or a program looks memories up, it is told who wrote them as a prompt tells it."""
+    """Look-ups by a model or a program name the authors as a prompt does."""
 
     @pytest.fixture
     def edited(self, cast: Cast) -> Memory:

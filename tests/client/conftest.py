@@ -1,4 +1,4 @@
-"""The client's tests talk to the product behind a real port."""
+"""Fixtures that serve the application on a real port for the client's tests."""
 
 from tests.chat.programs.conftest import door, people
 

@@ -1,4 +1,4 @@
-"""The Python client against the product behind a real port, and against networks that fail."""
+"""The Python client against the application on a real port, and against failing networks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def key(people: Cast) -> str:
 
 
 class Dropping(httpx2.HTTPTransport):
-    """Sends what it is given, and loses the answer as often as ``losses`` says."""
+    """A transport that sends requests, and loses as many answers as ``losses`` says."""
 
     def __init__(self, losses: int) -> None:
         super().__init__()
@@ -152,7 +152,7 @@ def test_the_same_asynchronously(door: str, people: Cast, scripted_model: Script
 
 
 class Failing:
-    """Answers one after the other; what was asked, and how long was waited for each."""
+    """A transport that returns these answers in turn, recording requests and pauses between them."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *answers: httpx2.Response | Exception) -> None:
         self.answers, self.asked, self.pauses = list(answers), list[httpx2.Request](), list[float]()
@@ -170,7 +170,7 @@ class Failing:
             else:
                 await wait_async(seconds)
 
-        # Servers that other tests left running wait in threads of theirs.
+        # Servers that other tests left running sleep in threads of their own.
         monkeypatch.setattr("time.sleep", sleep)
         monkeypatch.setattr("asyncio.sleep", sleep_async)
         self.transport = httpx2.MockTransport(self.answer)
@@ -229,14 +229,14 @@ def test_what_may_not_be_done_twice_is_not_sent_twice(monkeypatch: pytest.Monkey
             net.hub.create_key(name="Robot", workspace_id="ws_1")
         assert len(net.asked) == 1
     net = Failing(monkeypatch, httpx2.ConnectError("refused"), refusal(429), good())
-    net.hub.create_key(name="Robot", workspace_id="ws_1")  # neither reached anybody who would make one
+    net.hub.create_key(name="Robot", workspace_id="ws_1")  # neither request reached the server
     net = Failing(monkeypatch, httpx2.ReadError("reset"))
     with pytest.raises(ConnectionLost):
         net.hub.delete_memory("ws_1", "mem_1", seen='"mem_1.1"')
 
 
 def test_an_edit_is_sent_again_as_the_same_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also of the version that was seen: what it changed itself is not somebody else's change."""
+    """With the version seen as well: its own first attempt is not a conflict."""
     net = Failing(monkeypatch, httpx2.ReadError("reset"), good())
     net.hub.edit_memory("ws_1", "mem_1", seen='"mem_1.1"', content="Other")
     assert len({request.headers["Idempotency-Key"] for request in net.asked}) == 1 and len(net.asked) == 2

@@ -1,4 +1,4 @@
-"""The client asks what the OpenAPI schema has, and its types are the schema's: neither can change alone."""
+"""The client's calls and types match the OpenAPI schema, so that neither changes alone."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def schema() -> Schema:
 
 
 class Drift:
-    """What differs between the client and a schema, each as a sentence."""
+    """The differences between the client and a schema, each as a sentence."""
 
     def __init__(self, schema: Schema) -> None:
         self.components = schema["components"]["schemas"]
@@ -48,13 +48,13 @@ class Drift:
         }
 
     def whole(self, part: Schema) -> Schema:
-        """What a reference leads to. An ``allOf`` of one is how the schema puts words beside a reference."""
+        """Resolve a reference, and an ``allOf`` of one, by which the schema adds a description to a reference."""
         while "$ref" in part or len(part.get("allOf", [])) == 1:
             part = self.components[part["$ref"].split("/")[-1]] if "$ref" in part else part["allOf"][0]
         return part
 
     def kinds(self, part: Schema) -> set[str]:
-        """``string``, ``null``, ``=owner`` of an enumeration, …; a schema without a type is anything."""
+        """Return ``string``, ``null``, ``=owner`` of an enumeration, …; a schema without a type allows anything."""
         part = self.whole(part)
         if "enum" in part:
             return {f"={value}" if value is not None else "null" for value in part["enum"]}
@@ -64,7 +64,7 @@ class Drift:
         return set(found) if isinstance(found, list) else {found}
 
     def choice(self, part: Schema, kind: str) -> Schema:
-        """That of the alternatives which is of this kind."""
+        """Return the alternative of this kind."""
         part = self.whole(part)
         if "properties" in part:
             return part
@@ -72,7 +72,11 @@ class Drift:
         return self.choice(next(found), kind) if "oneOf" in part else part
 
     def of_type(self, hint: Any, part: Schema, place: str, *, sent: bool = False) -> list[str]:
-        """``sent``: whatever the type allows must be taken; otherwise whatever may come must be in the type."""
+        """Compare a type with a schema.
+
+        If ``sent``, the schema must accept everything the type allows; otherwise the type must allow everything the
+        schema does.
+        """
         if hint is Any:
             return []
         alternatives = alternatives_of(hint)
@@ -116,7 +120,7 @@ class Drift:
         sent = [("path", each) for each in call.ids] + [("query", each) for each in call.query]
         sent += [("header", each) for each in call.headers]
         found += [f"{name}: no parameter {each}" for each in sent if each not in parameters]
-        # Whatever takes the name of a request has one: without it nothing may be sent again.
+        # Every operation that accepts an idempotency key must send one: without it no retry is safe.
         needed = [
             each for each, said in parameters.items() if said.get("required") or "Idempotency-Key" in each
         ]
@@ -152,17 +156,17 @@ class Drift:
         contents = [content["schema"] for said in good for content in said.get("content", {}).values()]
         if hint is NoneType or not contents:
             return [f"{name}: what is answered?"] if contents or hint is not NoneType else []
-        # A turn is answered by events or whole: one of the two is this method's.
+        # A turn is answered by events or complete: the method matches one of the two.
         return min((self.of_type(hint, content, name) for content in contents), key=len)
 
 
 def evaluated(annotation: str) -> Any:
-    """What ``Call[…]`` of a method is, its names being those of ``calls.py``."""
+    """Evaluate the annotation ``Call[…]`` of a method, with the names of ``calls.py``."""
     return eval(annotation, vars(sys.modules[Calls.__module__]))
 
 
 def arguments(method: Any) -> tuple[dict[str, Any], list[Any]]:
-    """One argument of every name, and the types that hold those of ``**``."""
+    """Return a value for every argument, and the types of the ``**`` arguments."""
     given: dict[str, Any] = {}
     bodies = []
     for name, parameter in list(inspect.signature(method.make).parameters.items())[1:]:
@@ -192,13 +196,13 @@ def covers(wide: set[str], kind: str) -> bool:
 
 
 def fields_of(made: Any) -> dict[str, tuple[Any, bool]]:
-    """Each field's type and whether it is always there."""
+    """Return each field's type and whether it is required."""
     base = get_origin(made) or made
     found = {}
     for name, hint in get_type_hints(base, include_extras=True).items():
         said = get_origin(hint)
         inner = get_args(hint)[0] if said in (Required, NotRequired) else hint
-        if get_args(made) and get_origin(inner) is list:  # a page of these
+        if get_args(made) and get_origin(inner) is list:  # a page of these items
             inner = inner[get_args(made)[0]]
         found[name] = (inner, said is Required or (base.__total__ and said is not NotRequired))
     return found

@@ -1,1 +1,1 @@
-"""Stand-ins for what is slow, costs money or must fail on demand; contract tests hold them to the real."""
+"""Fakes for services that are slow, cost money or must fail on demand; contract tests verify them."""

@@ -15,13 +15,13 @@ from memoryhub.llm.errors import EmbedderError
 
 @lru_cache(maxsize=50_000)
 def _direction(word: str, dim: int) -> Vectors:
-    """The word's own random direction, the same in every process."""
+    """Return the word's random direction, the same in every process."""
     seed = int.from_bytes(blake2b(word.encode(), digest_size=8).digest())
     return np.random.default_rng(seed).standard_normal(dim, dtype=np.float32)
 
 
 class FakeEmbedder:
-    """The sum of the directions of a text's words; a text without words has a direction of its own."""
+    """Embeds a text as the sum of its words' directions; a text without words has a direction of its own."""
 
     def __init__(self, dim: int = 384, name: str | None = None) -> None:
         self.dim = dim

@@ -1,4 +1,4 @@
-"""Fixtures over the fakes; tests/conftest.py loads them as a plugin."""
+"""Fixtures of the fakes; tests/conftest.py loads them as a plugin."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def scripted_openai() -> Iterator[ScriptedOpenAI]:
 
 @pytest.fixture
 def scripted_model(scripted_openai: ScriptedOpenAI, settings: Settings) -> ScriptedOpenAI:
-    """The scripted server as the chat model that the settings name (the embedder stays what it is)."""
+    """The scripted server as the chat model in the settings; the embedder stays the same."""
     settings.LLM_BASE_URL = scripted_openai.base_url
     settings.LLM_API_KEY = scripted_openai.api_key
     settings.LLM_MODEL = scripted_openai.model
@@ -34,14 +34,14 @@ def scripted_model(scripted_openai: ScriptedOpenAI, settings: Settings) -> Scrip
 
 @pytest.fixture(scope="session")
 def local_model_data_dir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The real embedded model server, started once a session; gives the data folder that says where it is."""
+    """Start the real embedded model server once a session. Yield the data folder with its address."""
     with running_local_model(tmp_path_factory.mktemp("local-model")) as data_dir:
         yield data_dir
 
 
 @pytest.fixture
 def local_model(local_model_data_dir: Path, settings: Settings) -> Path:
-    """The real embedded model as the chat model that the settings name. Mark such a test `local_model`."""
+    """The real embedded model as the chat model in the settings. Mark such a test `local_model`."""
     settings.LLM_BASE_URL = None
     settings.EMBEDDED_MODEL = True
     settings.DATA_DIR = local_model_data_dir

@@ -1,4 +1,4 @@
-"""The real embedded model server, for the tests that are about it."""
+"""The real embedded model server, for tests of it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NEEDS_LARGE_MODEL = pytest.mark.skipif(
 
 @contextmanager
 def running_local_model(data_dir: Path, *, key: str = "") -> Iterator[Path]:
-    """Runs the server for `data_dir` until the block ends; raises with its log where it does not start."""
+    """Run the server for `data_dir` until the block ends; raise with its log if it does not start."""
     port, key = model_server.free_port(), key or secrets.token_urlsafe()
     log = data_dir / "model-server.log"
     (data_dir / "run").mkdir(exist_ok=True)
@@ -64,7 +64,7 @@ def running_local_model(data_dir: Path, *, key: str = "") -> Iterator[Path]:
 
 @contextmanager
 def running_large_model(data_dir: Path) -> Iterator[None]:
-    """The real larger model with its real file, as the supervisor starts it."""
+    """Run the real larger model with its real file, as the supervisor does."""
     (data_dir / "run").mkdir(exist_ok=True)
     large_model.folder(data_dir).mkdir()
     large_model.model_file(data_dir).symlink_to(LARGE_MODEL.resolve())

@@ -1,4 +1,4 @@
-"""GitHub, GitLab and Google as far as somebody signs in by them, over real HTTP: codes, tokens, and who it is."""
+"""A fake server for signing in by GitHub, GitLab and Google over real HTTP: codes, tokens, and profiles."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TOKENS = {"/login/oauth/access_token", "/oauth/token", "/token"}
 
 @dataclass
 class Allowed:
-    """What a code is worth: asked for with this query, by somebody of whom each address says so much."""
+    """The request behind a code, and the answer of each address."""
 
     asked: dict[str, str]
     says: dict[str, Any]  # by path
@@ -44,7 +44,7 @@ class OAuthProviders:
         return f"http://127.0.0.1:{self.server.server_port}"
 
     def allow(self, address: str, says: dict[str, Any], status: int = 200) -> str:
-        """Somebody was sent here and said yes: the query with which their browser goes back."""
+        """Authorize the request of this address. Return the query of the redirect."""
         asked = {name: values[0] for name, values in parse_qs(urlsplit(address).query).items()}
         code = f"code-{len(self.by_code)}"
         self.by_code[code] = Allowed(asked, says, status)
@@ -53,7 +53,7 @@ class OAuthProviders:
 
 class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
-        """A token for a code, once, to who has the secret and the verifier of the challenge."""
+        """Exchange a code for a token, once, checking the client's secret and the code verifier."""
         providers: OAuthProviders = self.server.providers  # type: ignore[attr-defined]
         body = self.rfile.read(int(self.headers["Content-Length"])).decode()
         said = {name: values[0] for name, values in parse_qs(body).items()}

@@ -19,7 +19,7 @@ KEY, SECRET = "one", "two"
 
 @contextmanager
 def running_store() -> Iterator[str]:
-    """Its address."""
+    """Run the store. Yield its address."""
     port = free_port()
     command = [
         sys.executable,
@@ -47,7 +47,7 @@ def running_store() -> Iterator[str]:
 
 
 def empty_bucket(address: str, bucket: str) -> Any:
-    """A client of the store, in which there is such a bucket with nothing in it."""
+    """Create an empty bucket. Return a client of the store."""
     client = boto3.client(
         "s3",
         endpoint_url=address,

@@ -1,4 +1,4 @@
-"""Ollama, as it speaks the OpenAI API: what differs from OpenAI's own server is what a client stumbles over.
+"""A fake Ollama server, with the differences between its OpenAI API and OpenAI's own.
 
 From https://docs.ollama.com/api/openai-compatibility, and from middleware/openai.go and openai/openai.go of its source:
 any key is taken; models have a tag and are listed whatever they can do, or as ``null`` where none was pulled; what one

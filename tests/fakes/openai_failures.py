@@ -1,4 +1,4 @@
-"""What servers say when they fail, and the error it must become, whether streaming or not."""
+"""Failures of servers, and the error that each must become, streaming or not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real HTTP server that speaks the OpenAI API and answers as a test tells it to.
+"""A fake HTTP server with the OpenAI API, which answers as a test scripts it.
 
     server.script(Answer("The ", "deadline ", "is March 15."))   # the next chat request
     server.script(Failure(429, headers={"retry-after": "0"}), Answer("Fine."))
@@ -32,7 +32,7 @@ HOLD = Hold()
 
 @dataclass(frozen=True)
 class Call:
-    """A tool call of the model; arguments as text are sent as they are, JSON or not."""
+    """A tool call of the model. Arguments given as text are sent unchanged, JSON or not."""
 
     name: str
     arguments: Mapping[str, Any] | str = field(default_factory=dict)
@@ -45,7 +45,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Answer:
-    """A streamed or whole answer, as the request asks."""
+    """A streamed or complete answer, as the request demands."""
 
     pieces: tuple[str | Hold, ...]
     delay: float = 0.0
@@ -63,7 +63,7 @@ class Answer:
     ) -> None:
         """`delay` seconds before each piece; `cut` drops the connection after the last one.
 
-        `calls` come after the text in fragments, as OpenAI sends them.
+        `calls` are sent after the text in fragments, as OpenAI does.
         """
         reason = "tool_calls" if calls and finish_reason == "stop" else finish_reason
         for name, value in (
@@ -84,7 +84,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Raw:
-    """These bytes as the body, whatever they are."""
+    """A reply with exactly these bytes as the body."""
 
     body: bytes
     content_type: str = "text/event-stream"
@@ -98,7 +98,7 @@ class Hang:
 
 @dataclass(frozen=True)
 class Trickle:
-    """To a request for embeddings: its vectors, so many bytes a second."""
+    """An embedding reply, sent at this many bytes a second."""
 
     bytes_per_second: int = 40
 
@@ -123,17 +123,17 @@ class Received:
 
     @property
     def tool_names(self) -> list[str]:
-        """What the model was offered to call."""
+        """Return the names of the tools offered to the model."""
         return [str(tool["function"]["name"]) for tool in self.body.get("tools", [])]
 
     @property
     def tool_results(self) -> list[str]:
-        """What calls came to, in order."""
+        """Return the results of tool calls, in order."""
         return [str(m["content"]) for m in self.messages if m["role"] == "tool"]
 
     @property
     def asks_for_title(self) -> bool:
-        """Whether a job asks what a new chat is to be called."""
+        """Return whether the request is for a new chat's title."""
         return "messages" in self.body and str(self.messages[:1]).find("Write a title for a chat") >= 0
 
     @property
@@ -147,7 +147,8 @@ class ScriptedOpenAI:
 
     def __init__(self) -> None:
         self.requests: list[Received] = []
-        self.title_requests: list[Received] = []  # of jobs that name chats: they take nothing from the script
+        # Requests of jobs that name chats, which consume nothing of the script
+        self.title_requests: list[Received] = []
         self.connections = 0
         self.respond: Callable[[Received], Reply]
         self._script: deque[Reply] = deque()
@@ -161,46 +162,46 @@ class ScriptedOpenAI:
         self._thread = threading.Thread(target=self._loop.run_forever, name="scripted-openai", daemon=True)
         self.unscript()
 
-    # --- what tests use
+    # --- for tests
 
     @property
     def base_url(self) -> str:
         return f"http://127.0.0.1:{self.port}/v1"
 
     def script(self, *replies: Reply) -> None:
-        """The next chat requests get these, in order; later ones what `respond` says."""
+        """Set the replies to the next chat requests, in order; later ones get those of `respond`."""
         self._script.extend(replies)
 
     def unscript(self) -> None:
-        """As at the beginning: every chat request gets a greeting, and streams wait at a HOLD."""
+        """Reset: every chat request gets a greeting, and streams wait at a HOLD."""
         self._script.clear()
         self.hold()
         self.title: Reply = Answer("")
         self.respond = lambda request: Answer("Hello", " from", " the script.")
 
     def script_embeddings(self, *replies: Reply) -> None:
-        """The next embedding requests get these; later ones vectors of `embedder`."""
+        """Set the replies to the next embedding requests; later ones get vectors of `embedder`."""
         self._embedding_script.extend(replies)
 
     def release(self) -> None:
-        """Lets every stream that waits at a HOLD go on, and later ones pass, until ``hold``."""
+        """Release all streams that wait at a HOLD; later ones pass too, until ``hold``."""
         self._loop.call_soon_threadsafe(self._released.set)
 
     def hold(self) -> None:
-        """Streams wait at a HOLD again."""
+        """Make streams wait at a HOLD again."""
         self._loop.call_soon_threadsafe(self._released.clear)
 
     def wait_for_requests(self, count: int, seconds: float = 10.0) -> bool:
-        """True once so many requests have arrived."""
+        """Return True once this many requests have arrived."""
         with self._received:
             return self._received.wait_for(lambda: len(self.requests) >= count, seconds)
 
     def wait_for_hang_up(self, seconds: float = 5.0) -> bool:
-        """True once a client has closed its connection in the middle of a reply (each is reported once)."""
+        """Return True once a client has disconnected during a reply (each is reported once)."""
         return self._hung_up.acquire(timeout=seconds)
 
     def drop_connections(self) -> None:
-        """Closes the connections that clients keep open, as a server does when it has waited long enough."""
+        """Close the connections that clients keep open, as a server's keep-alive timeout does."""
 
         async def drop() -> None:
             while open_now := set(self._tasks):  # one that is just finishing a reply may miss the first call
@@ -248,13 +249,13 @@ class ScriptedOpenAI:
                 if not await self._unless_hung_up(self._answer(request, writer), reader):
                     break
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            return  # the client went away, or the server is being stopped
+            return  # the client disconnected, or the server is stopping
         finally:
             self._tasks.discard(task)
             writer.close()
 
     async def _unless_hung_up(self, answering: Any, reader: asyncio.StreamReader) -> bool:
-        """Runs `answering` until done or the client closes; True where the connection can be used again."""
+        """Run `answering` until it is done or the client disconnects. Return whether the connection can be reused."""
         answer = asyncio.ensure_future(answering)
         gone = asyncio.ensure_future(reader.read(1))
         try:
@@ -392,7 +393,9 @@ def _chunk(delta: dict[str, Any], finish_reason: str | None = None) -> str:
 
 
 def _fragments(calls: Sequence[Call]) -> list[dict[str, Any]]:
-    """As OpenAI streams them: id and name first, the arguments in parts, every fragment with the call's number."""
+    """Return fragments as OpenAI streams them: id and name first, the arguments in parts, each with the
+    call's index.
+    """
     fragments: list[dict[str, Any]] = []
     for index, call in enumerate(calls):
         call_id, half = call.id or f"call_{index}", len(call.text) // 2

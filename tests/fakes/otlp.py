@@ -1,4 +1,4 @@
-"""What receives OpenTelemetry's traces: an HTTP server that reads the protocol, as a collector does."""
+"""A fake collector of OpenTelemetry traces: an HTTP server that parses the protocol."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Span:
 
 
 class Receiver:
-    """Collects what is sent to ``url``. ``raw``: each body as it came, for looking for what must not be in it."""
+    """Collects what is sent to ``url``. ``raw``: each body as received, for checking what must not be in it."""
 
     def __init__(self) -> None:
         self.raw: list[bytes] = []
@@ -70,7 +70,7 @@ class Receiver:
         return [span for span in self.spans if span.name == name]
 
     def tree_of(self, name: str) -> list[Span]:
-        """All spans of the trace that has the newest of this name; each but one is a part of another of them."""
+        """Return all spans of the newest trace with a span of this name, which must form one tree."""
         trace = self.named(name)[-1].trace
         spans = [span for span in self.spans if span.trace == trace]
         ids = Counter(span.id for span in spans)

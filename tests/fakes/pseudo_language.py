@@ -1,4 +1,4 @@
-"""A language in which each word of ours stands in brackets: what has none was not translated, and what has them was."""
+"""A pseudo-translation that puts brackets around each translated word, so that untranslated text shows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.conf import settings
 from django.utils import translation
 from django.utils.translation import trans_real
 
-CODE = "de"  # asked for by this name; it calls itself by another, so that nothing takes it for German later
+CODE = "de"  # requested by this code; its own name differs, so that nothing takes it for German later
 OPEN, CLOSED = "⟦", "⟧"
 
 
@@ -27,7 +27,8 @@ class Pseudo(NullTranslations):
 
 @pytest.fixture
 def pseudo_language(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The header by which a browser asks for it."""
+    """Yield the language code by which a browser requests it."""
     monkeypatch.setitem(trans_real._translations, CODE, Pseudo())
     yield CODE
-    translation.activate(settings.LANGUAGE_CODE)  # a stream leaves its thread in the language of its request
+    # A stream leaves the language of its request active in its thread
+    translation.activate(settings.LANGUAGE_CODE)

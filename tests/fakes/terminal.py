@@ -1,4 +1,4 @@
-"""A stream that says it is a terminal."""
+"""A stream that reports to be a terminal."""
 
 from __future__ import annotations
 

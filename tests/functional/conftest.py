@@ -1,4 +1,4 @@
-"""Browser tests: the whole of MemoryHub as `make run` starts it, its own model included, in headless Chromium."""
+"""Browser tests: the whole application as `make run` starts it, its own model included, in headless Chromium."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ QUIET = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
-    # The browser's own menus are pages too: a dozen of them were loaded beside each of ours.
+    # The browser's own menus are pages too: a dozen of them loaded beside each page.
     "--disable-features=PreloadTopChromeWebUI,WebUIOmniboxPopup,WebUIOmniboxAimPopup,WebUIOmniboxFullPopup",
 ]
 SLOW = 60_000  # milliseconds that an answer of the local model may take
-# Everybody comes from an address of their own, as through a proxy: of one, twenty a minute may sign up.
+# Each client has its own address, as through a proxy: from one address twenty a minute may sign up.
 BEHIND_A_PROXY = {"MEMORYHUB_TRUSTED_PROXIES": "1"}
 ADDRESSES = (f"10.{number >> 8}.{number & 255}.7" for number in count())
 WIDE = 1440 if os.environ.get("SCREENSHOTS") else 1280
 SIZES = {"desktop": (WIDE, 900), "phone": (390, 844)}
-# Each width and each scheme once; all four where screenshots are wanted.
+# Each width and each scheme once; all four combinations for screenshots.
 LOOKS = pytest.mark.parametrize(
     ("size", "scheme"),
     [(size, scheme) for size in SIZES for scheme in ("light", "dark")]
@@ -71,7 +71,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="package")
 def hub_env(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The environment of a hub with a data folder of its own, for `manage.py up` and for commands beside it."""
+    """The environment of an installation in a new data folder, for `manage.py up` and other commands."""
     folder: Path = tmp_path_factory.mktemp("hub")
     folder.chmod(0o755)
     lend_to(folder)
@@ -80,7 +80,7 @@ def hub_env(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 @pytest.fixture(scope="package")
 def hub(hub_env: dict[str, str]) -> Iterator[str]:
-    """`manage.py up`, one for all browser tests; gives its address. Every test brings its own people."""
+    """Run `manage.py up` once for all browser tests and return its address. Every test creates its own users."""
     log = Path(hub_env["MEMORYHUB_DATA_DIR"]) / "up.log"
     with log.open("wb") as output:
         process = subprocess.Popen(
@@ -116,7 +116,9 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def database_beside_the_browser() -> Iterator[None]:
-    """The browser's library runs an event loop in this thread, in which Django would refuse the database."""
+    """Allow database access in this thread: the browser's library runs an event loop in it, which Django
+    would refuse.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
         yield
@@ -124,14 +126,14 @@ def database_beside_the_browser() -> Iterator[None]:
 
 @pytest.fixture
 def open_page(browser: Browser, hub: str) -> Iterator[Callable[..., Page]]:
-    """A page of a fresh person. What the console or the policy complains of fails the test."""
+    """Open pages of new visitors. Errors in the console or of the content policy fail the test."""
     with _pages(browser, hub) as open_at:
         yield open_at
 
 
 @dataclass(frozen=True)
 class ScriptedHub:
-    """A hub of real processes whose model says what a test tells it to."""
+    """An installation of real processes with a scripted model."""
 
     server: ScriptedOpenAI
     address: str
@@ -139,7 +141,7 @@ class ScriptedHub:
 
 @pytest.fixture(scope="package")
 def scripted_hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ScriptedHub]:
-    """A web process, a worker and a model that can call tools and extract; for what the small local one cannot do."""
+    """A web process, a worker and a scripted model with tools and extraction, which the small local one lacks."""
     server = ScriptedOpenAI().start()
     model = {
         "MEMORYHUB_LLM_BASE_URL": server.base_url,
@@ -158,7 +160,7 @@ def scripted_hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ScriptedH
 
 @pytest.fixture
 def open_scripted_page(browser: Browser, scripted_hub: ScriptedHub) -> Iterator[Callable[..., Page]]:
-    """``open_page`` on the scripted hub; what a test scripted is not said to the next one."""
+    """``open_page`` on the scripted installation; the script is reset after each test."""
     with _pages(browser, scripted_hub.address) as open_at:
         yield open_at
     scripted_hub.server.unscript()
@@ -177,7 +179,7 @@ def _pages(browser: Browser, address: str) -> Iterator[Callable[..., Page]]:
             color_scheme="dark" if scheme == "dark" else "light",
             has_touch=size == "phone",
             extra_http_headers={"X-Forwarded-For": next(ADDRESSES)},
-            **lived,  # its time zone, say
+            **lived,  # for example its time zone
         )
         contexts.append(context)
         page = context.new_page()
@@ -188,14 +190,15 @@ def _pages(browser: Browser, address: str) -> Iterator[Callable[..., Page]]:
     yield open_at
     for context in contexts:
         context.close()
-    # The browser says so of what is refused, and htmx once more; and of what was on its way when the page was left.
+    # The browser reports refused requests, and htmx reports them again; as well as requests aborted by leaving the
+    # page.
     known = r"status of (4\d\d|503)|Error Code (403|429) from|^htmx:(sendAbort|afterRequest)$"
     assert [complaint for complaint in complaints if not re.search(known, complaint)] == []
 
 
 @pytest.fixture
 def open_as(browser: Browser, live_server: LiveServer) -> Iterator[Open]:
-    """A page of somebody who has just typed the password; its event stream is left out."""
+    """Open pages of re-authenticated users, without the event stream."""
     from django.test import Client  # not above: benchmarks without Django use this file
 
     from tests.api import type_password_again
@@ -211,7 +214,7 @@ def open_as(browser: Browser, live_server: LiveServer) -> Iterator[Open]:
             type_password_again(client)
             cookie = client.cookies["sessionid"].value
             context.add_cookies([{"name": "sessionid", "value": cookie, "url": live_server.url}])
-        # Not by a route, with which the browser would keep no file from one page to the next.
+        # Not by a route, which would disable the browser's cache.
         context.add_init_script("window.EventSource = EventTarget")
         page = context.new_page()
         page.on("console", lambda m: complaints.append(m.text) if "Content Security" in m.text else None)
@@ -242,18 +245,18 @@ def sign_in(page: Page, username: str) -> None:
 
 
 def open_more(page: Page) -> None:
-    """What is chosen beside the message: how to answer, and who."""
+    """Open the menu beside the message, with mode and assistant."""
     page.locator(".composer__more").evaluate("menu => { menu.open = true }")
 
 
 def finished(answer: Locator, milliseconds: int = SLOW) -> None:
-    """The answer is whole. The model has one or two cores to itself at best."""
+    """Wait until the answer is complete. The model has one or two cores at best."""
     expect(answer).not_to_have_attribute("aria-busy", "true", timeout=milliseconds)
     expect(answer.locator(".prose")).not_to_be_empty()
 
 
 def shoot(page: Page, name: str) -> None:
-    """Keep a screenshot in the folder that SCREENSHOTS names, if it says so."""
+    """Save a screenshot in the folder SCREENSHOTS, if it is set."""
     folder = os.environ.get("SCREENSHOTS")
     if folder:
         Path(folder).mkdir(parents=True, exist_ok=True)

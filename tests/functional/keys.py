@@ -1,11 +1,11 @@
-"""A page by keys alone: Tab, arrows, Enter, Space and typing. Nothing here points at anything or puts the focus."""
+"""A page used by the keyboard alone: Tab, arrows, Enter, Space and typing, never a pointer or a call of focus()."""
 
 from __future__ import annotations
 
 from playwright.sync_api import Page
 
 MOST_TABS = 120
-# What is read out first of what has the focus, its label or its own words, and whether it shows that it has it.
+# The accessible name of the focused element, and whether its focus is visible.
 FOCUSED = """() => {
   const element = document.activeElement;
   if (element === document.body) return ["", true];
@@ -22,7 +22,7 @@ FOCUSED = """() => {
 
 
 def tabbed(page: Page, key: str = "Tab") -> str:
-    """The name of what the next Tab reaches, which shows that it has the focus; none at the end of the page."""
+    """Press Tab and return the name of the focused element, whose focus must be visible; "" at the end of the page."""
     page.keyboard.press(key)
     name, shows = page.evaluate(FOCUSED)
     assert shows, f"{name} does not show its focus"
@@ -30,7 +30,7 @@ def tabbed(page: Page, key: str = "Tab") -> str:
 
 
 def tab_to(page: Page, name: str, key: str = "Tab") -> None:
-    """Press Tab until what is called so has the focus: after the end of the page, from its beginning."""
+    """Press Tab until the element of this name has the focus, wrapping around at the end of the page."""
     passed: list[str] = []
     while len(passed) < MOST_TABS and passed.count("") < 3:
         passed.append(tabbed(page, key))
@@ -45,7 +45,7 @@ def press(page: Page, name: str, key: str = "Enter") -> None:
 
 
 def follow(page: Page, name: str) -> None:
-    """Press what leads to another page."""
+    """Activate a link by the keyboard and wait for the next page."""
     tab_to(page, name)
     with page.expect_navigation():
         page.keyboard.press("Enter")

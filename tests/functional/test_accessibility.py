@@ -1,4 +1,4 @@
-"""No part of a page that opens by a press has a fault that axe can find (pages: test_every_page)."""
+"""Accessibility (axe) of menus and dialogs that open by a click; whole pages: test_every_page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.local_model
 
 @pytest.fixture(scope="module")
 def demo(hub: str, hub_env: dict[str, str]) -> str:
-    """A person with chats and memories."""
+    """Create a user with chats and memories."""
     seed = [sys.executable, "manage.py", "seed_demo", "--username", "axel", "--password", PASSWORD]
     done = subprocess.run(seed, cwd=ROOT, env=hub_env, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -28,7 +28,7 @@ def demo(hub: str, hub_env: dict[str, str]) -> str:
 
 @pytest.fixture(scope="module")
 def answered(browser: Browser, hub: str, demo: str) -> str:
-    """The address of a chat whose answer used memories."""
+    """Return the address of a chat whose answer used memories."""
     page = browser.new_context(base_url=hub).new_page()
     sign_in(page, demo)
     page.get_by_role("textbox", name="Message", exact=True).fill("What do I eat for dinner on Wednesday?")
@@ -40,12 +40,13 @@ def answered(browser: Browser, hub: str, demo: str) -> str:
 
 
 def faults(page: Page, *, before: str = "", **only: Any) -> list[str]:
-    """All that axe finds, each with the page and the first element; the rules may be named. ``before``: a function of
-    a script that is called when axe is there.
+    """Return the violations that axe finds, each with the page and the first element.
+
+    ``only`` selects rules. ``before``: a script function that runs once axe is loaded.
     """
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE_SCRIPT)
-    # What is well is a long list; sheets are not read twice: what imports others would be asked for beside the page.
+    # Passes are left out, since they are many, and style sheets are not preloaded, which would send more requests.
     asked = {"resultTypes": ["violations"], "preload": False, **only}
     if before:
         page.evaluate(before)
@@ -57,7 +58,7 @@ def faults(page: Page, *, before: str = "", **only: Any) -> list[str]:
     ]
 
 
-# What a system's own colours leave of an element that is chosen, beside its neighbour that is not.
+# Whether a chosen element differs from its neighbour in forced colours.
 TOLD_APART = """chosen => {
   const kept = ["outlineStyle", "outlineWidth", "borderBlockEndWidth", "borderBlockEndStyle", "borderBlockEndColor",
                 "textDecorationLine", "fontWeight", "color", "backgroundColor"];
@@ -78,7 +79,7 @@ def test_axe_is_silent_about_what_opens(
     open_page: Callable[..., Page], demo: str, answered: str, size: str, scheme: str
 ) -> None:
     page = open_page(size, scheme)
-    page.emulate_media(reduced_motion="reduce")  # no colour is looked at while it fades
+    page.emulate_media(reduced_motion="reduce")  # no colour is checked while it fades
     found = []
     sign_in(page, demo)
     page.goto(answered)

@@ -1,4 +1,4 @@
-"""The admin in a browser, by keys alone; its every page is looked at in test_every_page."""
+"""The admin in a browser, by the keyboard alone; test_every_page checks each of its pages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 
 @pytest.fixture
 def page(browser: Browser, live_server: LiveServer) -> Iterator[Page]:
-    """A superuser's. What its policy or its scripts complain of fails the test."""
+    """A superuser's page. Errors of its policy or its scripts fail the test."""
     client, complaints = Client(), []
     client.force_login(make_user("root", is_staff=True, is_superuser=True))
     context = browser.new_context(base_url=live_server.url, reduced_motion="reduce")

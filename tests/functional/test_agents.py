@@ -1,4 +1,4 @@
-"""An assistant made, chosen, talked to, given a memory and archived in a browser, at both widths, light and dark."""
+"""An assistant created, chosen, used, given a memory and archived in a browser, at both widths, light and dark."""
 
 from __future__ import annotations
 

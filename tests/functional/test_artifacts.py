@@ -1,4 +1,4 @@
-"""Code is kept from an answer, edited, compared and found; and what runs in the frame reaches nothing."""
+"""Code saved from an answer, edited, compared and found; and the isolation of an artifact's frame."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def add(a, b):
 |---|---|----:|
 | 1 | 2 | 3 |
 """
-# What a page that means harm tries; each line notes what came of it.
+# A hostile page; each line records the result of one attempt.
 HOSTILE = """<!doctype html><meta charset="utf-8"><title>x</title>
 <style>body { background: url(OUT/style) } @import "OUT/import.css";</style>
 <link rel="prefetch" href="OUT/prefetch"><link rel="preconnect" href="OUT"><base href="OUT/">
@@ -87,7 +87,7 @@ CALL = (
 
 @pytest.fixture
 def outside() -> Iterator[tuple[str, list[str]]]:
-    """A server elsewhere, and the addresses that it was asked for."""
+    """Run a server of another origin. Yield its address and the list of requested paths."""
     asked: list[str] = []
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -191,7 +191,7 @@ def without_allowlist(route: Route) -> None:
 def test_what_runs_in_the_frame_reaches_nothing(
     browser: Browser, scripted_hub: ScriptedHub, outside: tuple[str, list[str]], knows_header: bool
 ) -> None:
-    """Also in a browser that does not know the header against WebRTC."""
+    """Also in a browser that does not support the header against WebRTC."""
     there, asked = outside
     context = browser.new_context(
         base_url=scripted_hub.address, extra_http_headers={"X-Forwarded-For": next(ADDRESSES)}
@@ -212,10 +212,10 @@ def test_what_runs_in_the_frame_reaches_nothing(
         assert {name: tried[name] for name in refused} == dict.fromkeys(refused, "refused")
         assert tried["origin"] == "null"
         said.click()
-        page.wait_for_timeout(500)  # what it tries a little later
+        page.wait_for_timeout(500)  # delayed attempts
         assert asked == []
         assert (page.url, page.title(), len(context.pages)) == (address, title, 1)
-        # Opened in a tab of its own it could lead the whole tab away: the page around it is shown instead.
+        # In a tab of its own it could navigate the tab, so the surrounding page is shown instead.
         page.unroute_all()
         page.goto(f"{address}frame/")
         assert page.url == address

@@ -1,4 +1,4 @@
-"""Another chat of the workspace, opened in the page that is there: scripts, sidebar and panel stay."""
+"""Switching to another chat without a page load: scripts, sidebar and panel stay."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def row(page: Page, title: str) -> Locator:
 
 
 def is_shown(page: Page, title: str) -> None:
-    """In the address, the tab, the heading and the sidebar alike, and nothing of another chat."""
+    """Check that address, tab, heading and sidebar all show this chat and no other."""
     link = row(page, title)
     expect(page.locator("#chat-title")).to_have_text(title)
     expect(link).to_have_attribute("aria-current", "page")
@@ -31,7 +31,7 @@ def is_shown(page: Page, title: str) -> None:
 
 @pytest.fixture
 def two_chats(open_scripted_page: Callable[..., Page], request: pytest.FixtureRequest) -> Page:
-    """The page of a person with two chats, who looks at the second; it has no other load from here on."""
+    """Return the page of a user with two chats, showing the second; any later page load fails the test."""
     page = open_scripted_page()
     sign_up(page, f"switch_{abs(hash(request.node.name)) % 10**8}")
     for title in ("About boats", "About trains"):
@@ -84,7 +84,7 @@ def test_what_the_composer_and_the_keys_do_goes_with_the_chat(two_chats: Page) -
     panel = page.locator("#panel")
     expect(panel).to_be_visible()
     page.keyboard.press("Control+.")
-    expect(panel).to_be_hidden()  # once: twice would leave it open
+    expect(panel).to_be_hidden()  # only once: twice would leave it open
     page.keyboard.press("Control+k")
     expect(page.locator("#palette")).to_be_visible()
     assert page.evaluate("window.isTheSame")

@@ -1,4 +1,6 @@
-"""Thinking as a person sees it: chosen beside the composer, its steps as they happen, kept, stopped, and mined."""
+"""Deep thinking in the browser: chosen beside the composer, its steps shown live and kept, stopped, and
+extracted from.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ NOTICED = "User goes for a picnic with Anna on Saturday"
 
 
 class Model:
-    """Answers by what it is asked for, since workers ask meanwhile; the answer's end waits for ``server.release()``."""
+    """Answers by the kind of request, since workers send others; the end of an answer waits for
+    ``server.release()``.
+    """
 
     def __init__(self, server: ScriptedOpenAI) -> None:
         self.server = server
@@ -116,7 +120,7 @@ def test_a_question_is_thought_through(
     expect(plan).to_contain_text("Leave out what they cannot eat.")
     shoot(page, f"{name}-2-while-it-answers")
 
-    other = page.context.new_page()  # as another tab of the same person sees it
+    other = page.context.new_page()  # as another tab of the same user shows it
     other.goto(page.url)
     expect(other.locator(".call", has_text="Planned the answer")).to_be_visible()
     expect(other.locator("[data-live]")).to_contain_text("For Saturday")
@@ -161,7 +165,7 @@ def test_what_it_noticed_is_told_once_and_glows_in_the_panel(
     card = page.locator("#panel [data-memory]", has_text=NOTICED)
     expect(card).to_have_class(re.compile("memory--new"))
     expect(card).to_contain_text("From thinking")
-    expect(page.locator(".toast")).to_have_count(0)  # “View” closed the one; no second came
+    expect(page.locator(".toast")).to_have_count(0)  # “View” closed the toast, and no second one appeared
     shoot(page, f"think-{size}-5-panel")
     close_panel(page)
     expect(answer).to_contain_text(re.compile("saved 1", re.IGNORECASE))

@@ -1,4 +1,4 @@
-"""A file is brought beside a message, asked about, and opened where the answer cites it."""
+"""A file uploaded with a message, asked about, and opened from the answer's citation."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_pdf_is_brought_asked_about_and_opened_at_its_page(
     with page.expect_response(re.compile("documents/choices/")):
         page.locator(".chat-menu > summary").click()
     choice = page.get_by_label("Documents for this message")
-    expect(choice.locator("option")).to_have_count(3)  # without the one that was left out
+    expect(choice.locator("option")).to_have_count(3)  # without the removed one
     choice.select_option("none")
     shoot(page, f"documents-4-chosen-{size}-{scheme}")
     without = send(page, "Where is the key?")
@@ -129,7 +129,7 @@ def test_files_are_pasted_and_dropped_each_with_its_progress_stopped_tried_again
     expect(files).to_have_count(3)
     shoot(page, "documents-5-dropped-desktop-light")
     address = page.locator("#composer").get_attribute("data-documents")
-    assert page.request.get(str(address)).json()["items"] == []  # drafts, until they are sent
+    assert page.request.get(str(address)).json()["items"] == []  # drafts until they are sent
     failed.clear()
     page.goto(artifacts_of(page).replace("/artifacts/", "/documents/"))
     rows = page.locator("#document-rows .row")
@@ -147,7 +147,7 @@ def test_files_are_pasted_and_dropped_each_with_its_progress_stopped_tried_again
     expect(files.nth(2).locator("progress")).to_be_visible()
     files.nth(2).get_by_role("button", name="Stop").click()
     expect(files).to_have_count(2)
-    expect(rows).to_have_count(2)  # by itself
+    expect(rows).to_have_count(2)  # without a reload
     body.evaluate(BRING, ["drop", ["again.md", "Chosen here."]])
     expect(files.nth(2).locator("[data-state]")).to_have_text("already here, ready")
     page.set_viewport_size({"width": 390, "height": 844})

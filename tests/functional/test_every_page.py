@@ -1,5 +1,5 @@
-"""Every page there is: axe is silent at both widths, light and dark; none is too wide, at 200 % neither, nothing on it
-is cut or covered, however long names are, and on a phone whatever is pressed is as large as a finger.
+"""All pages: no axe violations at both widths, light and dark; no overflow, also at 200 %; nothing cut or covered,
+even with long names; and on a phone every control is large enough for a finger.
 
 The pages are those of the access matrix that are whole pages, those of accounts, and those of the admin.
 """
@@ -61,7 +61,7 @@ TWO_FACTOR = [
     "/accounts/two-factor/recovery-codes/",
     "/accounts/two-factor/recovery-codes/generate/",
 ]
-# A change of colours is over when what it set in motion is: a colour that arrives may set off that of what inherits it.
+# Colour transitions are over once no animation runs; one that ends may start that of inheriting elements.
 SETTLED = """async () => {
   const frame = () => new Promise((done) => requestAnimationFrame(done));
   await document.fonts.ready;
@@ -73,8 +73,8 @@ SETTLED = """async () => {
   }
 }"""
 
-# From here on axe asks of one element of each look whether it can be read, of those that say something: it is the same
-# for all that look alike, and to find it out for each of the hundreds of a page is most of what axe does.
+# Axe checks colours on one visible text element of each appearance: the result is the same for equal ones, and checking
+# hundreds takes most of axe's time.
 ONE_OF_EACH_LOOK = """() => {
   const looks = new Map();
   const lookOf = (element) => {
@@ -101,7 +101,7 @@ ONE_OF_EACH_LOOK = """() => {
 }"""
 
 WIDTHS = SIZES | {"at 200 %": (640, 450), "at 400 %": (320, 256)}  # of 1280
-# What is pressed and is smaller than a finger, links within a text and what is there for the keyboard alone left out.
+# Controls smaller than a finger, except links within text and keyboard-only ones.
 SMALL = """() => {
   const fields = "select, summary, input:not([type=hidden]), textarea, label:has(input)";
   const pressed = `a[href]:not([tabindex='-1']), button, ${fields}`;
@@ -119,7 +119,7 @@ SMALL = """() => {
     .map(({ width, height, html }) => `${Math.round(width)} x ${Math.round(height)}: ${html}`);
 }"""
 
-# iOS zooms into a field whose text is smaller.
+# iOS zooms into a field with smaller text.
 ZOOMED = """() => {
   const pressed = "[type=checkbox], [type=radio], [type=file], [type=submit]";
   const written = `input:not([type=hidden], ${pressed}), select, textarea`;
@@ -128,7 +128,7 @@ ZOOMED = """() => {
     .filter((each) => parseFloat(getComputedStyle(each).fontSize) < 16)
     .map((each) => `its text is small: ${each.outerHTML.slice(0, 120)}`);
 }"""
-# What is said beyond the edge of the window, or of what it is in, without an ellipsis.
+# Text beyond the edge of the window or its container, without an ellipsis.
 CUT = """() => {
   const found = [...document.querySelectorAll(".scroll, .sidebar__list, .panel__body")]
     .filter((each) => each.scrollWidth > each.clientWidth + 1).map((each) => `${each.className} moves sideways`);
@@ -153,7 +153,7 @@ CUT = """() => {
   }
   return found;
 }"""
-# What is pressed and is under something else, when it has been scrolled to.
+# Controls that something covers once they are scrolled into view.
 COVERED = """() => {
   const pressed = "a[href], button, summary, select, input:not([type=hidden]), textarea";
   const seen = { visibilityProperty: true, opacityProperty: true };
@@ -171,7 +171,7 @@ COVERED = """() => {
   }
   return found;
 }"""
-# What a system's own colours leave of what is chosen that its neighbours have not, and of how far a bar is.
+# Whether chosen elements differ from their neighbours, and progress bars show their value, in forced colours.
 UNTOLD = """() => {
   const kept = ["outline", "borderTop", "borderBottom", "textDecorationLine", "color", "backgroundColor"];
   const plain = (value) => value.replace("rgba", "rgb").replace(/, 0\\)/g, ")"); // what is not there looks like what is
@@ -197,15 +197,16 @@ LONG = "The quarterly planning of the northern distribution centre and all of it
 
 
 def faults_of(page: Page, address: str, *, is_admin: bool = False) -> list[str]:
-    """At each width everything, and in the dark once more what colours can do wrong. Colours are looked at in each
-    element once, and in the other looks of the page in one of those that look alike.
+    """Return the faults at each width, and colour faults in the dark as well.
+
+    Colours are checked in each element once; in other views of the page, in one of those that look alike.
     """
     page.goto(address)
     return faults_here(page, address, is_admin=is_admin)
 
 
 def faults_here(page: Page, address: str, *, is_admin: bool = False) -> list[str]:
-    """The same of a page that stands as it is to be looked at."""
+    """Return the faults of the page in its present state."""
     found = []
     for size, (width, height) in WIDTHS.items():
         page.set_viewport_size({"width": width, "height": height})
@@ -233,7 +234,7 @@ def faults_here(page: Page, address: str, *, is_admin: bool = False) -> list[str
 
 
 def whole_pages(world: World, person: User) -> Iterable[str]:
-    """Of the matrix what answers a GET with a page of its own; fragments are seen in the pages they belong to."""
+    """Yield the addresses of the matrix that answer a GET with a whole page; fragments appear in their pages."""
     client = Client()
     client.force_login(person)
     type_password_again(client)
@@ -247,7 +248,7 @@ def whole_pages(world: World, person: User) -> Iterable[str]:
 
 
 def make_names_long(cast: Cast, world: World) -> None:
-    """Of what people name: some of many words, some of none that a line could be broken at."""
+    """Give everything that people name a long name: some of many words, some without a break."""
     unbroken = LONG.replace(" ", "_").lower()
     Workspace.objects.filter(pk=cast.workspace.pk).update(name=LONG)
     Chat.objects.filter(public_id=world.ids["chat_id"]).update(title=unbroken)
@@ -265,7 +266,7 @@ def test_no_page_of_the_matrix_has_a_fault(cast: Cast, open_as: Open, settings: 
     addresses = list(whole_pages(world, cast.owner))
     assert len(addresses) > 15, addresses
     found = [fault for address in addresses for fault in faults_of(page, address)]
-    for person in (cast.viewer, cast.stranger):  # who may only read, and who is shown that there is nothing
+    for person in (cast.viewer, cast.stranger):  # a viewer, and someone with nothing to see
         page = open_as(person)
         for address in (f"/workspaces/{world.ids['ws_id']}/", f"/chats/{world.ids['chat_id']}/"):
             found += faults_of(page, address)
@@ -288,7 +289,7 @@ def test_the_page_of_the_api_has_no_fault_and_does_what_is_tried(cast: Cast, ope
     page = open_as(cast.owner)
     page.goto("/api/docs/#/chats/chats_create")
     route = page.locator(".opblock.is-open")
-    route.wait_for(timeout=SLOW)  # the schema is made first
+    route.wait_for(timeout=SLOW)  # the schema is generated first
     route.get_by_role("button", name="Try it out").click()
     route.get_by_label("Request body").fill('{"title": "Tried here"}')
     route.get_by_role("button", name="Execute").click()
@@ -303,7 +304,7 @@ def test_the_page_of_the_api_has_no_fault_and_does_what_is_tried(cast: Cast, ope
 
 
 def make_what_staff_look_into(cast: Cast) -> None:
-    """A pair to decide, a refusal in the charts, and an extraction that failed."""
+    """Create a pair to decide, a refusal for the charts, and a failed extraction."""
     place, now = {"workspace": cast.workspace}, timezone.now()
     older, newer = (
         make_memory(f"The meeting is at {when}", cast.owner, cast.workspace) for when in ("ten", "two")

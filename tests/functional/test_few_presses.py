@@ -1,4 +1,6 @@
-"""What people do most takes two clicks or keys at most; what has pages of its own is done by Tab and Enter alone."""
+"""The most frequent actions take at most two clicks or keys; actions with their own page work by Tab and
+Enter alone.
+"""
 
 from __future__ import annotations
 
@@ -27,14 +29,14 @@ pytestmark = [
     pytest.mark.usefixtures("database_beside_the_browser"),
 ]
 MOST_PRESSES = 2
-ONE_PRESS = {"delete_a_chat", "begin_with_an_assistant"}  # with a mouse; with a finger two
+ONE_PRESS = {"delete_a_chat", "begin_with_an_assistant"}  # with a mouse; two with a finger
 WIDE: Any = {"width": 1440, "height": 900}
 PHONE: Any = {"width": 390, "height": 844}
 
 
 @dataclass
 class Hand:
-    """Counts what it clicks, taps and presses. Typing the words of a search is no press, and neither is scrolling."""
+    """Counts clicks, taps and key presses. Typing a search and scrolling do not count."""
 
     page: Page
     by_touch: bool
@@ -72,7 +74,7 @@ def take_it_back(hand: Hand) -> None:
 
 
 def find_an_old_chat(hand: Hand) -> None:
-    if hand.by_touch:  # what is beyond the list's first page comes as one scrolls to it
+    if hand.by_touch:  # rows beyond the list's first page load on scrolling
         hand.click(hand.page.get_by_role("button", name="Show the list of chats").first)
         old = hand.page.get_by_role("link", name="Spices of Zanzibar")
         hand.page.locator("#chat-list").evaluate("list => list.scrollTo(0, list.scrollHeight)")
@@ -121,7 +123,7 @@ def begin_with_an_assistant(hand: Hand) -> None:
 def invite(hand: Hand) -> None:
     hand.click(hand.page.locator("#workspace-switch > summary"))
     hand.click(hand.page.get_by_role("link", name="Invite people"))
-    form = hand.page.locator(".member-form").first  # the other one makes links
+    form = hand.page.locator(".member-form").first  # the other one creates links
     field = form.locator("input:not([type=hidden])").first
     expect(field).to_be_visible()
     field.fill("sam")
@@ -174,7 +176,7 @@ def test_what_people_do_most_takes_two_presses(cast: Cast, open_as: Open, role: 
         if not by_touch:  # with a finger it is in the row's menu: test_newcomer
             tasks[delete_a_chat] = here
     if role == "owner":
-        User.objects.filter(pk=person.pk).update(is_staff=True, is_superuser=True)  # as who signed up first
+        User.objects.filter(pk=person.pk).update(is_staff=True, is_superuser=True)  # as the first user is
         tasks[connect_a_model] = new
     took = {}
     for task, address in tasks.items():

@@ -1,4 +1,4 @@
-"""What somebody who opens the page for the first time trips over: small, and seen by everybody."""
+"""Small faults that a first-time visitor would notice."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_by_touch_only_the_link_of_a_memory_is_underlined(cast: Cast, open_as: O
     page.goto(f"/workspaces/{cast.workspace.public_id}/")
     page.get_by_role("button", name="Memory panel").click()
     link = page.locator(".memory__meta a")
-    expect(link).to_have_css("display", "block")  # in a flex box the line under it goes on below the dot
+    expect(link).to_have_css("display", "block")  # in a flex box the underline continues below the dot
     box = link.bounding_box()
     assert box and box["height"] >= 44
 

@@ -1,4 +1,4 @@
-"""The first two minutes of a person on a fresh machine, who has set nothing and reads no documentation."""
+"""The first two minutes on a fresh installation without settings or documentation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from workspaces.actions.connections import SERVERS
 
 @pytest.fixture
 def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Stack, Web]]:
-    """As `make run` starts it, but for its small model: no setting, nobody there."""
+    """An installation as `make run` starts it, without its small model, settings or users."""
     with running_stack(tmp_path_factory.mktemp("fresh-hub")) as stack:
         stack.worker()
         yield stack, stack.web()
@@ -30,7 +30,7 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Stack, Web]]
 
 @pytest.fixture
 def ollama() -> Iterator[tuple[str, Ollama]]:
-    """A server at one of the usual places, and what its maker calls it."""
+    """A fake Ollama server at one of the usual ports, with its maker's name."""
     for name, port in SERVERS.values():
         with closing(socket.socket()) as probe:
             if probe.connect_ex(("127.0.0.1", port)) == 0:
@@ -45,7 +45,7 @@ def ollama() -> Iterator[tuple[str, Ollama]]:
 
 
 def _reply(request: Received) -> Answer:
-    """As a model that writes JSON where it is asked to, notices nothing, and calls no tool."""
+    """Reply like a model that writes JSON on request, extracts nothing, and calls no tool."""
     asked = str(request.messages[0]["content"])
     if asked.startswith("Reply with a JSON"):
         return Answer('{"fact": "Moved to Lisbon."}')
@@ -53,7 +53,7 @@ def _reply(request: Received) -> Answer:
 
 
 class Look:
-    """A page that is looked at on its way: shot, measured, and asked for faults."""
+    """Takes a screenshot of a page, measures it, and checks it for faults at each step."""
 
     def __init__(self, page: Page, name: str) -> None:
         self.page, self.name, self.faults = page, name, list[str]()
@@ -122,7 +122,7 @@ def test_a_model_of_this_machine_answers_after_signing_up_and_two_presses(
     assert look.faults == []
 
     second = open_fresh(size, scheme)
-    sign_up(second, "bea")  # of the same machine, and no administrator
+    sign_up(second, "bea")  # another user of the installation, no administrator
     expect(second.get_by_text("You're the administrator")).to_have_count(0)
     second.get_by_role("button", name="Not now").click()
     expect(second.locator("#consent")).to_have_count(0)
@@ -181,7 +181,7 @@ def test_a_model_elsewhere_is_connected_by_keys_alone(
         press(page, "Test")
         expect(page.locator("#connect-report")).to_contain_text("It did not call the tool.")
         look("form-tested")
-        press(page, "Connect")  # the key that was typed is still in its field
+        press(page, "Connect")  # the typed key is still in its field
         expect(page.locator("#toasts")).to_contain_text("is connected and answers in “Personal” now")
         finished(send(page, "When does the ferry leave?"))
         assert look.faults == []

@@ -1,6 +1,7 @@
-"""Pages in the language with the longest words and in one that is read from the right, in a browser: the language is
-chosen in the profile, and then nothing is cut, covered, too wide or too small for a finger, and axe is silent. Colours
-are looked at in English (test_every_page).
+"""Pages in the language with the longest words and in one from right to left, in a browser.
+
+The language is chosen in the profile; nothing is cut, covered, too wide or too small, and axe finds nothing. Colours
+are checked in English (test_every_page).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ COLOURS = {"rules": {"color-contrast": {"enabled": False}}}
 
 @pytest.fixture(scope="module")
 def speaker(hub: str, hub_env: dict[str, str]) -> str:
-    """Somebody with chats, memories, topics and an assistant."""
+    """Create a user with chats, memories, topics and an assistant."""
     seed = [sys.executable, "manage.py", "seed_demo", "--username", "amina", "--password", PASSWORD]
     done = subprocess.run(seed, cwd=ROOT, env=hub_env, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -33,7 +34,7 @@ def speaker(hub: str, hub_env: dict[str, str]) -> str:
 
 
 def faults_of(page: Page, address: str, name: str) -> list[str]:
-    """At both widths; on a phone the columns beside a conversation as well, which cover it there."""
+    """Return the faults at both widths; on a phone also with the columns that cover the conversation there."""
     page.set_viewport_size({"width": SIZES["desktop"][0], "height": SIZES["desktop"][1]})
     page.goto(address)
     if "/chats/" in address:
@@ -97,7 +98,7 @@ def test_a_language_is_chosen_and_no_page_has_a_fault_in_it(
 
     width, height = SIZES["desktop"]
     page.set_viewport_size({"width": width, "height": height})
-    page.goto(chat)  # in German, and in the browser's hours
+    page.goto(chat)  # in German, and in the browser's time zone
     expect(page.locator("#panel time").first).to_have_attribute("title", re.compile("JST$"))
     choose(page, "", direction="ltr")
     expect(page.get_by_role("heading", name="Language")).to_be_visible()

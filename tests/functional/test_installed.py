@@ -1,4 +1,4 @@
-"""What the browser lends, in a browser: the page for no connection, a notification, dictation and reading aloud."""
+"""Browser features: the offline page, notifications, dictation and reading aloud."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Object.defineProperty(window, "speechSynthesis", { value: {
   addEventListener() {},
 } });
 """
-# What the browser took to show. What it shows then is its own: where no desktop is, it forgets one now and then.
+# The notifications passed to the browser. Without a desktop it sometimes forgets those it shows.
 TOLD = """window.told = [];
 const { showNotification } = ServiceWorkerRegistration.prototype;
 ServiceWorkerRegistration.prototype.showNotification = async function (title, options) {
@@ -73,7 +73,8 @@ def test_a_long_answer_is_told_wherever_one_is_but_where_it_stands(
     workspace = page.locator("body").get_attribute("data-workspace")
     page.goto("/profile/")
     press(page, "When a long answer or a run is done", "Space")
-    page.wait_for_function("() => localStorage.getItem('notify') === 'on'")  # leave is given a moment later
+    # Permission arrives a moment later
+    page.wait_for_function("() => localStorage.getItem('notify') === 'on'")
     new_chat = f"/workspaces/{workspace}/"
     other = page.context.new_page()
     other.add_init_script(TOLD)
@@ -94,7 +95,7 @@ def test_a_long_answer_is_told_wherever_one_is_but_where_it_stands(
     scripted_hub.server.release()
     expect(page.locator(".message--assistant")).to_contain_text("Pears bought.")
     other.wait_for_timeout(1500)
-    told = page.evaluate("() => told") + other.evaluate("() => told")  # by whichever tab listens
+    told = page.evaluate("() => told") + other.evaluate("() => told")  # by either tab
     assert told == [["Your answer is ready", left]]
 
 
@@ -144,7 +145,7 @@ def test_dictation_and_reading_aloud(
 def test_an_answer_whose_stream_was_refused_once_ends_as_others_do(
     open_scripted_page: Callable[..., Page], scripted_hub: ScriptedHub
 ) -> None:
-    """A proxy or a busy server refuses the stream: the page asks again, and knows the end when it comes."""
+    """A proxy or a busy server refuses the stream: the page retries, and gets the end of the answer."""
     page = open_scripted_page()
     sign_up(page, "refused-once")
     page.route("**/stream/", lambda route: route.fulfill(status=503), times=1)

@@ -1,4 +1,4 @@
-"""A person who is invited reads so in the sidebar, and accepts there."""
+"""An invitation in the sidebar, accepted there."""
 
 from __future__ import annotations
 

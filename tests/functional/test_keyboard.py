@@ -1,4 +1,4 @@
-"""Everything of the first minutes without a mouse."""
+"""The first minutes without a mouse."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def test_enter_sends_and_shift_enter_breaks_the_line(open_page: Callable[..., Pa
     expect(field).to_be_focused()
     finished(page.locator(".message--assistant").first)
 
-    page.keyboard.press("Enter")  # nothing written, nothing sent
-    page.keyboard.press("ArrowUp")  # what was said last, to be said otherwise
+    page.keyboard.press("Enter")  # an empty message is not sent
+    page.keyboard.press("ArrowUp")  # the last message, for editing
     edited = page.locator(".message--user textarea")
     expect(edited).to_have_value("First line\nsecond line")
     expect(edited).to_be_focused()
@@ -73,7 +73,7 @@ def test_escape_closes_what_is_open_and_gives_the_focus_back(open_page: Callable
     page.keyboard.press("Enter")
     panel = page.locator("#panel")
     expect(panel).to_be_visible()
-    expect(panel.get_by_role("link", name="See all")).to_be_focused()  # the first of what is in it
+    expect(panel.get_by_role("link", name="See all")).to_be_focused()  # the first element of the panel
     page.keyboard.press("Escape")
     expect(panel).not_to_be_visible()
     expect(toggle).to_be_focused()
@@ -89,7 +89,8 @@ def test_a_memory_is_added_edited_and_forgotten_with_keys_alone(open_page: Calla
     page.keyboard.type("The library closes at six")
     panel.locator("#memory-add button[type=submit]").press("Enter")
     card = panel.locator("[data-memory]", has_text="The library closes at six")
-    expect(card).to_be_visible(timeout=SLOW)  # the first of this hub: its embedder is loaded now
+    # The first memory of this installation: its embedder is loaded now
+    expect(card).to_be_visible(timeout=SLOW)
 
     card.get_by_role("button", name="Edit").press("Enter")
     expect(panel.locator("[data-editing] textarea").first).to_be_focused()

@@ -1,4 +1,4 @@
-"""Keys as people press them: on keyboards of other countries, in menus, quicker than the page, and to take back."""
+"""Keyboard shortcuts: on foreign layouts, in menus, faster than the page loads, and for undo."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.functional.conftest import Open
 from tests.functional.keys import press, tab_to
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("database_beside_the_browser")]
-# What a browser says of a key: what it writes, where it lies, and what was held with it.
+# A browser's key events: character, position and modifiers.
 LAYOUTS = {
     "German": [("/", "Digit7", "Control+Shift"), (".", "Period", "Control"), ("?", "Minus", "Shift")],
     "French": [("/", "Period", "Control+Shift"), (".", "Comma", "Control+Shift"), ("?", "KeyM", "Shift")],
@@ -51,7 +51,7 @@ def test_shortcuts_are_the_same_on_every_keyboard(cast: Cast, open_as: Open, lay
     expect(palette).to_be_visible()
     page.keyboard.press("Escape")
     expect(palette).to_be_hidden()
-    page.evaluate(HIT, question)  # in a field it is written
+    page.evaluate(HIT, question)  # in a field it is typed
     expect(page.get_by_role("dialog")).to_have_count(0)
     tab_to(page, "Skip to the content")
     page.evaluate(HIT, question)
@@ -83,7 +83,7 @@ def test_a_list_in_a_menu_keeps_its_arrows_and_what_is_hidden_is_passed_over(
 
 
 def enter_before_it_comes(page: Page, words: str, address: str) -> Route:
-    """Type this and press Enter while what is asked for at this address is on its way: here it is."""
+    """Type and press Enter while a request to this address is pending. Return its route."""
     held: list[Route] = []
     page.route(address, lambda route: held.append(route))
     page.keyboard.type(words)
@@ -114,7 +114,7 @@ def test_enter_waits_for_what_is_found(cast: Cast, open_as: Open) -> None:
     for composing in (
         {"isComposing": True},
         {"keyCode": 229},
-    ):  # what is written by several keys ends with Enter
+    ):  # a dead key or an input method ends with Enter
         page.evaluate(COMPOSED, composing)
     found = enter_before_it_comes(page, "Zanz", "**/palette/**")
     expect(page.get_by_role("dialog")).to_be_visible()
@@ -149,7 +149,7 @@ def test_what_was_done_last_is_taken_back_by_a_key_but_not_from_a_field(cast: Ca
     expect(page.locator(".forgotten")).to_have_count(0)
     expect(cards).to_have_count(2)
     assert Memory.objects.live().count() == 2
-    page.keyboard.press("Control+z")  # nothing is left, and nothing happens
+    page.keyboard.press("Control+z")  # nothing is left to undo
     expect(cards).to_have_count(2)
 
 
@@ -206,7 +206,7 @@ def test_who_works_by_keys_keeps_a_place(cast: Cast, open_as: Open) -> None:
     rows = page.locator("#chat-list .chat-row")
     for act, title, left in (("Archive", "Spices", 2), ("Delete", "Harbour", 1)):
         press(page, f"Actions for {title}")
-        with page.expect_response("**/chats/list/**"):  # somebody wrote elsewhere: the menu stays open
+        with page.expect_response("**/chats/list/**"):  # a message arrived elsewhere: the menu stays open
             page.evaluate("htmx.trigger(document.body, 'chats:changed')")
         expect(rows.get_by_role("button", name=act, exact=True)).to_be_visible()
         press(page, act)
@@ -215,7 +215,7 @@ def test_who_works_by_keys_keeps_a_place(cast: Cast, open_as: Open) -> None:
     page.keyboard.press("Control+z")
     expect(rows).to_have_count(2)
     expect(page.locator("#chat-list :focus")).to_have_count(1)
-    press(page, "Undo")  # of the notice that goes with it
+    press(page, "Undo")  # in the notice of the deletion
     expect(rows).to_have_count(3)
     expect(focused).to_have_count(1)
     press(page, "Everyone in Shared")

@@ -1,4 +1,4 @@
-"""The page of all memories in a browser: found by meaning, edited in place, many changed at once, by keys too."""
+"""The page of all memories in a browser: semantic search, editing in place, bulk changes, by the keyboard too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model connected, tested, chosen, failing and deleted by keys alone, at both widths, light and dark."""
+"""A model connected, tested, chosen, failing and deleted by the keyboard alone, at both widths, light and dark."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_model_is_connected_and_chosen(
     expect(page.locator("#wanted-connection")).to_have_value("built-in")
     press(page, "Model:")
     expect(page.get_by_role("button", name="My own model").last).to_be_visible()
-    press(page, "My own model")  # as the workspace has chosen
+    press(page, "My own model")  # the workspace's choice
     expect(page.locator("#wanted-connection")).to_have_value("")
     expect(page.locator(".model-choice__name")).to_contain_text("My own model")
     server.script(Failure(401, "no"))

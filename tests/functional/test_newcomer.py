@@ -1,4 +1,4 @@
-"""Somebody new, with the mouse: shares a chat, makes a workspace and goes to and fro, and forgets for good."""
+"""A new user with the mouse: sharing a chat, switching workspaces, and permanent deletion."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SAID = "The spare key is with Ines"
 
 
 def switch_to(page: Page, name: str) -> None:
-    """By the menu at the head of the list, which lies behind a button on a phone."""
+    """Use the menu at the head of the list, which is behind a button on a phone."""
     show = page.get_by_role("button", name="Show the list of chats").first
     if show.is_visible():
         show.click()
@@ -75,7 +75,7 @@ def test_shared_switched_and_forgotten(
     expect(card.get_by_role("link", name="Forget for good")).to_have_count(0)
     card.get_by_role("button", name="History").click()
     card.get_by_role("link", name="Forget for good").click()
-    page.get_by_label("Password").fill(PASSWORD)  # asked for before what cannot be undone, once
+    page.get_by_label("Password").fill(PASSWORD)  # asked once before an irreversible action
     page.get_by_role("button", name="Continue").click()
     expect(page.locator(".said")).to_have_text(SAID)
     assert not faults(page)
@@ -103,7 +103,7 @@ def test_shared_switched_and_forgotten(
     assert page.request.get(chat).status == page.request.get(shared).status == 404
 
 
-# Where each of these stands from the left, as it is drawn.
+# The distance of each element from the left edge, as rendered.
 PLACE_OF = """([element, ...words]) => {
   const text = document.createTreeWalker(document.querySelector(element), NodeFilter.SHOW_TEXT).nextNode();
   const range = document.createRange();

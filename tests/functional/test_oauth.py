@@ -1,4 +1,4 @@
-"""A program is let in from the page that it sends its person to, at both widths, light and dark, by the keyboard."""
+"""An OAuth consent page, at both widths, light and dark, by the keyboard."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_a_program_is_let_in(
 ) -> None:
     page = open_scripted_page(size, scheme)
     page.emulate_media(reduced_motion="reduce")
-    # Another origin to the browser, whose policy says where a form may lead; something that answers, to us.
+    # Another origin for the browser, whose policy limits form targets, which the server answers.
     back = f"{scripted_hub.address.replace('127.0.0.1', 'localhost')}/healthz"
     made = page.request.post("/oauth/register", data={"client_name": "Claude Code", "redirect_uris": [back]})
     asked = {

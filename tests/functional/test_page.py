@@ -1,4 +1,4 @@
-"""The conversation as somebody uses it: scrolling while an answer grows, editing, answering anew, searching, keys."""
+"""The conversation in use: scrolling while an answer grows, editing, regenerating, searching, keys."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SHIFTS = """() => {
 
 
 class Model:
-    """Says what the test put there; workers who mine turns are told of nothing."""
+    """Answers with the test's replies; extraction requests get an empty result."""
 
     def __init__(self, server: ScriptedOpenAI) -> None:
         self.server, self.answers = server, list[Reply]()
@@ -129,7 +129,7 @@ def test_a_question_is_edited_and_its_earlier_version_brought_back(
     shoot(page, f"page-versions-{size}")
     assert faults(page) == []
     old = versions.locator(".message--user").first.get_attribute("id")
-    page.goto(f"{page.url.split('?')[0]}?at={old}#{old}")  # as from the memory that came of it
+    page.goto(f"{page.url.split('?')[0]}?at={old}#{old}")  # as the link from the memory it produced
     expect(page.locator(".message--flash")).to_contain_text("When is the fair?")
     versions.get_by_role("button", name="Restore").click()
     expect(page.locator("#messages > .message--user")).to_have_count(2)
@@ -148,7 +148,7 @@ def test_an_answer_is_given_anew_in_every_tab_and_the_one_before_is_kept(
     other.goto(page.url)
     expect(other.locator("#messages > .message--assistant")).to_contain_text("Red.")
     page.get_by_role("button", name="Regenerate").click()
-    # The other tab follows while it is written, and not only when it is done.
+    # The other tab follows the stream, not only the finished answer.
     expect(other.locator("#messages > .message--assistant[data-stream]")).to_contain_text("Gre")
     model.server.release()
     for tab in (page, other):
@@ -178,7 +178,7 @@ def test_answers_are_copied_as_markdown_and_code_blocks_alone(
     page.mouse.move(0, 0)
     page.set_viewport_size(
         {"width": 390, "height": 844}
-    )  # by touch nothing is hovered: it is there all the same
+    )  # a touch screen has no hover, so it is always visible
     expect(answer.get_by_role("button", name="Copy code")).to_have_css("opacity", "1")
 
 
@@ -277,7 +277,7 @@ def test_the_keys_do_what_their_dialog_says(open_scripted_page: Callable[..., Pa
     expect(panel).to_be_visible()
     page.keyboard.press("Control+/")
     expect(field(page)).to_be_focused()
-    page.keyboard.type("who? me / you")  # no key is taken from somebody who types
+    page.keyboard.type("who? me / you")  # shortcuts are off while typing
     expect(field(page)).to_have_value("who? me / you")
     expect(dialog).to_be_hidden()
     page.locator("#scroller").focus()
@@ -388,7 +388,7 @@ def test_only_beginning_and_end_of_an_answer_are_announced(
 
 @BOTH
 def test_nothing_on_the_page_jumps(open_scripted_page: Callable[..., Page], model: Model, size: str) -> None:
-    """The sum of all layout shifts: from loading a conversation over an answer that streams to its end."""
+    """No layout shift from loading a conversation to the end of a streamed answer."""
     page = open_scripted_page(size)
     sign_up(page, f"still_{size}")
     page.get_by_role("button", name="Yes, remember").click()
@@ -405,7 +405,7 @@ def test_nothing_on_the_page_jumps(open_scripted_page: Callable[..., Page], mode
     ]
     answer = send(page, "Once more")
     finished(answer)
-    expect(answer.locator(".actions")).to_be_attached()  # what its end brings is in its place
+    expect(answer.locator(".actions")).to_be_attached()  # the actions appear in their reserved space
     shifts = page.evaluate("window.shiftsSoFar()")
     assert sum(value for value, _ in shifts) < 0.01, shifts
 
@@ -445,7 +445,7 @@ def test_what_was_typed_when_the_session_ended_is_there_after_signing_in_and_for
     expect(page.locator("[data-composer]")).to_have_value("Typed for long")
     expect(page.locator(".message--user")).to_have_count(1)
 
-    # Signed out and in again in another tab: this one's token is of before.
+    # Signed out and in again in another tab: this tab's token is outdated.
     other = page.context.new_page()
     page.context.clear_cookies()
     sign_in(other, "timed-out")
@@ -489,7 +489,7 @@ def test_a_memory_typed_when_the_session_ended_is_shown_after_signing_in(
 
 @pytest.fixture
 def refused_page(browser: Browser, scripted_hub: ScriptedHub) -> Iterator[Page]:
-    """One whose console may speak of what was refused or could not be reached."""
+    """A page whose console errors about refused or failed requests are ignored."""
     context = browser.new_context(base_url=scripted_hub.address, reduced_motion="reduce")
     yield context.new_page()
     context.close()

@@ -1,4 +1,4 @@
-"""Personal memories in a chat that others read, as a person sees it: left out, let in, and nothing for the others."""
+"""Personal memories in a shared chat, in the browser: left out, allowed, and hidden from the others."""
 
 from __future__ import annotations
 

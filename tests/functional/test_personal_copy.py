@@ -1,4 +1,4 @@
-"""A copy of one's data is fetched from the profile in a browser."""
+"""The download of a personal data export in the profile."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_a_copy_is_fetched(open_page: Callable[..., Page], size: str, scheme: st
     page.goto("/profile/#data")
     page.get_by_role("link", name="Data", exact=True).click()
     page.get_by_role("link", name="A copy of your data").click()
-    page.get_by_label("Password").fill(PASSWORD)  # whoever sits down at an open browser does not know it
+    page.get_by_label("Password").fill(PASSWORD)  # protects an unattended browser
     page.get_by_role("button", name="Continue").click()
     with page.expect_download() as fetched:
         page.get_by_role("link", name="Download").click()

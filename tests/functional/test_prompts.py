@@ -1,4 +1,4 @@
-"""A prompt kept, found by “/”, its blanks filled in and sent, by keyboard alone."""
+"""A prompt saved, found by “/”, its blanks filled in and sent, by the keyboard alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a reader does with a chat by keys alone: a thumb with its reason, versions back and forth, a tag."""
+"""A reader's marks on a chat by the keyboard alone: a rating with its reason, versions, a tag."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_a_thumb_the_arrows_and_a_tag(
     said = iter(["The ferry leaves at nine.", "It leaves at ten."])
     scripted_hub.server.respond = lambda request: Answer(
         "[]" if str(request.messages[0]["content"]).startswith("You read") else next(said, "Oslo")
-    )  # what the worker reads for facts takes no answer away
+    )  # the worker's extraction requests use none of the answers
     page = open_scripted_page(size, scheme)
     if size == "desktop":
         page.set_viewport_size({"width": 1440, "height": 900})
@@ -72,7 +72,7 @@ def test_a_thumb_the_arrows_and_a_tag(
 
 
 def press_tags(page: Page) -> None:
-    """The list is drawn anew when the chat changes, as it does after an answer, and its menu is closed then."""
+    """Open the tags dialog. The list re-renders when the chat changes, also after an answer, which closes the menu."""
     button = page.locator(".chat-row").get_by_role("button", name="Tags")
     for _ in range(3):
         page.locator(".chat-row summary").first.focus()

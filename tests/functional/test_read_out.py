@@ -1,4 +1,4 @@
-"""A conversation by the keyboard alone, and what a screen reader is told of it, in this order."""
+"""A conversation by the keyboard alone, and the announcements of a screen reader, in order."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_conversation_with_keys_alone_is_read_out_in_its_order(
 
     def respond(request: Received) -> Reply:
         if str(request.messages[0]["content"]).startswith("You read"):
-            is_read_out.wait(60)  # the worker may be quicker than the page is with its last words
+            is_read_out.wait(60)  # the worker may be faster than the page's last announcement
             return Answer(NOTICED)
         return said.pop(0) if said else Answer("Fine.")
 
@@ -94,7 +94,7 @@ def test_a_conversation_with_keys_alone_is_read_out_in_its_order(
 def test_a_cut_answer_goes_on_and_a_chat_and_a_memory_are_pinned_with_keys_alone(
     open_scripted_page: Callable[..., Page], scripted_hub: ScriptedHub
 ) -> None:
-    """Each says that it was done, and who did it stays where they were, or beside it."""
+    """Each action is announced, and the focus stays in place or beside it."""
 
     def respond(request: Received) -> Reply:
         if str(request.messages[0]["content"]).startswith("You read"):

@@ -31,7 +31,7 @@ EXAMPLES = ("What do you remember about my project deadline?", "I am vegetarian:
 
 
 class Told:
-    """README's steps on the page of somebody who has just installed MemoryHub."""
+    """The README's steps on the page of a new installation."""
 
     def __init__(self, page: Page, name: str, *, patience: int = SLOW) -> None:
         self.page, self.name, self.patience = page, name, patience
@@ -42,7 +42,7 @@ class Told:
         shoot(self.page, f"readme-{self.name}-1-first")
 
     def connect_is_in_sight(self) -> None:
-        """On the first screen, nothing scrolled or opened."""
+        """Check that the button is on the first screen, without scrolling or opening anything."""
         connect = self.page.get_by_role("button", name="Connect a model")
         expect(connect).to_be_visible()
         box = connect.bounding_box()
@@ -52,7 +52,7 @@ class Told:
         assert self.page.evaluate(top, middle) == "Connect a model"
 
     def connect_is_in_the_menu(self) -> None:
-        """One press away, where a model answers well."""
+        """Check that connecting is one click away, and not advertised, if the model answers well."""
         expect(self.page.get_by_text("is only for trying things out")).to_have_count(0)
         self.page.locator(".model-choice > summary").click()
         expect(self.page.get_by_role("link", name="Connect a model")).to_be_visible()
@@ -79,7 +79,7 @@ class Told:
         shoot(self.page, f"readme-{self.name}-2-remembered")
 
     def examples_are_offered(self, questions: int) -> None:
-        """Three ways to begin, so many of them questions, the first ones made from what is remembered."""
+        """Check the three suggestions of a new chat, the first ones made from memories."""
         self.page.goto("/")
         expect(self.page.locator(".prompt")).to_have_count(3)
         examples = self.page.locator("[data-prompt]")
@@ -114,7 +114,7 @@ class Told:
 
 
 def as_llama_answers(request: Received) -> Answer:
-    """A model that extracts JSON where it is asked to, and answers from the memories in its prompt."""
+    """Answer like a model that extracts JSON on request, and answers from the memories in its prompt."""
     asked = str(request.messages[0]["content"])
     if asked.startswith("Reply with a JSON"):
         return Answer('{"fact": "Moved to Lisbon."}')
@@ -131,7 +131,7 @@ def as_llama_answers(request: Received) -> Answer:
 def install(
     browser: Browser, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[..., tuple[Path, Page]]]:
-    """A fresh installation, and the page of who opens it first."""
+    """Create fresh installations, each with the page of its first visitor."""
     with ExitStack() as stack:
 
         def make(**env: str) -> tuple[Path, Page]:
@@ -194,7 +194,7 @@ def test_with_ollama(install: Callable[..., tuple[Path, Page]], ollama: tuple[st
 
 
 def test_with_no_model(install: Callable[..., tuple[Path, Page]]) -> None:
-    """What works without one does, and what does not says so and how to connect one."""
+    """Everything else works without a model, and the page says how to connect one."""
     _folder, page = install(MEMORYHUB_BUILTIN_MODEL="off")
     told = Told(page, "none")
     told.begin()
@@ -204,7 +204,7 @@ def test_with_no_model(install: Callable[..., tuple[Path, Page]]) -> None:
     told.say_it(answered=False)
     panel = page.locator("#panel")
     panel.get_by_role("button", name="Add", exact=True).click()
-    for statement in STATEMENTS:  # nothing is noticed where no answer is written: by hand, then
+    for statement in STATEMENTS:  # nothing is extracted without an answer, so they are added by hand
         panel.locator(".memory__form textarea").first.fill(statement)
         panel.get_by_role("button", name="Remember", exact=True).click()
         expect(panel.locator("[data-memory]", has_text=statement)).to_be_visible()

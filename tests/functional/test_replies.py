@@ -1,4 +1,4 @@
-"""What a person sees of replies that are more than an answer, and of a statement that is proposed to them."""
+"""Replies with more than an answer as the page shows them, and a proposed statement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run by keys alone: started, its plan changed, watched, stopped, its memory opened, undone, done again."""
+"""A run by the keyboard alone: started, its plan changed, watched, stopped, its memory opened, undone, repeated."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def held(scripted_hub: ScriptedHub) -> Iterator[None]:
 
 
 def undo_what_it_saved(page: Page, size: str) -> None:
-    """Told and gone at once, taken back by Undo, and then gone for good from the page that is loaded anew."""
+    """Undo a saved memory and restore it; undo it again and reload, after which it is gone."""
     saved = page.locator("section", has=page.get_by_role("heading", name="Saved to memory"))
     press(page, "Undo")
     expect(saved.get_by_text("Forgotten.")).to_be_visible()
@@ -109,11 +109,11 @@ def test_a_run_is_planned_watched_and_read(
     shoot(page, f"runs-template-{size}-{scheme}")
     assert faults(page) == []
     follow(page, "Start")
-    expect(page.get_by_text("This is the plan.")).to_be_visible()  # the one that was kept, without a model
+    expect(page.get_by_text("This is the plan.")).to_be_visible()  # the stored plan, without a model
 
 
 def change_by_keyboard(page: Page, size: str) -> None:
-    """The plan of a chat's research: a task written anew, moved, left out, added; started without a mouse."""
+    """Change the plan of a chat's research by the keyboard: edit, move, remove and add tasks, then start it."""
     plan = page.locator(".message .plan")
     expect(plan.get_by_label("The offers", exact=True)).to_be_visible(timeout=30_000)
     shoot(page, f"research-plan-{size}")
@@ -130,7 +130,7 @@ def change_by_keyboard(page: Page, size: str) -> None:
     plan.get_by_role("button", name="Leave out", exact=False).last.press("Enter")
     expect(plan.locator("textarea")).to_have_count(4)
     shoot(page, f"research-plan-changed-{size}")
-    page.reload()  # what was changed is kept
+    page.reload()  # the changes are stored
     expect(plan.get_by_label("The offers", exact=True)).to_have_value("Collect two offers.")
     plan.get_by_role("button", name="Start", exact=True).press("Enter")
 
@@ -164,7 +164,7 @@ def test_research_in_a_chat_opens_its_sources(
     citation = page.locator(".message .prose a", has_text="[1]")
     expect(citation).to_be_visible(timeout=30_000)
     assert set(asked) == {"Find our rules.", "Collect two offers.", "Write it.", "Say what is missing."}
-    assert asked[-1] == "Say what is missing."  # it was put last, so the others are done before it
+    assert asked[-1] == "Say what is missing."  # it was moved to the end, so the others are done before it
     shoot(page, f"research-{size}")
     assert faults(page) == []
     with page.context.expect_page() as opened:

@@ -1,4 +1,4 @@
-"""Settings in tabs that are saved as they are changed, and an invitation from its making to its guest, in a browser."""
+"""Settings in tabs that are saved on change, and an invitation from its creation to its acceptance, in a browser."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_settings_and_an_invitation(open_page: Callable[..., Page], size: str, s
     expect(page.get_by_role("heading", level=1)).to_have_text("Harbour")
     expect(page.locator("#workspace-switch")).to_contain_text("Harbour")
     expect(page).to_have_title(re.compile("^Settings · Harbour"))
-    expect(page.get_by_label("What it is for")).to_have_value("Boats")  # somebody was writing meanwhile
+    expect(page.get_by_label("What it is for")).to_have_value("Boats")  # a field in use is not overwritten
     page.keyboard.press("Tab")
     expect(page.locator("#toasts")).to_contain_text("Saved.")
     look("about")

@@ -1,4 +1,4 @@
-"""Sharing a chat in two presses, reading it as somebody else, and closing it again."""
+"""Sharing a chat in two clicks, reading it as another person, and revoking the link."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_shared_read_and_closed(
     expect(make).to_be_visible()
     assert not faults(page)
     shoot(page, f"share-menu-{size}-{scheme}")
-    make.dblclick()  # the second press: made, once however quickly it is pressed again, and in the clipboard
+    make.dblclick()  # the second click: one link even on a double click, and copied to the clipboard
     expect(page.locator("#announce")).to_have_text("Copied")
     address = page.evaluate("navigator.clipboard.readText()")
     expect(page.locator("#share-menu")).to_contain_text("never opened")

@@ -1,4 +1,4 @@
-"""The story of the first minutes, at both widths and in both colour schemes; the local model answers."""
+"""The first minutes with the local model, at both widths and in both colour schemes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.local_model
 
 
 def send(page: Page, text: str) -> Locator:
-    """Send a message; the answer's list item, which is still being written."""
+    """Send a message. Return the answer's list item, which is still being written."""
     before = page.locator(".message--assistant").count()
     page.get_by_role("textbox", name="Message", exact=True).fill(text)
     page.keyboard.press("Enter")
@@ -58,7 +58,7 @@ def test_the_whole_story(open_page: Callable[..., Page], size: str, scheme: str)
     badge = page.locator("#memory-count")
     expect(badge).to_contain_text(re.compile(r"[1-9]"))
 
-    # What the background noticed arrives on the open page by itself.
+    # A memory extracted in the background appears on the open page.
     panel = open_panel(page)
     noticed = panel.locator("[data-memory]", has_text=re.compile(r"^\s*I am vegetarian"))
     expect(noticed).to_be_visible(timeout=SLOW)

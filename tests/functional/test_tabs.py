@@ -1,4 +1,4 @@
-"""Several tabs of one browser: one stream of events for all of them, and each shows what happens in another."""
+"""Several tabs of one browser: one event stream for all of them, and each shows changes made in another."""
 
 from __future__ import annotations
 

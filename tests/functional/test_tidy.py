@@ -1,4 +1,4 @@
-"""Tidying up and the recall test in a browser, by keys alone: every click and its Undo, at both widths."""
+"""Tidying up and the recall test in a browser, by the keyboard alone: every click and its Undo, at both widths."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def page(open_as: Open, owner: User) -> Page:
 
 
 def looked_at(page: Page, name: str) -> None:
-    """Both widths and both schemes; nothing may stand out of the narrow one."""
+    """Check the page at both widths, without overflow, and take screenshots in both schemes."""
     for width, size in (("390", NARROW), ("1440", WIDE)):
         page.set_viewport_size(size)  # type: ignore[arg-type]
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
@@ -41,7 +41,7 @@ def looked_at(page: Page, name: str) -> None:
 
 
 def filled(owner: User) -> Workspace:
-    """Something on each of the six lists."""
+    """Create something on each of the six lists."""
     workspace = make_workspace(owner=owner, editor=None, viewer=make_user("vera"), name="Kitchen crew")
     for text in (
         "The project deadline is March 15, 2026",
@@ -84,13 +84,11 @@ def test_every_act_of_tidying_up_and_its_undo_by_keys(page: Page, owner: User) -
         for act in acts:
             rows.first.get_by_role("button", name=act, exact=True).press("Enter")
             expect(rows).to_have_count(len(before) - 1)
-            expect(page.locator("#toasts")).to_have_count(
-                1
-            )  # what is said comes into it, and not with one of its own
+            expect(page.locator("#toasts")).to_have_count(1)  # the live region stays, and its text changes
             if act == acts[0]:
                 looked_at(page, f"tidy-{show}-done")
             page.get_by_role("button", name="Undo").last.press("Enter")
-            if (show, act) == ("stale", "Forget"):  # what somebody has just brought back is looked after
+            if (show, act) == ("stale", "Forget"):  # a restored memory counts as reviewed
                 expect(page.get_by_role("button", name="Undo")).to_have_count(0)
                 assert Memory.objects.filter(content__contains="Dunn", deleted_at=None).exists()
                 continue

@@ -1,4 +1,4 @@
-"""What an answer took, a budget set, warned of and used up, in a browser."""
+"""Usage of an answer; and a budget that is set, warned about and used up, in a browser."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_budget_is_set_warned_of_and_used_up(
     expect(line.get_by_text("Cached")).to_be_visible()
     look("answer")
 
-    allow(14)  # 12 are taken
+    allow(14)  # 12 are used
     look("near")
     page.goto(chat)
     warning = page.get_by_text("This workspace has used 12 of 14 tokens of its budget for this month")

@@ -1,4 +1,4 @@
-"""Story by story with keys alone: no mouse, and nothing that puts the focus but the page itself (keys.py)."""
+"""User stories by the keyboard alone: no mouse, and only the page itself moves the focus (keys.py)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def choose_file(page: Page, name: str, file: str, content: bytes, key: str = "En
 
 
 def take(page: Page, words: str) -> None:
-    """The first of what the palette finds for these words."""
+    """Open the first result of the palette for these words."""
     page.keyboard.press("Control+k")
     page.keyboard.type(words)
     page.keyboard.press("Enter")
@@ -45,13 +45,13 @@ def take(page: Page, words: str) -> None:
 
 
 def go(page: Page, words: str, address: str) -> None:
-    """To the page that it is of, which has this in its address."""
+    """Open the page of the first result, whose address contains ``address``."""
     take(page, words)
     page.wait_for_url(re.compile(re.escape(address)))
 
 
 def code_of(secret: str) -> str:
-    """What an authenticator app shows now."""
+    """Return the current code of an authenticator app."""
     return str(format_hotp_value(hotp_value(secret, next(yield_hotp_counters_from_time()))))
 
 
@@ -81,7 +81,7 @@ def test_a_profile(cast: Cast, open_as: Open) -> None:
     tab_to(page, "Language")
     page.keyboard.press("Home")
     with page.expect_navigation():
-        page.keyboard.press("Tab")  # left, it is saved
+        page.keyboard.press("Tab")  # leaving the field saves it
     expect(page.locator("html")).to_have_attribute("lang", "en")
 
     go(page, "two-factor", "/two-factor/")
@@ -202,7 +202,7 @@ def come_in(page: Page, username: str) -> None:
 
 
 def say(page: Page, text: str) -> Locator:
-    """Send this, and the answer that comes."""
+    """Send a message. Return the answer."""
     known = page.locator("#messages > .message--assistant").count()
     page.keyboard.press("Control+/")
     page.keyboard.type(text)
@@ -222,7 +222,7 @@ def test_a_conversation(open_scripted_page: Callable[..., Page], model: Model) -
     press(page, "Think")
     expect(page.locator("[data-chosen] button")).to_have_count(0)
     press(page, "Dictate")
-    press(page, "Dictate")  # in the dialog that says who hears it
+    press(page, "Dictate")  # in the dialog that names the speech service
     expect(composer).to_have_value("buy plums")
     press(page, "Stop listening")
     page.keyboard.press("Control+a")

@@ -1,4 +1,4 @@
-"""What a page weighs in a browser that has never been here. How soon it is there: tests/bench/bench_page.py."""
+"""The bytes of a page in a browser with an empty cache. Times: tests/bench/bench_page.py."""
 
 from __future__ import annotations
 

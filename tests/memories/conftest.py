@@ -12,7 +12,7 @@ from tests.fakes.embedder import FakeEmbedder
 
 @pytest.fixture
 def use_embedder(monkeypatch: pytest.MonkeyPatch) -> Callable[[Embedder | None], None]:
-    """Put another embedder (or none) in the place of the bundled one."""
+    """Replace the bundled embedder with another one, or none."""
 
     def use(embedder: Embedder | None) -> None:
         monkeypatch.setattr("workspaces.index.embedding.get_embedder", lambda: embedder)
@@ -29,5 +29,5 @@ def fake_embedder(use_embedder: Callable[[Embedder | None], None]) -> FakeEmbedd
 
 @pytest.fixture
 def boss(fake_embedder: FakeEmbedder) -> Client:
-    """Who may do everything in the admin."""
+    """A superuser's client."""
     return staff(username="root", is_superuser=True)

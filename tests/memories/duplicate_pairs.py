@@ -1,7 +1,7 @@
 """Pairs of statements that say different things in nearly the same words, and honest rewordings.
 
-An edit is written once: [a|b] stands for what is edited; in a role swap the two bracketed parts change places.
-The guard was tuned on EDITS and REWORDINGS; the HELD_OUT ones were written after it and never tuned on.
+An edit is written once: [a|b] stands for what is edited; in a role swap the two bracketed parts change places. The
+guard was tuned on EDITS and REWORDINGS; the HELD_OUT ones were written later and never used for tuning.
 """
 
 import re
@@ -635,13 +635,13 @@ I keep my notes in Obsidian. / I use Obsidian to keep my notes.
 
 
 def held_out() -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """The edits and the rewordings that the guard was not tuned on."""
+    """Return the edits and the rewordings that the guard was not tuned on."""
     lines = HELD_OUT_EDITS.strip().splitlines()
     return [_edit(line, swap="|" not in line) for line in lines], _pairs(HELD_OUT_REWORDINGS)
 
 
 def edits(kind: str) -> list[tuple[str, str]]:
-    """All pairs of one kind of edit."""
+    """Return all pairs of one kind of edit."""
     return [_edit(line, swap=kind == "role swap") for line in EDITS[kind].strip().splitlines()]
 
 
@@ -665,7 +665,7 @@ def _edit(line: str, *, swap: bool) -> tuple[str, str]:
 
 def _sentence(text: str) -> str:
     text = " ".join(text.split())
-    for article in ("The ", "My "):  # a swapped part that stood first
+    for article in ("The ", "My "):  # a swapped part at the beginning
         head, rest = text[:4], text[4:]
         text = head + rest.replace(f" {article}", f" {article.lower()}")
     return text[0].upper() + text[1:]

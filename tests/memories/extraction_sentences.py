@@ -1,4 +1,4 @@
-"""What users write: (message, {statement: kind}) to be found, and messages in which nothing lasting is said."""
+"""Messages of users: (message, {statement: kind}) to be found, and messages without a lasting statement."""
 
 FOUND: list[tuple[str, dict[str, str]]] = [
     ("My project deadline is March 15 and I am vegetarian",

@@ -1,4 +1,4 @@
-"""The hand-written corpus for the secret filter, cut in two at random before the rules that it measures were made.
+"""A hand-written corpus for the secret filter, split in two at random before its rules were written.
 
 ``python -m tests.memories.secret_corpus`` prints what is caught and what is refused wrongly, in either half.
 """
@@ -16,7 +16,7 @@ _SEED = 20261122
 
 
 def half(items: Sequence[str], which: str) -> list[str]:
-    """The items of one of ``HALVES``, drawn by a fixed seed."""
+    """Return the items of one of ``HALVES``, drawn by a fixed seed."""
     shuffled = sorted(items)
     random.Random(_SEED).shuffle(shuffled)
     middle = len(shuffled) // 2
@@ -24,6 +24,6 @@ def half(items: Sequence[str], which: str) -> list[str]:
 
 
 def corpus(which: str) -> tuple[list[str], list[str], list[str]]:
-    """Credentials, personal numbers and talk of one half. Talk is drawn language by language."""
+    """Return credentials, personal numbers and talk of one half. Talk is drawn language by language."""
     talk = [line for lines in TALK.values() for line in half(lines, which)]
     return half(CREDENTIALS, which), half(PERSONAL, which), talk

@@ -1,10 +1,10 @@
 """Credentials and personal numbers as people paste them, a line each; all made up, every check digit right.
 
-Written before the rules they measure; ``secret_corpus.half`` cuts them in two, and only one half was looked at while
-the rules were made.
+Written before the rules they measure. ``secret_corpus.half`` splits them, and only one half was seen while the rules
+were written.
 """
 
-# Refused always.
+# Always refused.
 CREDENTIALS = [
     # typed assignments and configuration
     'let api_key: &str = "q8Zr2LmX9vT4bN7c";',
@@ -68,7 +68,7 @@ CREDENTIALS = [
     "my login is bob@example.com and the password Marigold_4",
     "Login bob@example.com / Silver!Fern6",
     "u: bob p: Canyon_Echo8",
-    # "the password is" in many tongues
+    # "the password is" in many languages
     "Das Passwort lautet Sonnenblume7",
     "Mein Passwort ist Regenbogen!9",
     "Das WLAN-Passwort heißt Katze1234",
@@ -146,7 +146,7 @@ CREDENTIALS = [
     "ozone drill grab fiber curtain grace pudding thank cruise elder eight picnic",
 ]
 
-# Asked about once more.
+# Need a confirmation.
 PERSONAL = [
     # payment cards
     "my card is 4111 1111 1111 1111",

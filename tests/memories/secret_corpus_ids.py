@@ -1,7 +1,7 @@
 """Numbers of identity behind their labels, whether or not their check digits are right, and talk with such labels.
 
-Written before the rules for them and split by `half` before any of it was tried: the rules were made with one half in
-view, and the other was counted when they were done. All numbers are made up.
+Written before the rules for them and split by `half` before any trial: the rules were written with one half in view,
+and the other was measured afterwards. All numbers are made up.
 """
 
 from __future__ import annotations
@@ -281,5 +281,5 @@ Account for the identity team: 1234567890 users
 
 
 def half(lines: list[str], *, held_back: bool) -> list[str]:
-    """The lines of one half, by the checksum of each."""
+    """Return the lines of one half, by the checksum of each."""
     return [line for line in lines if (zlib.crc32(line.encode()) % 2 == 1) == held_back]

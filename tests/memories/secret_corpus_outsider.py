@@ -1,12 +1,11 @@
-"""What an outsider tried on the filter after its corpus was written, a line each; all made up.
+"""Lines that an independent tester wrote against the filter after its corpus; all made up.
 
-``VARIANTS`` came beside the outsider's own lines and before the mends; ``HELD_BACK`` of them was not looked at while
-these were made.
+``VARIANTS`` were added by the tester before the fixes; ``HELD_BACK`` of them was not seen while these were made.
 """
 
 from __future__ import annotations
 
-# Refused always.
+# Always refused.
 CREDENTIALS = [
     # a name in bold, in italics or in a tag, its colon inside
     "**Password:** hunter2", "- **Password:** x9kP", "*API key:* a8f3kd93kslq02md", "__Password:__ hunter2",
@@ -23,7 +22,7 @@ CREDENTIALS = [
     "clave: hunter2", "contrasenya: hunter2", "WLAN-Schlüssel: hunter2", "パス：hunter2", "mật khẩu wifi là hunter2",
     "mot de passe Gmail est hunter2",
 ]  # fmt: skip
-# Stored by nothing automatic.
+# Refused by automatic writes.
 PERSONAL = [
     "Die PIN meiner Karte lautet 4711", "el PIN de mi tarjeta es el 4711", "le code PIN de ma carte est le 4711",
     "il PIN del bancomat è il 4711", "4711 is my PIN", "キャッシュカードの暗証番号は4711です",
@@ -34,13 +33,13 @@ PERSONAL = [
     "recovery codes: a1b2-c3d4 e5f6-g7h8", "account number 12345678, sort code 12-34-56",
     "Konto 1234567890, BLZ 10010010",
 ]  # fmt: skip
-# Passes.
+# Accepted.
 TALK = [
     "das Kennwort der Gruppe ist 'Zusammenhalt'", "IMEI 490154203237518 of the old phone",
     "pin code of Mumbai is 400001", "my pincode is 110001 (Delhi)", "the area PIN is 110001",
 ]  # fmt: skip
 
-# What the mends might have refused besides, and pass too.
+# Accepted too, though the fixes might have refused them.
 MORE_TALK = [
     "Settings -> Password -> Change", "I lost my password — sorry!", "password — sha256 is no hash for it",
     "**Password:** ask Ann for it", "password (str): Something you know.", "the password manager is 1Password",
@@ -55,7 +54,7 @@ MORE_TALK = [
     "in 1984 is my pinnacle", "4711 is not my PIN", "Konto eröffnet 2024, BLZ unbekannt",
 ]  # fmt: skip
 
-# Written before the mends, kind beside text: "credential", "personal" or "talk". Every second one is held back.
+# Written before the fixes, kind beside text: "credential", "personal" or "talk". Every second one is held back.
 VARIANTS = [
     ("credential", "**Passwort:** Kaktus-2201"),
     ("credential", "* ***Password:*** Blue$Sky19"),

@@ -1,6 +1,6 @@
 """Ordinary talk about passwords, PINs, cards, codes and numbers that must pass, by language; written before the rules.
 
-``secret_corpus.half`` cuts it in two; only one half was looked at while the rules were made.
+``secret_corpus.half`` cuts it in two; only one half was seen while the rules were written.
 """
 
 TALK: dict[str, list[str]] = {

@@ -1,4 +1,4 @@
-"""Made-up credentials of every kind, built at run time so that no file holds anything like a real one."""
+"""Made-up credentials of every kind, built at run time so that no file contains anything like a real one."""
 
 import random
 import string
@@ -10,7 +10,7 @@ _random = random.Random(20240315)  # seeded: the same samples in every run
 
 
 def rand(length: int, alphabet: str = _ALNUM) -> str:
-    """A random string that always holds a lower-case letter or a hexadecimal one, and a digit."""
+    """Return a random string with at least one letter or hexadecimal letter, and a digit."""
     body = [_random.choice(alphabet) for _ in range(length)]
     if length >= 4:
         letters, digits = _kinds(alphabet)
@@ -40,7 +40,7 @@ def uuid() -> str:
     return "-".join(hexa(length) for length in (8, 4, 4, 4, 12))
 
 
-# The classes that the product promises to refuse in every dress.
+# The classes that the product promises to refuse in every form.
 PROMISED: dict[str, str] = {
     "openai": "sk-" + rand(48),
     "openai project": "sk-proj-" + rand(64),
@@ -74,7 +74,7 @@ PROMISED: dict[str, str] = {
     "url": "https://bob:" + rand(10) + "@git.example.com/repo.git",
 }
 
-# Kinds that public scanners know and that a reader can tell by their shape.
+# Kinds that public scanners know and that have a recognizable shape.
 SHAPES: dict[str, str] = {
     "1password account": f"A3-{upper(6)}-{upper(11)}-{upper(5)}-{upper(5)}-{upper(5)}",
     "1password service": "ops_" + "eyJ" + rand(260),
@@ -269,7 +269,7 @@ SHAPES: dict[str, str] = {
     "nobody's with signs": "ACME-TOKEN-" + rand(20),
 }
 
-# Kinds without a shape: the issuer's name beside a random value gives them away.
+# Kinds without a shape, recognized by the issuer's name beside a random value.
 NAMED: dict[str, str] = {
     "heroku": "HEROKU_API_KEY=" + uuid(),
     "heroku in words": "my heroku api key is " + uuid(),
@@ -301,7 +301,7 @@ NAMED: dict[str, str] = {
     "curl": "curl -u :" + rand(12) + " https://example.com",
 }
 
-# The classes that are told by what stands beside the value, each as it is written.
+# Classes recognized by the text beside the value, each in a typical form.
 SPOKEN: dict[str, str] = {
     "aws secret": "aws_secret_access_key=" + rand(40),
     "bearer": "Authorization: Bearer " + rand(40),
@@ -316,7 +316,7 @@ SPOKEN: dict[str, str] = {
     "env": "export ACME_API_KEY=" + rand(32),
 }
 
-# Each {} takes a credential: the dresses in which people paste them.
+# Forms in which people paste credentials; {} is the credential.
 DRESSES: dict[str, str] = {
     "bare": "{}",
     "double quotes": '"{}"',

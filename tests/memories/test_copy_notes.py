@@ -1,4 +1,4 @@
-"""Copies that were not the forgetter's to forget: who hears of them, what they may do, and what nobody learns."""
+"""Copies that the deleting user may not delete: who is notified, their options, and what stays hidden."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_they_are_told_who_may_forget_the_copies_and_nobody_else(cast: Cast) -> 
 
 
 def test_of_a_personal_memory_that_is_forgotten_nobody_hears(cast: Cast) -> None:
-    """Guesses planted in histories would tell their author who forgets them."""
+    """Guesses planted in histories would reveal to their author who deletes them."""
     home = default_workspace(cast.editor)
     Membership.objects.create(workspace=home, user=cast.owner, role=Role.OWNER)
     planted = say(SECRET, cast.owner, home)
@@ -66,7 +66,7 @@ def test_of_a_personal_memory_that_is_forgotten_nobody_hears(cast: Cast) -> None
 
 
 def test_of_a_proposal_that_is_forgotten_no_viewer_hears(cast: Cast) -> None:
-    """They never saw it: guesses in their own histories would tell them."""
+    """They could never read it, so guesses in their own histories must not be notified."""
     for person in (cast.viewer, cast.owner):
         say(SECRET, person, default_workspace(person), scope="user")
     proposal = gate.save_memory(
@@ -166,7 +166,7 @@ def _with_role(workspace: Workspace, person: User) -> Workspace:
 
 @pytest.mark.django_db(transaction=True)
 def test_who_removes_the_copy_at_that_moment_is_not_waited_for(cast: Cast) -> None:
-    """A note of a row that goes would fail, and waiting for it would tell that it is there."""
+    """A note on a row being deleted would fail, and waiting for its lock would reveal it."""
     memory = say(SECRET, cast.owner, cast.workspace)
     twin = make_memory(SECRET, cast.editor, cast.workspace)
     with transaction.atomic():
@@ -179,7 +179,7 @@ def test_who_removes_the_copy_at_that_moment_is_not_waited_for(cast: Cast) -> No
 
 @pytest.mark.parametrize("how", ["deleted", "history of a deleted one", "expired"])
 def test_of_what_viewers_could_not_read_none_of_them_hears(cast: Cast, how: str) -> None:
-    """Guesses in histories of their own would tell them what the others deleted."""
+    """Guesses in their own histories would reveal what the others deleted."""
     for person in (cast.viewer, cast.owner):
         say(SECRET, person, default_workspace(person), scope="user")
     gone = make_memory(SECRET, cast.editor, cast.workspace)

@@ -1,4 +1,4 @@
-"""Every way into the table of memories: a list of the statements that write to it, and a new one fails.
+"""A list of all statements that write to the table of memories; a new one fails.
 
 Read off the sources, product and benchmarks: raw SQL (INSERT, UPDATE, COPY, MERGE, DELETE) on this table or on one
 whose name is put in, and the ORM's verbs on rows and querysets of Memory, or of a model that is found by its name. What
@@ -29,7 +29,7 @@ VERBS = {
     "save_base",
 }
 VERBS |= {f"a{verb}" for verb in VERBS}
-# A row or rows of Memory, whatever they are called: what is made of these words is.
+# Rows of Memory under any name: expressions that contain these names.
 MEMORIES = re.compile(
     r"(await |list\(|\()*(Memory\b|[\w.]+\._(default|base)_manager\b"
     r"|(django\.)?apps\.get_model\(('memories(\.|', ')[Mm]emory'|(?!'))"
@@ -38,7 +38,8 @@ MEMORIES = re.compile(
 )
 RELATED = re.compile(r"\w+\.(embeddings|sources|revisions|values|values_list|aggregate|count|exists|pk)\b")
 
-# Who writes, and what. Text and keys come in by the gate, many at once, and what measures and makes numbers up.
+# Function and statements. Texts and keys are written by the gate, by its bulk variant, and by the fillers of
+# benchmarks.
 WRITES = {
     ("memories/writing/gate.py", "new_row"): {"Memory()"},
     ("memories/writing/gate.py", "_insert"): {"save"},
@@ -51,7 +52,7 @@ WRITES = {
     ("memories/writing/changing.py", "_point"): {"save"},
     ("memories/writing/review.py", "_decide"): {"save"},
     ("memories/writing/bulk.py", "-"): {"INSERT INTO"},
-    # What no text is: times, links, sources, words, the rules it was checked by, and what goes for good.
+    # Writes of other columns: times, links, sources, words, the rules checked by, and permanent deletion.
     ("memories/writing/background.py", "reembed"): {"update"},
     ("memories/writing/background.py", "store_late_vector"): {"update"},
     ("memories/writing/background.py", "_compare_late"): {"update"},
@@ -64,9 +65,9 @@ WRITES = {
     ("memories/indexing.py", "-"): {"UPDATE"},
     ("memories/recalling/loading.py", "-"): {"UPDATE"},
     ("memories/forgetting/copies.py", "-"): {"UPDATE"},
-    # A table's name is put in: rows that go for good with their workspace or person.
+    # The table's name is a parameter: rows deleted with their workspace or person.
     ("workspaces/actions/removal.py", "delete_rows"): {"DELETE FROM"},
-    # For measuring alone: rows without keys.
+    # For benchmarks only: rows without keys.
     ("tests/bench/row_copies.py", "copy_places"): {"INSERT INTO"},
     ("tests/bench/synthetic.py", "-"): {"INSERT INTO"},
     ("tests/bench/bulk.py", "-"): {"INSERT INTO", "UPDATE"},
@@ -82,7 +83,7 @@ def sources() -> list[Path]:
 
 
 def writes_in(source: str) -> Iterator[tuple[str, str]]:
-    """(function, what it does) of each statement that writes memories, or may."""
+    """Yield (function, operation) for each statement that writes memories, or may."""
     tree = ast.parse(source)
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
 
@@ -118,7 +119,7 @@ def _verb_of(call: ast.Call, functions: list[ast.FunctionDef | ast.AsyncFunction
 
 
 def _is_memory(value: ast.expr, functions: list[ast.FunctionDef | ast.AsyncFunctionDef], name: str) -> bool:
-    """Whether an expression is of Memory, or of what a parameter or a line of its function makes one."""
+    """Return whether an expression is of Memory, also through a parameter or an assignment of its function."""
     text = ast.unparse(value)
     if MEMORIES.match(text):
         return True

@@ -1,4 +1,4 @@
-"""Whatever the door, the same text beside the same memories comes to the same: each door meets each situation."""
+"""Every route of writing has the same result for the same text and memories: each route in each situation."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ SITUATIONS = {
     "forgotten for good": Situation(SAID, "style", forgotten=True),
     "a secret": Situation(f"Mine is {SECRET}", "style"),
 }
-# What comes of it. "kept": what is there stays as it is, and nothing else comes.
+# The outcome. "kept": the existing memory stays, and nothing is added.
 EXPECTED = {
     "nothing there": "new",
     "equal text": "kept",
@@ -82,22 +82,20 @@ EXPECTED = {
     "a secret": "nothing",
 }
 FORCED = {name: "nothing" if name in {"forgotten for good", "a secret"} else "new" for name in EXPECTED}
-A_PERSON = {"forgotten for good": "new"}  # who says it again wants it again
-# What a model noticed where that is reviewed: what is in use stays as it is, key and all, and a person decides.
+A_PERSON = {"forgotten for good": "new"}  # a person who repeats it wants it stored again
+# Model extractions with review: an existing memory stays, key included, and a person decides.
 REVIEWED = {name: what if what in {"kept", "nothing"} else "proposed" for name, what in EXPECTED.items()}
 
 
 @dataclass
 class Door:
-    """``enter`` brings the text in; ``before`` first, where it has to be there in some way already."""
+    """A route. ``enter`` writes the text; ``before`` runs first, where the route needs an existing row."""
 
     enter: Callable[[Cast, Situation, Any], Any]
     before: Callable[[Cast, Situation], Any] = lambda cast, situation: None
     differs: dict[str, str] = field(default_factory=dict)
     expected: dict[str, str] = field(default_factory=lambda: EXPECTED)
-    reviewed: dict[str, str] | None = (
-        None  # of what a model noticed, where that is reviewed and such comes this way
-    )
+    reviewed: dict[str, str] | None = None  # for model extractions with review, where the route has them
 
 
 def draft(cast: Cast, situation: Situation, **fields: Any) -> Draft:
@@ -150,7 +148,7 @@ def approve(cast: Cast, _: Situation, proposed: Memory | None) -> Any:
 
 
 def delete(cast: Cast, said: Situation) -> Memory:
-    """As it may lie there since before the rules for secrets were what they are."""
+    """Create a deleted memory as one stored under older secret rules."""
     made = make_memory("Was in use", cast.editor, cast.workspace, key=said.key)
     delete_memory(made, by=cast.editor, now=timezone.now())
     Memory.objects.filter(pk=made.pk).update(content=said.content)
@@ -162,7 +160,7 @@ def restore(cast: Cast, _: Situation, deleted: Memory) -> Any:
 
 
 def come_late(cast: Cast, said: Situation, use_embedder: Callable[[Any], None]) -> None:
-    """Saved while nothing embeds, compared once it does."""
+    """Save without an embedder, and compare once it works."""
     embedder = get_embedder()
     use_embedder(None)
     saved = save_memory(draft(cast, said), by=None, now=timezone.now())
@@ -182,19 +180,19 @@ DOORS = {
     "REST": Door(over_rest, differs=A_PERSON),
     "organisation memory": Door(over_v1, differs=A_PERSON),
     "a list of statements": Door(a_list),
-    # As they were: near-duplicates too, and no key that is taken is touched. What was in use is: who may bring it in
-    # may approve it.
+    # As exported: near-duplicates are stored and taken keys stay. Live memories stay live, since importers may approve
+    # them.
     "an export": Door(an_export, differs=AS_THEY_WERE, reviewed=EXPECTED | AS_THEY_WERE),
-    # What is in use under its key is not changed by a proposal, and a person who approves lifts what stands against it.
+    # A proposal does not change a live memory with its key; a person's approval lifts a tombstone.
     "approval": Door(approve, propose, differs={"key taken": "proposed", **A_PERSON}),
-    # An undo brings back what it was asked to, without a key that is taken; and a person lifts what stands against it.
+    # An undo restores a memory without a key taken since; a person's undo lifts a tombstone.
     "restore": Door(
         restore,
         delete,
         expected=FORCED,
         differs={"key taken": "new without its key", **A_PERSON},
     ),
-    # What has a key by now is not merged away.
+    # A memory with a key is not merged away.
     "a late vector": Door(
         lambda cast, said, given: come_late(cast, said, given),
         differs={"key, near duplicate without": "new"},

@@ -1,4 +1,4 @@
-"""Who forgets a guess for good learns nothing of what others keep, and takes nothing of theirs away."""
+"""Permanently deleting a guess reveals nothing of others' memories and deletes none of them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fake_embedder")]
 
 @dataclass
 class Home:
-    """The owner's own workspace, in which their personal memories lie; an editor and a second owner are in."""
+    """The owner's own workspace with their personal memories; an editor and a second owner are members."""
 
     workspace: Workspace
     owner: User
@@ -43,7 +43,7 @@ class Home:
 
 
 def say(text: str, by: User, workspace: Workspace, **fields: Any) -> Memory:
-    """A memory that once said the text, whose excerpt quotes it, and that an answer noted when it did."""
+    """Create a memory that once had the text, whose excerpt quotes it, and whose receipt contains it."""
     now = timezone.now()
     memory = make_memory(text, by, workspace, **fields)
     receipt = Receipt.objects.create(
@@ -71,7 +71,7 @@ def home(cast: Cast, fake_embedder: object) -> Home:
 
 
 def kept(user: User) -> Any:
-    """All that lies there and is not this person's to forget, with what hangs on it."""
+    """Return all rows that this user may not delete, with dependent rows."""
     theirs = Memory.objects.exclude(pk__in=Memory.objects.forgettable_by(user).values("pk"))
     rows = theirs.order_by("pk").values_list("pk", "content", "source_excerpt", "deleted_at")
     revisions = Revision.objects.filter(memory__in=theirs).order_by("pk").values_list("pk", "before")
@@ -106,8 +106,8 @@ def test_a_right_guess_looks_like_a_wrong_one_and_takes_nothing(home: Home, gues
     before = kept(home.editor)
     right, wrong = (over_rest(home, home.editor, GUESSES[guess](text)) for text in (SECRET, WRONG))
     for report in (right, wrong):
-        report["recall"].pop("others")  # what else the same words bring of what the editor sees anyway
-        report["removed"].pop("memory_words")  # of the texts themselves
+        report["recall"].pop("others")  # further results of the same words that the editor may read anyway
+        report["removed"].pop("memory_words")  # the words of the texts themselves
     assert right == wrong
     assert set(right["removed"]) == {"memories", "memory_embeddings", "revisions"}
     assert kept(home.editor) == before
@@ -127,7 +127,7 @@ def test_a_second_owner_takes_what_is_shared_and_never_what_is_personal(home: Ho
     before = kept(home.second)
     report = forget_memories([twin], by=home.second, now=timezone.now())
     assert kept(home.second) == before
-    assert report.removed["memories"] == 2  # the deleted one of the owner, too
+    assert report.removed["memories"] == 2  # the owner's deleted one, too
     assert report.removed["source excerpts"] == 1
     assert report.removed["earlier versions of other memories"] == 1
     assert report.removed["receipt items"] == 0, "they stood under answers to somebody else"

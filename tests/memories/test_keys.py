@@ -1,4 +1,4 @@
-"""A key: one holder in its place at every moment, whatever the door, and nothing lost that a caller did not name."""
+"""Keys: unique in their scope at any time and by every route, and updates keep fields that are not given."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def holders(key: str) -> list[str]:
     return list(Memory.objects.filter(key=key, deleted_at=None).values_list("content", flat=True))
 
 
-# What is left out is kept
+# Fields that are not given
 
 
 def test_an_update_by_key_keeps_what_is_not_named(cast: Cast) -> None:
@@ -81,7 +81,7 @@ def test_a_new_memory_over_v1_is_a_fact_unless_its_caller_says_otherwise(cast: C
     assert api.post("memories", {"value": "Tea"}).json()["category"] == "fact"
 
 
-# Never lost to an equal text
+# Equal texts with a key
 
 
 @pytest.mark.parametrize("text", [SAID, SAID.upper(), NEARLY])
@@ -108,7 +108,7 @@ def test_an_equal_text_of_another_key_is_another_memory(cast: Cast, text: str) -
     first.refresh_from_db()
     assert second.created and second.memory.may_replace is None
     assert (first.key, second.memory.key) == ("style", "format")
-    assert save(cast, SAID).duplicate  # without a key it is known
+    assert save(cast, SAID).duplicate  # without a key it is a duplicate
     third = save(cast, SAID, key="third")
     assert third.created and Memory.objects.count() == 3
 
@@ -121,7 +121,7 @@ def test_an_equal_text_is_known_where_only_its_owner_or_an_assistant_has_it(cast
     assert len(holders("style")) == 3
 
 
-# One holder
+# Uniqueness
 
 
 def test_create_moves_the_key_and_the_older_one_says_where(cast: Cast) -> None:
@@ -228,7 +228,7 @@ def test_a_file_cannot_say_anything_of_where_a_key_went(note: Any) -> None:
 def test_two_lines_of_one_export_with_one_key(
     cast: Cast, embedder: bool, tmp_path: Any, settings: Any
 ) -> None:
-    """As the release before could store them: the later has it, nothing is lost."""
+    """As an earlier release could store them: the later one keeps the key, nothing is lost."""
     settings.DATA_DIR = tmp_path
     lines = [memory("Tea", key="drink"), memory("Coffee", key="drink"), memory("Water", key="drink")]
     imported = imported_whole(cast.owner, file_of(*lines), cast.workspace)
@@ -321,7 +321,7 @@ def test_a_key_taken_past_the_queue_is_a_conflict(
 def test_who_has_a_key_is_read_off_the_index(cast: Cast) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")
-        cursor.execute(  # which of all is cheapest depends on how many rows are thought to be there
+        cursor.execute(  # the cheapest plan depends on the estimated number of rows
             "SELECT indexrelid::regclass FROM pg_index WHERE indrelid = 'memories_memory'::regclass AND NOT indisunique"
         )
         for (other,) in cursor.fetchall():

@@ -1,7 +1,7 @@
-"""What the filter catches of a corpus written before its rules were made, and that it lets talk pass.
+"""The share of a corpus that the filter catches, and talk that must pass. The corpus is older than the rules.
 
-The rules were made with one half of the corpus in view. The other was counted when they were done, and is here so that
-neither gets worse: its figures are what a stranger's text may expect.
+The rules were written with one half of the corpus in view. The other half was measured afterwards; its figures are
+those to expect for unknown text, and must not get worse.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tests.memories import secret_corpus_outsider as outsider
 from tests.memories.secret_corpus import HALVES, corpus
 
 TUNED_ON, HELD_BACK = HALVES
-# At least: credentials, personal numbers.
+# Least numbers of credentials and of personal numbers caught.
 CAUGHT = {TUNED_ON: (65, 55), HELD_BACK: (58, 52)}
 
 
@@ -62,7 +62,7 @@ def test_variants_of_an_outsiders_lines_are_told_too(part: list[tuple[str, str]]
 
 
 def _is_told(kind: str, text: str) -> bool:
-    """A personal number may be refused as a credential as well."""
+    """Return whether the text is classified right. A personal number may be refused as a credential as well."""
     if kind == "credential":
         return find_secret(text) is not None
     return (find_secret(text) is None and find_personal(text) is None) == (kind == "talk")

@@ -1,4 +1,4 @@
-"""A number of somebody's own is stored by nothing automatic, and by a person at every door once they were asked."""
+"""Personal numbers: never stored automatically, and by a person only after confirmation, by every route."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def save(cast: Cast, content: str = CARD, **fields: Any) -> Memory:
     return gate.save_memory(draft(cast, content, **fields), by=cast.owner, now=timezone.now()).memory
 
 
-# The gate
+# The writer
 
 
 def test_the_error_says_what_it_looks_like_and_never_the_number(cast: Cast) -> None:
@@ -138,7 +138,7 @@ def test_no_spelling_of_an_automatic_source_confirms(cast: Cast, source: str) ->
     api = Api(base=V1, key=make_key_text(cast.owner, cast.workspace))
     refused = api.post("memories", {"value": CARD, "source": source, "confirm": True})
     assert error_of(refused)["code"] == "sensitive"
-    if source != "Auto":  # v1's word
+    if source != "Auto":  # the name in v1
         with pytest.raises(Sensitive):
             save(cast, source_type=source, confirmed=True)
     assert not Memory.objects.exists()
@@ -204,7 +204,7 @@ def test_a_refusal_is_counted_as_one_of_its_own_kind(
     assert [(row.kind, row.source_type) for row in Refusal.objects.all()] == [("sensitive", "auto_chat")]
 
 
-# A file, and what is stored already
+# Imports, and stored rows
 
 
 def test_an_import_takes_no_such_line_and_no_such_past(cast: Cast) -> None:
@@ -302,7 +302,7 @@ def test_the_panels_form_asks_with_one_click_to_save_anyway(cast: Cast) -> None:
     html = asked.content.decode()
     assert (asked.status_code, asked["HX-Retarget"]) == (422, "this")
     assert "looks like a card number" in html and 'name="confirm"' in html and CARD in html
-    assert html.index('type="submit"') < html.index('name="confirm"')  # Enter in a field is no "anyway"
+    assert html.index('type="submit"') < html.index('name="confirm"')  # Enter in a field does not confirm
     assert "Remembered" in client.post(add, {"new-content": CARD, "confirm": "true"}).content.decode()
     assert 'name="confirm"' not in client.post(add, {"new-content": f"token {TOKEN}"}).content.decode()
 

@@ -1,4 +1,4 @@
-"""The model's tools in whole turns, over real HTTP: what is offered, what calls come to, what costs no turn."""
+"""The model's tools in whole turns, over real HTTP: which are offered, results of calls, and failures."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def ask(chat: Chat, content: str = "Do it", **options: Any) -> Message:
 
 
 def told(server: ScriptedOpenAI) -> list[str]:
-    """What the model was told of its calls, all rounds of the last turn."""
+    """Return the tool results in the last request, of all rounds of the turn."""
     return server.chat_requests[-1].tool_results
 
 
@@ -106,7 +106,7 @@ def test_recall_pages_by_limit_and_offset(
 ) -> None:
     monkeypatch.setattr(
         relevance, "is_found", lambda *_: True
-    )  # of what is so alike only the first stand out
+    )  # only the first of near-equal results stand out
     for number in range(22):
         make_memory(f"Tea number {number} is green", chat.created_by)
     asked: list[tuple[dict[str, Any], int]] = [
@@ -155,7 +155,7 @@ def test_nothing_found_is_said(chat: Chat, scripted_model: ScriptedOpenAI) -> No
 def test_long_lists_are_cut_between_entries(
     chat: Chat, scripted_model: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(relevance, "is_found", lambda *_: True)  # the length alone decides
+    monkeypatch.setattr(relevance, "is_found", lambda *_: True)  # only the length decides
     for number in range(10):
         make_memory(f"Tea {number} " + "is green and long " * 110, chat.created_by)
     call = Call("x_recall_memory", {"query": "tea", "limit": 10})
@@ -351,7 +351,7 @@ class SlowTool:
 def slow_recall(
     chat: Chat, monkeypatch: pytest.MonkeyPatch, eventually: Callable[..., None]
 ) -> Iterator[SlowTool]:
-    """A tool that takes until it is let go, at the latest when the test is over, and then fails."""
+    """A recall that blocks until released, at the latest at the end of the test, and then fails."""
     slow = SlowTool()
     monkeypatch.setattr(memory_tools, "recall_for", lambda *args, **kwargs: slow.take())
     yield slow

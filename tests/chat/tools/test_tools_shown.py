@@ -1,4 +1,4 @@
-"""Tool calls where people and programs see them: while they run, after a reload, and what is not theirs to see."""
+"""Tool calls as people and programs see them: while running, after a reload, and what is hidden."""
 
 from __future__ import annotations
 

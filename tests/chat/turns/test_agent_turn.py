@@ -1,4 +1,4 @@
-"""A turn with an assistant: its instructions and what it remembers go before the model, in its chats alone."""
+"""A turn with an assistant: its instructions and memories are in the prompt, in its own chats alone."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def chat(scripted_model: ScriptedOpenAI) -> Chat:
 
 
 def ask(chat: Chat, server: ScriptedOpenAI) -> tuple[Message, str]:
-    """A whole turn: the answer, and all that the model was shown."""
+    """Take a whole turn. Return the answer and everything the model was sent."""
     server.script(Answer("On Tuesdays."))
     turn = begin_turn(chat, content=QUESTION, by=chat.created_by, now=timezone.now())
     assert wait_until_idle(10)

@@ -1,4 +1,4 @@
-"""What background sources store, and who is told of it: each row once, nobody who may not see it, never its text."""
+"""Memories stored by background sources, and their events: each once, only to those who may see it, without text."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def chat(scripted_model: ScriptedOpenAI) -> Chat:
 
 @pytest.fixture
 def told() -> Iterator[list[tuple[str, dict[str, Any]]]]:
-    """The channel and data of every auto_saved event."""
+    """Yield the list of auto_saved events, as channel and data."""
     heard: list[tuple[str, dict[str, Any]]] = []
     publish = events.publish
 
@@ -68,7 +68,7 @@ def take_turn(
 
 
 def mine(source_type: str, server: ScriptedOpenAI, *texts: str) -> None:
-    """Run the extraction of this source; whatever else the turn queued is left alone."""
+    """Run only the extraction of this source."""
     server.script(found(*texts))
     tasks.extract_turn(extraction_id=Extraction.objects.get(source_type=source_type).pk)
 

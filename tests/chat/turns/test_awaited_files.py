@@ -1,4 +1,4 @@
-"""A message waits for its own files, says so meanwhile, and answers in the end with what was read."""
+"""A message waits for its own files, shows that it does, and is answered with their text."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def done(answer: Message) -> Message:
 
 
 def line_of(answer: Message) -> str:
-    """Of the step in which it waited, as REST has it."""
+    """Return the line of its waiting step over REST."""
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline:
         found = Api(answer.chat.created_by).get(f"{answer.chat.public_id}/messages").json()["items"]
@@ -136,7 +136,7 @@ def test_nothing_is_waited_for_where_all_are_ready_or_none_is_named(
     chat: Chat, scripted_model: ScriptedOpenAI
 ) -> None:
     scripted_model.script(Answer("Hello."), Answer("Hello."))
-    brought(chat, "other.txt")  # in the workspace, but not named
+    brought(chat, "other.txt")  # in the workspace, but not attached
     ready = brought(chat)
     reading_jobs.read(ready.pk, now=timezone.now())
     tasks.embed_passages(kind=DOCUMENT, refs=list(ready.passages.values_list("pk", flat=True)))

@@ -1,4 +1,4 @@
-"""Whatever asks a model is counted on its person, workspace and purpose, and stops at a budget."""
+"""Every use of a model is counted for its user, workspace and purpose, and stops at a budget."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def test_a_run_asks_for_the_budget_before_each_call_and_not_once_a_step(
 def test_what_is_kept_of_a_persons_budget_says_neither_whose_nor_how_much(
     chat: Chat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A budget that was set after the turn had begun: its answer is read by everybody who may read the chat."""
+    """A budget set after the turn began: all readers of the chat see its error."""
     by = chat.created_by
 
     def start(*args: object, **more: object) -> None:

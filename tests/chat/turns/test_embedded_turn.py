@@ -1,4 +1,4 @@
-"""Whole turns on the real embedded model, which calls no tools and cannot summarise: nothing of it is offered."""
+"""Whole turns on the real embedded model, which calls no tools and cannot summarize, so neither is offered."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_long_chat_is_answered_without_tools_and_the_page_says_what_is_left_ou
 
 
 def test_a_cut_answer_goes_on_where_it_stopped(local_model: Path) -> None:
-    """Asked to, it began anew: so small a model takes the wish for a new question."""
+    """Asked to continue in words, so small a model started over."""
     chat = make_chat(make_user("olive", memory_default=True))
     question = make_message(chat, "Count from 1 to 20.")
     so_far = "1, 2, 3, 4, 5, 6, 7,"
@@ -54,7 +54,7 @@ def test_a_cut_answer_goes_on_where_it_stopped(local_model: Path) -> None:
 
 
 def test_thinking_is_refused_with_what_is_allowed_and_the_page_offers_the_rest(local_model: Path) -> None:
-    """It was tried: of eight checks none was the JSON asked for (docs/decisions/0016)."""
+    """Of eight measured checks none was the required JSON (docs/decisions/0016)."""
     chat = make_chat(make_user("olive", memory_default=True))
     with pytest.raises(Invalid, match="too small"):
         begin_turn(chat, content="Hi", by=chat.created_by, now=timezone.now(), mode=Mode.DEEP_THINK)
@@ -86,7 +86,7 @@ def ask(chat: Chat, question: str) -> Message:
     ],
 )
 def test_a_question_is_answered_with_the_memory_alone(local_model: Path, question: str, answer: str) -> None:
-    """The README's story: so small a model is not trusted to repeat what it was given, and adds what is false."""
+    """The README's story: so small a model would not repeat a memory reliably, so the memory itself is the answer."""
     chat = make_chat(make_user("olive", memory_default=True))
     make_memory("My project deadline is March 15", chat.created_by, chat.workspace)
     make_memory("The deadline of the budget is in May", chat.created_by, chat.workspace)

@@ -1,4 +1,4 @@
-"""An answer as HTML while it grows: what a page applies is at any moment what the text so far is rendered to."""
+"""An answer as HTML while it grows: at any moment the page shows the rendering of the text so far."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def said(*parts: str | StreamEvent, pause: float = 0) -> AsyncGenerator[St
 
 
 def applied(events: list[StreamEvent]) -> list[str]:
-    """As the page does: strings there are counted in UTF-16 units."""
+    """Apply the events as the page does: its strings are counted in UTF-16 units."""
     html, states = b"", []
     for event in events:
         if event.kind == "restart":

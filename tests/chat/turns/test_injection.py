@@ -1,4 +1,4 @@
-"""A corpus of hostile memories stays inert: one line of data each before the model, text on the pages."""
+"""A corpus of hostile memories stays inert: one line of data each in the prompt, text on the pages."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from workspaces.access import default_workspace
 
 OPEN, CLOSE = "<recalled-memories>", "</recalled-memories>"
 ITEM = re.compile(r"- \([^()]*, \d{4}-\d\d-\d\d\) ")
-# What looks like a bracket of a tag to whoever reads it.
+# Characters that look like angle brackets.
 BRACKETS = "<>"
 BRACKETS += "\uff1c\uff1e\ufe64\ufe65"
 BRACKETS += "\u2039\u203a\u27e8\u27e9\u3008\u3009\u276e\u276f\u1438\u1433\u02c2\u02c3\u2329\u232a"
@@ -60,7 +60,9 @@ def test_each_stays_one_line_of_data_before_the_model() -> None:
 
 
 def is_unseen(sign: str) -> bool:
-    """The joiners and the choice between text and emoji stay: people write with them."""
+    """Return whether a character is invisible. Joiners and emoji selectors are allowed, since people write
+    with them.
+    """
     if sign in "\u200c\u200d\ufe0e\ufe0f":
         return False
     selects_a_variant = ord(sign) in range(0xFE00, 0xFE10) or ord(sign) in range(0xE0100, 0xE01F0)

@@ -25,7 +25,7 @@ def cast(db: None) -> Cast:
 
 
 def left_behind(cast: Cast, *, seconds: float) -> tuple[Chat, Message]:
-    """An answer whose process gave its last sign of life so long ago."""
+    """Create an answer whose process gave its last heartbeat this many seconds ago."""
     chat = make_chat(cast.editor, cast.workspace)
     question = make_message(chat, "When is it?")
     at = timezone.now() - timedelta(seconds=seconds)

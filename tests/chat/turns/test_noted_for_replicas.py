@@ -1,4 +1,4 @@
-"""A person who is told of something is pinned to the primary first, so that they can load it."""
+"""A user who receives an event is pinned to the primary first, so that a replica cannot miss the row."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_an_event_of_a_workspace_is_noted_before_it_is_told() -> None:
 
 @pytest.mark.usefixtures("replicas")
 def test_what_a_program_saves_is_noted_when_its_tool_has_done_it() -> None:
-    """Not when its request was answered: where it wants events, that is before the tool acts."""
+    """Not when the request was answered: with events, that is before the tool runs."""
     person = make_user()
     User.objects.update(memory_default=True)
     workspace = make_workspace(owner=person)

@@ -1,4 +1,4 @@
-"""Pictures that come with a message: who is shown them, what the others are told, and that nothing else comes along."""
+"""Pictures with a message: which models get them, the text for the others, and access to other documents."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def ask(chat: Chat, text: str, *shown: Document) -> Message:
 
 
 def sent(server: ScriptedOpenAI) -> list[Any]:
-    """What the last request said as the person, one a message."""
+    """Return the contents of the user messages in the last request."""
     return [each["content"] for each in server.chat_requests[-1].messages if each["role"] == "user"]
 
 
@@ -223,7 +223,7 @@ def _with_gps() -> bytes:
 
 
 def _png_bomb() -> bytes:
-    """A picture of 60,000 by 60,000 pixels in a few bytes."""
+    """Return a picture of 60,000 by 60,000 pixels in a few bytes."""
 
     def chunk(name: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))

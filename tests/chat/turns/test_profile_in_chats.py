@@ -1,4 +1,4 @@
-"""The profile in a turn: who gets it, beside what recall gives, within its budget, and what the receipt says of it."""
+"""The profile in a turn: its user, its budget beside recalled memories, and its line in the receipt."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def ask(chat: Chat, content: str = QUESTION, **options: Any) -> Message:
 
 
 def blocks(model: ScriptedOpenAI) -> list[str]:
-    """The profile blocks of the last request."""
+    """Return the profile blocks of the last request."""
     messages = model.chat_requests[-1].messages
     return [each["content"] for each in messages if str(each["content"]).startswith("<profile>")]
 

@@ -1,4 +1,4 @@
-"""Every way into a prompt: what only came by it is never stored without review, and the proposal names the source."""
+"""Every source in a prompt: statements from it are never stored without review, and the proposal names the source."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def test_a_person_who_says_it_as_well_has_said_it(
 
 
 class TestYes:
-    """What a person says yes to: the question, and never what stands beside it."""
+    """A “yes” confirms the question it answers, and nothing beside it."""
 
     SURGERY = "The axolotl surgery is on Friday in Basel."
 
@@ -241,7 +241,7 @@ class TestYes:
 
 
 class TestSeveralPeople:
-    """Somebody has saved what another said in a chat that both write in."""
+    """A user has saved another one's statement in a shared chat."""
 
     PASSPORT = "My passport is with the notary Ulrike in Bozen."
 
@@ -327,7 +327,7 @@ def test_what_a_program_shows_its_model_is_the_programs(cast: Cast) -> None:
 
 
 def test_every_speaker_has_a_route_that_is_tried() -> None:
-    """A new speaker without a trial above fails. Our own prompts name nobody; a person's words are the others' foil."""
+    """A new speaker without a test above fails. System prompts name no one; a person's words are the control."""
     tried = {speaker for speaker, _plant in ROUTES.values()}
     assert tried | {Speaker.PERSON, Speaker.SYSTEM, Speaker.PROGRAM} == set(Speaker)
     loaders = {name for name in dir(provenance) if name.startswith("_") and not name.startswith("__")}
@@ -335,7 +335,7 @@ def test_every_speaker_has_a_route_that_is_tried() -> None:
 
 
 def prompt_messages() -> list[tuple[str, int, bool]]:
-    """Each place that makes a message for a model: file, line, and whether it says who speaks."""
+    """Return each place that builds a message for a model: file, line, and whether it names the speaker."""
     found = []
     for path in [*ROOT.glob("chat/**/*.py"), *ROOT.glob("memories/**/*.py")]:
         tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -356,13 +356,13 @@ def prompt_messages() -> list[tuple[str, int, bool]]:
 def test_every_message_to_a_model_says_who_speaks() -> None:
     made = prompt_messages()
     assert len(made) > 15, "the places are found at all"
-    # Extraction reads a conversation as data, and stores what it returns only by what that rests on.
+    # Extraction reads a conversation as data, and checks the source of what it returns.
     silent = [place for place in made if not place[2] and place[0] != "memories/writing/mined.py"]
     assert not silent
 
 
 class TestShown:
-    """What a memory rests on is told wherever a proposal is read."""
+    """The source of a memory is shown wherever its proposal is."""
 
     @pytest.fixture
     def proposed(self, cast: Cast) -> Memory:

@@ -1,4 +1,4 @@
-"""What becomes of a turn when the provider fails, over real HTTP: tried again where that is right, and said plainly."""
+"""A turn when the provider fails, over real HTTP: retries, and a plain error message."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def quick(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
 
 @pytest.fixture
 def chat(scripted_openai: ScriptedOpenAI) -> Chat:
-    """A chat that has chosen a connection to the scripted server."""
+    """Create a chat that uses a connection to the scripted server."""
     at = {
         "base_url": scripted_openai.base_url,
         "api_key": scripted_openai.api_key,
@@ -53,7 +53,7 @@ def page(chat: Chat) -> str:
 
 
 FACES: list[tuple[str, list[Reply], str, str, str]] = [
-    # what happened, replies, code, what the answer says of it, what the page advises
+    # name, replies, code, part of the error, advice on the page
     ("401", [Failure(401, "no")], "model_refused", "refused the API key", "The person who set up the connection"),
     ("402", [Failure(402, "pay")], "model_refused", "has no credit left", "The person who set up the connection"),
     ("404", [Failure(404, "no such model")], "model_not_found", "does not know this model", "The person who set up"),
@@ -183,7 +183,7 @@ def test_the_next_turn_uses_a_key_that_was_put_right(chat: Chat, scripted_openai
 def test_a_persons_connection_that_points_inside_is_refused_at_the_door(
     scripted_openai: ScriptedOpenAI, settings: Settings
 ) -> None:
-    """Whatever name it has, and whenever it began to point there."""
+    """By any host name, and even if its DNS changed later."""
     settings.PEOPLE_MAY_CONNECT = True
     olive = make_user(memory_default=True)
     mine = make_connection(olive, base_url=f"http://localhost:{scripted_openai.port}/v1", model="m")
@@ -222,7 +222,7 @@ def test_every_failure_of_a_model_has_advice() -> None:
 @pytest.mark.local_model
 @pytest.mark.usefixtures("local_model")
 def test_a_connection_to_the_embedded_server_answers_and_its_errors_have_faces(settings: Settings) -> None:
-    """The scripted server says nothing that a real one does not."""
+    """The scripted server's errors match those of a real one."""
     settings.LLM_TIMEOUT = 60.0  # type: ignore[assignment]
     real = embedded_endpoint()
     assert real is not None

@@ -1,4 +1,4 @@
-"""Replies that are more or less than an answer: thoughts before it, notes beside it, an end at the length limit."""
+"""Replies with more or less than an answer: thoughts before it, notes beside it, an end at the length limit."""
 
 from __future__ import annotations
 

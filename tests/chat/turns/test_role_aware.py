@@ -1,4 +1,4 @@
-"""What nobody in the chat said never becomes a memory by itself, whichever way the model takes it."""
+"""Text that no participant wrote never becomes a memory by itself, by any route through the model."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def reply_with(*texts: str) -> Answer:
 
 
 def extract(server: ScriptedOpenAI, *found: str) -> str:
-    """Mine the newest finished turn; the whole request that the model was sent."""
+    """Extract from the newest finished turn. Return the whole request to the model."""
     server.script(reply_with(*found))
     extraction = Extraction.objects.order_by("pk").last()
     assert extraction is not None
@@ -74,7 +74,7 @@ def test_extraction_is_shown_what_people_and_the_answer_said_and_nothing_else(
     assert Memory.objects.get(source_type="auto_chat").review == Review.NONE
 
 
-# Each would be taken for its person's own words if it were read at all.
+# Each would count as the user's own statement if extraction read it.
 FOREIGN = {
     "instructions": "I prefer quartz refunds after thirty days",
     "other chat": "I prefer Zanzibar invoices on green paper",
@@ -87,7 +87,7 @@ FOREIGN = {
 
 
 def chat_full_of_foreign_words(chat: Chat) -> Message:
-    """A finished turn with all that a model is shown beside what the two of them say."""
+    """Create a finished turn with every other source of text that a model gets."""
     now, person = timezone.now(), chat.created_by
     chat.agent = make_agent(person, chat.workspace, instructions=FOREIGN["instructions"])
     chat.title = FOREIGN["own summary"]
@@ -235,7 +235,7 @@ def mine(
 def test_what_the_model_saved_itself_keeps_nothing_like_it_waiting(
     chat: Chat, scripted_model: ScriptedOpenAI
 ) -> None:
-    """Calls of one round run side by side: which of them ends first decides nothing."""
+    """Calls of one round run in parallel, in any order."""
     for number in (1, 2, 1, 3):
         call = Call("x_save_memory", {"content": f"Person number {number} likes tea from Assam"})
         scripted_model.script(Answer(calls=[call]))

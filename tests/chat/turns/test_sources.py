@@ -1,4 +1,4 @@
-"""Passages of documents in a turn: which are given, how they stand in the prompt, and how an answer cites them."""
+"""Passages of documents in a turn: selection, form in the prompt, and citations in the answer."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_turn_is_given_what_fits_as_data_and_the_answer_says_which(cast: Cast,
     block = documents_block(used)
     assert "under the blue pot" in block and block.count("</documents>") == 1 and "<b>" not in block
     assert "neighbour" not in block
-    assert sources_for(answer, question, cast.owner, room=10, reach=HERE) == []  # no room, no second set
+    assert sources_for(answer, question, cast.owner, room=10, reach=HERE) == []  # no budget for a second set
     [source] = answer.sources.all()
     page = f"/workspaces/{cast.workspace.public_id}/documents/{document.public_id}/?passage={source.passage_number}"
     client.force_login(cast.viewer)
@@ -85,7 +85,7 @@ def test_an_answer_that_goes_on_cites_by_the_numbers_it_began_with(cast: Cast) -
     Workspace.objects.filter(pk=cast.workspace.pk).update(local_only=True)
     answer.chat.workspace.refresh_from_db()
     assert sources_for(answer, question, cast.owner, room=1000, reach=replace(HERE, leaves=True)) == []
-    answer.content = ""  # from the beginning on: what is nearest now
+    answer.content = ""  # from the beginning: the nearest passages now
     used = sources_for(answer, question, cast.owner, room=1000, reach=HERE)
     assert "in the drawer" in documents_block(used)
 
@@ -93,10 +93,10 @@ def test_an_answer_that_goes_on_cites_by_the_numbers_it_began_with(cast: Cast) -
 @pytest.mark.parametrize(
     ("text", "question", "searched", "used"),
     [
-        # Near in meaning with few words in common, or none: a score of the floor would lose it.
+        # Near in meaning with few or no common words: filtering at the score's floor would lose these.
         ("Der Ersatzschlüssel liegt unter dem blauen Topf.", "Wo finde ich einen zweiten Schlüssel?", 1, 1),
         ("The bins go out on Monday morning.", "When does the rubbish get collected?", 1, 1),
-        # Every word in common and nothing to do with it: a search may bring a name, a turn is not given it.
+        # Every word in common but unrelated: search may find a name, a turn must not use it.
         ("Please call Nora when a fuse is broken: she keeps some in the cellar.", "Please call me", 1, 0),
         ("The bins go out on Monday morning.", "What is the airline's revenue?", 0, 0),
     ],
@@ -134,12 +134,12 @@ def test_a_question_may_name_its_documents_or_none(cast: Cast, monkeypatch: pyte
     question = "Where does the spare key lie?"
     assert [each.passage.document for each in given(cast, question, None)] == [pot]
     assert given(cast, question, []) == []
-    # Of one that is named the first passages at least, though none is near and none could be embedded.
+    # A named document gives at least its first passages, though none is near and none has an embedding.
     with monkeypatch.context() as patched:
         patched.setattr(answer_sources, "embed_passages", lambda *_: 0)
         named = given(cast, question, [late.public_id])
     assert {each.passage.document for each in named} == {late} and named[0].passage.number == 0
-    best = given(cast, "What about thing 31?", [late.public_id])[:3]  # it, or one that it stands beside
+    best = given(cast, "What about thing 31?", [late.public_id])[:3]  # it or one beside it
     assert any("Thing 31 " in each.passage.text for each in best)
     both = given(cast, question, [late.public_id, pot.public_id])
     assert both[0].passage.document == pot and late in {each.passage.document for each in both}
@@ -230,7 +230,7 @@ def test_a_section_with_several_finds_comes_before_what_stands_alone(
     text = "\n\n".join(f"# Part {n}\n\n{f'Sentence {n} says so. ' * 20}" for n in range(12))
     document = make_document(cast.owner, cast.workspace, text, embedded=False)
     refs = list(document.passages.order_by("number").values_list("pk", flat=True))
-    # 0 is the best, but alone; those from 7 on stand together.
+    # 0 is the best, but isolated; those from 7 on are neighbours.
     scores = {0: 0.57, 4: 0.31, 5: 0.32, 7: 0.50, 8: 0.55, 9: 0.56, 10: 0.50, 11: 0.52}
     scored = [Scored(refs[number], score, score) for number, score in scores.items()]  # all have a vector
     monkeypatch.setattr(passages, "found", lambda *_, **__: scored)
@@ -260,4 +260,4 @@ def test_a_question_is_asked_of_documents_with_its_gist_as_of_memories(
     question = "How did Barker paint?"
     for arm in get_args(Arm):
         find_passages(question, cast.workspace, cast.viewer, limit=5, reach=HERE, arm=arm)
-    assert asked == [[question, "paint"], [question]]  # both arms, and the vector alone
+    assert asked == [[question, "paint"], [question]]  # both searches, and the vector alone

@@ -88,7 +88,7 @@ async def test_many_readers_see_the_same(chat: Chat, scripted_model: ScriptedOpe
 async def test_another_process_follows_through_the_database(
     chat: Chat, scripted_model: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without the live answer of this process, ``follow`` has what another process has: rows and notifications."""
+    """Without the live answer of this process, ``follow`` reads what another process writes: rows and notifications."""
     scripted_model.script(Answer("One ", HOLD, "two"))
     answer = await begin(chat, "Count")
     monkeypatch.setattr(stream, "live_answer", lambda public_id: None)
@@ -140,7 +140,7 @@ async def test_who_may_no_longer_read_gets_no_more_of_the_answer(
             await Chat.objects.filter(pk=chat.pk).aupdate(is_private=True)
         case "deleted":
             await Chat.objects.filter(pk=chat.pk).aupdate(deleted_at=timezone.now())
-        case "personal":  # by what a tool has told it, and the viewer came when it had begun
+        case "personal":  # a tool used personal data, and the viewer joined after the start
             await workspace.memberships.filter(user=viewer).aupdate(created_at=timezone.now())
             await Message.objects.filter(pk=answer.pk).aupdate(personal="held")
     scripted_model.release()

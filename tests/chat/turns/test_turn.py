@@ -31,7 +31,7 @@ def chat(scripted_model: ScriptedOpenAI) -> Chat:
 
 
 def ask(chat: Chat, content: str, **options: bool) -> Message:
-    """Take a whole turn; the stored answer."""
+    """Take a whole turn. Return the stored answer."""
     turn = begin_turn(chat, content=content, by=chat.created_by, now=timezone.now(), **options)
     assert wait_until_idle(10)
     turn.answer.refresh_from_db()

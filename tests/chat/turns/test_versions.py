@@ -1,4 +1,4 @@
-"""Edited questions and answers given anew: what they take the place of is set aside, seen, and brought back."""
+"""Edited questions and regenerated answers: the replaced versions are kept, shown, and restored."""
 
 from __future__ import annotations
 
@@ -245,7 +245,7 @@ def test_a_title_taken_from_the_first_message_follows_it(chat: Chat, monkeypatch
     long = "Plan  a party\nfor "
     first, _ = ask(chat, long + "my sister, who shall not know anything of it")
     second, _ = ask(chat, first.content)
-    edit(second, "Never mind")  # the same words, and not the first
+    edit(second, "Never mind")  # the same words as the first, but a version of its own
     chat.refresh_from_db()
     assert chat.title == "Plan a party for my sister, who shall not know anything of…"
     edited, _ = edit(first, long + "a friend")
@@ -298,7 +298,7 @@ def test_the_page_edits_shows_earlier_versions_and_brings_them_back(
     assert wait_until_idle(10)
     new = chat.messages.current().earliest("pk")
     assert "How &lt;long&gt; is that?" in html and "1 earlier version" in html
-    assert "How &lt;long&gt; is that?</h1>" in html  # the title above, taken from these words
+    assert "How &lt;long&gt; is that?</h1>" in html  # the title above, derived from this question
     assert "Three" not in html
     versions = client.get(url("versions", new)).content.decode()
     assert "How long is it?" in versions and "<strong>Three</strong>" in versions

@@ -1,4 +1,4 @@
-"""The pages of the conversation: what they show, to whom, and at what cost."""
+"""The pages of the conversation: their contents, permissions and query counts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HTMX = {"HX-Request": "true"}
 
 @pytest.fixture(autouse=True)
 def launched(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """Pages begin answers; who writes them is tested elsewhere."""
+    """Record the answers that pages begin, without running them."""
     begun: list[int] = []
     monkeypatch.setattr("chat.turns.turn.start", lambda answer_pk, attempt, user_pk: begun.append(answer_pk))
     yield begun
@@ -412,9 +412,9 @@ def test_a_chat_page_costs_the_same_however_long_it_is(
             threshold=0.3,
         )
     client = signed_in(cast.owner)
-    client.get(url("chat", chat.public_id))  # the session learns the workspace
-    # two of them are the savepoint around the job that renders old answers, one is of the documents answers drew on,
-    # one of the chats that the person has pinned, one of their tags and one of their thumbs
+    client.get(url("chat", chat.public_id))  # the session stores the workspace
+    # Two of them are the savepoint around queueing the rendering of old answers; one each reads the documents used by
+    # answers, the pinned chats, the tags and the ratings of the user.
     with django_assert_max_num_queries(27):
         html = client.get(url("chat", chat.public_id)).content.decode()
     assert html.count("Used 1 memory") == 20

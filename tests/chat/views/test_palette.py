@@ -1,4 +1,4 @@
-"""The command palette, and a chat as a file: only what the person may see, as links and as text."""
+"""The command palette, and a chat as a file: only what the user may see, as links and as text."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def client_of(person: User) -> Client:
 
 
 def found(person: User, workspace: Any, q: str = "", *, on: str = "") -> str:
-    """What the palette answers, ``on`` the page with this path."""
+    """Return the palette's answer, ``on`` the page with this path."""
     headers = {"HX-Request": "true", "HX-Current-URL": f"http://testserver{on}"}
     address = f"/workspaces/{workspace.public_id}/palette/"
     return client_of(person).get(address, {"q": q}, headers=headers).content.decode()
 
 
 def first(person: User, workspace: Any, q: str) -> str:
-    """What Enter takes."""
+    """Return the first result, which Enter opens."""
     names = re.findall(r'<span class="truncate"[^>]*>(.*?)</span>', found(person, workspace, q))
     return str(names[0])
 
@@ -106,7 +106,7 @@ def test_settings_and_acts_are_found_by_any_of_their_words_and_by_what_else_peop
         "notificacoes",
         "SICHERHEIT ergebnis",
         "ergebnis  notif",
-    ):  # accents left out, any order, any case
+    ):  # without accents, in any order and case
         assert called([Entry("Notificações", "", "info", also="Ergebnis Sicherheit")], typed)
     assert not called([Entry("Notificações", "", "info")], "notificacoes ergebnis")
     artifact = make_artifact(cast.owner, cast.workspace, title="Ferry timetable")

@@ -1,4 +1,4 @@
-"""Who reads a chat, in its header: said, and changed by one press with an Undo. What a temporary chat shows."""
+"""The readers of a chat in its header, changed by one click with an Undo; and a temporary chat's header."""
 
 from __future__ import annotations
 

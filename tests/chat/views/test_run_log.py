@@ -1,4 +1,4 @@
-"""A run's log and memory as people read them: titles and sentences, no ids, keys or names of events."""
+"""A run's log and memory as people read them: titles and sentences, no ids, keys or event names."""
 
 from __future__ import annotations
 

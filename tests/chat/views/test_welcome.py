@@ -1,4 +1,4 @@
-"""What an empty chat offers: only what can come true for who looks at it."""
+"""The suggestions of an empty chat: only those that the user and the model can carry out."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db
 
 
 def test_what_the_model_cannot_do_well_is_not_proposed(cast: Cast, settings: Any) -> None:
-    """The built-in one gets no starters, and the page is worth opening all the same; an able one gets them."""
+    """The built-in model gets no starters; a capable one does."""
     settings.EMBEDDED_MODEL, settings.LLM_BASE_URL, settings.LLM_CAN_EXTRACT = True, "", False
     settings.MEMORY_ENABLED = True
     page = f"/workspaces/{cast.workspace.public_id}/"
@@ -31,7 +31,7 @@ def test_what_the_model_cannot_do_well_is_not_proposed(cast: Cast, settings: Any
     settings.PEOPLE_MAY_CONNECT = True
     assert 'href="/connections/"' in signed_in(cast.owner).get(page).content.decode()
     assert "/connections/here/" not in signed_in(cast.owner).get(page).content.decode()
-    settings.PEOPLE_MAY_CONNECT_INTERNAL = True  # then it looks at once: two clicks to a model that runs here
+    settings.PEOPLE_MAY_CONNECT_INTERNAL = True  # then it probes at once: two clicks to a local model
     assert 'action="/connections/here/"' in signed_in(cast.owner).get(page).content.decode()
     settings.PEOPLE_MAY_CONNECT_INTERNAL = False
     able = make_connection(cast.owner)
@@ -43,7 +43,7 @@ def test_what_the_model_cannot_do_well_is_not_proposed(cast: Cast, settings: Any
 
 
 def test_what_is_connected_is_offered_where_the_small_one_answers(cast: Cast) -> None:
-    """In one click: for the workspace by its owner, for the new chat by who else writes there."""
+    """In one click: for the workspace by its owner, for the new chat by other editors."""
     page, model = url("workspace", cast.workspace.public_id), f"/workspaces/{cast.workspace.public_id}/model/"
     house, hers = make_connection(name="House"), make_connection(cast.stranger, name="Hers")
     owners = signed_in(cast.owner).get(page).content.decode()
@@ -63,7 +63,7 @@ def test_what_is_connected_is_offered_where_the_small_one_answers(cast: Cast) ->
 
 
 def test_starters_are_offered_only_where_they_come_true(cast: Cast, settings: Any) -> None:
-    """In a workspace with nothing in it, to who may write there and has let memory on."""
+    """In an empty workspace, for users who may write there and have memory turned on."""
     able = make_connection(name="House")
     cast.workspace.connection = able
     cast.workspace.save()
@@ -92,7 +92,7 @@ def test_starters_are_offered_only_where_they_come_true(cast: Cast, settings: An
 
 
 def test_questions_are_made_from_what_is_remembered_and_may_be_read(cast: Cast, settings: Any) -> None:
-    """Whichever model answers, small ones too, which begin with the memory; where there is none, nothing is asked."""
+    """For any model, small ones too, which answer with a memory; without a memory no question is suggested."""
     User.objects.update(memory_default=True)
     page, place = url("workspace", cast.workspace.public_id), cast.workspace
     remembered = ("Wir sind per Du.", "I am vegetarian", "My project deadline is March 15", "x" * 100)
@@ -100,9 +100,7 @@ def test_questions_are_made_from_what_is_remembered_and_may_be_read(cast: Cast, 
         make_memory(text, cast.owner, place)
     make_memory("My project deadline is March 15 and I am vegetarian", cast.owner, place)
     kept = make_memory("My garden is large", cast.owner, place, scope="user")
-    Memory.objects.filter(pk=kept.pk).update(
-        workspace=place
-    )  # where a shared one was its owner's alone before
+    Memory.objects.filter(pk=kept.pk).update(workspace=place)  # as after a workspace stopped being shared
 
     def offered(user: User, **asked: str) -> list[str]:
         html = signed_in(user).get(page, asked).content.decode()

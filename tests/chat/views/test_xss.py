@@ -1,4 +1,4 @@
-"""Hostile text through every field, back on every page: always data, never markup, a script or a link that acts."""
+"""Hostile text through every field, back on every page: always escaped, never active markup, script or link."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ from tests.factories import make_chat, make_memory, make_message, make_user, mak
 EVIL = "\"'><img src=x onerror=alert(1)><script>alert(2)</script>{{ 7|add:7 }}{% now 'Y' %}"
 HANDLER = re.compile(r"^(on|hx-on)")
 OURS = {"/", "#"}
-PICTURE = re.compile(r"/workspaces/ws_\w+/documents/doc_\w+/picture/\?version=\d+")  # drawn anew by us
+# Re-encoded by the server
+PICTURE = re.compile(r"/workspaces/ws_\w+/documents/doc_\w+/picture/\?version=\d+")
 
 
 class Page(HTMLParser):
-    """What a browser would make of a page: elements and attributes that could act."""
+    """The elements and attributes of a page that could act, as a browser parses it."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -34,7 +35,7 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         named = dict(attrs)
-        # What an artifact runs has an origin of its own: tests/functional/test_artifacts.py attacks from within.
+        # An artifact's frame has its own origin: tests/functional/test_artifacts.py attacks from within.
         is_artifact = tag == "iframe" and named.get("sandbox") == "allow-scripts"
         is_picture = tag == "img" and PICTURE.fullmatch(named.get("src") or "")
         acts = tag in {"img", "iframe", "object", "embed", "style", "base", "math"}

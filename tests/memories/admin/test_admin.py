@@ -1,4 +1,4 @@
-"""Moderating memories: what forms and actions do, and that all of it passes the gate."""
+"""Moderating memories: forms and actions, all of which use the writer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db
 
 
 def run(client: Client, action: str, *rows: Any, at: str = LIST) -> list[str]:
-    """Run an action on these rows; the sentences it says."""
+    """Run an action on these rows. Return its messages."""
     page = f"{at}?state=every" if at == LIST else at
     return said(run_action(client, page, action, *rows))
 

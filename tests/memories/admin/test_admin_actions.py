@@ -1,4 +1,4 @@
-"""Every action of every list of the admin: it asks first, is offered to whom its permission says, is noted, undone."""
+"""Every action of the admin: it asks first, needs its permission, is logged, and can be undone."""
 
 from __future__ import annotations
 
@@ -63,21 +63,21 @@ UNDONE_BY = {
     (EmbeddingModel, "stop"): "start",
 }
 NO_WAY_BACK = {
-    (Memory, "embed_anew"),  # changes nothing that anybody wrote
-    (Memory, "extract_anew"),  # what a text was before stays in its history
-    (Memory, "keep_both"),  # both are there before and after
-    (Memory, "reconsider"),  # it is decided about again
+    (Memory, "embed_anew"),  # changes no user's text
+    (Memory, "extract_anew"),  # an earlier text stays in the history
+    (Memory, "keep_both"),  # both remain
+    (Memory, "reconsider"),  # it is decided again
     (Memory, "forget_for_good"),
-    (Clearing, "undo"),  # what it brings back is cleared again
+    (Clearing, "undo"),  # a restored memory can be cleared again
     (ApiKey, "revoke"),
     (Authenticator, "turn_off"),
     (User, "sign_out"),  # they sign in again
-    (User, "hand_over"),  # whose it was owns it still, beside who has it now
-    (User, "test_mail"),  # to who asks for it
-    (Extraction, "retry"),  # what is queued runs; twice does no harm
+    (User, "hand_over"),  # the earlier owner stays an owner
+    (User, "test_mail"),  # sent to the person who asks for it
+    (Extraction, "retry"),  # runs a job, which is idempotent
     (Failure, "run_again"),
-    (User, "delete_accounts"),  # as they asked
-    (Document, "read_again"),  # its passages are those of its file before and after
+    (User, "delete_accounts"),  # at the person's own request
+    (Document, "read_again"),  # its passages come from the same file
 }
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fake_embedder")]
@@ -85,7 +85,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fake_embedder")]
 
 @dataclass(frozen=True)
 class Rows:
-    """For each model a row, and for some actions another: one that there is something to do about."""
+    """A row of each model, and another for actions that need a special one."""
 
     of: dict[Any, Any]
     for_action: dict[tuple[Any, str], Any]
@@ -103,7 +103,7 @@ def made_rows(module_transaction: None) -> Rows:
 
 @pytest.fixture
 def rows(made_rows: Rows, db: None) -> Rows:
-    """Made once for all actions; each finds them as they were made."""
+    """Rows created once for all actions; each test finds them unchanged."""
     return copied(made_rows)
 
 
@@ -192,7 +192,7 @@ def boss() -> Client:
 
 
 def everything_stored() -> dict[str, str | None]:
-    """A digest of each table but the sessions."""
+    """Return a digest of each table but the sessions."""
     return digests({table: f'SELECT * FROM "{table}"' for table in _tables()})
 
 
@@ -238,7 +238,7 @@ def test_it_is_noted_as_done_by_who_did_it(model: Any, name: str, rows: Rows, bo
 def test_it_is_offered_to_exactly_those_with_its_permission(model: Any, name: str, rows: Rows) -> None:
     row, opts = rows.pick(model, name), model._meta
     (needed,) = getattr(type(admin.site._registry[model]), name).allowed_permissions
-    allows = model is not Authenticator  # what is superusers' alone
+    allows = model is not Authenticator  # superusers only
     assert needed in ("change", "delete")
     wanted, looks = (
         Permission.objects.get(content_type__app_label=opts.app_label, codename=f"{right}_{opts.model_name}")
@@ -266,7 +266,7 @@ def press_undo(boss: Client) -> Callable[[], Any]:
 
 
 def states() -> list[tuple[Any, ...]]:
-    """What the actions change: of every row whether it is in use, and of a memory what replaced it."""
+    """Return the state that actions change: of every row whether it is in use, and of a memory its replacement."""
     return [
         *(
             (row.pk, row.deleted_at is None, row.review, row.replaced_by_id)

@@ -24,7 +24,7 @@ def test_bars_stand_on_each_other_and_reach_their_value() -> None:
     chart = stacked("Things", ("a", "unused", "b"), DAYS, numbers, empty="Nothing.")
     assert [(series.name, series.number, series.total) for series in chart.series] == [
         ("a", 1, 3),
-        ("b", 3, 6),  # its colour does not change when the one before has nothing
+        ("b", 3, 6),  # its colour stays although the one before is empty
     ]
     lower, upper = chart.days[2].bars
     assert chart.top == 8

@@ -1,4 +1,4 @@
-"""The admin as a dashboard: what it shows to whom, narrowed to a workspace, and at what cost."""
+"""The admin's dashboard: contents by permission, the workspace filter, and query counts."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def text_of(client: Client, page: str = HOME) -> str:
     return response.content.decode()
 
 
-# What is shown
+# Contents
 
 
 def test_saved_memories_are_counted_by_day_and_origin(cast: Cast, boss: Client) -> None:
@@ -188,7 +188,7 @@ def test_hostile_text_stays_text(cast: Cast, boss: Client) -> None:
     assert "<img src=x" not in content
 
 
-# Who may see and do what
+# Permissions
 
 
 def test_each_part_is_shown_to_who_may_see_its_list(cast: Cast, fake_embedder: FakeEmbedder) -> None:
@@ -232,7 +232,7 @@ def test_workspaces_are_chosen_by_who_may_look_at_them(cast: Cast, fake_embedder
 def test_personal_memories_are_read_by_a_permission_of_its_own(
     cast: Cast, fake_embedder: FakeEmbedder
 ) -> None:
-    """What is said in a private chat becomes a personal memory: neither is for every moderator's eyes."""
+    """A private chat produces personal memories: not every moderator may read either."""
     older = make_memory("I plan to leave", cast.owner, scope="user")
     newer = make_memory("I plan to stay", cast.owner, scope="user")
     copy = make_memory("I plan to leave", cast.owner, scope="user")
@@ -293,7 +293,7 @@ def test_topics_of_one_person_are_for_staff_who_may_read_personal_memories(cast:
     assert "Zelda" in text_of(trusted, listed)
 
 
-# What it costs
+# Query counts
 
 
 def test_pages_cost_the_same_queries_for_few_and_for_many(cast: Cast, boss: Client) -> None:
@@ -344,14 +344,14 @@ def test_asking_costs_the_same_for_few_and_for_many(cast: Cast, boss: Client) ->
 
 @pytest.mark.django_db(transaction=True)
 def test_no_part_reads_the_whole_table(boss: Client, cast: Cast, fake_embedder: FakeEmbedder) -> None:
-    """At most the entries of an index are walked, never all the rows."""
+    """At most the entries of an index are scanned, never all rows."""
     insert_memories(MANY, author=cast.owner, model="fake-64")
     with connection.cursor() as cursor:
-        cursor.execute("VACUUM ANALYZE memories_memory")  # days are read off the index where rows are settled
+        cursor.execute("VACUUM ANALYZE memories_memory")  # index-only scans need the visibility map
     for page in (HOME, f"{HOME}?workspace={cast.workspace.pk}", PAIRS, f"{PAIRS}?kind=equal"):
         with CaptureQueriesContext(connection) as captured:
             boss.get(page)
         for statement in [q["sql"] for q in captured if "memories_memory" in q["sql"]]:
-            # Which have no vector is asked of all: the other table is looked at beside this one.
+            # The count of memories without a vector joins the whole other table.
             if statement.startswith("SELECT") and "passagevector" not in statement:
                 assert rows_scanned(statement) < MANY / 2, f"{page}: {statement[:2000]}"

@@ -1,4 +1,4 @@
-"""Looking at memories in the admin: what lists and filters show, find and cost."""
+"""The admin's lists of memories: contents, filters, search, and query counts."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_search_by_words(boss: Client, cast: Cast, text: str, found: set[str]) -
 
 
 def test_a_search_asks_only_what_may_be_read(cast: Cast) -> None:
-    """Else a word that only somebody's personal memory begins with would hide what has it inside."""
+    """Otherwise a match at the beginning of a personal memory would hide matches inside other memories."""
     make_memory("The overheliotropes bloom", cast.owner, cast.workspace)
     make_memory("My heliotrope is dying", cast.owner, scope="user")
     assert shown(staff("view_memory"), "q=heliotrope") == {"The overheliotropes bloom"}
@@ -228,7 +228,7 @@ def many(boss: Client) -> dict[str, Any]:
 def test_no_list_reads_the_whole_table(
     boss: Client, many: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A scan that stops at the bound of a count is fine; one that goes through every row is not."""
+    """A scan that stops at the limit of a count is fine; one of every row is not."""
     monkeypatch.setattr("memories.admin.memory.PARTS_AMONG_NEWEST", MANY // 10)
     for query in PLANNED:
         with CaptureQueriesContext(connection) as captured:

@@ -1,4 +1,4 @@
-"""What the admin's dashboard can set right: pairs, failed work, what nobody is reminded of."""
+"""Repairs on the admin's dashboard: pairs, failed work, stale memories."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_keeping_both_takes_the_pair_off_the_page(cast: Cast, boss: Client) -> N
 
 
 def test_what_is_done_is_what_was_asked_about(cast: Cast, boss: Client) -> None:
-    """Signed: for these rows, this action and this person."""
+    """The confirmation is signed for its rows, action and user."""
     first, second = (make_memory(text, cast.owner, cast.workspace) for text in ("Tea", "Coffee"))
     asked = boss.post(LIST, {"action": "forget", "_selected_action": [first.pk]})
     confirmed = asked.context["confirmed"]
@@ -84,7 +84,7 @@ def test_what_is_done_is_what_was_asked_about(cast: Cast, boss: Client) -> None:
     form = {"action": "forget", "_selected_action": [first.pk], "confirmed": confirmed}
     assert "too old" in said(other.post(LIST, form, follow=True))[0]
     assert Memory.objects.filter(deleted_at=None).count() == 2
-    # Whatever stands in the form beside it, the signed rows are the ones.
+    # The signed rows count, not those in the form.
     boss.post(LIST, {"action": "forget", "_selected_action": [second.pk], "confirmed": confirmed})
     assert list(Memory.objects.filter(deleted_at=None)) == [second]
 
@@ -105,7 +105,7 @@ def test_the_way_back_leads_nowhere_else(cast: Cast, boss: Client) -> None:
 
 def test_undo_is_offered_only_to_who_may(cast: Cast, fake_embedder: FakeEmbedder) -> None:
     memory = make_memory("Tea", cast.owner, cast.workspace)
-    client = staff("view_memory", "delete_memory")  # restoring needs the right to change
+    client = staff("view_memory", "delete_memory")  # restoring requires the change permission
     assert ">Undo</button>" not in run_action(client, LIST, "forget", memory).content.decode()
     memory.refresh_from_db()
     assert memory.deleted_at is not None
@@ -153,7 +153,7 @@ def test_memories_that_nobody_was_reminded_of_are_found(cast: Cast, boss: Client
 def test_equal_texts_stand_beside_each_other_where_they_are_one_place(cast: Cast, boss: Client) -> None:
     for author in (cast.owner, cast.editor, cast.owner):
         make_memory("The office closes at six", author, cast.workspace)
-    make_memory("The office closes at six", cast.owner, scope="user")  # another place, and one of its own
+    make_memory("The office closes at six", cast.owner, scope="user")  # in other scopes
     make_memory("The office opens at nine", cast.owner, cast.workspace)
     response = boss.get(f"{PAIRS}?kind=equal")
     pairs = response.context["pairs"]
@@ -171,7 +171,7 @@ def test_what_differs_is_marked() -> None:
 
 
 def test_long_texts_stand_side_by_side_without_marks() -> None:
-    """Word by word, this pair alone took seconds."""
+    """A word diff of this pair would take seconds."""
     older, newer = Memory(content="a " * 1000), Memory(content="a b " * 500)
     before = time.process_time()
     side_by_side = pair(older, newer)

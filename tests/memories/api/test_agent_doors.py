@@ -1,4 +1,4 @@
-"""The scope agent at the REST doors: `/chat/api` with `agent_id`, `/api/v1` with `agentId`."""
+"""The scope “agent” over REST: `/chat/api` with `agent_id`, `/api/v1` with `agentId`."""
 
 from __future__ import annotations
 

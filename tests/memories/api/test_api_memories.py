@@ -300,7 +300,7 @@ def test_recall_names_the_wrong_field(cast: Cast, body: dict[str, Any], field: s
 
 def test_list_is_newest_first_and_survives_inserts_and_deletes_while_paging(cast: Cast) -> None:
     start = datetime(2026, 3, 1, tzinfo=UTC)
-    # Three of each moment: the id decides within one.
+    # Three with each time: the id orders them.
     memories = [
         make_memory(
             f"Fact number {n}", by=cast.owner, workspace=cast.workspace, now=start + timedelta(hours=n // 3)
@@ -313,13 +313,13 @@ def test_list_is_newest_first_and_survives_inserts_and_deletes_while_paging(cast
     assert [item["id"] for item in first["items"]] == newest_first[:4]
 
     make_memory("Saved while paging", by=cast.owner, workspace=cast.workspace)
-    for place in (3, 5):  # the very row the cursor stands on, and one that is still to come
+    for place in (3, 5):  # the cursor's own row, and one after it
         memory = Memory.objects.get(public_id=newest_first[place])
         gate.delete_memory(memory, by=cast.owner, now=timezone.now())
     second = api.get(path(cast), limit=4, cursor=first["next_cursor"]).json()
     assert [item["id"] for item in second["items"]] == [newest_first[4], *newest_first[6:9]]
 
-    Memory.objects.get(public_id=second["items"][-1]["id"]).delete()  # gone for good
+    Memory.objects.get(public_id=second["items"][-1]["id"]).delete()  # permanently
     third = api.get(path(cast), limit=4, cursor=second["next_cursor"]).json()
     assert [item["id"] for item in third["items"]] == newest_first[9:]
     assert (third["has_more"], third["next_cursor"]) == (False, None)
@@ -361,12 +361,12 @@ def test_list_costs_the_same_for_one_row_and_for_many(
         memory = make_memory(f"Fact number {number}", by=author, workspace=cast.workspace)
         Memory.objects.filter(pk=memory.pk).update(may_replace=Memory.objects.order_by("pk").first())
     api = Api(cast.viewer)
-    with django_assert_num_queries(4):  # session, person, workspace, the page
+    with django_assert_num_queries(4):  # session, user, workspace, the page
         assert len(api.get(path(cast)).json()["items"]) == 9
     memory = Memory.objects.order_by("-pk")[0]
     for number in range(4):
         gate.edit_memory(memory, by=cast.owner, now=timezone.now(), content=f"Another text {number}")
-    with django_assert_num_queries(5):  # session, person, workspace, memory, the page
+    with django_assert_num_queries(5):  # session, user, workspace, memory, the page
         assert len(api.get(path(cast, memory, "/revisions")).json()["items"]) == 5
 
 

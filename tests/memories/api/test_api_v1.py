@@ -1,4 +1,4 @@
-"""Organisation memory over REST: its words for things, what it finds, and who deletes."""
+"""The organisation memory API: its field names, recall, and permissions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def api(cast: Cast) -> Api:
-    """The editor's program, with a key of the shared workspace."""
+    """The editor's API key for the shared workspace."""
     return Api(base=V1, key=make_key_text(cast.editor, cast.workspace))
 
 
@@ -383,7 +383,7 @@ def test_a_key_saves_and_recalls_at_the_chat_api_too(cast: Cast) -> None:
     assert [each["content"] for each in recalled] == ["Cats purr"]
 
 
-# When a memory holds
+# Validity
 
 
 def test_validity_is_set_read_and_asked(api: Api, cast: Cast) -> None:

@@ -1,4 +1,4 @@
-"""Files of memories over REST: what is stored, under which name, who gets it, and what becomes of the bytes."""
+"""Files of memories over REST: storage, names, permissions, and deletion of the bytes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def folder(tmp_path: Path, settings: Any) -> Path:
 
 @pytest.fixture
 def api(cast: Cast) -> Api:
-    """The editor's program, with a key of the shared workspace."""
+    """The editor's API key for the shared workspace."""
     return Api(base=V1, key=make_key_text(cast.editor, cast.workspace))
 
 
@@ -70,7 +70,7 @@ def body_of(response: Any) -> bytes:
     return b"".join(response)
 
 
-# What is stored
+# Storing
 
 
 def test_a_file_is_kept_and_comes_back_byte_by_byte(api: Api, memory: Memory, folder: Path) -> None:
@@ -166,7 +166,7 @@ def test_hostile_names_arrive_cleaned(api: Api, memory: Memory, folder: Path, na
     assert len(files(folder)) == 1
 
 
-# What is refused
+# Validation
 
 
 def test_an_empty_file_is_refused(api: Api, memory: Memory, folder: Path) -> None:
@@ -261,7 +261,7 @@ def test_two_uploads_at_once_keep_to_the_number(cast: Cast, memory: Memory, fold
     assert len(files(folder)) == assets.MOST_ASSETS == Asset.objects.count()
 
 
-# Who gets it
+# Permissions
 
 
 def test_a_file_is_for_those_who_see_its_memory(cast: Cast, folder: Path) -> None:
@@ -283,7 +283,7 @@ def test_a_file_is_for_those_who_see_its_memory(cast: Cast, folder: Path) -> Non
     assert elsewhere.get(f"assets/{ours.public_id}").status_code == 404
     assert (
         elsewhere.get(f"assets/{own.public_id}").status_code == 200
-    )  # a global memory is of every workspace
+    )  # a global memory belongs to every workspace
 
 
 def test_deleting_a_memory_hides_its_files_and_restoring_shows_them(
@@ -339,7 +339,7 @@ def test_lists_cost_the_same_for_few_and_many(api: Api, memory: Memory) -> None:
     assert [len(page) for page in pages] == [3, 3, 1]
 
 
-# What becomes of the bytes
+# Deletion of the bytes
 
 
 def test_forgetting_for_good_takes_files_along(
@@ -396,7 +396,7 @@ def test_the_sweep_removes_old_files_without_a_row(
     memory: Memory, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = timezone.now()
-    turn = f"{int(now.timestamp() / 3600) % 256:02x}"  # of the folder that is swept in this hour
+    turn = f"{int(now.timestamp() / 3600) % 256:02x}"  # the folder that is swept in this hour
     monkeypatch.setattr(stored_files.secrets, "token_hex", lambda number: turn * number)
     kept, young = make_asset(memory), folder / turn / f"{turn}123"
     orphans = [young.with_name(name) for name in (f"{turn}1", f"{turn}2", f".{turn}3.part")]

@@ -1,4 +1,4 @@
-"""Files on a memory's card: attached, shown, fetched and removed by those who may."""
+"""Files on a memory's card: attached, shown, downloaded and removed, by permission."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clearing a scope: what is deleted, who may do it, its undo, and two of them at once."""
+"""Clearing a scope: which memories are deleted, permissions, undo, and concurrency."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fake_embedder")]
 
 @pytest.fixture
 def memories(cast: Cast) -> dict[str, Memory]:
-    """One of each scope, and one deleted before."""
+    """Create one of each scope, and one deleted before."""
     now, agent = timezone.now(), make_agent(cast.owner, cast.workspace)
     home = default_workspace(cast.owner)
     mine = Draft("Olive sings", home, cast.owner, scope=Scope.USER)
@@ -86,7 +86,7 @@ def test_clearing_empties_one_scope_and_its_undo_brings_it_back(
     shown = api.get(f"{address}/{clearing.public_id}").json()
     assert (shown["status"], shown["total"], shown["done"]) == ("cleared", count, count)
     work(api.post(f"{address}/{clearing.public_id}/undo"))
-    assert live(memories) == {"first", "second", "mine", "its"}  # what was deleted before stays so
+    assert live(memories) == {"first", "second", "mine", "its"}  # memories deleted before stay deleted
     assert api.get(f"{address}/{clearing.public_id}").json()["status"] == "undone"
 
 
@@ -164,7 +164,7 @@ def test_a_workspace_deleted_meanwhile_ends_its_clearing(cast: Cast, memories: d
     start(cast, Api(cast.owner))
     clearing = Clearing.objects.get()
     delete_memory(memories["first"], by=cast.owner, now=timezone.now())
-    Clearing.objects.all().delete()  # as it goes with its workspace
+    Clearing.objects.all().delete()  # as when its workspace is deleted
     clear.work_on(clearing, seconds=60)
     assert live(memories) == {"second", "mine", "its"}
 
@@ -226,7 +226,7 @@ def test_a_clearing_stops_when_its_person_may_no_longer_do_it(
         user=cast.editor, workspace=cast.workspace, defaults={"role": Role.OWNER}
     )
     address = f"workspaces/{cast.workspace.public_id}/clearings/{clearing.public_id}"
-    undone = work(Api(cast.editor).post(f"{address}/undo"))  # another owner takes it back
+    undone = work(Api(cast.editor).post(f"{address}/undo"))  # another owner undoes it
     undone.refresh_from_db()
     assert (undone.status, undone.done, undone.by) == ("undone", 1, cast.editor)
     assert live(memories) == {"first", "second", "mine", "its"}

@@ -1,4 +1,4 @@
-"""Forgetting for good: what goes, that nothing of it is left anywhere, and that nothing makes it again."""
+"""Permanent deletion: nothing remains anywhere, and nothing stores the text again."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_nothing_is_left_in_any_table_or_in_the_queue(
     assert report.removed["source excerpts"] == 1
     assert report.removed["earlier versions of other memories"] == 1
     assert report.removed["memory words"] > 5
-    assert (report.found, report.tombstones) == (0, 2)  # what it says, and what it once said
+    assert (report.found, report.tombstones) == (0, 2)  # the current and the former text
     assert not {Success, Failure} & {kind for kind in (Success, Failure) if kind.objects.exists()}
 
 
@@ -280,7 +280,7 @@ def test_purging_goes_in_chunks(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> 
 def test_the_embedder_is_not_asked_when_something_is_forgotten(
     cast: Cast, fake_embedder: FakeEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not inside the transaction, that is: only the recall that looks for it afterwards asks."""
+    """Not inside the transaction; only the recall that checks the result afterwards embeds."""
     memory = make_memory(TEXT, cast.owner, cast.workspace)
     calls: list[Any] = []
     monkeypatch.setattr(FakeEmbedder, "embed", lambda self, texts: calls.extend(texts))

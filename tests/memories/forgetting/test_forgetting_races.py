@@ -1,4 +1,4 @@
-"""Two connections: whatever a background write has in its hands, nothing brings back what was forgotten for good."""
+"""Races between permanent deletion and background writes, on two connections: nothing restores the text."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def nothing_is_left() -> bool:
 
 
 def turn(cast: Cast, said: str = SAID) -> tuple[Chat, Extraction]:
-    """A finished turn and its extraction, waiting."""
+    """Create a finished turn and its pending extraction."""
     chat = make_chat(cast.owner, cast.workspace)
     question = make_message(chat, said)
     answer = make_message(chat, "Noted.", "assistant", reply_to=question)
@@ -98,7 +98,7 @@ def test_an_extraction_that_has_read_the_turn(
 ) -> None:
     _chat, extraction = turn(cast, f"{SAID}. I am vegetarian.")
     pause = Pause()
-    # Whatever it says counts as what the memory says: the race is what is tried.
+    # Any candidate counts as the duplicate, so that only the race matters.
     monkeypatch.setattr(
         "memories.writing.extracting.candidate_of", lambda memory, candidates, text: candidates[0]
     )
@@ -112,7 +112,7 @@ def test_an_extraction_that_has_read_the_turn(
 def test_an_extraction_of_a_chat_that_is_forgotten(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     chat, extraction = turn(cast)
     pause = Pause()
-    # Whatever it says counts as what the memory says: the race is what is tried.
+    # Any candidate counts as the duplicate, so that only the race matters.
     monkeypatch.setattr(
         "memories.writing.extracting.candidate_of", lambda memory, candidates, text: candidates[0]
     )
@@ -215,7 +215,7 @@ def test_a_rerun_of_the_extraction(
     Memory.objects.filter(pk=memory.pk).update(source_message_id=source.public_id)
     memory.refresh_from_db()
     pause = Pause()
-    # Whatever it says counts as what the memory says: the race is what is tried.
+    # Any candidate counts as the duplicate, so that only the race matters.
     monkeypatch.setattr(
         "memories.writing.extracting.candidate_of", lambda memory, candidates, text: candidates[0]
     )
@@ -238,7 +238,7 @@ def test_a_rerun_from_a_chat_that_is_forgotten(
         source_excerpt="olive: I prefer tea",
     )
     pause = Pause()
-    # Whatever it says counts as what the memory says: the race is what is tried.
+    # Any candidate counts as the duplicate, so that only the race matters.
     monkeypatch.setattr(
         "memories.writing.extracting.candidate_of", lambda memory, candidates, text: candidates[0]
     )

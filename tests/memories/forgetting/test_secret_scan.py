@@ -1,4 +1,4 @@
-"""Stored rows meet new rules for credentials: when they are recalled, and all of them by a command."""
+"""Stored rows checked against new credential rules: on recall, and all of them by a command."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def nothing_noted() -> None:
 
 
 def slipped_in(cast: Cast, content: str = f"The token is {TOKEN}", **fields: Any) -> Memory:
-    """A row as it was stored before the rules knew what it holds."""
+    """Create a row as it was stored under older rules."""
     number = Memory.objects.count()
     memory = make_memory(f"Row number {number}", cast.owner, cast.workspace)
     Memory.objects.filter(pk=memory.pk).update(content=content, secret_rules=RULES - 1, **fields)
@@ -53,7 +53,7 @@ def run(*options: str) -> tuple[str, str]:
 
 
 def loaded(*memories: Memory) -> set[Memory]:
-    """What recall would give out of these."""
+    """Return those of these memories that recall would return."""
     params = {
         "now": timezone.now(),
         "places": queries.bigints({memory.place for memory in memories}),

@@ -1,4 +1,4 @@
-"""What cannot both be true, told from small talk that is merely near. No pair here was used to set the rule."""
+"""Contradictions as opposed to merely related small talk. No pair here was used to tune the rule."""
 
 from __future__ import annotations
 

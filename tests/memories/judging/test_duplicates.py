@@ -1,4 +1,4 @@
-"""The guard beside the cosine: statements that differ in one fact stay apart, honest rewordings may merge."""
+"""The duplicate guard: statements that differ in one fact stay apart, rewordings may merge."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def same(a: str, b: str) -> bool:
 
 @pytest.fixture(scope="module")
 def both_ways() -> dict[Pair, tuple[bool, bool]]:
-    """Every pair that was held back, one way and the other."""
+    """Judge every held-out pair in both directions."""
     return {pair: (same(pair.a, pair.b), same(pair.b, pair.a)) for pair in pairs() if pair.split != "fit"}
 
 
@@ -24,7 +24,7 @@ def both_ways() -> dict[Pair, tuple[bool, bool]]:
 def test_rewordings_are_caught_and_edits_are_not_merged(
     both_ways: dict[Pair, tuple[bool, bool]], english: bool, caught: float, mistaken: float
 ) -> None:
-    """The bounds are the promise of docs/figures.md, on pairs that were not fitted on."""
+    """The bounds are those of docs/figures.md, on unfitted pairs."""
     of = {pair: is_same for pair, (is_same, _) in both_ways.items() if (pair.language == "en") == english}
     rewordings = [is_same for pair, is_same in of.items() if pair.same]
     edits = [is_same for pair, is_same in of.items() if pair.kind in "!r"]
@@ -37,7 +37,7 @@ def test_rewordings_are_caught_and_edits_are_not_merged(
 
 @pytest.mark.parametrize("split", ["open", "counted"])
 def test_people_who_change_places_and_what_is_over_stay_apart_in_sixteen_languages(split: str) -> None:
-    """Rewordings of the same roles, passives and symmetric sentences among them, are still merged."""
+    """Rewordings with the same roles, such as passives and symmetric sentences, are still merged."""
     merged = {pair: same(pair.a, pair.b) for pair in swaps() if pair.split == split}
     assert len({pair.language for pair in merged}) == 16
     edits = [is_merged for pair, is_merged in merged.items() if not pair.same]

@@ -1,4 +1,4 @@
-"""A model's reply is read strictly; a conversation is shown to it as data that cannot forge a turn."""
+"""A model's reply is parsed strictly; a conversation in its prompt is data that cannot forge a turn."""
 
 import json
 

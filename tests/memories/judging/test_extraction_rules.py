@@ -1,4 +1,4 @@
-"""Extraction without a model: what lasts is kept whole, in any language; nothing is made of the rest."""
+"""Extraction without a model: lasting statements are kept whole, in any language; the rest is ignored."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def kept(*texts: str) -> list[Candidate]:
 
 @pytest.mark.parametrize("english", [True, False])
 def test_what_lasts_is_found_and_little_else(english: bool) -> None:
-    """On messages that were held back (docs/figures.md)."""
+    """On held-out messages (docs/figures.md)."""
     of = [each for each in messages() if each.split == "held back" and (each.language == "en") == english]
     counts = [found_of(each, ENCODER, LEAST)[:3] for each in of]
     facts, found, statements = (sum(column) for column in zip(*counts, strict=True))
@@ -30,7 +30,7 @@ def test_what_lasts_is_found_and_little_else(english: bool) -> None:
 
 
 def test_what_was_written_last_before_the_code_was_run_on_it() -> None:
-    """Ordinary and hostile messages in thirteen languages; the bounds are the promise for all languages together."""
+    """Ordinary and hostile messages in thirteen languages; the bounds hold for all languages together."""
     counts = [found_of(each, ENCODER, LEAST)[:3] for each in messages() if each.split == "held back, last"]
     facts, found, statements = (sum(column) for column in zip(*counts, strict=True))
     assert (len(counts), facts) == (62, 38)
@@ -39,7 +39,7 @@ def test_what_was_written_last_before_the_code_was_run_on_it() -> None:
 
 
 def test_messages_held_back_in_ten_languages_keep_their_promise() -> None:
-    """The figures of docs/recall.md, with room for what another machine rounds."""
+    """The figures of docs/recall.md, with a margin for rounding on other machines."""
     total = Count()
     for said in read(DATA / "held_back.txt"):
         total.add(count(said, ENCODER))
@@ -81,7 +81,7 @@ def test_a_reply_to_nobodys_question_is_not_kept() -> None:
 
 
 def test_scratch_that_is_heard_in_sixteen_languages() -> None:
-    """On what was held back, all of Arabic, Hindi, Korean and Vietnamese among it; "remember that" is not heard so."""
+    """On held-out messages, with all of Arabic, Hindi, Korean and Vietnamese; "remember that" does not take back."""
     held = [each for each in takings_back() if each.split == "held back"]
     heard = {each: only_takes_back(each.text, ENCODER) for each in held}
     is_right = [is_heard for each, is_heard in heard.items() if each.takes_back]
@@ -92,7 +92,7 @@ def test_scratch_that_is_heard_in_sixteen_languages() -> None:
 
 
 def test_short_statements_are_kept_and_short_remarks_are_not() -> None:
-    """Half of them, in four languages, held back as well."""
+    """Half of them are statements, in four languages, all held out."""
     counts = [found_of(each, ENCODER, LEAST)[:3] for each in messages() if each.split == "held back, short"]
     facts, found, statements = (sum(column) for column in zip(*counts, strict=True))
     assert (len(counts), facts) == (52, 26)

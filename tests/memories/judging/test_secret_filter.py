@@ -1,4 +1,4 @@
-"""The secret filter refuses credentials in every dress and lets ordinary speech pass."""
+"""The secret filter refuses credentials in every form and lets ordinary speech pass."""
 
 import dataclasses
 import unicodedata
@@ -6,7 +6,7 @@ import unicodedata
 from memories.judging.secret_filter import Finding, find_secret
 from tests.memories.secret_samples import DRESSES, NAMED, PROMISED, SHAPES, SPOKEN, hexa, lower, rand, uuid
 
-# Names whose value is a secret wherever the two stand together.
+# Names whose value next to them is a secret.
 _NAMES = [
         "password", "passwd", "pwd", "db_password", "DB_PASSWORD", "Password", "passphrase", "secret",
         "SECRET_KEY", "client_secret", "clientSecret", "api_key", "apikey", "api-key", "API_KEY", "ApiKey",

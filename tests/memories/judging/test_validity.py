@@ -1,4 +1,4 @@
-"""From when and until when a statement says that it holds, in several languages."""
+"""The validity period that a statement names, in several languages."""
 
 # ruff: noqa: RUF001  statements in other scripts
 from __future__ import annotations

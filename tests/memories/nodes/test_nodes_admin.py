@@ -1,4 +1,4 @@
-"""Nodes and files in the admin: to look at, at a cost that does not grow, and no way to the bytes."""
+"""Nodes and files in the admin: read-only, with constant query counts, without access to the bytes."""
 
 from __future__ import annotations
 

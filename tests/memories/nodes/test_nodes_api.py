@@ -1,4 +1,4 @@
-"""Memory nodes over REST: what a node shows to whom, how it is changed, and what lies around it."""
+"""Memory nodes over REST: fields, permissions, changes, and neighbours."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def api(cast: Cast) -> Api:
-    """The editor's program, with a key of the shared workspace."""
+    """The editor's API key for the shared workspace."""
     return Api(base=V1, key=make_key_text(cast.editor, cast.workspace))
 
 
@@ -46,7 +46,7 @@ def session(cast: Cast, person: Any) -> Any:
     return read
 
 
-# Making and changing
+# Creating and changing
 
 
 def test_a_node_has_its_fields(api: Api, cast: Cast) -> None:
@@ -345,7 +345,7 @@ def test_neighbours_are_reached_both_ways_in_so_many_steps_and_through_cycles(ap
     relate(api, c["id"], "to", d["id"])
     relate(api, d["id"], "to", e["id"])
     relate(api, b["id"], "back", a["id"])
-    relate(api, c["id"], "to", a["id"])  # a cycle, and a shorter way
+    relate(api, c["id"], "to", a["id"])  # a cycle and a shortcut
     assert around(api, a) == {"b": 1, "c": 1}
     assert around(api, a, depth=2) == {"b": 1, "c": 1, "d": 2}
     assert around(api, a, depth=3) == {"b": 1, "c": 1, "d": 2, "e": 3}
@@ -364,7 +364,7 @@ def test_neighbours_are_bounded(api: Api, query: dict[str, Any]) -> None:
 
 
 def test_a_hub_of_thousands_is_cut_and_quick(api: Api, cast: Cast) -> None:
-    """Each of the hub's neighbours is related to the next, so that three steps could walk in millions of ways."""
+    """Each of the hub's neighbours is related to the next, so that three steps have millions of paths."""
     rows = [MemoryNode(workspace=cast.workspace, name=f"n{at}", folded=f"n{at}") for at in range(3000)]
     made = MemoryNode.objects.bulk_create(rows)
     hub = make(api, "Hub")
@@ -383,7 +383,7 @@ def test_a_hub_of_thousands_is_cut_and_quick(api: Api, cast: Cast) -> None:
     assert far["truncated"] and far["nodes"][0]["depth"] == 1
 
 
-# Who may
+# Permissions
 
 
 def test_deleting_takes_a_session_whose_password_was_typed_again(api: Api, cast: Cast) -> None:

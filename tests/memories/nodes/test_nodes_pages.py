@@ -1,4 +1,4 @@
-"""The pages of memory nodes: what they show to whom, what can be done there, and at what cost."""
+"""The pages of memory nodes: contents, permissions, actions, and query counts."""
 
 from __future__ import annotations
 
@@ -254,7 +254,7 @@ def test_names_that_recur_are_offered_and_fill_the_topic(cast: Cast) -> None:
 
 
 def test_names_that_the_model_gave_are_suggested_too(cast: Cast) -> None:
-    """They need no capital, but must stand in the memory as it reads now; an import may bring anything."""
+    """They need no capital, but must occur in the memory's current text; an import may contain anything."""
     [read] = parse_candidates(
         '{"memories": [{"text": "The pizza oven costs 900 euros", "about": ["pizza oven", "Ann"]}]}'
     )

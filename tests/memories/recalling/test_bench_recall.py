@@ -42,7 +42,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def run(file: Path, *options: str) -> tuple[list[str], str]:
-    """The lines of the table, and what was said of the progress."""
+    """Run the command. Return the lines of the table, and the progress output."""
     out, progress = StringIO(), Terminal()
     call_command("bench_recall", str(file), *options, stdout=out, stderr=progress)
     return out.getvalue().splitlines(), progress.getvalue()

@@ -1,4 +1,4 @@
-"""An installation of before, embedded by MiniLM alone, goes over to both encoders while people ask and write."""
+"""An installation embedded by MiniLM alone switches to both encoders while people ask and write."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def test_recall_works_at_every_moment_and_ends_with_all_of_it_in_the_new_space(
     def first(query: str) -> str:
         return ask(query).items[0].memory.content
 
-    use_embedder(get_embedder())  # what the settings ask for now: both
+    use_embedder(get_embedder())  # now as the settings say: both
     monkeypatch.setattr(reembedding, "BATCH", 1)
     seen: list[str | None] = []
 
     def meanwhile(building: EmbeddingModel) -> None:
-        """After every batch: what was there is found, what is written now too, by the vectors of one model."""
+        """After every batch, check that old and new memories are found, by the vectors of one model."""
         seen.append(active_model())
         assert first("Where is the office?") == "The office is in Lisbon"
         assert ask("What is my pet's name?").items[0].relevance is None, "the head knows the new space alone"

@@ -1,4 +1,4 @@
-"""Every size of vector, and the change from one embedding model to another while everything goes on."""
+"""Every vector size, and the switch from one embedding model to another during operation."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SIZES = (384, 768, 1024, 3072, 4096)
 
 
 class Models:
-    """The models that exist, and which of them the settings name. Tests change both."""
+    """The existing models, and the configured one. Tests change both."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.known: dict[str, FakeEmbedder] = {}
@@ -108,7 +108,7 @@ def test_every_size_can_follow_another(cast: Cast, models: Models, size: int) ->
     assert contents(ask("Lisbon office", cast, ranking="semantic")) == ["The office is in Lisbon"]
 
 
-# The change
+# Switching
 
 
 def test_the_first_model_is_the_configured_one(cast: Cast, old: FakeEmbedder) -> None:
@@ -232,7 +232,8 @@ def test_every_query_for_vectors_names_one_model_and_its_dimension(
         for query in captured.captured_queries:
             sql = query["sql"]
             if "<=>" not in sql or '"pk" IN' in sql or '"workspaces_passagevector"."id" IN' in sql:
-                continue  # the second only orders rows that a query with both predicates has just chosen
+                # The second one only orders rows that a query with both conditions has just selected
+                continue
             assert "dimension" in sql.split("FROM", 1)[1]
             found |= {name for name in ("old", "new") if f"'{name}'" in sql}
         return found
@@ -304,7 +305,7 @@ def test_a_failing_new_model_changes_nothing_and_is_tried_again(
     make_memory("Tea", cast.editor, cast.workspace)
     new = models.configure(FakeEmbedder(48, name="new"))
     new.error = error
-    assert not reembedding.has_work()  # it does not even say how long its vectors are
+    assert not reembedding.has_work()  # it does not even report its dimension
     new.error = None
     reembedding.start()
     new.error = error
@@ -315,19 +316,19 @@ def test_a_failing_new_model_changes_nothing_and_is_tried_again(
     assert reembedding.advance(seconds=60) == Outcome.SWITCHED
 
 
-# In several threads
+# Concurrency
 
 
 @contextmanager
 def running(work: Callable[[], None]) -> Iterator[None]:
-    """Repeat ``work`` in a thread of its own, with a connection of its own, until the block ends."""
+    """Repeat ``work`` in a thread with its own connection, until the block ends."""
     done, failures = threading.Event(), []
 
     def repeat() -> None:
         try:
             while not done.is_set():
                 work()
-        except BaseException as error:  # handed to the test
+        except BaseException as error:  # re-raised in the test
             failures.append(error)
         finally:
             connection.close()

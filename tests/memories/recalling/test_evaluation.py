@@ -40,7 +40,7 @@ GOOD = {"memories": [memory("a", "Anna has a cat")], "queries": [{"text": "cat?"
 
 def test_hit_recall_and_mrr_by_hand() -> None:
     score = Score(
-        ranks=[[1, 7], [6], [], [3, 4, 5]],  # where each question's relevant memories stood
+        ranks=[[1, 7], [6], [], [3, 4, 5]],  # the rank of each question's relevant memories
         relevant=[2, 1, 2, 4],
     )
     assert score.hit(5) == 2 / 4

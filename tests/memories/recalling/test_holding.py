@@ -1,4 +1,4 @@
-"""A memory that no longer holds is given only to a question about the past, with its dates; bundled embedder."""
+"""An expired memory is used only for a question about the past, with its dates; bundled embedder."""
 
 # ruff: noqa: E501, RUF001  statements in other scripts, a case a line
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tests.conftest import Cast
 from tests.factories import HERE, make_memory
 
 NOW = datetime(2026, 6, 20, 12, 0, tzinfo=UTC)
-# What holds, what is over, a question about today and one about the past; then statements beside them.
+# A valid and an expired statement, a question about today and one about the past; then other statements.
 SAID = {
     "en": (
         "We use Harvest for timesheets.", "Previously kept timesheets in Excel. Replaced by Harvest.",

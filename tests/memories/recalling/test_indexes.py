@@ -1,4 +1,4 @@
-"""Indexes appear where they pay, go where they do not, and recall finds the same with and without them."""
+"""Indexes are created where they pay and dropped where they do not; recall is the same with and without them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from workspaces.models import CommonWord, PassageVector, PlaceStatistics, User, 
 
 pytestmark = pytest.mark.django_db(transaction=True)
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
-MODEL = "it's a model"  # quoting is part of the statements
+MODEL = "it's a model"  # tests the quoting of statements
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Workspace, User]]:
 
 
 def fill(workspace: Workspace, count: int, dimension: int = 32) -> Vectors:
-    """Memories about one of ten things each, with random vectors."""
+    """Create memories about one of ten things each, with random vectors."""
     Memory.objects.bulk_create(
         Memory(workspace=workspace, content=f"note {n} of thing{n % 10}", content_hash=str(n), created_at=NOW)
         for n in range(count)
@@ -84,7 +84,7 @@ def test_a_large_place_gets_an_index_that_finds_the_same(
     assert (record.place, record.model, record.dimension) == (workspace.pk, MODEL, dimension)
     assert present() == [record.name]
     found, exact = find(workspace, user, made[7]), find(workspace, user, made[7], exact=True)
-    # Of random vectors hardly one is nearer than another: their bits find most of the nearest, halfvecs all.
+    # Random vectors are all about equally near: bit vectors find most of the nearest, halfvecs all.
     assert len(found & exact) >= (20 if dimension == 32 else 10)
     assert max(found, key=lambda pair: pair[1]) == max(exact, key=lambda pair: pair[1])
     assert str(keep_up(now=NOW)) == "nothing to do"

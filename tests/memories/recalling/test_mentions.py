@@ -1,4 +1,4 @@
-"""What a receipt says of why a memory was found: what it mentions of the question, in its own words."""
+"""The reasons in a receipt: the words of a memory that the question mentions."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def phrases(asked: str, memory: str) -> list[str]:
         ("私のプロジェクトはいつですか", "プロジェクトは3月15日です", ["プロジェクト"]),
         ("내 프로젝트 마감일은 언제야?", "마감일이 3월 15일이다", ["마감일이"]),
         ("Hạn chót của tôi là khi nào?", "Hạn chót là 15 tháng 3", ["Hạn chót"]),
-        # What says nothing by itself, what has nothing in common, what is the same in pieces, and the hostile.
+        # Words without meaning, nothing in common, the same words in parts, and hostile text.
         ("What do you want me to do when?", "When you want something, do it", []),
         ("What shall I cook tonight?", "You are vegetarian", []),
         ("Was esse ich nicht?", "Ich esse nicht, was mir nicht schmeckt", ["esse"]),

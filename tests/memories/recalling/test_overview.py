@@ -1,5 +1,5 @@
-# ruff: noqa: RUF001 signs of other scripts are the matter
-"""A question about everything brings an overview, and nothing else does."""
+# ruff: noqa: RUF001 characters of other scripts are tested
+"""A question about everything gets an overview, and no other question does."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def contents(found: Recall) -> list[str]:
 
 @pytest.fixture
 def notes(cast: Cast) -> list[Memory]:
-    """Twenty of one category, newest last."""
+    """Create twenty memories of one category, newest last."""
     return [
         make_memory(
             f"Delivery {number} came on day {number}",

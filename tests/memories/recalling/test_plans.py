@@ -1,4 +1,4 @@
-"""The plans that matter: recall reads its places by their indexes, however large the tables are."""
+"""Query plans of recall: it uses the indexes of its scopes, however large the tables are."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ROWS = 3_000
 
 @pytest.fixture
 def grown(cast: Cast, fake_embedder: FakeEmbedder) -> Cast:
-    """A hundred memories here, three thousand elsewhere: enough that a scan of everything would be dearer."""
+    """Create a hundred memories here and three thousand elsewhere, enough to make a full scan more expensive."""
     model = active_or_first()
     assert model is not None
     elsewhere = make_workspace(owner=cast.stranger)
@@ -50,14 +50,14 @@ def grown(cast: Cast, fake_embedder: FakeEmbedder) -> Cast:
         copy_vectors(1, ids, [workspace.pk] * count, model.label, vectors)
         index_words(list(Memory.objects.filter(pk__in=ids)))
     with connection.cursor() as cursor:
-        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")  # what waits for the commit would bar CREATE INDEX
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")  # deferred constraints would prevent CREATE INDEX
         for table in BIG:
             cursor.execute(f"ANALYZE {table}")
     return cast
 
 
 def plans(statements: list[str]) -> Iterator[dict[str, Any]]:
-    """Every node of every plan."""
+    """Yield every node of every plan."""
     with connection.cursor() as cursor:
         for statement in statements:
             cursor.execute(f"EXPLAIN (FORMAT json) {statement}")

@@ -1,4 +1,4 @@
-"""The profile: whose memories it has, on the page and over REST, and what hiding, editing and forgetting change."""
+"""The profile: its memories, on the page and over REST, and the effects of hiding, editing and deleting."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ NOW = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
         (15, None, 0.70711),
         (90, 30, 0.5),  # the later of the two counts
         (30, 90, 0.5),
-        (-10, None, 1.0),  # a clock that ran ahead makes nothing newer than new
+        (-10, None, 1.0),  # a clock that runs ahead gives no extra recency
         (36500, None, 0.0),
     ],
 )

@@ -1,4 +1,4 @@
-"""Every ranking's order end to end on Postgres, with vectors chosen so that each score can be worked out by hand."""
+"""Exact rankings end to end on Postgres, with vectors chosen so that each score can be computed by hand."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from tests.factories import HERE, make_memory
 from tests.fakes.embedder import FakeEmbedder
 
 NOW = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
-ROUNDING = 2e-3  # vectors are kept in halves of a float
+ROUNDING = 2e-3  # vectors are stored as half floats
 
 
 class ChosenVectors(FakeEmbedder):
-    """The vector of a text lies at the cosine to ``query`` that the text ends with: "a bike 0.8" at 0.8."""
+    """An embedder whose vectors have the cosine to ``query`` that the text ends with: "a bike 0.8" has 0.8."""
 
     def __init__(self) -> None:
         super().__init__(2, name="chosen-2")
@@ -95,7 +95,9 @@ def test_longterm_is_cosine_recency_and_importance(cast: Cast) -> None:
 
 
 def test_longterm_is_exact_where_any_cut_by_cosine_would_lose(cast: Cast) -> None:
-    """More than any arm takes are nearer, all old and unimportant: the far, fresh and important one leads."""
+    """More memories than any candidate list holds are nearer, but old and unimportant: the fresh, important
+    one leads.
+    """
     for number in range(220):
         remember(cast, f"old note number {number} 0.8", days=3650)
     fresh = remember(cast, "fresh 0.6", importance=1.0)
@@ -121,7 +123,7 @@ def test_equal_scores_stand_newest_id_first(cast: Cast, ranking: str) -> None:
 
 
 def test_lexical_is_cover_density_over_the_logarithm_of_the_length(cast: Cast) -> None:
-    """0.1 for each place where a word of the query stands, over log(1 + words), the place's own lexeme counted."""
+    """0.1 for each occurrence of a query word, over log(1 + words), the scope's own lexeme included."""
     remember(cast, "apple")
     remember(cast, "apple pie crust")
     remember(cast, "apple banana apple")
@@ -163,14 +165,14 @@ def test_hybrid_is_the_sum_of_its_signals(cast: Cast) -> None:
     make_memory("Did Ben sell the house? at 0.6", cast.editor, cast.workspace, now=NOW, importance=1.0)
     query = "When did Anna sell boats on October 2?"
     found = asked(cast, "hybrid", query=query)
-    # The query and its gist both end with no cosine: their vectors are (1, 0).
+    # The query and its gist end without a cosine: their vectors are (1, 0).
     share = found.items[0].parts["words"] / 0.35
     assert found.items[0].memory == memory
     assert 0.5 < share <= 1
     assert found.items[0].parts == pytest.approx(
         {
             "meaning": 0.7 * 0.8,
-            "words": 0.35 * share,  # BM25's share is words.py's affair
+            "words": 0.35 * share,  # tests of words.py cover BM25's share
             "date": 0.2,
             "time": 0.1,
             "person": 0.15,
@@ -209,10 +211,10 @@ def test_hybrid_without_the_gist_embeds_the_question_alone(cast: Cast, chosen: C
 @pytest.mark.parametrize(
     ("query", "about"),
     [
-        ("Where do I keep the boat?", "eddie"),  # who asks is eddie, the author of "I …"
+        ("Where do I keep the boat?", "eddie"),  # the asker is eddie, the author of "I …"
         ("Where does Anna keep the boat?", "anna"),
-        ("Do I like Thai boats?", "eddie"),  # a capital that is nobody's name here
-        ("Where do Anna and Ben keep the boat?", ""),  # two people: neither is favoured
+        ("Do I like Thai boats?", "eddie"),  # a capitalized word that is no name here
+        ("Where do Anna and Ben keep the boat?", ""),  # two people: neither is preferred
         ("Where is the boat?", ""),
     ],
 )

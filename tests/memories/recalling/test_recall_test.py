@@ -1,4 +1,4 @@
-"""Kept questions: what they find, for whom, when they are asked again, and how misses are told."""
+"""Saved questions: results by user, scheduled reruns, and reports of misses."""
 
 from __future__ import annotations
 

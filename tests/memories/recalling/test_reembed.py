@@ -1,4 +1,4 @@
-"""`manage.py reembed` and the admin's page: see, stop, go on."""
+"""`manage.py reembed` and the admin's page: progress, stop, resume."""
 
 from __future__ import annotations
 

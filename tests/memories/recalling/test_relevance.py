@@ -1,5 +1,5 @@
-# ruff: noqa: RUF001 signs of other scripts are the matter
-"""With the bundled embedder what matters goes before the model, and small talk brings nothing."""
+# ruff: noqa: RUF001 characters of other scripts are tested
+"""With the bundled embedder the relevant memories enter the prompt, and small talk uses none."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def remembered(cast: Cast) -> Cast:
     return cast
 
 
-# A diet, an allergy, something else, and the question, in one language each.
+# A diet, an allergy, an unrelated fact, and the question, in one language each.
 DINNERS = (
     ("Ich bin Vegetarier.", "Ich bin gegen Walnüsse allergisch.", "Das Büro ist in Lissabon.",
      "Was kann ich heute Abend kochen?"),
@@ -83,7 +83,7 @@ def test_dinner_brings_the_diet_and_the_allergy_in_any_language(remembered: Cast
 
 def test_what_is_asked_of_oneself_brings_that_alone(remembered: Cast) -> None:
     assert used("When is my project deadline?", remembered) == ["The project deadline is March 15"]
-    # Between languages it is less sure: a question about a brother may bring the cat of somebody who writes Chinese.
+    # Across languages it is less certain: a question about a brother may match a Chinese memory of a cat.
     Memory.objects.filter(content__in=("我的猫叫小白。", "Mi hermana Lucía vive en Sevilla.")).delete()
     lacking = (
         "What's my dog's name?",
@@ -225,7 +225,7 @@ def test_short_facts_about_a_project_are_used_where_they_answer(cast: Cast) -> N
 
 
 def test_strong_first_is_used_whatever_the_message_seems_to_be() -> None:
-    """The kind of a message alone does not veto the memory that plainly answers it."""
+    """The kind of a message alone does not veto the memory that clearly answers it."""
     vector = np.zeros(769, dtype=np.float32)
     vector[384] = 1.0
     message = relevance.read_message("Ben on call", vector)._replace(kinds=np.array([4.0, -4.0, -4.0, -4.0]))

@@ -1,4 +1,4 @@
-"""Of two linked statements the newer is used where the older was found, as long as it may be."""
+"""A newer statement linked to an older one is used in its place, if the user may see it."""
 
 from __future__ import annotations
 

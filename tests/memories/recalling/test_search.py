@@ -1,4 +1,4 @@
-"""The search of a workspace: what the REST route and the model's tool both find."""
+"""Search in a workspace, shared by the REST route and the model's tool."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ NOW = datetime(2026, 11, 18, 12, 0, tzinfo=UTC)  # a Wednesday
 def days_meant(
     text: str,
 ) -> tuple[date | None, date | None] | tuple[int | None, int | None, int | None] | None:
-    """A range of days, or (year, month, day), or None."""
+    """Return a range of days, or (year, month, day), or None."""
     dates = read_question(text, NOW).dates
     if dates is None:
         return None
@@ -238,7 +238,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_hostile_text_is_read_in_linear_time(kind: str) -> None:
-    """A pattern that looks back from every place of such a text would keep this test busy for minutes."""
+    """A pattern that backtracks from every position would keep this test busy for minutes."""
     text = HOSTILE[kind]
     assert read_question(text, NOW).gist
     for read in (mentions_time, mentions_number, asks):

@@ -1,4 +1,4 @@
-"""A workspace whose memories never leave this machine: nothing of it reaches an embedder or a model elsewhere.
+"""A workspace with local_only: nothing of it reaches a remote embedder or model.
 
 The servers are scripted ones over real HTTP; that they are elsewhere is what the settings say of them.
 """
@@ -32,12 +32,12 @@ from workspaces.index import embedding, reembedding
 from workspaces.models import EmbeddingModel, PassageVector, Workspace
 
 pytestmark = pytest.mark.django_db(transaction=True)
-SECRET = "zebra"  # a word that stands in every text of the workspace that keeps its memories
+SECRET = "zebra"  # appears in every text of the local_only workspace
 
 
 @pytest.fixture(autouse=True)
 def embedder(scripted_openai: ScriptedOpenAI, settings: Settings) -> ScriptedOpenAI:
-    """Embedder and model are the scripted server, which is elsewhere."""
+    """Configure the scripted server as remote embedder and model."""
     settings.EMBEDDING_BASE_URL, settings.EMBEDDING_MODEL = scripted_openai.base_url, "far-embedder"
     settings.EMBEDDING_API_KEY, settings.EMBEDDING_LOCAL = scripted_openai.api_key, False
     settings.LLM_BASE_URL, settings.LLM_MODEL, settings.EMBEDDED_MODEL = (
@@ -84,7 +84,8 @@ def test_every_way_in_stores_without_a_vector_and_tells_nobody(
 
 
 def test_recall_goes_by_words_and_says_why(cast: Cast, kept: Workspace, embedder: ScriptedOpenAI) -> None:
-    make_memory("Elsewhere the sky is blue", cast.owner)  # the embedder is there, and asked of others
+    # The embedder works, and is used for other workspaces
+    make_memory("Elsewhere the sky is blue", cast.owner)
     make_memory(f"The {SECRET} is striped", cast.owner, kept)
     found = recall(f"What does the {SECRET} look like?", kept, cast.owner, reach=HERE, now=timezone.now())
     assert [item.memory.content for item in found.items] == [f"The {SECRET} is striped"]
@@ -196,7 +197,7 @@ def test_what_works_in_the_background_asks_no_model_elsewhere(
 def test_what_a_person_keeps_there_does_not_follow_them_to_a_model_elsewhere(
     cast: Cast, embedder: ScriptedOpenAI
 ) -> None:
-    """Personal memories follow everywhere, unless their home keeps what is in it."""
+    """Personal memories are available everywhere, unless their home workspace is local_only."""
     from workspaces.access import default_workspace
 
     home = default_workspace(cast.owner)
@@ -279,7 +280,7 @@ def test_switched_on_in_the_middle_of_a_turn_its_tools_say_no(
 def test_a_private_chat_there_leaves_nothing_in_a_place_that_may_be_read_elsewhere(
     cast: Cast, kept: Workspace, embedder: ScriptedOpenAI
 ) -> None:
-    """What comes of it is personal, and that is kept in the person's own workspace."""
+    """Memories from it are personal, and stored in the user's own workspace."""
     from workspaces.access import default_workspace
 
     now, chat = timezone.now(), make_chat(cast.owner, kept, is_private=True)

@@ -1,4 +1,4 @@
-"""Words in any language, stored and asked alike."""
+"""Word search in any language, with the same normalization of texts and questions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.conftest import Cast
 from tests.factories import HERE, make_document, make_memory
 from workspaces.documents.passages import find_passages
 
-# What is remembered, and a question that shares other forms of its words, or one word amid others, with it.
+# A memory, and a question that shares inflected forms or one of several words with it.
 SAID = {
     "en": ("We migrated the billing service to Frankfurt", "When was the migration of billing?"),
     "de": ("Die Kündigungsfristen des Mietvertrages betragen drei Monate", "Welche Kündigungsfrist gilt?"),

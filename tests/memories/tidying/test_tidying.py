@@ -1,4 +1,4 @@
-"""The page for tidying up: what is on which list, for whom, and that every click can be taken back."""
+"""The page for tidying up: its lists, their permissions, and undo of every click."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def post(person: User, workspace: Workspace, act: str, **data: Any) -> Any:
 
 
 def test_pairs_are_of_one_place_and_told_apart(cast: Cast) -> None:
-    """With the real embedder: rewordings, other values, strangers, and small talk in one workspace."""
+    """With the real embedder: rewordings, other values, unrelated texts, and small talk in one workspace."""
     for text in (
         "The project deadline is March 15, 2026",
         "The project deadline is the 15th of March 2026",
@@ -160,7 +160,7 @@ def test_both_stay_until_one_reads_otherwise_and_undo_links_them_again(cast: Cas
 
 
 def test_what_is_rather_the_same_than_not_is_for_a_person_to_decide(cast: Cast) -> None:
-    """The gate keeps the two apart and links them; here they stand as said twice, not as a contradiction."""
+    """The writer keeps and links both; here they appear as duplicates, not as a contradiction."""
     older = make_memory(LIKELY[0], cast.owner, cast.workspace)
     newer = save_memory(Draft(LIKELY[1], cast.workspace, cast.owner), by=cast.owner, now=NOW)
     assert newer.created and newer.memory.may_replace == older

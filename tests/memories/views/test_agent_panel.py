@@ -1,4 +1,4 @@
-"""The panel: whose a memory is, said on its card, asked for when one is added, and a filter."""
+"""The scope of a memory in the panel: on its card, in the form, and as a filter."""
 
 from __future__ import annotations
 

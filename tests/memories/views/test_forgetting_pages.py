@@ -1,4 +1,4 @@
-"""The doors on which something goes for good: pages, REST and admin. The password first, a report after."""
+"""Permanent deletion on pages, over REST and in the admin: the password first, a report after."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ def test_an_account_goes_by_rest_with_its_report(cast: Cast, memory: Memory) -> 
     removed = gone.json()["removed"]
     assert (removed["memories"], removed["chats"], removed["messages"], removed["users"]) == (2, 1, 1, 1)
     assert places_with(said) == places_with("The attic is dry") == []
-    embed_memories(memory_ids=[mine.pk])  # jobs that were under way
+    embed_memories(memory_ids=[mine.pk])  # jobs that were queued already
     extract_turn(extraction_id=job.pk)
     assert places_with(said) == []
     assert api.get("account").status_code == 401

@@ -1,4 +1,4 @@
-"""The page of all memories: what it lists to whom, and what is done to many at once."""
+"""The page of all memories: its list by user, and bulk changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The memory panel, its cards and the receipt: what they show, to whom, and at what cost."""
+"""The memory panel, its cards and the receipt: contents, permissions, and query counts."""
 
 from __future__ import annotations
 
@@ -336,7 +336,7 @@ def test_a_receipt_says_what_was_used_why_and_what_was_left_out(cast: Cast) -> N
 def test_a_receipt_says_how_relevant_it_was(
     cast: Cast, value: float | None, kept: str, shown: str | None
 ) -> None:
-    """A receipt from before, or by an embedder that does not tell, says nothing of it."""
+    """An older receipt, or one by an embedder without relevance, omits it."""
     message = receipt(cast, None if value is None else Relevance(value, value, value))
     told = ReceiptJson(receipt_for(message, cast.viewer)).data["items"]
     assert [item["strength"] for item in told] == [kept, ""]

@@ -1,7 +1,7 @@
-"""Sixty replies as models give them: what was said, the reply, what is stored of it, and what waits for review.
+"""Sixty replies of models: the message, the reply, the memories stored, and those that wait for review.
 
-Kinds of models behind them: those that obey; those that chat, fence, think, number or translate; those that are cut at
-their limit; those that invent, repeat the prompt or the assistant; those that write JSON with the faults of theirs.
+The models follow the format; add chat, fences, thoughts, numbers or translations; stop at their limit; invent facts,
+repeat the prompt or the assistant; or write invalid JSON.
 """
 
 # ruff: noqa: E501  data, a line each
@@ -22,7 +22,7 @@ ONE, BOTH = [entry(VEG)], [entry(VEG), entry(FALCON)]
 one, both = json.dumps(ONE), json.dumps(BOTH)
 wrapped = json.dumps({"memories": BOTH})
 FAIR = {VEG, FALCON}
-Case = tuple[str, str, set[str], set[str]]  # said, reply, stored, waiting
+Case = tuple[str, str, set[str], set[str]]  # message, reply, stored, waiting
 
 DRESSED = [
     both, wrapped, f"```json\n{both}\n```", f"```\n{wrapped}\n```", f"Here are the memories:\n\n{both}", f"{both}\n\nHope that helps!",

@@ -1,4 +1,4 @@
-"""Statements with what stood before the model, and whether a person's own words carry them.
+"""Statements with the conversation before them, and whether a person's own words support them.
 
 Written before the measure was. ``said`` is what people wrote, each after the answer beside it (empty for none);
 ``shown`` is what a document, page, memory or tool said. Half of them, by a hash, chose the thresholds; the others are
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 class Case(NamedTuple):
     language: str
-    said: tuple[tuple[str, str], ...]  # (the answer before it, the person's message)
+    said: tuple[tuple[str, str], ...]  # (the preceding answer, the person's message)
     shown: str
     statement: str
     own: bool
@@ -57,7 +57,7 @@ CASES = (
     Case("tr", _said("Annem Trabzon'da yaşıyor"), "", "Kullanıcının annesi Trabzon'da oturuyor", True),
     Case("zh", _said("我下个月搬到成都工作"), "", "用户下个月将去成都工作", True),
     Case("ja", _said("毎朝六時に起きて走っています"), "", "ユーザーは毎朝六時に起きてランニングをする", True),
-    # A document, a page, a memory or a tool said it; the person asked, thanked, or said something else.
+    # Stated by a document, a page, a memory or a tool; the person asked, thanked, or wrote something else.
     Case("en", _said("What does the policy say about refunds?"), REFUNDS, "Refunds above 500 euros are paid to the account of Harbour Bank", False),
     Case("en", _said("Where are refunds above 500 euros paid?"), REFUNDS, "Refunds above 500 euros go to Harbour Bank", False),
     Case("en", _said("Summarise the refund policy for me, thanks"), REFUNDS, "Larger reimbursements are transferred to a bank at the harbour", False),
@@ -82,8 +82,8 @@ CASES = (
     Case("vi", _said("Tóm tắt tài liệu này giúp tôi"), "Hóa đơn do bà Lan phê duyệt vào thứ hai.", "Bà Lan duyệt hóa đơn vào thứ hai", False),
 )  # fmt: skip
 
-# Written after the first look at the held-back half, which showed that a question in a document's own words counted as
-# said (docs/security.md); nothing was changed after these.
+# Written after the first look at the held-out half, which showed that a question in a document's own words counted as a
+# person's statement (docs/security.md); nothing was changed after these.
 LATER = (
     Case("en", _said("Is the security team the one that approves deployments?"), "Deployments need the approval of the security team.", "The security team approves deployments", False),
     Case("en", _said("Do guests sign the visitor book at the gate?"), "Guests sign the visitor book at the gate.", "Guests sign the visitor book at the gate", False),

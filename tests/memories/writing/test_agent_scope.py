@@ -1,4 +1,4 @@
-"""Memories of an assistant: a place of their own, recalled in its chats and nowhere else."""
+"""Memories of an assistant: a scope of their own, recalled only in its chats."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def found(query: str, cast: Cast, agent: Agent | None, by: User | None = None, *
     return [item.memory.content for item in items]
 
 
-# Where they lie
+# Scope
 
 
 def test_its_place_is_above_every_workspaces(cast: Cast, planner: Agent) -> None:
@@ -88,7 +88,7 @@ def test_words_go_with_the_memory_however_it_goes(cast: Cast, planner: Agent) ->
     gate.edit_memory(memory, content="The newsletter goes out on Fridays", by=cast.editor, now=NOW)
     changed = set(PassageWord.objects.values_list("lexeme", flat=True))
     assert words - changed == {"tuesda"} and changed - words == {"friday"}
-    memory.delete()  # outright, as when its workspace goes: the trigger's work
+    memory.delete()  # outright, as when its workspace is deleted: the trigger's work
     assert not PassageWord.objects.exists()
 
 
@@ -173,7 +173,7 @@ def test_an_assistant_of_another_workspace_brings_nothing(cast: Cast) -> None:
 def test_a_chat_with_an_assistant_costs_no_query_more(cast: Cast, planner: Agent) -> None:
     make_memory("The newsletter has 900 readers", cast.editor, cast.workspace)
     of_agent(planner, TEXT, cast.editor)
-    found("newsletter", cast, planner)  # now they were accessed within the minute
+    found("newsletter", cast, planner)  # from now on they were accessed within the minute
     counts = []
     for agent in (None, planner):
         with CaptureQueriesContext(connection) as captured:
@@ -185,7 +185,7 @@ def test_a_chat_with_an_assistant_costs_no_query_more(cast: Cast, planner: Agent
     assert counts[0] == counts[1]
 
 
-# The gate
+# Writing
 
 
 def test_key_and_near_duplicate_are_looked_for_in_its_own_place(
@@ -245,7 +245,7 @@ def test_drafts_that_do_not_say_whose_are_refused(cast: Cast, planner: Agent, ki
     assert not Memory.objects.exists()
 
 
-# The cap
+# The limit
 
 
 def test_each_assistant_has_a_cap_of_its_own(
@@ -287,7 +287,7 @@ def test_making_room_is_queued_for_its_place(
     )  # a job queued before there were any
 
 
-# Who sees them
+# Permissions
 
 
 def test_members_see_them_strangers_do_not(cast: Cast, planner: Agent) -> None:

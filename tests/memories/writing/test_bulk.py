@@ -1,4 +1,4 @@
-"""Many at once keep the gate's rules: what it stores, refuses, merges and links is what one by one would be."""
+"""Saving many at once follows the rules of saving one: it stores, refuses, merges and links the same."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _replaces(memory: Memory) -> str:
 
 
 def _state() -> object:
-    """Everything that is stored, by content instead of key."""
+    """Return everything stored, by content instead of primary key."""
     contents = dict(Memory.objects.values_list("pk", "content"))
     memories = Memory.objects.order_by("content").values_list(
         "content", "search", "content_hash", "workspace", "author", "scope", "created_at", "source_excerpt"

@@ -1,4 +1,4 @@
-"""What somebody corrects is replaced: read from conversations by the bundled encoder, in eight languages."""
+"""Corrections replace memories: read from conversations by the bundled encoder, in eight languages."""
 
 # ruff: noqa: E501, RUF001  messages of other scripts, a case a line
 from __future__ import annotations
@@ -39,7 +39,7 @@ def kept(room: Workspace, author: User, *texts: str, **more: object) -> list[Mem
 
 
 def say(room: Workspace, person: User, *texts: str, at: datetime | None = None, **chat: object) -> list[str]:
-    """Each a turn of one chat, said ``at`` a time or now, mined; what is live then."""
+    """Take these turns in one chat, ``at`` a time or now, and extract from each. Return the live memories."""
     return say_in(make_chat(person, workspace=room, **chat), person, *texts, at=at)
 
 
@@ -196,7 +196,7 @@ def test_undo_on_the_card_brings_it_back(room: Workspace, person: User, client: 
 def test_what_is_forgotten_meanwhile_replaces_nothing(
     room: Workspace, person: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between the reading and the transaction."""
+    """Between reading and the transaction."""
     [older] = kept(room, person, "The meeting is on Tuesday")
     find = extracting.replaced_by
 
@@ -215,7 +215,7 @@ def test_what_is_forgotten_meanwhile_replaces_nothing(
 def test_what_is_changed_meanwhile_is_not_taken_back(
     room: Workspace, person: User, monkeypatch: pytest.MonkeyPatch, meanwhile: dict[str, object]
 ) -> None:
-    """Between the reading and the transaction."""
+    """Between reading and the transaction."""
     find = extracting.taken_back
 
     def and_change(*args: object, **named: object) -> Memory | None:
@@ -259,7 +259,7 @@ def test_what_somebody_else_has_edited_is_theirs_too(room: Workspace, person: Us
 def test_who_may_not_write_here_any_more_replaces_nothing(
     room: Workspace, person: User, role: Role | None
 ) -> None:
-    """Nor does nobody take the place of what somebody said whose account is closed since."""
+    """Nor does the memory of a closed account get replaced by one without an author."""
     gone = make_user()
     kept(room, gone, "The meeting is on Tuesday")
     kept(room, person, "The meeting is on Tuesday in room 4")

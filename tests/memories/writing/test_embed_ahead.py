@@ -1,4 +1,4 @@
-"""A turn's question is embedded while the turn is stored, by an embedder that keeps what it embedded."""
+"""A turn's question is embedded while the turn is stored, if the embedder caches."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ QUESTION = "When does Anna's train leave?"
 
 
 class Keeping(FakeEmbedder):
-    """As the embedded one does, with a list of what it was asked."""
+    """A caching embedder, as the embedded one is, which records its calls."""
 
     keeps_recent = True
 

@@ -1,4 +1,4 @@
-"""An endpoint that fails in every way it can: the text is stored, found by words, and recall says why."""
+"""Failures of an embedding endpoint: the text is stored, found by words, and recall reports the reason."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ FAILURES: dict[str, list[Reply]] = {
 
 
 def has_rested() -> None:
-    """As if the time were over for which the embedder is left alone."""
+    """Let the pause after a failure expire."""
     for label, rest in resting._resting.items():
         resting._resting[label] = replace(rest, until=0.0)
 
@@ -168,7 +168,7 @@ def test_after_waiting_in_vain_nobody_waits_for_a_while(
     )
     assert not saved.memory.embeddings.exists()
     assert len(endpoint.requests) == asked
-    assert tasks.embed_memories(memory_ids=[saved.memory.pk]) == 1  # jobs have the time to try
+    assert tasks.embed_memories(memory_ids=[saved.memory.pk]) == 1  # jobs try at once
 
     (rest,) = resting._resting.values()
     assert rest.seconds == resting.REST
@@ -180,7 +180,7 @@ def test_after_waiting_in_vain_nobody_waits_for_a_while(
 def test_failures_that_come_at_once_are_not_waited_for_either(
     cast: Cast, endpoint: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each would cost its retries: 1.3 seconds a save, several times that a search."""
+    """Each would cost its retries: 1.3 seconds a save, several times that for a search."""
     make_memory("The dog is called Rufus", cast.editor, cast.workspace)
     endpoint._embedding_script.extend([Failure(500)] * 100)
 
@@ -203,7 +203,7 @@ def test_failures_that_come_at_once_are_not_waited_for_either(
 
 
 def test_an_embedder_that_never_answered_rests_too(cast: Cast, endpoint: ScriptedOpenAI) -> None:
-    """Before the first vector nothing says how long they are, and each save would ask."""
+    """Before the first vector the dimension is unknown, and each save would ask for it."""
     endpoint._embedding_script.extend([Failure(500)] * 100)
     make_memory("The dog is called Rufus", cast.editor, cast.workspace)
     assert len(endpoint.requests) == 2  # with its retry
@@ -242,7 +242,7 @@ def test_without_the_weights_that_compare_words_nothing_is_judged_and_all_answer
     caplog: pytest.LogCaptureFixture,
     weights: ModelFile,
 ) -> None:
-    """Missing, or not those of this version, where another model embeds."""
+    """The weights are missing, or not of this version, and another model embeds."""
     monkeypatch.setattr("memoryhub.llm.e5.MULTILINGUAL", weights)
     monkeypatch.setattr(registry, "_reader", None)
     monkeypatch.setattr(registry, "_is_missing", False)
@@ -257,7 +257,7 @@ def test_without_the_weights_that_compare_words_nothing_is_judged_and_all_answer
         save_memory(Draft(text, cast.workspace, cast.editor), by=cast.editor, now=NOW).memory
         for text in texts
     ]
-    assert saved[0] == saved[2] != saved[1]  # the same words are the same without it
+    assert saved[0] == saved[2] != saved[1]  # equal words are equal without it
 
     client = Client()
     client.force_login(cast.editor)

@@ -1,4 +1,4 @@
-"""Making room and noting what was used: in the right order, beside everything else, and never bringing a row back."""
+"""Eviction and recording of use: in the right order, concurrently, and never restoring a row."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_what_a_person_saved_or_imported_and_what_is_pinned_stays_and_only_autom
     kept.add(noticed("pinned", person, days_ago=900, importance=0.0, pinned=True).content)
     noticed("from a chat", person, days_ago=1)
     noticed("by the model", person, source_type="model")
-    assert evict(default_workspace(person).pk, None, now=NOW) == 2  # the pinned one fills the cap
+    assert evict(default_workspace(person).pk, None, now=NOW) == 2  # the pinned one fills the limit
     assert live(person) == kept
     assert evict(default_workspace(person).pk, None, now=NOW) == 0
 
@@ -170,7 +170,7 @@ def test_a_turn_reads_and_notes_its_use_while_rows_are_being_evicted(
     person: User, fake_embedder: FakeEmbedder
 ) -> None:
     with transaction.atomic():
-        list(Memory.objects.select_for_update())  # as eviction holds them
+        list(Memory.objects.select_for_update())  # as eviction locks them
         found: list[int] = []
 
         def turn() -> None:

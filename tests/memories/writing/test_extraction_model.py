@@ -10,7 +10,7 @@ Messages = list[dict[str, str]]
 
 
 class Model:
-    """Answers with what it is given and remembers what it was asked."""
+    """A model with a fixed reply that records its prompts."""
 
     def __init__(self, reply: str) -> None:
         self.reply = reply

@@ -1,4 +1,4 @@
-"""Extraction by a model, against a server that replies as models really do."""
+"""Extraction by a model, against a server with realistic replies."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def olive() -> User:
 
 
 def turn(person: User, said: str, answer: str = "Noted.", before: tuple[str, ...] = ()) -> Extraction:
-    """A turn that is to be mined, with what was said before it."""
+    """Create a turn with earlier messages, and queue its extraction."""
     room = make_chat(person)
     for at, text in enumerate(before):
         make_message(room, text, "assistant" if at % 2 else "user", created_at=DAY)
@@ -64,7 +64,7 @@ def test_sixty_replies_as_models_give_them(scripted_model: ScriptedOpenAI, olive
         scripted_model.unscript()
         live = set(Memory.objects.filter(deleted_at=None).values_list("content", flat=True))
         proposed = set(Memory.objects.filter(review="pending").values_list("content", flat=True))
-        says_a_word = bool(without_thoughts(reply).strip())  # one that thinks only is asked again later
+        says_a_word = bool(without_thoughts(reply).strip())  # a reply with thoughts alone is retried later
         if (live, proposed) != (stored, waiting) or (mined.status == "done") is not says_a_word:
             wrong.append((reply, live, proposed, mined.status))
         Memory.objects.all().delete()

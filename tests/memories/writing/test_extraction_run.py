@@ -56,7 +56,7 @@ def test_the_rules_take_what_the_person_said_of_themselves() -> None:
 
 
 def replied(question: str, answer: str, **fields: object) -> list[Memory]:
-    """What is kept of a reply to a question of the assistant."""
+    """Extract from a reply to the assistant's question. Return the memories."""
     person = make_user()
     room = make_chat(person)
     make_message(room, question, "assistant", reply_to=make_message(room, "Help me plan."), **fields)
@@ -77,7 +77,7 @@ def test_a_reply_is_stored_with_the_question_it_answers() -> None:
 
 
 def test_a_reply_to_a_personal_answer_is_not_stored() -> None:
-    """Its question may say what only one person may read."""
+    """Its question may contain what only one person may read."""
     assert replied("Aunt Mabel has diabetes. Which sweetener does she use?", "Stevia", personal="held") == []
 
 

@@ -295,7 +295,7 @@ def test_two_equal_saves_at_the_same_instant_store_one_row(use_embedder: Callabl
 def test_a_double_that_is_forgotten_for_good_at_that_moment_is_none(
     cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between the look for it and its being read; what is saved is then stored."""
+    """Deleted between the search for a duplicate and reading it; the new text is then stored."""
     double = make_memory("Cats purr", cast.owner, cast.workspace)
     look = queries.rows
 

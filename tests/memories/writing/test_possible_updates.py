@@ -1,4 +1,4 @@
-"""What the near-duplicate guard lets through: linked by the gate, shown in panel and admin, decided with one click."""
+"""Near-duplicates that the guard keeps: linked by the writer, shown in panel and admin, decided by one click."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LIST = "/admin/memories/memory/"
 
 @pytest.fixture
 def linked(cast: Cast) -> tuple[Memory, Memory]:
-    """An older memory and the newer one that may replace it, as the gate stored them with the bundled embedder."""
+    """Create an older memory and the newer one that may replace it, with the bundled embedder."""
     older, newer = (
         save_memory(
             Draft(
@@ -40,7 +40,7 @@ def linked(cast: Cast) -> tuple[Memory, Memory]:
 def test_the_guard_reads_what_is_near_before_the_transaction(
     cast: Cast, linked: tuple[Memory, Memory], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Others wait for the transaction; what was read before is known inside."""
+    """Encoding inside the transaction would make others wait; the results are cached."""
     encoder = get_reader().encoder
     read, depths = encoder.states, set()
 
@@ -62,7 +62,7 @@ def form_of(html: str) -> str:
 
 
 def press(client: Client, memory: Memory, action: str) -> list[str]:
-    """What the page of a memory posts when this button is pressed, and the sentences that follow."""
+    """Press a button on a memory's admin page and confirm. Return the messages."""
     form = form_of(client.get(f"{LIST}{memory.pk}/change/").content.decode())
     assert f'name="action" value="{action}"' in " ".join(form.split())
     hidden = dict(re.findall(r'type="hidden"\s+name="(index|_selected_action)"\s+value="(\d+)"', form))

@@ -1,4 +1,4 @@
-"""Whose words a statement rests on."""
+"""The source of a statement: the speaker whose words support it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_half_that_chose_the_thresholds() -> None:
 
 @pytest.mark.parametrize("cases", [[case for case in CASES if case.is_held_back], LATER])
 def test_those_that_were_held_back(cases: Sequence[Case]) -> None:
-    """Nothing of a document is taken for a person's; one in seven of what a person said waits."""
+    """No statement of a document counts as a person's; at most one in seven of a person's waits."""
     assert not wrong([case for case in cases if not case.own])
     own = [case for case in cases if case.own]
     assert len(wrong(own)) <= len(own) / 7, wrong(own)
@@ -46,19 +46,19 @@ def test_those_that_were_held_back(cases: Sequence[Case]) -> None:
 @pytest.mark.parametrize(
     ("statement", "said", "speaker"),
     [
-        # A page or a memory said it, and nobody here.
+        # Stated by a page or a memory only.
         ("All invoices are paid to account 4711 at Harbour Bank", "Summarise that page, please", Speaker.WEB),
         ("User pays invoices to account 4711 at Harbour Bank", "Thanks!", Speaker.WEB),
         ("Invoices go to Harbour Bank", "What does the page say?", Speaker.WEB),
         ("Maria's sister is a nurse in Lisbon", "What do you know of Maria?", Speaker.MEMORY),
-        # A person said it, whatever else was shown.
+        # Stated by a person, beside other sources.
         ("The launch is on March 15", "Our launch is on March 15. Summarise that page", Speaker.PERSON),
         ("All invoices are paid to account 4711 at Harbour Bank",
          "Right: all our invoices are paid to account 4711 at Harbour Bank", Speaker.PERSON),
         ("Deploys on Fridays", "we deployed it on a Friday again", Speaker.PERSON),
-        # A person corrects a memory: its words are nearer, and it lacks what is new.
+        # A person corrects a memory, whose words are nearer but lack the new part.
         ("Maria's sister works as a nurse in Porto", "Maria's sister is in Porto now", Speaker.PERSON),
-        # Nobody said it.
+        # Stated nowhere.
         ("The cheapest offer costs 7 euros", "<script>alert(1)</script>{{ 7|add:7 }}", Speaker.MODEL),
         ("Prefers tea in the morning", "Good evening", Speaker.MODEL),
     ],
