@@ -1,10 +1,10 @@
-"""The catalogues of the page's languages, kept in step with what the code and the templates say.
+"""Translation catalogues of the pages, kept in step with the marked strings of code and templates.
 
     python -m tests.messages              collect every marked string into memoryhub/locale/*/LC_MESSAGES/django.po
     python -m tests.messages --missing de what German lacks, as lines of a .po, and what is wrong with what it has
 
-Collecting keeps what is translated, adds what is new without a translation and drops what nobody says any more. Neither
-needs GNU gettext: templates are read by Django's own reader, Python by its syntax tree.
+Collecting keeps translations, adds new strings without one and drops unused ones. Neither needs GNU gettext: templates
+are read by Django's own reader, Python by its syntax tree.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from tests.imports import parsed
 ROOT = Path(__file__).resolve().parent.parent
 LOCALE = ROOT / "memoryhub" / "locale"
 APPS = ("memoryhub", "workspaces", "memories", "chat")
-# Texts in English alone (docs/languages.md): to staff in the admin, to models and their programs.
+# Texts in English only (docs/languages.md): for staff in the admin, for models and their programs.
 ENGLISH = ("templates/admin/", "chat/programs/openai_api/", "chat/programs/mcp/")
-# The classical rules: two forms for the Romance languages, whose third one is for millions alone.
+# The classical rules: two forms for the Romance languages, whose third one is only for millions.
 PLURALS = {
     "de": "nplurals=2; plural=(n != 1);",
     "es": "nplurals=2; plural=(n != 1);",
@@ -36,13 +36,13 @@ PLURALS = {
     "ar": "nplurals=6; plural=n==0 ? 0 : n==1 ? 1 : n==2 ? 2 : n%100>=3 && n%100<=10 ? 3 :"
     " n%100>=11 && n%100<=99 ? 4 : 5;",
 }
-# How each function of gettext takes its texts: context, one, many.
+# The arguments of each gettext function: context, singular, plural.
 TAKES = {
     "gettext": (None, 0, None),
     "ngettext": (None, 0, 1),
     "pgettext": (0, 1, None),
     "npgettext": (0, 1, 2),
-    "kept": (None, 0, None),  # each of its texts by itself
+    "kept": (None, 0, None),  # each of its texts separately
 }
 IN_TEMPLATE = re.compile(r"\b(n?p?gettext|_)\s*\(")
 PLACEHOLDER = re.compile(r"%\((\w+)\)[sd]|%(?:[sd]|\.\d+f)|\{(\w*)\}|(%%)")
@@ -58,7 +58,7 @@ class Said:
 
 
 def collected() -> list[Said]:
-    """Yield every marked text, where it first appears, in the order of files and lines."""
+    """Return every marked text, where it first appears, in the order of files and lines."""
     found: dict[tuple[str | None, str], Said] = {}
     for said in [*_in_templates(), *_in_python()]:
         if said.where.startswith(ENGLISH) or "/admin/" in said.where:
@@ -79,7 +79,7 @@ def _in_templates() -> Iterator[Said]:
 
 
 def _literals(code: str) -> list[str]:
-    """The strings that a call begins with, of what ``templatize`` writes."""
+    """Return the string literals at the beginning of a call's arguments, from ``templatize``'s output."""
     texts = []
     while found := re.match(r"\s*,?\s*(u?(?:'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"))", code, re.DOTALL):
         texts.append(ast.literal_eval(found[1]))
@@ -98,7 +98,7 @@ def _in_python() -> Iterator[Said]:
             function = names.get(getattr(node.func, "attr", getattr(node.func, "id", "")))
             if function:
                 texts = [arg.value for arg in node.args if isinstance(arg, ast.Constant)]
-                # Without a text it is one that is marked where it is written.
+                # A call without a literal marks a text that is marked where it is defined.
                 for said in [[text] for text in texts] if function == "kept" else filter(None, [texts]):
                     yield _said(function, said, path)
 
@@ -133,7 +133,7 @@ def read(language: str) -> polib.POFile:
 
 
 def merge(language: str, said: list[Said]) -> None:
-    """Rewrite a language's catalogue: these strings in this order, each with the translation that it had."""
+    """Rewrite a language's catalogue: these strings in this order, each with its existing translation."""
     before = read(language)
     had = {(entry.msgctxt, entry.msgid): entry for entry in before}
     after = polib.POFile(wrapwidth=0)
@@ -163,7 +163,7 @@ def merge(language: str, said: list[Said]) -> None:
 
 
 def wrong(entry: polib.POEntry) -> str:
-    """Return the fault of a translation, or nothing."""
+    """Return the fault of a translation, or an empty string."""
     forms = list(entry.msgstr_plural.values()) if entry.msgid_plural else [entry.msgstr]
     if not all(form.strip() for form in forms):
         return "is not translated"
@@ -174,7 +174,7 @@ def wrong(entry: polib.POEntry) -> str:
         for what, pattern in (("placeholders", PLACEHOLDER), ("HTML", HTML)):
             allowed = [sorted(found[0] for found in pattern.finditer(source)) for source in sources]
             has = sorted(found[0] for found in pattern.finditer(form))
-            # One of a counted thing may go without its number: “one memory”, and dual forms of Arabic.
+            # The singular may omit its number: “one memory”, and dual forms of Arabic.
             without = len(sources) > 1 and what == "placeholders" and set(has) < set(max(allowed, key=len))
             if has not in allowed and not without:
                 return f"has other {what}: {has} instead of {allowed[-1]}"
@@ -185,7 +185,7 @@ def wrong(entry: polib.POEntry) -> str:
 
 
 def faults(language: str, said: list[Said]) -> list[str]:
-    """Yield what a language lacks, and what is wrong with what it has, a line each."""
+    """Return the missing strings of a language and the faults of others, a line each."""
     has = {(entry.msgctxt, entry.msgid): entry for entry in read(language)}
     forms = [*range(int(PLURALS[language][9]))]
     lines = []

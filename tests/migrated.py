@@ -1,4 +1,4 @@
-"""A migrated database, made once and copied: to migrate takes ten seconds of a core, and each process needs it.
+"""A cached migrated database that tests copy: migrating takes ten seconds of CPU, and each process needs it.
 
 It lies beside pytest's own cache, under the name of what it was made from: migrations, and what follows them.
 """
@@ -21,7 +21,7 @@ CACHE = ROOT / ".pytest_cache" / "migrated"
 
 
 def environment(data_dir: Path, **more: str) -> dict[str, str]:
-    """What processes of an installation of their own get: nothing of the settings of who runs the tests."""
+    """Return the environment for processes of a separate installation, without the settings of the test run."""
     clean = {key: value for key, value in os.environ.items() if not key.startswith("MEMORYHUB_")}
     for name in ("DATABASE_URL", "DJANGO_SETTINGS_MODULE"):
         clean.pop(name, None)
@@ -33,7 +33,7 @@ def environment(data_dir: Path, **more: str) -> dict[str, str]:
 
 
 def lend_to(data_dir: Path) -> None:
-    """Put the database where an ``EmbeddedPostgres`` of this folder, looks for one."""
+    """Put the database where an ``EmbeddedPostgres`` of this folder looks for one."""
     CACHE.mkdir(parents=True, exist_ok=True)
     with (CACHE / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -54,7 +54,7 @@ def _name() -> str:
 
 def _make(place: Path) -> None:
     for older in CACHE.glob("*/"):
-        if not older.name.startswith(_name()) or older.suffix:  # or it is one whose copying was killed
+        if not older.name.startswith(_name()) or older.suffix:  # or it is an interrupted copy
             shutil.rmtree(older)
     with tempfile.TemporaryDirectory(prefix="memoryhub-migrated-") as name:
         folder = Path(name)
@@ -73,5 +73,5 @@ def _make(place: Path) -> None:
 
 
 def _copy(cluster: Path, place: Path) -> None:
-    """With its owner, who may be the one that the server runs as."""
+    """Copy with the owner, who may be the server's account."""
     subprocess.run(["cp", "-a", str(cluster), str(place)], check=True)

@@ -1,4 +1,4 @@
-"""Every list of the API with a cursor: how a row is added to it and taken away. tests/test_api_paging.py reads them."""
+"""Every list of the API with a cursor, and how to add and remove a row. tests/test_api_paging.py reads them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ API, V1 = "/chat/api", "/api/v1"
 
 
 class Listed:
-    """One list: its address in the schema, and how a row is added to it and taken away, as any program may do."""
+    """A list: its address in the schema, and how to add and remove a row over the API."""
 
     address = ""
     query: dict[str, Any] = {}
@@ -71,11 +71,11 @@ class Listed:
         row.delete()
 
     def name(self, row: Any) -> str:
-        """Of a row that was added."""
+        """Return the id of an added row."""
         return str(row.public_id)
 
     def listed_name(self, item: dict[str, Any]) -> str:
-        """Of the same row in the list."""
+        """Return the id of the same row in the list."""
         return str(item["id"])
 
 
@@ -97,7 +97,7 @@ class Members(Listed):
 
 
 class Invitations(Listed):
-    """Those to the workspace's owner, into other people's workspaces."""
+    """Invitations to the workspace's owner, into other people's workspaces."""
 
     address = f"{API}/invitations"
 

@@ -1,4 +1,4 @@
-"""``pytest --pure``: the tests that need neither a database nor a process nor long embedding, for ``make quick``."""
+"""``pytest --pure``: tests without a database, a process or much embedding, for ``make quick``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ELSEWHERE = (
     "tests/memoryhub/management/",
     "tests/memoryhub/llm/test_metadata.py::test_against_a_live_resolver",
 )
-# They embed hundreds of texts with the weights that are brought: half a minute of two cores.
+# They embed hundreds of texts with the bundled weights: half a minute of two cores.
 EMBEDDING = (
     "tests/memories/judging/test_duplicates.py",
     "tests/memories/judging/test_extraction_rules.py",
@@ -33,7 +33,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """What has no pure test is not even imported."""
+    """Skip files without a pure test before they are imported."""
     if not config.getoption("--pure"):
         return None
     name = collection_path.relative_to(config.rootpath).as_posix()

@@ -1,4 +1,4 @@
-"""Stop a piece of work in the middle, on a connection of its own, do something else, and let it go on."""
+"""Pause work on a connection of its own, do something else, and resume it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 from django.db import connection
 
-PATIENCE = 10  # seconds after which a test fails that waits for nothing
+PATIENCE = 10  # seconds after which a waiting test fails
 
 
 class Pause:
-    """Put it where the work is to stop: ``pause.before(function)`` or ``pause.after(function)`` in its place."""
+    """A point to pause at: replace a function by ``pause.before(function)`` or ``pause.after(function)``."""
 
     def __init__(self) -> None:
         self.reached, self.goes_on = threading.Event(), threading.Event()
@@ -31,7 +31,7 @@ class Pause:
 
 
 class Work:
-    """A function that runs on a connection of its own. ``result`` is what it returned or raised."""
+    """A function running on a connection of its own. ``result`` is its return value or exception."""
 
     def __init__(self, function: Callable[[], Any]) -> None:
         self._function = function
@@ -48,7 +48,7 @@ class Work:
             connection.close()
 
     def waits_for_a_lock(self) -> bool:
-        """Whether, within a moment, some connection waits for another's lock."""
+        """Return whether some connection waits for another's lock within a moment."""
         with connection.cursor() as cursor:
             for _ in range(200):
                 cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
@@ -64,7 +64,7 @@ class Work:
 
 
 def meanwhile(pause: Pause, work: Callable[[], Any], act: Callable[[], Any]) -> Any:
-    """What ``work`` comes to when ``act`` happens while it is paused."""
+    """Run ``act`` while ``work`` is paused. Return the result of ``work``."""
     running = Work(work)
     try:
         assert pause.reached.wait(PATIENCE), f"it never got there: {running.result!r}"

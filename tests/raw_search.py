@@ -1,4 +1,4 @@
-"""Look for a text in every column of every table, and in what the queue keeps packed."""
+"""Search for a text in every column of every table, and in packed jobs of the queue."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _TABLES = """
 SELECT quote_ident(table_name) FROM information_schema.tables
 WHERE table_schema = 'public' AND table_type = 'BASE TABLE' ORDER BY 1
 """
-# A row as JSON holds all its columns: texts, json, arrays, tsvectors, bytes in hexadecimal.
+# A row as JSON contains all its columns: texts, json, arrays, tsvectors, bytes in hexadecimal.
 _COUNT = "SELECT count(*) FROM {table} t WHERE to_jsonb(t)::text ILIKE ANY(%s)"
 
 
 def places_with(text: str) -> list[str]:
-    """Where the text stands, whatever the case: ``table (rows)``. Also as bytes, and as JSON writes it."""
+    """Return the tables with the text as ``table (rows)``, ignoring case. Bytes and escaped JSON count as well."""
     once = json.dumps(text, ensure_ascii=False)[1:-1]
     twice = json.dumps(once, ensure_ascii=False)[1:-1]
     forms = {text, once, twice, text.encode().hex()}

@@ -1,6 +1,6 @@
-"""A primary and a replica, real PostgreSQL servers, by streaming replication. On loopback, unless told otherwise.
+"""A primary and a replica: real PostgreSQL servers with streaming replication, on loopback by default.
 
-Made, promoted and brought back by the lines of docs/operations.md.
+They are created, promoted and rejoined by the commands of docs/operations.md.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ REPLICATES = {
     "wal_level": "replica",
     "max_wal_senders": "5",
     "wal_keep_size": "256MB",
-    "wal_log_hints": "on",  # pg_rewind asks for it where there are no checksums
+    "wal_log_hints": "on",  # pg_rewind requires it without checksums
     "full_page_writes": "on",
     "hot_standby_feedback": "on",
 }
-THEIRS = "/var/lib/postgresql/18/main"  # where the docs have the data
+THEIRS = "/var/lib/postgresql/18/main"  # the data folder in the docs
 SYNCHRONOUS = """
 SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync' AND state = 'streaming'
 """
@@ -44,7 +44,7 @@ _halls = count()
 
 
 class Server(EmbeddedPostgres):
-    """One of the two. Its socket is not used."""
+    """One of the two servers. Its socket is not used."""
 
     def __init__(self, data_dir: Path, host: str = "127.0.0.1", *, durable: bool = False) -> None:
         super().__init__(data_dir, durable=durable)
@@ -65,7 +65,7 @@ class Server(EmbeddedPostgres):
         return [*super().command(), *(f"--{name}={value}" for name, value in more.items())]
 
     def initialise(self) -> None:
-        """With the settings in its folder, too: pg_rewind starts it without the command line."""
+        """Write the settings to the configuration as well: pg_rewind starts the server without the command line."""
         super().initialise()
         with (self.cluster / "postgresql.conf").open("a") as configuration:
             configuration.writelines(f"{name} = {value}\n" for name, value in REPLICATES.items())
@@ -75,20 +75,20 @@ class Server(EmbeddedPostgres):
         return {**place, "dbname": "postgres", "autocommit": True, "connect_timeout": 5}
 
     def run(self, program: str, *arguments: str) -> None:
-        """One of PostgreSQL's programs, as the account that the server runs as."""
+        """Run one of PostgreSQL's programs as the server's account."""
         command = self._launch(program, *arguments, death_signal=signal.SIGKILL)
         done = subprocess.run(command, env=self.environment(), cwd="/", capture_output=True, text=True)
         assert done.returncode == 0, f"{program}: {done.stdout}{done.stderr}"
 
     def ask(self, statement: str) -> Any:
-        """The first value that a statement gives."""
+        """Return the first value of a statement's result."""
         with psycopg.connect(self.url, autocommit=True) as connection:
             found = connection.execute(statement)
             row = found.fetchone() if found.description else None
         return row[0] if row else None
 
     def follow(self, primary: Server, name: str) -> None:
-        """Be made of the primary as it is now, and follow it."""
+        """Create this server as a copy of the primary, and follow it."""
         self._make_folders()
         source = {
             "host=a.internal user=replicator application_name=b": f"{primary.place} application_name={name}"
@@ -104,7 +104,7 @@ class Server(EmbeddedPostgres):
         self._make_folder(self.cluster)
 
     def kill(self) -> None:
-        """SIGKILL to all of it: the machine is gone."""
+        """Send SIGKILL to the process group, as if the machine failed."""
         assert self._process is not None, "it runs"
         os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
@@ -113,7 +113,7 @@ class Server(EmbeddedPostgres):
         self.run(*documented("pg_ctl promote", {THEIRS: str(self.cluster)}))
 
     def come_back(self, primary: Server, name: str) -> None:
-        """A primary that died becomes a replica of the one that took its place."""
+        """Rejoin a dead primary as a replica of the new primary."""
         self.clear_leftovers()
         source = {
             "host=b.internal user=postgres": primary.place,
@@ -124,7 +124,7 @@ class Server(EmbeddedPostgres):
 
 
 class Pair:
-    """``primary`` and ``replica``, whichever is which at the moment."""
+    """A ``primary`` and a ``replica``, which change places on promotion."""
 
     def __init__(self, primary: Server, replica: Server) -> None:
         self.primary, self.replica = primary, replica
@@ -136,12 +136,12 @@ class Pair:
         self.replica.follow(self.primary, "two")
 
     def wait_for_replica(self) -> None:
-        """Every commit waits for the replica, until one of the two is killed."""
+        """Make every commit wait for the replica, until one of the two is killed."""
         self._ask("'FIRST 1 (b)'", {"(b)": "(*)"})
         wait_until(lambda: self.primary.ask(SYNCHRONOUS), "the replica is a synchronous one")
 
     def follow_again(self) -> None:
-        """The replica, which may have been killed or told to wait, has all that the primary has."""
+        """Restart or resume the replica, and wait until it has everything of the primary."""
         if self.replica._process is None or self.replica._process.poll() is not None:
             self.replica.start()
         self.replica.ask("SELECT pg_wal_replay_resume()")
@@ -151,21 +151,21 @@ class Pair:
         )
 
     def go_on_alone(self) -> None:
-        """The replica is dead: no commit waits for it any more."""
+        """Let commits go on without the dead replica."""
         self._ask("synchronous_standby_names = ''")
 
     def _ask(self, part: str, put_in: dict[str, str] | None = None) -> None:
-        """The primary, what a line of the docs says to."""
+        """Run a documented statement on the primary."""
         for statement in statements(part, put_in):
             self.primary.ask(statement)
 
     def change_places(self) -> None:
-        """The replica is promoted; the other one, which is dead, is the next replica."""
+        """Promote the replica; the dead primary becomes the next replica."""
         self.replica.promote()
         self.primary, self.replica = self.replica, self.primary
 
     def environment(self) -> dict[str, str]:
-        """What every host is given, whichever is the primary: both, in both."""
+        """Return the environment of every host, which names both servers in any role."""
         both = [self.primary, self.replica]
         hosts = ",".join(f"{each.host}:{each.port}" for each in both)
         return {
@@ -180,7 +180,7 @@ class Pair:
 
 @contextmanager
 def replicated_stack(folder: Path, **env: str) -> Iterator[tuple[Stack, Pair]]:
-    """A primary and a replica, with nothing else running yet. ``env`` goes to every process."""
+    """Run a primary and a replica, without other processes so far. ``env`` is for every process."""
     folder.chmod(0o755)
     pair = Pair(Server(folder / "one"), Server(folder / "two"))
     stack = Stack(folder, environment(folder, **pair.environment() | env), pair.primary)
@@ -193,9 +193,9 @@ def replicated_stack(folder: Path, **env: str) -> Iterator[tuple[Stack, Pair]]:
 
 
 class Traffic:
-    """A writer and a reader at each web process, at it until they are stopped; what each was answered.
+    """A writer and a reader at each web process until stopped, with their answers.
 
-    Each pauses for so many seconds now and then, where what goes on beside it wants the processor, too.
+    They pause this many seconds between requests, to leave CPU time to other processes.
     """
 
     def __init__(self, clients: list[http.Client], place: str, pause: float = 0.0) -> None:
@@ -231,7 +231,7 @@ class Traffic:
             self.stopping.wait(self.pause)
 
     def has_written(self, number: int) -> bool:
-        """Whether more than so many writes were acknowledged. Raises what ended a writer or reader."""
+        """Return whether more than this many writes were acknowledged. Raises a writer's or reader's exception."""
         for each in self.running:
             if each.done():
                 each.result()

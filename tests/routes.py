@@ -1,4 +1,4 @@
-"""Every route of the product and who may do what on it. ``tests/test_access_matrix.py`` proves it."""
+"""Every route of the product and who may do what on it. ``tests/test_access_matrix.py`` verifies it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 from django.urls import URLPattern, URLResolver, get_resolver
 
-LOGIN = "login"  # sent to the login page
+LOGIN = "login"  # redirected to the login page
 Status = int | str
 
-# What owner, editor, viewer and stranger get; then who is not signed in.
+# The statuses for owner, editor, viewer and stranger; then for an anonymous visitor.
 EVERYBODY = (200, 200, 200, 200, 401)
 MEMBERS = (200, 200, 200, 404, 401)
 EDITORS = (200, 200, 403, 404, 401)
@@ -21,24 +21,24 @@ PAGE_EVERYBODY = (200, 200, 200, 200, LOGIN)
 PAGE_MEMBERS = (200, 200, 200, 404, LOGIN)
 PAGE_EDITORS = (200, 200, 403, 404, LOGIN)
 PAGE_OWNERS = (200, 403, 403, 404, LOGIN)
-# What one person brought in is theirs alone: the cast's owner's.
+# Visible to their creator alone, the cast's owner.
 THEIRS = (200, 404, 404, 404, 401)
 PAGE_THEIRS = (200, 404, 404, 404, LOGIN)
-# What a read key, a write key, a key of another workspace, an expired and a revoked one get; all made by the owner.
+# The statuses for a read key, a write key, a key of another workspace, an expired and a revoked one; all the owner's.
 NO_KEYS = (401, 401, 401, 401, 401)
-FORM = "application/x-www-form-urlencoded"  # as browsers send one without a file
+FORM = "application/x-www-form-urlencoded"  # as browsers send a form without a file
 KEYS_READ = (200, 200, 404, 401, 401)
 KEYS_WRITE = (403, 200, 404, 401, 401)
 KEYS_NEVER = (403, 403, 403, 401, 401)
 KEYS_OWN = (200, 200, 200, 401, 401)
 NOBODY = (401, 401, 401, 401, 401)
-# Routes of others, with their own tests: who may enter the admin is proved here in one row, allauth's are public. The
-# directory's are opened by its token alone (tests/workspaces/scim).
+# Routes of other packages, with their own tests: one row covers access to the admin, allauth's are public. The
+# directory's require its token (tests/workspaces/scim).
 NOT_OURS = ("admin/", "accounts/", "scim/")
 
 
 def answering(code: int, statuses: tuple[Status, ...]) -> tuple[Status, ...]:
-    """The same people let in, with another success code."""
+    """Return the same permissions with another success code."""
     return tuple(code if status == 200 else status for status in statuses)
 
 
@@ -48,14 +48,14 @@ class Row:
     route: str
     statuses: tuple[Status, ...]
     data: Mapping[str, Any] = field(default_factory=dict)
-    deleted: bool = False  # of a chat or memory that is deleted
-    proposed: bool = False  # of a memory that waits for review
-    in_threads: bool = False  # reads the database from threads of its own
+    deleted: bool = False  # for a deleted chat or memory
+    proposed: bool = False  # for a memory that waits for review
+    in_threads: bool = False  # reads the database from other threads
     keys: tuple[Status, ...] = NO_KEYS
     query: str = ""
-    upload: bool = False  # its body is a form with a file
-    message: str = ""  # another than the answer: the question, or an earlier version of the answer
-    fresh: bool = False  # needs a session whose person has just typed the password again
+    upload: bool = False  # the body is a form with a file
+    message: str = ""  # another message than the answer: the question, or an earlier version of the answer
+    fresh: bool = False  # requires a recently re-authenticated session
 
     def __str__(self) -> str:
         return f"{self.method} /{self.route}"
@@ -105,7 +105,7 @@ NODES = "workspaces/<str:ws_id>/nodes/"
 NODE_PAGE = f"{NODES}<str:node_id>/"
 API_ROWS = [
     Row("GET", "chat/api/account", EVERYBODY, keys=KEYS_NEVER),
-    # The owner is the only one of a workspace that others use.
+    # The owner is the only one of a shared workspace.
     Row("DELETE", "chat/api/account", (409, 200, 200, 200, 401), keys=KEYS_NEVER, fresh=True),
     Row("GET", "chat/api/account/copy", EVERYBODY, fresh=True),
     Row("GET", "chat/api/keys", EVERYBODY),
@@ -124,7 +124,7 @@ API_ROWS = [
     Row("DELETE", WS, OWNERS, fresh=True),
     Row("GET", f"{WS}/members", MEMBERS),
     Row("POST", f"{WS}/members", answering(201, OWNERS), {"username": "sam", "role": "editor"}),
-    # Nobody of the cast is invited: tests/workspaces/invitations/test_invited.py.
+    # No one of the cast is invited: tests/workspaces/invitations/test_invited.py.
     Row("POST", f"{WS}/members/accept", (404, 404, 404, 404, 401)),
     Row("GET", "chat/api/invitations", EVERYBODY),
     Row("PATCH", f"{WS}/members/<usr_id:user_id>", OWNERS, {"role": "viewer"}),
@@ -153,7 +153,7 @@ API_ROWS = [
     Row("DELETE", ARTIFACT, answering(204, EDITORS)),
     Row("GET", f"{ARTIFACT}/versions", MEMBERS),
     Row("POST", f"{ARTIFACT}/restore", EDITORS, deleted=True),
-    # Its maker, or an owner: the cast's owner made it.
+    # For its creator or an owner: the cast's owner created it.
     Row("POST", f"{ARTIFACT}/forget", OWNERS, fresh=True),
     Row("GET", "chat/api/usage", EVERYBODY),
     Row("GET", f"{WS}/usage", MEMBERS),
@@ -266,7 +266,7 @@ API_ROWS = [
     Row("DELETE", f"{MESSAGE}/rating", answering(204, MEMBERS)),
     Row("GET", LINKS, MEMBERS),
     Row("POST", LINKS, answering(201, EDITORS), {"days": 7}),
-    # Its maker's, or an owner's: the cast's owner made it.
+    # For its creator or an owner: the cast's owner created it.
     Row("POST", f"{LINKS}/<link_id:link_id>/update", OWNERS),
     Row("DELETE", f"{LINKS}/<link_id:link_id>", answering(204, OWNERS)),
     Row("GET", f"{WS}/links", MEMBERS),
@@ -290,7 +290,7 @@ API_ROWS = [
     Row("DELETE", f"{CHAT}/memories/<mem_id:memory_id>", answering(204, EDITORS)),
     Row("POST", f"{CHAT}/memories/<mem_id:memory_id>/rerun-extraction", answering(202, EDITORS)),
     Row("GET", f"{WS}/export", MEMBERS),
-    # The embedded model calls no tools: people who may start one get an error that says so.
+    # The embedded model calls no tools, so people who may start one get that error.
     Row("GET", f"{WS}/runs", MEMBERS),
     Row("POST", f"{WS}/runs", answering(422, EDITORS), {"objective": "Compare the offers"}),
     Row("GET", RUN, MEMBERS),
@@ -413,7 +413,7 @@ API_ROWS = [
     ),
     Row("GET", f"{NODE}/neighbours", MEMBERS, keys=KEYS_READ, query=IN_WS),
     Row("GET", f"{V1}/", answering(404, EVERYBODY), keys=(404, 404, 404, 401, 401)),
-    # For programs: a key opens what its own workspace has, and nothing else does.
+    # For programs: only a key opens them, and only for its own workspace.
     Row("GET", "v1/models", NOBODY, keys=KEYS_OWN),
     Row("GET", "v1/models/<path:model>", NOBODY, keys=KEYS_OWN),
     Row("POST", "v1/chat/completions", NOBODY, {"model": "built-in"}, keys=answering(400, KEYS_OWN)),
@@ -428,7 +428,7 @@ API_ROWS = [
     ),
     Row("POST", "v1/embeddings", NOBODY, {"model": "default", "input": "Cats"}, keys=KEYS_OWN),
     Row("GET", "v1/", NOBODY, keys=answering(404, KEYS_OWN)),
-    # Something that is no message of the protocol; its tools have their own matrix (tests/chat/programs/test_mcp.py).
+    # An invalid message of the protocol; its tools have their own matrix (tests/chat/programs/test_mcp.py).
     Row("POST", "mcp", NOBODY, keys=answering(406, KEYS_OWN)),
     Row("POST", "mcp/", NOBODY, keys=answering(406, KEYS_OWN)),
     Row("GET", "api/schema/", EVERYBODY),
@@ -537,7 +537,7 @@ PAGE_ROWS = [
     Row(
         "POST", "oauth/authorize", answering(302, PAGE_EVERYBODY), {"answer": "no"}, query=CONSENT, fresh=True
     ),
-    Row("POST", "oauth/token", answering(401, ANYBODY)),  # who asks is not a person: tests/workspaces/oauth
+    Row("POST", "oauth/token", answering(401, ANYBODY)),  # the client is not a user: tests/workspaces/oauth
     Row("POST", "oauth/revoke", answering(401, ANYBODY)),
     Row("GET", "connect/", PAGE_EVERYBODY),
     Row("POST", "connect/", answering(302, PAGE_EVERYBODY), {"name": "Script"}),
@@ -565,7 +565,7 @@ PAGE_ROWS = [
     Row("POST", "chats/<str:chat_id>/rename/", PAGE_EDITORS, {"title": "Plans"}),
     Row("POST", "chats/<str:chat_id>/delete/", PAGE_OWNERS),
     Row("POST", "chats/<str:chat_id>/restore/", PAGE_OWNERS, deleted=True),
-    # Its creator's to say: the cast's owner's.
+    # For its creator, the cast's owner.
     Row("POST", "chats/<str:chat_id>/private/", PAGE_OWNERS, {"private": "on"}),
     Row("POST", "chats/<str:chat_id>/agent/", PAGE_EDITORS, {"agent": "{agent}"}),
     Row("GET", "chats/<str:chat_id>/model/", PAGE_MEMBERS),
@@ -581,7 +581,7 @@ PAGE_ROWS = [
     Row("POST", "chats/<str:chat_id>/messages/", answering(302, PAGE_EDITORS), {"content": "Hello"}),
     Row("GET", "chats/<str:chat_id>/messages/<str:message_id>/", PAGE_MEMBERS),
     Row("GET", "chats/<str:chat_id>/messages/<str:message_id>/stream/", PAGE_MEMBERS, in_threads=True),
-    # What the cast's owner said is theirs to say otherwise.
+    # An author may edit their own message, here the cast's owner.
     Row("GET", f"{MESSAGE_PAGE}edit/", PAGE_OWNERS, message="question"),
     Row(
         "POST", f"{MESSAGE_PAGE}edit/", answering(302, PAGE_OWNERS), {"content": "When?"}, message="question"
@@ -646,7 +646,7 @@ PAGE_ROWS = [
     Row("POST", f"{PROFILE}use/", answering(302, PAGE_MEMBERS), {"profile": "on"}),
     Row("GET", TIDY, PAGE_MEMBERS),
     Row("POST", f"{TIDY}forget/", PAGE_EDITORS, {"memory": "{mem}"}),
-    # A memory does not replace itself.
+    # A memory cannot replace itself.
     Row("POST", f"{TIDY}replace/", answering(422, PAGE_EDITORS), {"memory": "{mem}", "into": "{mem}"}),
     Row("POST", f"{TIDY}replaced/<str:mem_id>/undo/", PAGE_EDITORS),
     Row("POST", f"{TIDY}keep/", PAGE_EDITORS, {"memory": "{mem}"}),
@@ -740,7 +740,7 @@ PAGE_ROWS = [
         answering(302, PAGE_OWNERS),
     ),
     Row("POST", "invitations/<str:invitation_id>/", (404, 404, 404, 404, LOGIN), {"answer": "accept"}),
-    # Who is a member already is led in; anyone else with the link may join, once they have signed in.
+    # Members are redirected; anyone else with the link may join after signing in.
     Row("GET", "join/<str:token>/", (302, 302, 302, 200, 200)),
     Row("POST", "join/<str:token>/accept/", answering(302, PAGE_EVERYBODY)),
     Row("GET", "chats/<str:chat_id>/export/", PAGE_MEMBERS),
@@ -758,7 +758,7 @@ PAGE_ROWS = [
     # Anyone with the link, signed in or not.
     Row("GET", "shared/<str:share_token>/", ANYBODY),
     Row("GET", "imports/", PAGE_EVERYBODY),
-    # A workspace in which somebody may not write is no choice of the form.
+    # A workspace in which the user may not write is no choice of the form.
     Row("POST", "imports/", (302, 302, 422, 422, LOGIN), {"workspace": "{ws}"}, upload=True),
     Row("GET", IMPORT_PAGE, PAGE_THEIRS),
     Row("GET", f"{IMPORT_PAGE}progress/", PAGE_THEIRS),
@@ -773,14 +773,14 @@ PAGE_ROWS = [
     Row("POST", "workspaces/<str:ws_id>/copies/<str:mem_id>/keep/", PAGE_OWNERS),
     Row("POST", "workspaces/<str:ws_id>/reviews/", answering(302, PAGE_OWNERS), {"reviews": "on"}),
     Row("GET", "receipts/<str:msg_id>/", PAGE_MEMBERS),
-    # Theirs to say about their own turns: the cast's owner asked.
+    # For the user who asked, the cast's owner.
     Row("POST", "receipts/items/<int:item_id>/not-relevant/", (200, 404, 404, 404, LOGIN)),
 ]
 ROWS = [*API_ROWS, *PAGE_ROWS]
 
 
 def known_routes() -> Iterator[tuple[str, str]]:
-    """Every (method, route) that the URL resolver knows. Of a function only that it is there: ``*``."""
+    """Yield every (method, route) of the URL resolver; the method of a function view is ``*``."""
     for route, pattern in route_patterns(get_resolver().url_patterns, ""):
         view = getattr(pattern.callback, "cls", None)
         methods = [name.upper() for name in ("get", "post", "put", "patch", "delete") if hasattr(view, name)]

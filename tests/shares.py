@@ -1,4 +1,4 @@
-"""How the tests are shared out among processes (``pytest -n 3``, as ``make test`` does): a file is one share.
+"""Distribution of the tests among processes (``pytest -n 3``, as ``make test`` does): a file is one share.
 
 pytest-xdist's own ``--dist loadgroup`` does not keep groups together under pytest 9.2 (pytest-xdist#1386).
 """
@@ -11,16 +11,16 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
-# Files whose tests one process runs, one after the other. The shares named here take longest and are begun first.
+# Files whose tests one process runs in sequence. The shares named here take longest and start first.
 TOGETHER = {
     "whole installations": ("tests/verification/",),
-    # They share one hub, whose model says what a test scripted, and one Chromium.
+    # They share one installation with a scripted model, and one Chromium.
     "browser": ("tests/functional/",),
-    # Theirs asks a server in the process of the tests.
+    # These use a server in the process of the tests.
     "browser without a hub": tuple(
         f"tests/functional/test_{name}.py" for name in ("every_page", "admin_pages", "few_presses", "tidy")
     ),
-    # The embedded model takes every core.
+    # The embedded model uses all cores.
     "local model": (
         *(
             f"tests/functional/test_{name}.py"
@@ -47,7 +47,7 @@ TOGETHER = {
         "tests/workspaces/connections/test_local_servers.py",
     ),
     "fuzz": ("tests/test_api_fuzz_command.py",),
-    # Few tests and long ones: begun late, they would go on where the other processes have ended.
+    # Few and long tests: started late, they would outlast the other processes.
     "backups": (
         "tests/memoryhub/test_backup.py",
         "tests/memoryhub/test_backup_in_store.py",
@@ -59,7 +59,7 @@ BEGINNINGS = {beginning: share for share, beginnings in TOGETHER.items() for beg
 
 
 def share_of(node_id: str) -> str:
-    """The share whose beginning says most of the file's name; a file that none names is its own."""
+    """Return the share with the longest matching prefix of the file's name; any other file is its own share."""
     file = node_id.partition("::")[0]
     found = [beginning for beginning in BEGINNINGS if file.startswith(beginning)]
     return BEGINNINGS[max(found, key=len)] if found else file
@@ -68,8 +68,8 @@ def share_of(node_id: str) -> str:
 class Shares(LoadScopeScheduling):
     """The shares of TOGETHER in their order, then file by file, those with the most tests first.
 
-    A test whose process ended, as one does that hangs (``faulthandler_exit_on_timeout``), has failed and is not tried
-    again: the process that takes the place goes on with the next (pytest-xdist#1371, #1378 and #1327).
+    A test whose process ended, such as a hanging one (``faulthandler_exit_on_timeout``), fails without a retry: the
+    replacing process continues with the next (pytest-xdist#1371, #1378 and #1327).
     """
 
     def _split_scope(self, nodeid: str) -> str:
@@ -92,10 +92,10 @@ class Shares(LoadScopeScheduling):
 
     def _reschedule(self, node: WorkerController) -> None:
         if node not in self.registered_collections:
-            return  # it is still collecting
+            return  # still collecting
         super()._reschedule(node)
         while not node.shutting_down and self._pending_of(self.assigned_work[node]) == 1:
-            super()._reschedule(node)  # a process runs a test when it knows of the next one
+            super()._reschedule(node)  # a process runs a test once it knows the next one
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Shares:

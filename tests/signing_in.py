@@ -1,4 +1,4 @@
-"""``force_login`` in one statement, not nineteen: most tests begin with it, many several times.
+"""``force_login`` in one statement instead of nineteen: most tests begin with it, many several times.
 
 Django's own is taken where a client is signed in already, and tests about signing in use ``client.login`` or the form.
 """
@@ -32,7 +32,7 @@ djangos_own = Client.force_login
 
 
 def sign_in(client: Client, user: User, backend: str | None = None) -> None:
-    """As after the form, as a browser without a name that was seen just now."""
+    """Sign in as the form does, from an unnamed browser seen just now."""
     if settings.SESSION_COOKIE_NAME in client.cookies:
         djangos_own(client, user, backend)
         return

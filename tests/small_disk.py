@@ -1,4 +1,4 @@
-"""A file system with little room, for tests of full disks."""
+"""A small file system, for tests of full disks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 @contextmanager
 def small_disk(place: Path, size: str) -> Iterator[Path]:
-    """A file system of its own at this folder; ``size`` as ``mount`` takes it. Skips the test where none is allowed."""
+    """Mount a file system at this folder; ``size`` as in ``mount``. Skips the test if mounting is not allowed."""
     if os.geteuid() != 0:
         pytest.skip("only root may mount a file system of its own")
     place.mkdir(parents=True, exist_ok=True)
@@ -28,7 +28,7 @@ def small_disk(place: Path, size: str) -> Iterator[Path]:
 
 
 def fill(disk: Path) -> None:
-    """To its last byte, by a file that ``make_room`` removes."""
+    """Fill the disk to its last byte, by a file that ``make_room`` removes."""
     with (disk / "ballast").open("ab", buffering=0) as file:
         for size in (2**20, 2**12, 1):
             with suppress(OSError):

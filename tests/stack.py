@@ -1,6 +1,6 @@
-"""A whole MemoryHub of real processes in a temporary folder: database, web servers, worker, scripted model.
+"""A whole installation of real processes in a temporary folder: database, web servers, worker, scripted model.
 
-For what only real processes can show: two web processes, killed workers, browsers, load.
+For behaviour that only real processes have: two web processes, killed workers, browsers, load.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ class Stack:
     _typist: Typist | None = None
 
     def manage(self, *arguments: str) -> str:
-        """What a management command says."""
+        """Run a management command. Return its output."""
         status, said = self.typed(*arguments)
         assert status == 0, said
         return said
 
     def typed(self, *arguments: str) -> tuple[int, str]:
-        """The status of a management command and what it says; one process has all with the same variables."""
+        """Run a management command. Return its status and output; one process runs all with the same environment."""
         if self._typist is None or self._typist.env != self.env:
             self._leave()
             self._typist = Typist(self.env)
@@ -99,18 +99,18 @@ class Stack:
         return self.start("worker", sys.executable, "manage.py", "qcluster")
 
     def jobs_in_queue(self) -> int:
-        """Jobs that wait or are being done."""
+        """Return the number of waiting or running jobs."""
         with psycopg.connect(**connection_settings(self.folder)) as connection:  # type: ignore[arg-type]
             found = connection.execute("SELECT count(*) FROM django_q_ormq").fetchone()
         return int(found[0]) if found else 0
 
     def kill(self, process: subprocess.Popen[bytes]) -> None:
-        """SIGKILL the process and its children, as an out-of-memory killer might."""
+        """Send SIGKILL to the process and its children, as an out-of-memory killer might."""
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
     def kill_database(self) -> None:
-        """SIGKILL the server, and start it anew, as a supervisor would."""
+        """Kill the server by SIGKILL and start it again, as a supervisor would."""
         database = self.database
         assert database._process is not None, "it runs"
         self.kill(database._process)
@@ -128,7 +128,7 @@ class Stack:
 
 
 def signed_up(web: Web, username: str) -> http.Client:
-    """A client with a session of a new account, and the CSRF token in its headers."""
+    """Return a client with a session of a new account, and the CSRF token in its headers."""
     client = http.Client(base_url=web.url, timeout=60, follow_redirects=True)
     sign_up(client, username)
     return client
@@ -144,7 +144,7 @@ def sign_up(client: http.Client, username: str) -> None:
 
 
 def key_of(person: http.Client, workspace: str) -> str:
-    """A key with which their programs may write there; their memory is on."""
+    """Turn on memory and return a write key."""
     token = {"csrfmiddlewaretoken": person.headers["X-CSRFToken"]}
     person.post("/profile/memory/", data={**token, "memory": "on"})
     person.post("/accounts/reauthenticate/", data={**token, "password": PASSWORD})
@@ -165,7 +165,7 @@ Command()._collect_static_files()
 
 @cache
 def _prepare() -> None:
-    """Collect the files and compile the catalogues; both see by themselves whether something changed since."""
+    """Collect the static files and compile the catalogues; both skip unchanged files."""
     PREPARED.mkdir(parents=True, exist_ok=True)
     with (PREPARED / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -179,14 +179,14 @@ def static_files_in(folder: Path) -> None:
 
 
 def prepared_in(folder: Path) -> None:
-    """In a data folder, what a start makes that finds none: seconds of each host that begins."""
+    """Copy the prepared files into a data folder, which saves seconds of each start."""
     static_files_in(folder)
     shutil.copytree(PREPARED / "locale", folder / "locale", dirs_exist_ok=True)
 
 
 @contextmanager
 def running_stack(folder: Path, *, durable: bool = False, **env: str) -> Iterator[Stack]:
-    """The database, as it is after migrating, with nothing else running yet. ``env`` goes to every process."""
+    """Run the migrated database, without other processes so far. ``env`` is for every process."""
     folder.chmod(0o755)
     lend_to(folder)
     database = EmbeddedPostgres(folder, durable=durable)

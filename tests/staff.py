@@ -1,6 +1,6 @@
-"""Staff as attackers: a world with secrets in it, every address of the admin, and forms filled in to take over.
+"""Attacks by staff: a world with secrets, every address of the admin, and forms filled in to escalate rights.
 
-Addresses, actions and fields come from the admin's registry: what is new there is tried without anybody's doing.
+Addresses, actions and fields come from the admin's registry: new ones are tried automatically.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def visit(user: User, path: str, data: dict[str, Any] | None = None) -> Any:
     factory = RequestFactory()
     if data is None:
         request: HttpRequest = factory.get(path)
-    else:  # as a form without a file is sent: what has parts takes longer to read than to refuse
+    else:  # as a form without a file is sent; a multipart body takes longer to parse
         request = factory.post(path, urlencode(data, doseq=True), content_type=FORM)
     request.user = user
     request.session = SessionStore()
@@ -56,13 +56,13 @@ def visit(user: User, path: str, data: dict[str, Any] | None = None) -> Any:
     return None
 
 
-_resolved = cache(resolve)  # each is resolved many times, and the admin's come after all others
+_resolved = cache(resolve)  # each is resolved many times, and the admin's patterns are last
 
 
 def pages(world: World) -> Iterator[str]:
     """Yield every address of the admin, with every row of the world where it takes one."""
     for route, name in _routes(admin.site.urls[0]):
-        if name in {None, "login", "logout"}:  # only lead elsewhere
+        if name in {None, "login", "logout"}:  # only redirects
             continue
         if "<path:content_type_id>" in route:
             for model, rows in world.rows.items():
@@ -100,7 +100,7 @@ def _searches() -> Iterator[str]:
 
 
 def narrowed(world: World, page: str) -> Iterator[str]:
-    """A page that was shown, asked for what is private: a list in each way, others in all of them at once."""
+    """Yield addresses that search a shown page for private data: a list in each way, others in all of them at once."""
     chat, memory = world.rows[Chat][0], world.rows[Memory][0]
     if page.endswith("&term="):
         yield from (f"{page}{term}" for term in (chat.public_id, memory.public_id, FINDABLE))
@@ -119,14 +119,16 @@ def narrowed(world: World, page: str) -> Iterator[str]:
 
 
 def spelled_out(page: str) -> Iterator[str]:
-    """Filter a list by how each text begins, of its rows and of related rows: more rows mean yes."""
+    """Yield filters of a list by the beginning of each text, of its rows and related rows: more rows confirm
+    a guess.
+    """
     app, model, *rest = [*page.removeprefix(BASE).split("/"), ""]
     if (app, model) in _models() and rest[0] == "":
         yield from (f"{page}?{path}__startswith=a" for path in _texts_from(_models()[app, model]))
 
 
 def _texts_from(model: Any) -> Iterator[str]:
-    """Each text of a model and of those beside it; of those behind them, one."""
+    """Yield each text of a model and its related models; one for those behind them."""
     yield from _own_texts(model)
     for near in _relations_of(model):
         yield from (f"{near.name}__{name}" for name in _own_texts(near.related_model))
@@ -144,7 +146,7 @@ def _own_texts(model: Any) -> list[str]:
 
 
 def hostile_posts(world: World, user: User, page: str, shown: Any) -> Iterator[dict[str, Any]]:
-    """Yield what an attacker sends there: each action with every row, or the form as shown with each field bent."""
+    """Yield an attacker's posts: each action with every row, or the shown form with each field changed."""
     parts = page.removeprefix(BASE).split("/")
     if len(parts) < 3 or (parts[0], parts[1]) not in _models():
         return
@@ -179,7 +181,7 @@ def _actions(world: World, user: User, page: str, model: Any) -> Iterator[dict[s
 
 
 def _form(shown: Any) -> dict[str, Any]:
-    """Return the fields of a page's form, as a browser would send it; empty where none was shown."""
+    """Return the fields of a page's form, as a browser would send it; empty without a form."""
     context = getattr(shown, "context_data", None) or {}
     if "adminform" not in context:
         return {}

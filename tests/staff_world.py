@@ -1,4 +1,4 @@
-"""What staff attack: one row at least of everything the admin lists, with secrets in it, and a digest of each."""
+"""The targets of attacks by staff: rows of everything the admin lists, with secrets, and a digest of each."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ from workspaces.models import (
 )
 from workspaces.models.connections import Connection
 
-FINDABLE, SECRET = "nightingale", "heliotrope"  # what is searched for, and what no page may say
+FINDABLE, SECRET = "nightingale", "heliotrope"  # search term, and the text that no page may show
 SHOWN_OF_IT = SECRET[:6]  # as much as Django shows of a password's hash
 
 
 @dataclass(frozen=True)
 class World:
-    """One row at least of everything that the admin lists, the most private there can be."""
+    """Rows of everything that the admin lists, as private as possible."""
 
     rows: dict[Any, list[Any]]
     victim: User
@@ -60,7 +60,7 @@ class World:
 
     @cached_property
     def guarded(self) -> tuple[dict[str, str], tuple[Any, ...]]:
-        """What is guarded, as a statement each, and their parameters: it is asked after every form."""
+        """Return a statement for each guarded queryset, and their parameters, run after every form."""
         asked = {name: rows.query.sql_with_params() for name, rows in _guarded(self).items()}
         parameters = tuple(each for _, given in asked.values() for each in given)
         return {name: sql for name, (sql, _) in asked.items()}, parameters
@@ -88,7 +88,7 @@ def make_world() -> World:
 
 
 def _ways_in(victim: User, workspace: Workspace, now: datetime) -> Rows:
-    """Into accounts, and to models."""
+    """Create credentials of accounts and of models."""
     make_key_text(victim, workspace)
     ApiKey.objects.update(key_hash=SECRET)
     Session.objects.create(session_key=SECRET, session_data="", expire_date=now)
@@ -103,7 +103,7 @@ def _ways_in(victim: User, workspace: Workspace, now: datetime) -> Rows:
 
 
 def _remembered(victim: User, workspace: Workspace, now: datetime) -> Rows:
-    """Memories of their own, and what else is kept in the workspace."""
+    """Create personal memories, and other contents of the workspace."""
     older, newer = (
         make_memory(f"The {FINDABLE} sings {SECRET} {when}", victim, workspace, scope="user")
         for when in ("at night", "at noon")
@@ -128,7 +128,7 @@ def _remembered(victim: User, workspace: Workspace, now: datetime) -> Rows:
 
 
 def _said(victim: User, workspace: Workspace, older: Memory, now: datetime) -> Rows:
-    """Chats that nobody else may read, and what was made of them."""
+    """Create private chats, and data derived from them."""
     private = make_chat(victim, workspace, title=f"{FINDABLE} {SECRET}", is_private=True)
     passing = make_chat(victim, workspace, title=f"{FINDABLE} {SECRET}", is_temporary=True)
     said = make_message(private, PRIVATE)
@@ -167,7 +167,7 @@ def guarded(world: World) -> dict[str, str | None]:
 
 
 def _guarded(world: World) -> dict[str, Any]:
-    """What no permission of staff may change: ways into accounts, rights, where words go, and what is private."""
+    """Return what no staff permission may change: credentials, rights, destinations of data, and private data."""
     ways = "pk", "username", "password", "email", "is_staff", "is_superuser", "memory_default"
     old, places = [*world.rows[User], world.attacker], [row.pk for row in world.rows[Workspace]]
     return {

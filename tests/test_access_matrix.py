@@ -1,4 +1,4 @@
-"""Every route against owner, editor, viewer, stranger and nobody. A route without a row fails."""
+"""Every route against owner, editor, viewer, stranger and an anonymous visitor. A route without a row fails."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_the_table_in_the_docs_says_the_same() -> None:
     assert PATH.read_text() == written(), "docs/access.md is stale: make docs"
 
 
-# What a proxy may say of a person or an address, and anybody may type: it opens nothing to who is let in nowhere.
+# Headers that a proxy may set and that anyone may forge: they grant no access.
 LIES = {
     "X-Original-URL": "/admin/",
     "X-HTTP-Method-Override": "DELETE",
@@ -78,10 +78,10 @@ def people_of(cast: Cast) -> list[User | None]:
     return [cast.owner, cast.editor, cast.viewer, cast.stranger, None]
 
 
-# Those that read from threads of their own need committed rows: tests/test_access_of_streams.py.
+# Routes that read from other threads need committed rows: tests/test_access_of_streams.py.
 @pytest.mark.parametrize("who", PEOPLE)
 def test_who_may(who: str, each_row: EachRow) -> None:
-    """The stranger and who is not signed in lie in their headers as well."""
+    """The stranger and the anonymous visitor send forged headers as well."""
     number = PEOPLE.index(who)
     lies = who in ("stranger", "nobody")
     wrong = []
@@ -94,7 +94,7 @@ def test_who_may(who: str, each_row: EachRow) -> None:
 
 @pytest.fixture(scope="module")
 def key_texts(made_world: World) -> dict[str, str]:
-    """One key of each kind, all made by the owner of the shared workspace."""
+    """Create a key of each kind, all by the owner of the shared workspace."""
     owner, workspace = made_world.cast.owner, made_world.cast.workspace
     texts = {
         "read key": make_key_text(owner, workspace, scope=KeyScope.READ),
@@ -110,7 +110,7 @@ def key_texts(made_world: World) -> dict[str, str]:
 
 
 def ask_by_token(row: Row, world: World, text: str) -> int:
-    """What comes of it for who has this key or token; the world stays as it was."""
+    """Send a row's request with this key or token, roll back, and return the status."""
     body = {} if row.method == "GET" else {"data": json.dumps(world.data(row))}
     client = Client(raise_request_exception=False, headers={"authorization": f"Bearer {text}"})
     with transaction.atomic():
@@ -125,7 +125,7 @@ def ask_by_token(row: Row, world: World, text: str) -> int:
 
 
 def test_which_keys_may(world: World, key_texts: dict[str, str]) -> None:
-    """Where none is taken, the best one stands for all. Tokens: tests/test_access_of_tokens.py."""
+    """Where none is accepted, only the write key is tried. Tokens: tests/test_access_of_tokens.py."""
     wrong = []
     for row in API_ROWS:
         for kind, right in zip(key_texts, row.keys, strict=True):

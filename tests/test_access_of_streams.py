@@ -1,4 +1,4 @@
-"""The rows of the access matrix whose routes read the database from threads of their own."""
+"""The rows of the access matrix whose routes read the database from other threads."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Tokens of programs that signed in (OAuth) against every route and every tool that takes one: each is what its person
-is in its workspace, no more than its scope, and nothing once either is over.
+"""OAuth access tokens against every route and every tool that accepts one.
+
+A token has the rights of its user in its workspace, limited by its scope, and none after either ends.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def tokens(made_world: World) -> dict[str, str]:
 
 
 def expected(row: Row) -> dict[str, Any]:
-    """What a key of the same scope may (``row.keys``), as far as a session of its person may (``row.statuses``)."""
+    """Return what a key of the same scope may (``row.keys``), limited to its user's session (``row.statuses``)."""
     read, write, elsewhere = row.keys[:3]
     _owner, editor, viewer, stranger = row.statuses[:4]
 
@@ -83,7 +84,7 @@ def expected(row: Row) -> dict[str, Any]:
 
 
 def test_where_no_key_is_taken_no_token_is(each_row: EachRow, tokens: dict[str, str]) -> None:
-    """The one that may most elsewhere stands for all."""
+    """Only the token with most rights elsewhere is tried."""
     for row, world in each_row([row for row in API_ROWS if row.keys == NO_KEYS]):
         assert ask_by_token(row, world, tokens["editor"]) == 401, row
 

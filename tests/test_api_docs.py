@@ -1,4 +1,4 @@
-"""The examples in docs/api.md are run as they stand there, against a live server and a scripted model."""
+"""The examples in docs/api.md, run unchanged against a live server and a scripted model."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from workspaces.models import User
 
 DOCS = (Path(__file__).parent.parent / "docs" / "api.md").read_text()
 ADDRESS = "http://127.0.0.1:8000"
-# What a browser does for the JavaScript example: relative addresses, the cookie jar, and being signed in.
+# A browser's part for the JavaScript example: relative addresses, the cookie jar, and a session.
 BROWSER = """
 const base = "%s", jar = {};
 const ask = async (path, options = {}) => {
@@ -47,7 +47,7 @@ def server(transactional_db: None, live_server: LiveServer, scripted_model: Scri
 
 
 def example(language: str, under: str = "## From sign-in to recall") -> str:
-    """The first one in this language after this headline."""
+    """Return the first example in this language below the heading."""
     match = re.search(rf"{under}\n.*?```{language}\n(.*?)```", DOCS, re.DOTALL)
     assert match, language
     return match[1]

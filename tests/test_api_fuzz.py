@@ -1,4 +1,4 @@
-"""schemathesis makes requests from the OpenAPI schema, right ones and wrong ones, and checks every answer by it."""
+"""Requests that schemathesis generates from the OpenAPI schema, valid and invalid, with every answer checked by it."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ UPLOADS = (
     "v1_assets_create",
     "documents_create",
     "documents_replace",
-)  # what bytes are a right file no schema can say
+)  # no schema describes the bytes of a valid file
 ADDRESSED = (
     "connections_create",
     "connections_update",
     "webhooks_create",
     "webhooks_update",
-)  # and what text is an address
-EXAMPLES = 3  # of each kind for each route that takes anything: quick enough for every run
+)  # nor the text of a valid address
+EXAMPLES = 3  # of each kind for each route with input: quick enough for every run
 ROWS = [
     row for row in API_ROWS if row.route.startswith(("chat/api/", "api/v1/")) and row.route not in NO_ROUTE
 ]
@@ -49,13 +49,13 @@ ROWS = [
 
 @pytest.fixture(scope="module")
 def schema() -> Iterator[Any]:
-    """Asks the web server in this process, on the test's connection, which stays open as with Django's test client."""
+    """Load the schema against the web server in this process, on the test's connection, which stays open."""
     request_started.disconnect(close_old_connections)
     request_finished.disconnect(close_old_connections)
     told = json.dumps(SchemaGenerator().get_schema(request=None, public=True))
     schema = schemathesis.openapi.from_dict(json.loads(told, object_hook=short_enough))
     schema.app = WSGIHandler()
-    # A body beyond a megabyte is refused for its size, which schemathesis does not count among the refusals.
+    # A body over a megabyte is refused for its size, which schemathesis does not count as a refusal.
     refusals = schema.config.checks.negative_data_rejection
     refusals.expected_statuses = [*refusals.expected_statuses, "413"]
     yield schema
@@ -64,7 +64,9 @@ def schema() -> Iterator[Any]:
 
 
 def short_enough(field: dict[str, Any]) -> dict[str, Any]:
-    """A field's length goes into its pattern, and a pattern of thousands of signs takes half a second to read."""
+    """Drop the length of a long field with a pattern: schemathesis would merge them into a pattern that is slow to
+    compile.
+    """
     if "pattern" in field and field.get("maxLength", 0) > 300:
         del field["maxLength"]
     return field
@@ -76,7 +78,7 @@ def operation_of(schema: Any, row: Row) -> Any:
 
 
 def session_of(cast: Cast, *, fresh: bool) -> dict[str, str]:
-    """The cookies of the owner's session."""
+    """Return the cookies of the owner's session."""
     client = Client()
     client.force_login(cast.owner)
     if fresh:
@@ -88,7 +90,7 @@ def session_of(cast: Cast, *, fresh: bool) -> dict[str, str]:
 def test_answers_are_as_the_schema_says(
     row: Row, schema: Any, world: World, scripted_model: ScriptedOpenAI
 ) -> None:
-    """In this process; every other route with a key, where it takes one. The command asks in both ways."""
+    """In this process; every other route with a key, where it accepts one. The command uses both."""
     cast = world.cast
     if row.keys == NO_KEYS or ROWS.index(row) % 2:
         cookies, headers = session_of(cast, fresh=row.fresh), {"X-CSRFToken": TOKEN}
@@ -106,9 +108,9 @@ def test_answers_are_as_the_schema_says(
     answered: list[int] = []
 
     def check(case: Any) -> None:
-        # Spectacular calls a body optional where any one of two fields will do.
+        # Spectacular calls a body optional if any one of two fields suffices.
         assume(case.body is not NOT_SET or row.method == "GET" or not row.route.endswith("/memory"))
-        case.headers.pop("Authorization", None)  # a made-up one
+        case.headers.pop("Authorization", None)  # a generated one
         answer = case.call_and_validate(headers=headers, excluded_checks=unfit)
         answered.append(answer.status_code)
 
@@ -116,8 +118,8 @@ def test_answers_are_as_the_schema_says(
         make_right(case)
         check(case)
 
-    # Where nothing is taken but the ids in the address, every right request is the same; of the wrong ones, ids that
-    # nothing has are tried in tests/memoryhub/test_api_hostile_input.py.
+    # For a route that takes only ids, all valid requests are equal; of invalid ones,
+    # tests/memoryhub/test_api_hostile_input.py tries missing ids.
     takes_more = bool(operation.body or operation.query)
     profile = settings(
         max_examples=EXAMPLES if takes_more else 1,
@@ -132,7 +134,7 @@ def test_answers_are_as_the_schema_says(
     kept = {"path_parameters": there} if takes_more else {}
     wrong = operation.as_strategy(GenerationMode.NEGATIVE, cookies=cookies, **kept)
     profile(given(case=right)(check_right))()
-    unfit.append(ignored_auth)  # the right ones have shown it: who asks matters before what is asked
+    unfit.append(ignored_auth)  # valid requests have shown it: authentication precedes validation
     if row.data or operation.query or names:
         profile(given(case=wrong)(check))()
     assert answered, "no request was made"

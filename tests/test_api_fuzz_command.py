@@ -1,4 +1,4 @@
-"""schemathesis as its own command: every route with its examples and with made-up requests, by key where one is taken.
+"""schemathesis as its own command: every route with its examples and generated requests, by key where one is accepted.
 
 In both ways the routes are asked in test_api_fuzz, so that here the command asks every eighth, and all by
 ``make fuzz``.
@@ -25,7 +25,7 @@ from tests.world import World, make_world
 from workspaces.api.exceptions import SessionAuthentication
 
 EVERY = 1 if os.environ.get("FUZZ_EVERY_ROUTE") else 8
-# What deletes gets things of its own, so that the others find theirs.
+# Deletions get rows of their own, so that other routes find theirs.
 DELETING = {
     "chats_delete": "chat_id",
     "chats_forget": "chat_id",
@@ -37,7 +37,7 @@ DELETING = {
 
 
 def configuration(world: World, *, way: str) -> str:
-    """schemathesis.toml: who asks, and what is there to be asked for."""
+    """Return schemathesis.toml with the authentication and the ids of existing rows."""
     lines = ["[parameters]", *(f'"path.{name}" = "{value}"' for name, value in world.ids.items())]
     for operation, name in DELETING.items():
         spare = world.deleted_ids.get(name, "nothing")

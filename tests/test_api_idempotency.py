@@ -1,4 +1,4 @@
-"""``Idempotency-Key`` on every route that makes something: done once, answered as often as it is asked."""
+"""``Idempotency-Key`` on every route that creates something: executed once, answered for each repetition."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def send(api: Api, path: str, body: Any, key: str = KEY, *, method: str = "post"
 
 
 class Making:
-    """One route that makes something: where, with what, and how many of it there are."""
+    """A creating route: its path, two bodies, and a count of the rows it creates."""
 
     def __init__(
         self, path: str, body: dict[str, Any], other: dict[str, Any], count: Callable[[], int]
@@ -154,7 +154,7 @@ def test_an_edit_is_made_once_and_what_came_after_it_stays(cast: Cast, door: str
 
 @contextmanager
 def at_work(request: Any) -> Iterator[None]:
-    """Somebody else's connection does this request and does not come to its end."""
+    """Let another connection begin the same request and not finish it."""
     begun, finish = Event(), Event()
 
     def act() -> int:
@@ -219,7 +219,7 @@ def test_many_at_once_store_one_row(cast: Cast) -> None:
 
 def test_what_failed_may_be_tried_again(cast: Cast) -> None:
     api, path = Api(cast.owner), f"chat/api/workspaces/{cast.workspace.public_id}/members"
-    assert send(api, path, {"username": "vera"}).status_code == 409  # a member already
+    assert send(api, path, {"username": "vera"}).status_code == 409  # already a member
     assert send(api, path, {"username": "nobody"}).status_code == 422
     assert send(api, path, {"username": "sam"}).status_code == 201
 
@@ -281,7 +281,7 @@ def test_what_was_made_is_shown_as_it_is_now_and_only_to_whom_may_see_it(cast: C
     gate.delete_memory(memory, by=cast.owner, now=timezone.now())
     gone = send(api, path, {"content": "Cats purr"})
     assert (gone.status_code, gone["Idempotent-Replayed"]) == (404, "true")
-    assert Memory.objects.get().public_id == made["id"]  # and no second one was made
+    assert Memory.objects.get().public_id == made["id"]  # and no second one was created
     Membership.objects.filter(user=cast.editor).delete()
     assert send(api, path, {"content": "Cats purr"}).status_code == 404
 
@@ -298,7 +298,7 @@ def test_no_text_is_kept_and_after_a_day_nothing(cast: Cast) -> None:
     assert (again.status_code, Memory.objects.count()) == (
         201,
         2,
-    )  # too old to count, even before it is swept
+    )  # expired, even before it is swept
     assert tasks.sweep().startswith("0 notes of requests")
     DoneRequest.objects.update(done_at=timezone.now() - timedelta(hours=25))
     assert tasks.sweep().startswith("1 notes of requests")

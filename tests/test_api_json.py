@@ -1,4 +1,4 @@
-"""A memory in JSON: what it replaces, and that one that was recalled reads as one that was looked up."""
+"""A memory in JSON: its replaced memory, and that recall and reading return the same."""
 
 from __future__ import annotations
 

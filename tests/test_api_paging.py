@@ -1,5 +1,6 @@
-"""Every list of the API while others write into it over connections of their own: no row that is there throughout is
-missed or repeated."""
+"""Every list of the API during concurrent writes on other connections: no row that exists throughout is missed or
+repeated.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ STEADY, LIMIT = 10, 4
 WRITERS, WRITES_A_PAGE = (
     2,
     3,
-)  # fewer than a page has rows, so that a list read from its old end comes to an end
+)  # fewer than a page has rows, so that a list read from its old end terminates
 
 
 def test_every_list_with_a_cursor_is_read_here() -> None:
@@ -35,7 +36,7 @@ def test_every_list_with_a_cursor_is_read_here() -> None:
 
 
 class Writers:
-    """Threads that add and remove rows, so many for each page that is read."""
+    """Threads that add and remove a number of rows for each page that is read."""
 
     def __init__(self, listed: Listed, doomed: list[Any]) -> None:
         self.listed, self.doomed = listed, doomed
@@ -45,7 +46,7 @@ class Writers:
         self.turn = Condition()
 
     def go_on(self) -> None:
-        """Lets them write while the next page is read, and waits for what they were to write at the last one."""
+        """Let them write while the next page is read, after waiting for the writes of the last one."""
         with self.turn:
             assert self.turn.wait_for(lambda: self.failed or self.done == self.allowed, 20)
             assert self.failed is None
@@ -107,7 +108,7 @@ def test_what_is_there_throughout_is_seen_once(
         steady.append(listed.name(listed.add()))
         if listed.removable:
             doomed.append(listed.add())
-    doomed = doomed[::2] + doomed[1::2][::-1]  # before and behind where the reader is
+    doomed = doomed[::2] + doomed[1::2][::-1]  # before and behind the reader's position
     api, seen, cursor = Api(cast.owner, base=""), [], None
     with writing(listed, doomed) as writers:
         while True:
@@ -124,7 +125,7 @@ def test_what_is_there_throughout_is_seen_once(
             if cursor is None:
                 break
     assert writers.failed is None
-    assert writers.done >= STEADY // LIMIT  # they did write meanwhile
+    assert writers.done >= STEADY // LIMIT  # they did write while the list was read
     assert len(seen) == len(set(seen)), "a row came twice"
     assert [name for name in seen if name in set(steady)] in (steady, steady[::-1]), (
         "a row was missed or moved"

@@ -1,4 +1,4 @@
-"""The house keeps its shape: one direction, dotted paths that lead somewhere, one writer, prompts in their place."""
+"""The architecture: one direction of imports, valid dotted paths, one writer, prompts in their files."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_no_file_imports_from_above() -> None:
 
 
 def test_a_circle_and_an_import_upwards_are_seen(tmp_path: Path) -> None:
-    """Also at the end of a chain, within a function, and relative to where the file lies."""
+    """Also at the end of a chain, inside a function, and as a relative import."""
     for name, text in {
         "memoryhub/ids.py": "def make():\n    from workspaces import access\n",
         "workspaces/access.py": "from workspaces.models import people\n",
@@ -78,7 +78,7 @@ def test_the_map_in_contributing_names_twenty_files_and_what_they_alone_define()
 
 
 def test_docstrings_name_files_that_are_there() -> None:
-    """``a.file.of_ours`` in double backticks, or something in one."""
+    """``a.file.of_the_project`` in double backticks, or a name inside one."""
     named = re.compile(rf"``((?:{'|'.join(APPS)})(?:\.[a-z]\w*)+)(?<!\.json)(?:\.[A-Z]\w*)?``")
     said = {(path, name) for path in SOURCES for name in named.findall(path.read_text())}
     assert len(said) > 50
@@ -95,7 +95,7 @@ def _is_there(place: Path, names: list[str]) -> bool:
 
 
 def test_the_project_names_no_app_but_where_django_mounts_them() -> None:
-    """The settings and the addresses list the apps, as Django wants it; nothing else of ``memoryhub`` knows one."""
+    """The settings and the URLs list the apps, as Django needs them; nothing else of ``memoryhub`` refers to one."""
     named = re.compile(
         r"""["'](workspaces|memories|chat)\.\w+|get_model\(\s*["'](workspaces|memories|chat)"""
     )
@@ -113,7 +113,7 @@ def test_the_project_names_no_app_but_where_django_mounts_them() -> None:
 
 
 def test_nothing_else_reaches_up_by_a_name() -> None:
-    """A model by its label or a table in SQL is an import that no contract sees: these say why, or watch over all."""
+    """A model by its label or a table in SQL is an import without a contract: these files have a reason."""
     reaching: dict[str, set[str]] = {}
     for path in SOURCES:
         name = path.relative_to(ROOT).as_posix()
@@ -134,14 +134,14 @@ def test_nothing_else_reaches_up_by_a_name() -> None:
 
 @pytest.mark.parametrize("app", APPS)
 def test_a_hall_is_short(app: str) -> None:
-    """A wing for what belongs together, not twenty files side by side."""
+    """A subpackage for related files, instead of twenty files side by side."""
     files = [path.name for path in (ROOT / app).glob("*.py") if path.name != "__init__.py"]
     most = 18 if app == "memoryhub" else 12
     assert len(files) <= most, files
 
 
 def test_nothing_else_asks_which_mode_an_answer_is_made_in() -> None:
-    """A mode is one class; a choice of texts may say a property of its own."""
+    """A mode is one class; a choice of texts may check a property of the mode."""
     asking = {
         path.relative_to(ROOT).as_posix()
         for path in SOURCES
@@ -153,7 +153,7 @@ def test_nothing_else_asks_which_mode_an_answer_is_made_in() -> None:
     assert asking == {"chat/modes/registry.py", "chat/models/steps.py"}
 
 
-# They go on for long: each moment is another one.
+# Long-running: the time differs at each step.
 LONG = {
     "chat/runs": {"memory", "progress", "worker", "workspace_tools"},
     "chat/exchange": {"import_run"},
@@ -168,7 +168,7 @@ LONG = {
     "workspaces/index": {"reembedding"},
     "workspaces/webhooks": {"sending"},
 }
-# Asked by all doors, after a commit or beside a model's call: when is never theirs to say.
+# Called by all endpoints, after a commit or beside a model's call: the time is not the caller's.
 STAMPS = {
     "memories": {"access"},
     "memories/models": {"memory"},
@@ -209,7 +209,7 @@ def test_model_and_process_rooms_know_no_tables(folder: str) -> None:
 
 
 def test_indexes_of_tables_that_stand_are_built_beside_readers_and_writers() -> None:
-    """A plain CREATE INDEX makes every writer of the table wait until it is done."""
+    """A plain CREATE INDEX blocks every writer of the table until it is done."""
     locking = set()
     for (app, name), migration in MigrationLoader(None).disk_migrations.items():
         made = {each.name.lower() for each in migration.operations if isinstance(each, CreateModel)}
@@ -239,8 +239,8 @@ def test_the_sprite_has_the_icons_that_are_named_and_no_others() -> None:
 
 
 def test_what_may_leave_is_said_by_every_caller() -> None:
-    """One value, and no default on the unsafe side: a caller that forgets it is an error, not a leak. It is made by
-    what ``Reach`` offers for that.
+    """A required value without an unsafe default: omitting it is an error, not a leak. Only ``Reach``'s own
+    constructors create it.
     """
     asking, silent, making = set[str](), set[str](), set[str]()
     for path in SOURCES:
@@ -256,7 +256,7 @@ def test_what_may_leave_is_said_by_every_caller() -> None:
 
 
 def _annotated(node: ast.AST) -> Iterator[tuple[str, bool]]:
-    """The annotation of each parameter or field that this declares, and whether that has a default."""
+    """Yield the annotation of each parameter or field that this declares, and whether it has a default."""
     if isinstance(node, ast.AnnAssign):
         yield ast.unparse(node.annotation), node.value is not None
     elif isinstance(node, ast.arguments):

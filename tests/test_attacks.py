@@ -1,4 +1,4 @@
-"""Attacks on every route at once: forged requests, fields nobody offered, headers and paths that lie."""
+"""Attacks on every route at once: forged requests, unknown fields, misleading headers and paths."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from workspaces.models import Agent, ApiKey, Membership, User, Workspace
 
 UNSAFE = [row for row in ROWS if row.method != "GET" and not row.in_threads]
 FORMS = [row for row in UNSAFE if not row.is_api]
-VISITED = frozenset({"last_login", "last_used_at", "last_accessed_at"})  # what a mere visit changes
+VISITED = frozenset({"last_login", "last_used_at", "last_accessed_at"})  # changed by a mere visit
 READING_PAGES = [row for row in ROWS if row.method == "GET" and not row.is_api and not row.in_threads]
 
 
@@ -125,12 +125,12 @@ ALONE = [row for row in READING_PAGES if row.route in ("", "profile/", "workspac
 
 @pytest.mark.parametrize("row", ALONE, ids=str)
 def test_no_header_that_lies_opens_anything(world: World, row: Row) -> None:
-    """Each alone, as one could hide what another does. Together at every route: tests/test_access_matrix.py."""
+    """Each alone, as one could mask the effect of another. All together: tests/test_access_matrix.py."""
     for person in (world.cast.stranger, None):
         client = Client(raise_request_exception=False)
         if person is not None:
             client.force_login(person)
-        usual = client.get(world.address(row))  # the first sight makes somebody's own workspace
+        usual = client.get(world.address(row))  # the first visit creates the user's own workspace
         before = stored()
         for headers in LYING_HEADERS:
             answer = client.get(world.address(row), headers=headers)

@@ -1,4 +1,4 @@
-"""The ids of one world in requests from another: nothing opens, nothing changes."""
+"""The ids of one world in requests from another: no access, no change."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BODY_IDS = ["{ws}", "{mem}", "{agent}", "{node}", "{other_node}"]
 
 
 def _ids_in(row: Row) -> list[str]:
-    """The names of the ids in a row's body."""
+    """Return the names of the ids in a row's body."""
     return [f"{text[1:-1]}_id" for text in BODY_IDS if text in str(row.data)]
 
 
@@ -31,7 +31,7 @@ WITH_IDS = [row for row in ROWS if not row.in_threads and ("_id>" in row.route o
 
 
 def make_others(world: World) -> World:
-    """A second world whose owner has no place in the first."""
+    """Create a second world whose owner is no member in the first."""
     User.objects.filter(username="max").update(username="max of the first world", looks=[])
     ApiKey.objects.update(name="of the first world")
     SignIn.objects.update(session_key="of the first world")
@@ -61,7 +61,7 @@ def others(made: tuple[World, World], db: None) -> World:
 
 @pytest.fixture(scope="module")
 def selects(made: tuple[World, World]) -> Selects:
-    """All of the first world, as statements and their parameters."""
+    """Return statements that select all of the first world, with their parameters."""
     place = made[0].cast.workspace
     rows = (
         Workspace.objects.filter(pk=place.pk).values_list(),
@@ -78,7 +78,7 @@ def selects(made: tuple[World, World]) -> Selects:
 
 
 def test_ids_of_another_world_open_nothing(each_row: EachRow, others: World, selects: Selects) -> None:
-    """Each id in turn is another world's, and all that stand beside it are one's own."""
+    """Each id in turn is the other world's, and all others are one's own."""
     for row, world in each_row(WITH_IDS):
         client = client_of(others.cast.owner, row)
         mine = others.ids | (others.deleted_ids if row.deleted else {})
@@ -109,7 +109,7 @@ def test_ids_of_another_world_open_nothing(each_row: EachRow, others: World, sel
 
 
 def _is_left_out(answer: Any, public_id: str) -> bool:
-    """Of what is done to many at once: a list of those that are not there, or a page that counts what it did."""
+    """Return whether a bulk answer lists the id as missing, or a page counts no change."""
     if answer["Content-Type"].startswith("application/json"):
         return public_id in answer.json().get("missing", [])
     return "0 memories changed." in answer.content.decode()

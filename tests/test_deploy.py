@@ -1,4 +1,4 @@
-"""What lies in deploy/ fits the MemoryHub beside it; systemd's and Prometheus's own programs say so where they are."""
+"""The files of deploy/ fit this version, checked by systemd's and Prometheus's own programs where installed."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_haproxy_understands_what_stands_before_the_web_hosts(tmp_path: Path) ->
     assert re.findall(r"^ +server \w+ (\S+):8000", text, re.MULTILINE) == hosts * 2, "in both backends"
     (tmp_path / "haproxy.cfg").write_text(
         re.sub(r"web\d\.internal", "127.0.0.1", text)
-    )  # no names are looked up here
+    )  # names are not resolved here
     run("haproxy", "-c", "-q", "-f", "haproxy.cfg", folder=tmp_path)
 
 
@@ -88,7 +88,7 @@ def test_the_proxy_repeats_under_a_key_what_looks_at_it_and_nothing_else() -> No
 
 
 def test_what_streams_takes_nobodys_room_at_the_proxy() -> None:
-    """A stream holds its connection, and of the others a host has so many and no more."""
+    """A stream occupies its connection, and the number of others for each host is limited."""
     text = (DEPLOY / "haproxy/haproxy.cfg").read_text()
     patterns = re.findall(r"^ +acl lasts path_reg (\S+)$", text, re.MULTILINE)
     ends = re.findall(r"^ +acl lasts path_end (.+)$", text, re.MULTILINE)[0].split()
@@ -168,7 +168,7 @@ def settings_known() -> set[str]:
 
 
 def test_kubernetes_takes_every_manifest() -> None:
-    """By its own schemas, of the newest version and of an old one; and nothing that these do not know."""
+    """By its own schemas, of the newest and of an old version, without unknown fields."""
     validate = pytest.importorskip("kubernetes_validate").validate
     objects = of_kubernetes()
     assert {each["kind"] for each in objects} >= {

@@ -1,7 +1,7 @@
-"""Commands, options, modules, paths, settings and links that the docs name exist.
+"""The docs name only existing commands, options, modules, paths, settings and links.
 
 The examples of docs/api.md are run, whole, by test_api_docs.py; those of programs by tests/programs; commands by
-verification/test_commands_of_docs.py, which lists those that are not, and why.
+verification/test_commands_of_docs.py, which lists the exceptions with their reasons.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PAGES = sorted(
     + list((ROOT / "docs").rglob("*.md"))
 )
 RUN_ELSEWHERE = {"docs/api.md"}
-# Programs that are neither ours nor Python's: a reader has them, or reads how to get them.
+# Other programs, which a reader has, or which the docs say how to get.
 OTHERS = {
     "apt-get", "cd", "docker", "export", "git", "haproxy", "kubectl", "npm", "npx", "pg_basebackup", "pg_ctl",
     "pg_rewind", "pip", "pre-commit", "promtool", "psql", "sh", "systemctl", "systemd-analyze",
@@ -42,14 +42,14 @@ OURS = re.compile(
 SETTING = re.compile(r"\b(?:MEMORYHUB_[A-Z0-9_]*[A-Z0-9]|DATABASE_URL)\b")
 HOUSE = "memoryhub|workspaces|memories|chat|tests|deploy|docs|static|templates|client|requirements"
 PATH = re.compile(rf"^(?:{HOUSE})(?:/[\w.-]+)+/?$|^[\w.-]+\.(?:md|toml)$")
-NO_MODULES = {"venv", "pip", "timeit", "pytest"}  # other people's, with -m
+NO_MODULES = {"venv", "pip", "timeit", "pytest"}  # third-party modules run by -m
 
 
 @dataclass(frozen=True)
 class Line:
     page: str
     text: str
-    is_mention: bool  # in a sentence, where a command may stand by its name alone
+    is_mention: bool  # in a sentence, which may name a command alone
 
     def __str__(self) -> str:
         return f"{self.page}: {self.text}"
@@ -80,7 +80,7 @@ def lines() -> Iterator[Line]:
 
 
 def commands(line: Line) -> Iterator[list[str]]:
-    """Each command of a line, without what is set before it; what may be left out is taken as said."""
+    """Yield each command of a line, without assignments before it, including its optional parts."""
     text = re.sub(r"<[\w ]+>", "PLACE", re.sub(r"[\[\]]|(?<=\w) …", "", line.text))
     lexer = shlex.shlex(text, posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
@@ -102,7 +102,7 @@ ALL = [(line, words) for line in lines() for words in commands(line)]
 
 
 def wrong_with(line: Line, words: list[str]) -> str:
-    """A sentence, or nothing."""
+    """Return the fault of a command as a sentence, or an empty string."""
     program, *rest = words
     if re.search(r"(^|/)python3?$", program) and rest and rest[0] == "manage.py":
         program, *rest = rest
@@ -153,7 +153,7 @@ def wrong_with_make(rest: list[str]) -> str:
 
 
 def wrong_with_python(rest: list[str]) -> str:
-    """Modules and scripts are there, and options of ours stand in their source."""
+    """Check that modules and scripts exist, and that options are in their source."""
     if rest[0] == "-m":
         if rest[1] in NO_MODULES:
             return ""
@@ -208,7 +208,7 @@ def test_make_itself_knows_what_it_is_asked_for() -> None:
 def test_every_setting_that_is_named_is_one() -> None:
     known = set(SETTING.findall((ROOT / "docs/options.md").read_text()))
     gone = set(SETTING.findall((ROOT / "docs/upgrading.md").read_text().split("## What is gone")[1]))
-    of_clients = {"MEMORYHUB_KEY", "MEMORYHUB_URL"}  # of programs elsewhere that are clients of it
+    of_clients = {"MEMORYHUB_KEY", "MEMORYHUB_URL"}  # of clients, which are other programs
     for page in PAGES:
         named = {name.removesuffix("_FILE") for name in SETTING.findall(page.read_text())}
         families = {name for name in named if any(other.startswith(f"{name}_") for other in known)}
@@ -222,7 +222,7 @@ def test_every_file_and_test_that_is_named_is_there() -> None:
     missing = []
     for page in PAGES:
         if page.name == "CHANGELOG.md" or page.parent.name == "decisions":
-            continue  # what was, at the time
+            continue  # a record of its time
         for code in inlines(page, "code_inline"):
             text = code.content.rstrip("/")
             gone = PATH.match(text) and not any((folder / text).exists() for folder in (ROOT, page.parent))
@@ -249,7 +249,7 @@ def test_decisions_fit_a_screen_and_are_numbered_without_a_gap_and_listed_in_the
 
 
 def anchors(page: Path) -> tuple[set[str], set[str]]:
-    """As code hosts make them of headings, and as the site's builder does."""
+    """Return the anchors of a page's headings, as code hosts and as the site's builder make them."""
     tokens = tokens_of(page)
     hosts, site = set(), set()
     for number, token in enumerate(tokens):

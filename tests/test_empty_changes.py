@@ -1,4 +1,4 @@
-"""A change that names nothing is refused on every route that changes something, and changes nothing."""
+"""A change that names nothing is refused on every changing route, and changes nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Installing says in one sentence what is wrong, and keeps what pip said in a file."""
+"""Installation errors in one sentence, with pip's output in a file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SCRIPT = Path(__file__).resolve().parent.parent / "requirements" / "install.py"
 
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The interpreter of an environment of its own, whose pip is ours."""
+    """The interpreter of a new environment with the test's pip."""
     folder = tmp_path_factory.mktemp("install") / "env"
     venv.create(folder, with_pip=False, symlinks=True, system_site_packages=False)
     site = next((folder / "lib").glob("python*/site-packages"))
@@ -85,7 +85,7 @@ def test_a_failure_of_another_kind_still_names_the_log(python: Path, tmp_path: P
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a folder that another user cannot write")
 def test_folder_that_cannot_be_written_is_named_in_one_sentence(tmp_path: Path) -> None:
-    tree = Path(tempfile.mkdtemp(dir="/tmp"))  # below it every user may look, unlike below pytest's own
+    tree = Path(tempfile.mkdtemp(dir="/tmp"))  # every user may read below it, unlike below pytest's own
     try:
         tree.chmod(0o755)
         shutil.copy(SCRIPT.parent.parent / "Makefile", tree)

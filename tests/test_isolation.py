@@ -1,4 +1,4 @@
-"""Private and temporary chats against everybody else in their workspace, its owners included, through every door."""
+"""Private and temporary chats are hidden from others in their workspace, owners included, by every route."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.django_db
 
 
 def hidden_world(cast: Cast, kind: dict[str, bool]) -> World:
-    """The world of the access matrix, but its chat and answer are hidden ones, begun by the editor."""
+    """Create the world of the access matrix with a hidden chat and answer, the editor's."""
     world = make_world(cast)
     chat = make_chat(cast.editor, cast.workspace, title=f"{SECRET} plans", **kind)
     question = make_message(chat, f"What of the {SECRET}?")
@@ -113,7 +113,7 @@ def test_no_list_names_a_hidden_chat_to_others(cast: Cast, kind: dict[str, bool]
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_a_memory_of_a_hidden_chat_shows_no_more_than_itself(cast: Cast, kind: dict[str, bool]) -> None:
-    """Its creator kept one message by pressing the button, for themselves, and not the messages around it."""
+    """Its creator saved one message for themselves by the button, not the messages around it."""
     chat = make_chat(cast.editor, cast.workspace, title=f"{SECRET} plans", **kind)
     make_message(chat, f"Before: the {SECRET}")
     message = make_message(chat, "The garden has a pond")

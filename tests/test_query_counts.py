@@ -1,4 +1,4 @@
-"""Every page, list and record costs the same queries for a few rows as for many."""
+"""Every page, list and record costs the same number of queries for few rows as for many."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ API = "/chat/api"
 
 
 class House:
-    """One workspace in which everything that is listed somewhere grows."""
+    """A workspace in which everything that any page lists grows."""
 
     def __init__(self, cast: Cast) -> None:
         self.cast, self.size = cast, 0
@@ -73,7 +73,7 @@ class House:
         self.receipt: Receipt = store_receipt(self.answer.public_id, found, verdicts, **people, threshold=0.3)
 
     def grow_nodes(self, at: int, memory: Memory) -> None:
-        """One more node, with a memory, related to the first."""
+        """Add a node with a memory, related to the first."""
         now, owner = timezone.now(), self.cast.owner
         node = topics.create_node(self.cast.workspace, name=f"Blue {at}", by=owner, now=now)
         self.node = self.node or node
@@ -83,7 +83,7 @@ class House:
             topics.relate(self.node, node, "knows", now=now)
 
     def grow_records(self, at: int, member: User) -> None:
-        """What the profile and the admin list beside people's own things."""
+        """Add rows that the profile and the admin list."""
         now, workspace = timezone.now(), self.cast.workspace
         make_key_text(self.cast.owner, workspace)
         Import.objects.create(user=self.cast.owner, workspace=workspace, kind=ImportKind.STATEMENTS, size=1)
@@ -228,11 +228,12 @@ def test_everything_costs_the_same_for_few_rows_and_for_many(cast: Cast) -> None
         return counts
 
     house.grow(3)
-    queries()  # what a first request makes, such as a session's workspace
+    queries()  # a first request has extra queries, such as for the session's workspace
     few = queries()
     house.grow(27)
     many = queries()
-    # Recall asks once more where an arm has to look further, or to note the access of new rows; never once a row.
+    # Recall queries again if a candidate search has to look further, or to record the access of new rows; never once
+    # per row.
     for name in ("api recall", "api search", "v1 recall"):
         assert many.pop(name) <= few.pop(name) + 2
     assert many == few

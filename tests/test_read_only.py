@@ -1,4 +1,4 @@
-"""Every route on a database that takes no writes: 503 with a time to come back, or what was asked; never a 500."""
+"""Every route on a read-only database: 503 with a Retry-After, or the answer; never a 500."""
 
 from __future__ import annotations
 
@@ -23,15 +23,16 @@ from workspaces.models import User
 
 
 def _is_noted(row: Row) -> bool:
-    """In the audit log: who took what out."""
+    """Return whether the request is logged in the audit log, as exports are."""
     return "export" in row.route or row.route.endswith("account/copy")
 
 
 IN_REQUEST = [row for row in ROWS if not row.in_threads]
 READS = [row for row in IN_REQUEST if row.method == "GET" and not _is_noted(row)]
-# Where a key is none, it is not read: 401, as the access matrix says of each.
+# Routes without keys answer 401 before reading one, as the access matrix says.
 TAKE_KEYS = [row for row in API_ROWS if row.keys != NO_KEYS and not row.upload]
-# What a server tells of itself at once, and what only a write finds out: older servers, and one that turns meanwhile.
+# A read-only state that the server reports at once, and one that only a write detects: older servers, or a switch
+# during the request.
 SAID = "SET default_transaction_read_only = on; SET TRANSACTION READ ONLY"
 FOUND_OUT = "SET TRANSACTION READ ONLY"
 
@@ -48,8 +49,8 @@ def files() -> set[Path]:
 
 
 def on_read_only(client: Client, row: Row, world: World, how: str) -> Any:
-    """The answer; nothing outside of the database, which is rolled back, is left of it."""
-    default_workspace(world.cast.owner)  # made on first sight
+    """Return the answer; changes outside the database, which is rolled back, are removed."""
+    default_workspace(world.cast.owner)  # created on the first visit
     had = files()
     with transaction.atomic():
         run(how)
@@ -68,21 +69,21 @@ def assert_said(response: Any, row: Row) -> None:
 
 
 def test_of_what_is_sent_recall_and_search_alone_are_for_replicas(world: World) -> None:
-    """Not `/v1` and `/mcp`: who writes there reads it next, and what failed there is not paid for twice."""
+    """Not `/v1` and `/mcp`: a client reads its own writes there, and a failed model call must not be paid twice."""
     sent = [row for row in ROWS if row.method not in {"GET", "HEAD"}]
     told = {row.route for row in sent if reads_only(RequestFactory().generic(row.method, world.address(row)))}
     assert told == {f"{WS}/recall", f"{WS}/search", f"{V1}/memories/recall"}
 
 
 def test_writes_are_refused(each_row: EachRow) -> None:
-    """Where the server says it beforehand, and where only a write finds it out."""
+    """For a server that reports it beforehand, and for one that only a write detects."""
     for row, world in each_row([row for row in IN_REQUEST if row not in READS]):
         client = client_of(world.cast.owner, row)
         assert_said(on_read_only(client, row, world, SAID), row)
         response = on_read_only(client, row, world, FOUND_OUT)
         if response.status_code == 503:
             assert_said(response, row)
-        else:  # it wrote nothing
+        else:  # nothing was written
             assert response.status_code == row.statuses[0], row
 
 
@@ -90,9 +91,9 @@ WRITES = re.compile(r'\s*(INSERT INTO|UPDATE|DELETE FROM) "?(\w+)|.*\bFOR UPDATE
 
 
 def test_reads_are_answered_and_write_what_is_listed_and_nothing_else(world: World) -> None:
-    """Which workspace somebody looked at, how often a link was opened, and a job that keeps what was rendered.
+    """The workspace last visited, a link's opening count, and a job that stores rendered text.
 
-    Nobody asks beforehand whether a read could write: what the server says changes nothing.
+    No read is checked for writes beforehand, so the server's state changes nothing.
     """
     default_workspace(world.cast.owner)
     written: dict[str, set[str]] = {}
@@ -107,7 +108,7 @@ def test_reads_are_answered_and_write_what_is_listed_and_nothing_else(world: Wor
 
 
 def test_keys_are_told_the_same(each_row: EachRow) -> None:
-    """A key's requests are counted, so not even a read can pass."""
+    """A key's requests are counted, so not even a read succeeds."""
     for row, world in each_row(TAKE_KEYS):
         key = make_key_text(world.cast.owner, world.cast.workspace)
         client = Client(raise_request_exception=False, headers={"authorization": f"Bearer {key}"})

@@ -1,4 +1,4 @@
-"""What is installed is pinned with hashes, all of it, and what people write and what `make lock` writes agree."""
+"""All dependencies are pinned with hashes, and the written lists agree with those that `make lock` generates."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ HASH = re.compile(r"--hash=sha256:[0-9a-f]{64}")
 
 
 def written(name: str) -> dict[str, str | None]:
-    """What a person wrote: name and version, if they pinned it."""
+    """Return the names of a written list, with the versions pinned there."""
     lines = [line.split("#")[0].strip() for line in (FOLDER / f"{name}.in").read_text().splitlines()]
     return dict(pinned(line) for line in lines if line and not line.startswith("-"))
 
 
 def locked(name: str) -> dict[str, tuple[str | None, list[str]]]:
-    """What `make lock` made of it: name, version and hashes."""
+    """Return the names of a generated list, with versions and hashes."""
     text = re.sub(r"#.*", "", (FOLDER / f"{name}.txt").read_text()).replace("\\\n", " ")
     found = {}
     for line in filter(None, map(str.strip, text.splitlines())):
@@ -76,7 +76,7 @@ def test_what_is_installed_for_the_product_is_used() -> None:
 
 
 def _named(path: Path) -> set[str]:
-    """The first words of the modules that a file imports, or whose dotted path it says."""
+    """Return the top-level names of the modules that a file imports, or names by a dotted path."""
     nodes = list(ast.walk(ast.parse(path.read_text())))
     found = {each.name for node in nodes if isinstance(node, ast.Import) for each in node.names}
     found |= {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
@@ -93,7 +93,7 @@ def test_what_people_wrote_is_what_is_locked(name: str) -> None:
 
 
 def test_the_lists_agree_with_each_other() -> None:
-    """One environment holds these four: a second version of anything would be put in place of the first."""
+    """One environment holds all four, so a second version of a package would replace the first."""
     versions: dict[str, tuple[str | None, list[str]]] = {}
     for name in ("base", "tracing", "dev", "models"):
         for requirement, line in locked(name).items():
@@ -102,7 +102,7 @@ def test_the_lists_agree_with_each_other() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_no_list_names_where_it_was_made(name: str) -> None:
-    """Neither an index nor a folder: a file is known by its hash, wherever it is fetched from."""
+    """Neither an index nor a folder: a file is identified by its hash."""
     for kind in ("in", "txt"):
         text = (FOLDER / f"{name}.{kind}").read_text()
         assert not re.search(r"https?://|file://|index-url|find-links|trusted-host|/opt/|/tmp/|/home/", text)
@@ -126,7 +126,7 @@ def test_make_installs_by_hash_and_wheels_alone() -> None:
 
 
 def wheel(folder: Path, *, code: str) -> Path:
-    """A wheel of one module, as an index may hand one out."""
+    """Build a wheel of one module, as an index may serve it."""
     path = folder / "sample_for_hashes-1-py3-none-any.whl"
     files = {
         "sample_for_hashes.py": code,
@@ -146,7 +146,7 @@ def _digest(text: str) -> str:
 
 
 def install(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """As the Makefile does, from a folder instead of an index, into a folder of its own."""
+    """Install with the Makefile's options, from a folder instead of an index, into a separate folder."""
     options = re.search(r"INSTALL := (.*)", (ROOT / "Makefile").read_text())
     assert options
     command = [sys.executable, "-m", "pip", "--isolated", *options[1].split()]
@@ -155,7 +155,7 @@ def install(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_pip_takes_the_file_that_was_locked_and_no_other(tmp_path: Path) -> None:
-    """The same name and version with other content, as a stolen account or a broken mirror would serve it."""
+    """The same name and version with other content, as from a stolen account or a tampered mirror."""
     honest = hashlib.sha256(wheel(tmp_path, code="VALUE = 1\n").read_bytes()).hexdigest()
     requirements = tmp_path / "some.txt"
     requirements.write_text(f"sample-for-hashes==1 --hash=sha256:{honest}\n")

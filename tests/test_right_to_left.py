@@ -1,5 +1,4 @@
-"""A page reads from the right as well as from the left: its style sheets name no side, and what people and models wrote
-runs by its own letters, on a page of either direction."""
+"""Right-to-left pages: style sheets name no side, and texts of people and models have their own direction."""
 
 from __future__ import annotations
 
@@ -20,14 +19,14 @@ QUARTET = re.compile(r"^\s*(?:margin|padding|inset)\s*:\s*([^;]+);", re.MULTILIN
 
 
 def sides(value: str) -> list[str]:
-    """The lengths of a shorthand; what stands in brackets is one of them."""
+    """Return the lengths of a shorthand; a function counts as one of them."""
     while "(" in value:
         value = re.sub(r"\([^()]*\)", lambda found: str(abs(hash(found[0]))), value)
     return value.split()
 
 
 def sided(sheet: str) -> list[str]:
-    """Declarations of a style sheet that stay on their side of the screen when the page is mirrored."""
+    """Return declarations of a style sheet that keep their side of the screen on a mirrored page."""
     quartets = [found for found in QUARTET.finditer(sheet) if len(sides(found[1])) == 4]
     uneven = [found[0] for found in quartets if sides(found[1])[1] != sides(found[1])[3]]
     return [found[0] for found in SIDED.finditer(sheet)] + uneven
@@ -55,16 +54,16 @@ def test_what_names_a_side_is_found() -> None:
     assert [sided(f"a {{\n  {one}\n}}") for one in kept] == [[]] * 3
 
 
-# What is shown of somebody's words: a chat by its title, and these of whatever has them.
+# User content that templates show: a chat by its title, and these fields of any object.
 WRITTEN = re.compile(
     r"{{ (?:chat(?=[ |])|[a-z_.]+\.(?:content|title|objective|description|category|quote|summary))\b[^}]*}}"
 )
 
 
 class Written(HTMLParser):
-    """Shown words of people and models that nothing around them, in this template, lets run by their own letters.
+    """Finds user content without its own text direction in a template.
 
-    Aside: what only attributes say or what is only heard, fields, and bubbles, of which css/base.css does it by lines.
+    Exempt are attributes and hidden texts, fields, and message bubbles, whose lines get it from css/base.css.
     """
 
     def __init__(self, template: str) -> None:
@@ -93,7 +92,7 @@ class Written(HTMLParser):
             self.found += WRITTEN.findall(data)
 
 
-# A browser's tab shows no direction, and a sentence of ours keeps its own around whatever is named in it.
+# A browser's tab has no direction, and a translated sentence keeps its own around names.
 ASIDE = re.compile(
     r"{% block (?:title|toolbar_title) %}.*?{% endblock|{% blocktranslate .*?{% endblocktranslate", re.DOTALL
 )

@@ -40,7 +40,7 @@ def test_after(): pass
 def test_one_that_hangs_fails_with_its_stack_and_the_others_are_run(
     tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:
-    """The limit that pyproject.toml sets, made shorter; each of the first two processes ends."""
+    """The limit of pyproject.toml, shortened; each of the first two processes ends."""
     assert pytestconfig.getini("faulthandler_timeout") == 300
     assert pytestconfig.getini("faulthandler_exit_on_timeout")
     (tmp_path / "test_hanging.py").write_text(HANGING)

@@ -1,4 +1,4 @@
-"""Every permission of staff alone, and all of them together, against every page of the admin: judged by the data."""
+"""Every staff permission alone, and all together, against every page of the admin, judged by the data."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.staff_world import SHOWN_OF_IT, World, guarded, make_world
 from workspaces.models import Budget, User
 
 pytestmark = pytest.mark.django_db
-# Of every model of the project and its libraries: also of those that the admin does not show today.
+# All models of the project and its libraries, also those that the admin does not list.
 LISTED = sorted(admin.site._registry, key=lambda model: model._meta.label)
 OTHERS = [model for model in apps.get_models() if model not in LISTED]
 
@@ -42,7 +42,7 @@ def made(module_transaction: None) -> World:
 
 @pytest.fixture
 def world(made: World, db: None) -> World:
-    """Made once; each test finds it as it was made."""
+    """A world created once; each test finds it unchanged."""
     return copied(made)
 
 
@@ -52,7 +52,7 @@ def list_of(model: Any) -> str:
 
 def staff_with(world: World, permissions: Iterable[Permission]) -> User:
     world.attacker.user_permissions.set(permissions)
-    return User.objects.get(pk=world.attacker.pk)  # permissions are kept on the row in memory
+    return User.objects.get(pk=world.attacker.pk)  # permissions are cached on the instance
 
 
 def attack(
@@ -63,10 +63,10 @@ def attack(
     may_read: bool = False,
     narrow: bool = True,
 ) -> int:
-    """Ask pages (all, unless some are named) and send their forms; how many were shown.
+    """Request pages (all by default), send their forms, and return how many were shown.
 
-    Fails where something private is said or done. ``may_read``: who may read what is private may moderate it, too, and
-    nothing more. ``narrow``: ask what is shown for what is private, too.
+    Fails if private data is shown or changed. With ``may_read`` private data may be shown and moderated only; with
+    ``narrow`` shown pages are searched for private data as well.
     """
     theirs = {"memories", "chats"} if may_read else set()
     before, shown = guarded(world), 0
@@ -117,9 +117,9 @@ def test_what_is_guarded_is_seen_to_change(world: World) -> None:
 
 @pytest.mark.parametrize("model", LISTED, ids=lambda each: each._meta.label)
 def test_one_permission_alone(model: Any, world: World) -> None:
-    """Each against the pages of its model; what they open together elsewhere is in the tests of all of them.
+    """Each permission against the pages of its model; other tests combine all of them.
 
-    A list is narrowed alike for whoever may see it.
+    Filters of a list are the same for everyone who may see it.
     """
     permissions = list(Permission.objects.filter(content_type=ContentType.objects.get_for_model(model)))
     assert len(permissions) >= 4

@@ -1,4 +1,4 @@
-"""Every word that a person reads on a page can be translated: in templates, scripts, forms, notices and errors."""
+"""Every text that a person reads on a page can be translated: in templates, scripts, forms, notices and errors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.messages import PLURALS, Said, collected, faults, wrong
 ROOT = Path(__file__).resolve().parent.parent
 TEMPLATES = sorted((ROOT / "templates").rglob("*.html"))
 SCRIPTS = sorted((ROOT / "static" / "js").glob("*.js"))
-# Names and keys, which are the same in every language, and parts of prompts that people type.
+# Names and keys, which are the same in every language, and parts of prompts to type.
 SAME_EVERYWHERE = {
     "MemoryHub",
     "Ctrl",
@@ -50,7 +50,7 @@ WORD = re.compile(r"[A-Za-z][A-Za-z']+")
 
 
 class Read(HTMLParser):
-    """What is left to read of a template without its tags: text, and attributes that are read out."""
+    """The readable texts of a template without its tags, with attributes that a screen reader announces."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -83,7 +83,7 @@ def test_a_template_has_no_words_outside_translation() -> None:
 
 
 def test_a_collector_of_messages_finds_what_templates_say() -> None:
-    """``makemessages`` reads templates through ``templatize``: it must read each, and find each marked string."""
+    """``makemessages`` reads templates through ``templatize``, which must parse each and find each marked string."""
     found = 0
     for template in TEMPLATES:
         source = template.read_text()
@@ -96,14 +96,15 @@ def test_a_collector_of_messages_finds_what_templates_say() -> None:
 
 
 def strings(script: str) -> Iterator[str]:
-    """String literals of a script that has no comments."""
+    """Yield the string literals of a script without comments."""
     for match in re.finditer(r"\"((?:[^\"\\\n]|\\.)*)\"|'((?:[^'\\\n]|\\.)*)'|`((?:[^`\\]|\\.)*)`", script):
         yield next(filter(None, match.groups()), "")
 
 
 def test_a_script_says_nothing_of_its_own() -> None:
-    """What it says comes from the page (partials/client_texts.html). A sentence, or a word with a capital that is no
-    key's or method's name, would be read by people."""
+    """Scripts take texts from the page (partials/client_texts.html). A sentence, or a capitalized word that names no
+    key or method, is a visible text.
+    """
     for script in SCRIPTS:
         code = re.sub(r"^\s*//.*$|(?<=\s)// .*$", "", script.read_text(), flags=re.MULTILINE)
         known = {"Escape", "Enter", "ArrowDown", "ArrowUp", "Tab", "GET", "POST", "Ctrl"}
@@ -155,8 +156,8 @@ def subclasses(kind: type[DomainError]) -> Iterator[type[DomainError]]:
         yield from subclasses(below)
 
 
-# What people read, beside what domain errors are given first: which argument of a call it is, and under which names it
-# is handed over or stands in a class.
+# Visible texts beside those of domain errors: the position of a call's argument, and the names of keywords and
+# attributes.
 SAID_IN = {
     "ValidationError": 0,
     "ParseError": 0,
@@ -168,14 +169,13 @@ SAID_IN = {
     "_halt": -1,
 }
 SAID_AS = {"error", "error_messages", "default_error_messages", "why_not", "about"}
-CODE = re.compile(r"[a-z]+(?:_[a-z]+)+")  # of an error, for programs
-# Read by models, by other programs, by who runs the server, and in REST's own documentation: in English alone
-# (docs/languages.md).
+CODE = re.compile(r"[a-z]+(?:_[a-z]+)+")  # an error's code, for programs
+# Texts for models, other programs, operators, and the REST documentation: in English only (docs/languages.md).
 ENGLISH_ALONE = {"admin", "management", "migrations", "scim", "mcp", "openai_api", "schema"}
 
 
 def literal(node: ast.AST | None) -> bool:
-    """Text with words in it, as it stands: neither a call of gettext nor what such a call is filled with."""
+    """Return whether a node is literal text with words, neither a gettext call nor its arguments."""
     if isinstance(node, ast.BinOp):
         return literal(node.left) or (isinstance(node.op, ast.Add) and literal(node.right))
     parts = node.values if isinstance(node, ast.JoinedStr) else [node]
@@ -184,7 +184,7 @@ def literal(node: ast.AST | None) -> bool:
 
 
 def assigned(tree: ast.AST) -> dict[str, list[ast.AST]]:
-    """What each name is given in a file, keys of a dictionary with it."""
+    """Return the values assigned to each name in a file, those of a dictionary's keys included."""
     named: dict[str, list[ast.AST]] = {}
     for node in ast.walk(tree):
         for target in node.targets if isinstance(node, ast.Assign) else []:
@@ -197,7 +197,7 @@ def assigned(tree: ast.AST) -> dict[str, list[ast.AST]]:
 
 
 def imported(tree: ast.AST) -> dict[str, list[ast.AST]]:
-    """The same of the constants that it has from another file of ours."""
+    """Return the same for constants imported from another file of the project."""
     found: dict[str, list[ast.AST]] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -209,7 +209,7 @@ def imported(tree: ast.AST) -> dict[str, list[ast.AST]]:
 
 
 def said_at(node: ast.AST, errors: set[str]) -> list[ast.AST]:
-    """What is read of what is said in this place."""
+    """Return the visible texts of a call, an assignment or a dictionary."""
     if isinstance(node, ast.Call):
         name = getattr(node.func, "attr", getattr(node.func, "id", ""))
         place = 0 if name in errors else SAID_IN.get(name, len(node.args))
@@ -228,7 +228,7 @@ def said_at(node: ast.AST, errors: set[str]) -> list[ast.AST]:
 
 
 def texts_in(said: ast.AST, named: dict[str, list[ast.AST]]) -> Iterator[ast.AST]:
-    """What it comes to: each value of a dictionary, either side of a choice, whatever a name was given."""
+    """Yield the possible values: each value of a dictionary, either side of a choice, every value of a name."""
     inside: list[ast.AST] = []
     if isinstance(said, ast.Name):
         inside = named.get(said.id, [])
@@ -248,16 +248,14 @@ def texts_in(said: ast.AST, named: dict[str, list[ast.AST]]) -> Iterator[ast.AST
 
 
 def unmarked(tree: ast.AST, errors: set[str]) -> list[str]:
-    """What people are told without translation: in place, or by a name that this file, or where it is from, gives a
-    text.
-    """
+    """Return the visible texts without translation, in place or by a name from this or another file."""
     said = [each for node in ast.walk(tree) for each in said_at(node, errors)]
     named = imported(tree) | assigned(tree) if said else {}
     return [ast.unparse(text) for each in said for text in texts_in(each, named) if literal(text)]
 
 
 def test_what_people_are_told_is_translated() -> None:
-    assert get_resolver().url_patterns  # every module that a door imports, with its errors
+    assert get_resolver().url_patterns  # imports every module of the URLs, with its errors
     kinds = [kind for kind in subclasses(DomainError) if not kind.__module__.startswith("tests.")]
     assert len(kinds) > 15
     assert [kind for kind in kinds if not isinstance(kind.default_message, Promise)] == []
@@ -309,12 +307,12 @@ def test_a_marked_sentence_of_an_error_passes() -> None:
 
 @pytest.fixture(scope="module")
 def said() -> list[Said]:
-    """Everything that is marked; half a second of computing."""
+    """Collect all marked texts, in half a second."""
     return collected()
 
 
 def ungrouped(tree: ast.AST) -> list[str]:
-    """What is filled into a sentence that is translated with a number grouped as in English alone."""
+    """Return arguments of translated sentences that contain a number with English grouping."""
     fills = [
         node.right
         for node in ast.walk(tree)
@@ -332,7 +330,7 @@ def test_numbers_in_a_sentence_are_grouped_as_its_language_does() -> None:
 
 
 def test_nobody_meets_a_setting_or_a_command_on_a_page(said: list[Said]) -> None:
-    """Who reads a page asks an administrator, who finds them in the docs and in the log."""
+    """A user asks an administrator, who finds settings and commands in the docs and in the log."""
     told = [text for each in said for text in (each.one, each.many or "") if SETTING.search(text)]
     assert told == []
     assert SETTING.search("Set MEMORYHUB_LLM_MODEL.") and SETTING.search("Run `make run`.")
@@ -349,7 +347,7 @@ def test_what_is_kept_of_a_models_failure_is_marked_sentence_by_sentence(said: l
 def test_a_language_says_all_of_it_and_nothing_is_broken(
     language: str, said: list[Said], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is missing: ``make messages``, then ``make untranslated`` (docs/languages.md)."""
+    """For missing translations: ``make messages``, then ``make untranslated`` (docs/languages.md)."""
     assert len(said) > 1500
     monkeypatch.setattr(messages, "collected", lambda: said)
     assert messages.main(["--missing", language]) == 0

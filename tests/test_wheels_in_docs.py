@@ -1,4 +1,4 @@
-"""docs/security.md says of each wheel that is installed with MemoryHub what it could do, and what was seen."""
+"""docs/security.md lists for each installed wheel its possible and its observed connections."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def pinned() -> set[str]:
 
 
 def rows_of(text: str) -> set[str]:
-    """The wheels that the table of connections names in its first column."""
+    """Return the wheels in the first column of the table of connections."""
     section = SECTION.search(text)
     assert section, "the section is there"
     _before, table = section[1].split("| wheels | runs in |")

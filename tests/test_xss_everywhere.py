@@ -1,7 +1,7 @@
-"""Hostile text in every column that holds text, and through every form: no page of ours or of the admin acts on it.
+"""Hostile text in every text column and through every form: no page of the project or of the admin executes it.
 
-Which columns, pages and forms there are is read from the models, the routes and the admin: a new one is tried without
-anybody thinking of it, and a new kind of row that is not in the world fails ``test_every_text_is_hostile``.
+Columns, pages and forms are read from the models, the routes and the admin, so that new ones are tried automatically; a
+new model without a row in the world fails ``test_every_text_is_hostile``.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from workspaces.models import (
 
 pytestmark = pytest.mark.django_db
 APPS = ("workspaces", "memories", "chat")
-# Columns that only the program writes and reads: hashes, keys, lexemes, references, structures with its own words.
+# Columns that only the program writes and reads: hashes, keys, lexemes, references, internal structures.
 MACHINE = {
     "workspaces.User": {"password", "picture_version"},
     "workspaces.GroupGrant": {"role"},
@@ -94,7 +94,7 @@ TEXTS = (models.CharField, models.TextField, models.JSONField, ArrayField)
 
 
 class AdminPage(Page):
-    """Django's own pages have icons by reference, data in script elements that no browser runs, and inline styles."""
+    """A page of Django's, with its referenced icons, data in inert script elements, and inline styles."""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         kept = [(name, value) for name, value in attrs if name != "style" and not _is_own_file(name, value)]
@@ -126,7 +126,7 @@ OURS = [model for app in APPS for model in apps.get_app_config(app).get_models()
 
 
 def hostile(value: Any, field: models.Field[Any, Any], pk: int) -> Any:
-    """As much of the hostile text as there is room for, another one for each row; a structure keeps its form."""
+    """Return as much of the hostile text as fits, different for each row; a structure keeps its form."""
     if isinstance(field, models.JSONField):
         return _within(value)
     if isinstance(field, ArrayField):
@@ -144,7 +144,7 @@ def _within(value: Any) -> Any:
 
 
 def add_the_rest(world: World) -> None:
-    """One row of each kind that the world of the routes has none of."""
+    """Create a row of each model that the world of the routes lacks."""
     owner, workspace, now = world.cast.owner, world.cast.workspace, timezone.now()
     memory, answer = Memory.objects.get(public_id=world.ids["mem_id"]), world.ids["msg_id"]
     message = Message.objects.get(public_id=answer)
@@ -208,7 +208,7 @@ def add_the_rest(world: World) -> None:
 
 
 def fill() -> dict[str, int]:
-    """Make every text hostile; how many rows of each model were."""
+    """Make every text hostile. Return the number of rows by model."""
     filled = {}
     for model in OURS:
         fields = text_fields(model)
@@ -229,7 +229,7 @@ def fill() -> dict[str, int]:
 
 
 def add_what_others_made(world: World) -> None:
-    """Rows of the packages that stand in the admin as well: the queue's, the sign-in's, Django's groups."""
+    """Create rows of third-party models in the admin: the queue's, the sign-in's, Django's groups."""
     owner, now = world.cast.owner, timezone.now()
     Group.objects.create(name=EVIL[:150])
     EmailAddress.objects.create(user=owner, email=EVIL)
@@ -251,7 +251,7 @@ def filled(made_world: World) -> dict[str, int]:
 
 
 def admin_pages() -> list[tuple[type[models.Model], str]]:
-    """Lists, forms of one row and histories of everything in the admin, by name."""
+    """Return the lists, forms of one row and histories of everything in the admin, by name."""
     return [
         (model, page)
         for model in admin.site._registry
@@ -299,7 +299,7 @@ def test_no_page_of_the_admin_acts_on_it(filled: dict[str, int], world: World) -
         try:
             address = reverse(name, args=[row.pk] if one else [])
         except NoReverseMatch:
-            continue  # this page is not offered
+            continue  # this page does not exist
         client = client_of(world.cast.owner, READING_PAGES[0])
         answer = client.get(address, follow=True)
         assert answer.status_code in {200, 403}, (model, page)

@@ -1,8 +1,8 @@
-"""Commands as somebody types them, one after the other in one process: each line of the input is one's words, as JSON.
+"""Run `manage.py` commands one after the other in one process: each input line is a command's words as JSON.
 
     python -m tests.typed
 
-Each is answered by a line with its status and what it said. To start a process for each would take two seconds more.
+Each is answered by a line with its status and output. A process for each would take two seconds more.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 class Typist:
-    """Who types commands of `manage.py`, whenever it is time for one, with these variables."""
+    """Runs commands of `manage.py` in one process with these environment variables."""
 
     def __init__(self, env: Mapping[str, str]) -> None:
         self.env = dict(env)
@@ -30,7 +30,7 @@ class Typist:
         self.process = subprocess.Popen(command, cwd=ROOT, env=self.env, stdin=pipe, stdout=pipe, text=True)
 
     def type(self, *words: str) -> tuple[int, str]:
-        """Its status and what it said."""
+        """Run a command. Return its status and output."""
         assert self.process.stdin and self.process.stdout
         print(json.dumps(words), file=self.process.stdin, flush=True)
         status, said = json.loads(self.process.stdout.readline())
@@ -41,7 +41,7 @@ class Typist:
 
 
 def typed(commands: Iterable[list[str]], env: Mapping[str, str]) -> list[tuple[int, str]]:
-    """The status of each command of `manage.py` and what it said, all in one process with these variables."""
+    """Run each command of `manage.py` in one process with these variables. Return the statuses and outputs."""
     typist = Typist(env)
     try:
         return [typist.type(*words) for words in commands]
@@ -50,7 +50,7 @@ def typed(commands: Iterable[list[str]], env: Mapping[str, str]) -> list[tuple[i
 
 
 def main() -> None:
-    sys.argv = ["manage.py"]  # by which the settings know that a command runs
+    sys.argv = ["manage.py"]  # by which the settings recognize a command
     os.environ["DJANGO_SETTINGS_MODULE"] = "memoryhub.settings"
     from django.core.management import execute_from_command_line
 

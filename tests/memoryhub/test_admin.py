@@ -1,4 +1,4 @@
-"""Every page of the admin against every kind of person, and what its lists share."""
+"""Every page of the admin for every kind of user, and what all lists share."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def superuser() -> User:
 
 @pytest.fixture
 def looker() -> User:
-    """Staff who may look at everything and change nothing."""
+    """Staff with all view permissions only."""
     user = make_user("looker", is_staff=True)
     user.user_permissions.set(Permission.objects.filter(codename__startswith="view_"))
     return user
@@ -96,7 +96,7 @@ def newcomer() -> User:
 
 @pytest.fixture
 def everything() -> dict[Any, Any]:
-    """One row of everything that is looked at."""
+    """Create one row of every model in the admin."""
     user = make_user("olive")
     memory = make_memory("The kettle is green", user)
     chat = make_chat(user, title="Kettles")
@@ -128,8 +128,8 @@ def everything() -> dict[Any, Any]:
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model._meta.label)
 def test_who_sees_a_list_and_may_add_to_it(model: Any, superuser: User, looker: User, newcomer: User) -> None:
-    """Superusers see every list, staff who may look may not add, those without permissions see no list; ordinary
-    people and strangers are sent to sign in.
+    """Superusers see every list, view-only staff may not add, staff without permissions see no list; others are
+    redirected to sign in.
     """
     added_here = 403 if model in NOT_ADDED_HERE else 200
     for user, *expected in ((superuser, 200, added_here), (looker, 200, 403), (newcomer, 403, 403)):
@@ -259,7 +259,7 @@ def test_queue_pages_show_waiting_failed_and_done_jobs(superuser: User) -> None:
 
 
 def test_nobody_types_a_function_into_the_queue(superuser: User) -> None:
-    """A schedule runs any function by its name: who could write one would own the machine."""
+    """A schedule runs any function by its name, so writing one would allow running any code."""
     sweep = Schedule.objects.create(name="sweep", func="memories.tasks.sweep")
     client, now = signed_in(superuser), timezone.now()
     failed = Failure.objects.create(

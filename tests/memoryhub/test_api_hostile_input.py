@@ -1,4 +1,4 @@
-"""Whatever is sent, the answer is a refusal that says why: never a 500, and nothing is stored."""
+"""Hostile input to the API is refused with a reason: never a 500, and nothing is stored."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.routes import API_ROWS, PAGE_ROWS, Row
 from tests.world import EachRow, World
 from workspaces.models import Membership, Workspace
 
-# Endpoints that keys alone open have their own forms of errors: tests/chat/programs.
+# Endpoints for keys only have their own form of errors: tests/chat/programs.
 WITH_BODY = [row for row in API_ROWS if row.data and not row.upload and not row.keys_alone]
 UPLOADS = [row for row in API_ROWS if row.upload]
 UNREADABLE = {
@@ -57,7 +57,7 @@ NOT_OBJECTS = {"list": b"[]", "string": b'"content"', "number": b"5", "null": b"
 
 
 def first_of_each_reader(rows: list[Row]) -> set[str]:
-    """The reading routes that are the first with their ids: the same ids are read by the same code elsewhere."""
+    """Return the first reading route of each combination of ids: others read the same ids by the same code."""
     first: dict[tuple[bool, frozenset[str]], str] = {}
     for row in rows:
         if row.method == "GET" and "<" in row.route:
@@ -69,7 +69,7 @@ READERS = first_of_each_reader([*API_ROWS, *PAGE_ROWS])
 
 
 def wrong_ids(row: Row) -> tuple[str, ...]:
-    """All where such ids are read first, two at every other route."""
+    """Return all wrong ids for the first route that reads them, two for every other."""
     return NO_IDS if row.method == "GET" and row.route in READERS else NO_IDS[:2]
 
 
@@ -82,7 +82,7 @@ def signed_in(world: World, row: Row) -> Client:
 
 
 def sender(world: World, row: Row) -> Callable[..., Any]:
-    """Sends bodies to a row's address, all in one session of the owner."""
+    """Return a function that sends bodies to a row's address, in one session of the owner."""
     client, address = signed_in(world, row), world.address(row)
 
     def send(body: bytes, content_type: str = "application/json") -> Any:
@@ -96,7 +96,7 @@ def stored() -> dict[str, str | None]:
 
 
 def test_what_is_no_request_is_refused(each_row: EachRow) -> None:
-    """One of each kind at every route; all of each kind where one reader of bodies is, in the test after this."""
+    """One of each kind at every route; all kinds once for each parser in the next test."""
     for row, world in each_row(WITH_BODY):
         before, send = stored(), sender(world, row)
         assert_malformed(send, "cut off")
@@ -108,7 +108,7 @@ def test_what_is_no_request_is_refused(each_row: EachRow) -> None:
             "multipart/form-data; boundary=x",
         ):
             if content_type.startswith("multipart/") and row.route.endswith(("/documents", "/versions")):
-                continue  # a file may come so
+                continue  # a file may be uploaded so
             refused = send(b"content=a", content_type)
             assert (refused.status_code, error_of(refused)["code"]) == (415, "media_type"), content_type
         limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE or 0
@@ -167,7 +167,7 @@ def test_uploads_without_a_file_are_refused(each_row: EachRow) -> None:
 
 
 def test_wrong_values_of_every_field_are_refused_by_name(each_row: EachRow) -> None:
-    """All at the first route that has a field of this name, one of each kind at the others."""
+    """All values at the first route with a field of this name, one of each kind at the others."""
     for row, world in each_row(WITH_BODY):
         before, send = stored(), sender(world, row)
         for field, right in row.data.items():
@@ -215,13 +215,14 @@ def test_hostile_addresses_of_pages_are_never_a_server_error(each_row: EachRow) 
         names = ("q", "before", "category", "source", "at", "as", "after", "page")
         for query in queries(names, PAGE_ROWS.index(row))[
             : 2 if reads else 1
-        ]:  # what is sent is not in the address
+        ]:  # the body is not in the address
             assert send(f"{world.url(row)}?{query}").status_code < 500, query
 
 
 def queries(names: tuple[str, ...], turn: int) -> list[str]:
-    """Two of the six ways in which the names have the values, each name another than its neighbours: what is refused
-    in one does not hide the rest. Three routes, one after the other, try every value of every name.
+    """Return two of the six queries in which each name has another invalid value than its neighbours.
+
+    An error in one query does not hide the others. Three routes in a row try every value of every name.
     """
     ways = (2 * turn % len(NO_VALUES), (2 * turn + 1) % len(NO_VALUES))
     return [

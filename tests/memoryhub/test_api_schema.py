@@ -1,4 +1,4 @@
-"""The OpenAPI schema: complete, valid, and shown on a page that brings its own files."""
+"""The OpenAPI schema: complete, valid, and shown on a page without external files."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from memoryhub.http.middleware import STRICT
 from tests.factories import make_user
 from tests.routes import known_routes
 
-NO_KEYS = "/chat/api/account"  # where a key is no good even for reading
-OWNERS_READ = "/clearings"  # how many memories would go is counted for those alone who may clear them
-READING_POSTS = ("/recall", "/search")  # they change nothing, so no role is too low for them
+NO_KEYS = "/chat/api/account"  # no key may read this either
+OWNERS_READ = "/clearings"  # the count is only for owners, who may clear
+READING_POSTS = ("/recall", "/search")  # they change nothing, so every role may use them
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +83,7 @@ def test_every_example_is_as_its_schema_says(schema: dict[str, Any]) -> None:
 
 def test_what_goes_wrong_follows_from_what_a_route_is(schema: dict[str, Any]) -> None:
     found = operations(schema)
-    chats = found["POST", "/chat/api/chats"]  # makes something once, in a workspace that may not be theirs
+    chats = found["POST", "/chat/api/chats"]  # creates once, in a workspace that may not be theirs
     assert {*chats["responses"]} == {"201", "400", "401", "403", "404", "409", "413", "415", "422"}
     forget = found["POST", "/chat/api/workspaces/{workspace_id}/memories/{memory_id}/forget"]
     assert {*forget["responses"]} == {"200", "401", "403", "404", "429"}
@@ -132,7 +132,7 @@ def test_the_schema_is_served() -> None:
 
 @pytest.mark.django_db
 def test_the_schema_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever is signed in may ask for it as often as they like, in whatever language there is not."""
+    """Any signed-in user may request it repeatedly, in languages that do not exist."""
     client = Client()
     client.force_login(make_user())
     first = client.get("/api/schema/").content

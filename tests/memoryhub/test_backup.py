@@ -1,4 +1,4 @@
-"""A backup is made, tried, refused and put back, on the real database with PostgreSQL's own programs."""
+"""Backups: creation, verification, refusal and restore, on the real database with PostgreSQL's own programs."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ PASSPHRASE = "correct horse battery"
 
 @pytest.fixture
 def world(tmp_path: Path, settings: Any) -> Iterator[Path]:
-    """A data folder, without a passphrase, which takes long to become a key; afterwards all is as it was made."""
+    """A data folder without a passphrase, whose key derivation is slow; everything is restored afterwards."""
     settings.DATA_DIR = tmp_path / "data"
     settings.DATA_DIR.mkdir()
-    settings.EMBEDDED_DATABASE = False  # none lies in that folder, and none has to be started there
-    events.close()  # which tests before left listening
+    settings.EMBEDDED_DATABASE = False  # no cluster is in that folder, and none has to start
+    events.close()  # left open by earlier tests
     _end_other_sessions()
     yield tmp_path / "one.zip"
     dump.drop(dump.own_name() + dump.REPLACED)
 
 
 def _end_other_sessions() -> None:
-    """Those that threads of tests before left open: a restore rightly refuses while others use the database."""
+    """End sessions left by threads of earlier tests: a restore refuses while others use the database."""
     close_connections()
     with dump.connect(autocommit=True) as open_connection:
         open_connection.execute(
@@ -131,7 +131,7 @@ def test_documents_and_artifacts_forgotten_since_stay_forgotten_however_often_it
         run("restore", world, replace=True)
     assert stored() == []
 
-    for _ in range(2):  # the second time what is replaced knows it from the first alone
+    for _ in range(2):  # the second time only the first restore can have removed it
         said = run("restore", world, replace=True)
         assert "Forgotten since, documents: 1; removed again: 1" in said, said
         assert "Forgotten since, artifacts: 1; removed again: 1" in said and not Artifact.objects.exists()
@@ -149,7 +149,7 @@ def test_a_drill_compares_and_leaves_nothing(world: Path, monkeypatch: pytest.Mo
     world.unlink()
     laid = world.parent / f"memoryhub-{'2' * 8}-000000.zip.unfinished"
     monkeypatch.setattr("time.strftime", lambda *_: laid.stem)
-    laid.touch(mode=0o666)  # by who would like to read what is written there
+    laid.touch(mode=0o666)  # planted by another user who wants to read the backup
     said = run("backup", world.parent, keep=2)
     assert "memoryhub-20200101-000000.zip removed" in said and said.count("removed") == 1
     assert laid.read_bytes() == b"" and (world.parent / laid.stem).stat().st_mode & 0o777 == 0o600
@@ -170,7 +170,7 @@ def test_a_drill_compares_and_leaves_nothing(world: Path, monkeypatch: pytest.Mo
 
 
 def test_what_a_killed_backup_left_goes_a_day_later(world: Path, settings: Any) -> None:
-    """And where MemoryHub does not run, its database is started meanwhile."""
+    """If MemoryHub is stopped, the backup starts its database and stops it again."""
     settings.EMBEDDED_DATABASE = True
     killed, writes = (world.parent / f".memoryhub-20260101-030000.zip.{each * 8}.unfinished" for each in "ab")
     mine = world.parent / ".notes.unfinished"
@@ -221,7 +221,7 @@ def test_a_drill_looks_for_the_files_that_rows_tell_of(world: Path, tmp_path: Pa
         CommandError, match=f"of 1 are others in the backup, such as assets/.*/{asset.file_name}"
     ):
         run("restore", tmp_path / "two.zip", drill=True)
-    assert "bytes in" in run("backup", tmp_path / "three.zip")  # what is amiss keeps nobody from having one
+    assert "bytes in" in run("backup", tmp_path / "three.zip")  # a fault found does not prevent the backup
 
 
 def test_an_empty_installation_takes_it_with_its_keys(world: Path, settings: Any) -> None:
@@ -281,7 +281,7 @@ def test_what_is_no_whole_backup_is_refused_and_changes_nothing(world: Path, tmp
 
 
 def changed(path: Path, to: Path, change: dict[str, Any]) -> Path:
-    """A copy of the backup with another manifest."""
+    """Return a copy of the backup with a changed manifest."""
     with zipfile.ZipFile(path) as source, zipfile.ZipFile(to, "w") as target:
         for info in source.infolist():
             content = source.read(info)

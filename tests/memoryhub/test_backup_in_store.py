@@ -1,4 +1,4 @@
-"""Backups in an S3-compatible store: a real server of another process, PostgreSQL's own programs."""
+"""Backups in an S3-compatible store: a real server in another process, PostgreSQL's own programs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from workspaces.models import User
 
 pytestmark = pytest.mark.django_db(transaction=True)
 BUCKET, FOLDER = "backups", "s3://backups/hub/"
-LARGE = os.urandom(8_000_000)  # two of them are three parts
+LARGE = os.urandom(8_000_000)  # two of them make three parts
 
 
 @pytest.fixture(scope="module")
@@ -40,16 +40,16 @@ def address() -> Iterator[str]:
 
 @pytest.fixture
 def store(address: str, tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Empty, and named as boto3's own variables have it; documents lie in a folder."""
+    """An empty store, configured by boto3's own variables; documents are in a folder."""
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", address)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
-    monkeypatch.setattr(storage, "PART", 5 * 1024 * 1024)  # less is none
+    monkeypatch.setattr(storage, "PART", 5 * 1024 * 1024)  # S3's minimum
     settings.DATA_DIR = tmp_path / "data"
     settings.DATA_DIR.mkdir()
-    settings.EMBEDDED_DATABASE = False  # none lies in that folder, and none has to be started there
+    settings.EMBEDDED_DATABASE = False  # no cluster is in that folder, and none has to start
     storage._made.cache_clear()
-    events.close()  # which tests before left listening
+    events.close()  # left open by earlier tests
     _end_other_sessions()
     yield empty_bucket(address, BUCKET)
     storage._made.cache_clear()

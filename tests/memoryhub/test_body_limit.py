@@ -1,4 +1,4 @@
-"""What is larger than any upload is not read to its end, whether it says how long it is or not."""
+"""Bodies larger than any upload are not read to their end, with or without a Content-Length."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST, PIECE = 100_000, 20_000
 
 
 def asked(*headers: tuple[bytes, bytes], path: str = "/accounts/login/") -> tuple[list[int], int, str]:
-    """The statuses that an endless POST gets, how many of its bytes were read, and what is said."""
+    """Send an endless POST. Return the statuses, the number of bytes read, and the answer."""
     sent: list[int] = []
     read, said = 0, ""
     scope = {
@@ -70,7 +70,7 @@ def test_what_lies_about_its_length_is_hung_up_on(headers: list[tuple[bytes, byt
 def test_a_body_that_finds_no_room_is_read_to_its_end_and_answered(
     monkeypatch: pytest.MonkeyPatch, pieces: int
 ) -> None:
-    """Django writes long bodies to a temporary file before anything else is done."""
+    """Django writes long bodies to a temporary file before anything else."""
 
     def full(*args: Any, **kwargs: Any) -> Any:
         raise OSError(errno.ENOSPC, "No space left on device")

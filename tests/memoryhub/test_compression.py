@@ -1,4 +1,4 @@
-"""Pages are sent compressed, and nothing else: not what answers a POST, not the API with its ETags."""
+"""Pages are compressed, and nothing else: no answer to a POST, and not the API with its ETags."""
 
 from __future__ import annotations
 

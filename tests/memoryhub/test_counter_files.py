@@ -1,4 +1,4 @@
-"""Counters of several processes add up, and a full disk costs a count's file, never the process."""
+"""Counters of several processes are summed, and a full disk costs a counter's file, never the process."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ print(sum(SAVES.labels(f"source {number}")._value.get() for number in range(5000
 
 
 def test_a_full_file_system_kills_nobody_that_counts(tmp_path: Path) -> None:
-    """prometheus_client's own files end the process with SIGBUS here."""
+    """prometheus_client's own files end the process with SIGBUS in this case."""
     with small_disk(tmp_path, "64k") as folder:
         env = os.environ | {"PROMETHEUS_MULTIPROC_DIR": str(folder)}
         done = subprocess.run(

@@ -1,4 +1,4 @@
-"""What a failing database becomes, at each door: 503 with a sentence and a time to come back, by what Postgres says."""
+"""Database failures at each endpoint: 503 with a reason and a Retry-After, by Postgres's error code."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SAID = {
 
 
 def database_says(state: str) -> None:
-    """As Django raises it: the server itself is made to say so."""
+    """Make the server itself raise the error, as Django gets it."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(f"DO $$ BEGIN RAISE EXCEPTION 'kumquat' USING ERRCODE = '{state}'; END $$")
 

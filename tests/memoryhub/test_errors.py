@@ -1,4 +1,4 @@
-"""What an error says where it has only its fields to say."""
+"""The text of an error that has only its fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was forgotten stays forgotten where the database is lost, too: newer backups know of it, a command as well."""
+"""Permanent deletions survive a lost database: from newer backups, and by a command."""
 
 from __future__ import annotations
 
@@ -36,19 +36,16 @@ LOST = "TRUNCATE memories_tombstone, workspaces_auditevent, workspaces_user, wor
 
 @pytest.fixture(scope="module")
 def backups(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder for those that the first test makes: each gets copies of them."""
+    """A folder for the backups that the first test creates: each test gets copies."""
     return tmp_path_factory.mktemp("backups")
 
 
 @pytest.fixture
 def older(backups: Path, tmp_path: Path, settings: Any) -> Iterator[Path]:
-    """A backup of before something was forgotten. Beside it lie one of after, and what is not newer or not ours.
-
-    And the database is lost.
-    """
+    """A backup older than a deletion, beside a newer one and files that do not count; the database is lost."""
     settings.DATA_DIR = tmp_path / "data"
     settings.DATA_DIR.mkdir()
-    settings.EMBEDDED_DATABASE = False  # none lies in that folder, and none has to be started there
+    settings.EMBEDDED_DATABASE = False  # no cluster is in that folder, and none has to start
     settings.BACKUP_PASSPHRASE = PASSPHRASE
     events.close()
     _end_other_sessions()
@@ -81,7 +78,7 @@ def _make(folder: Path) -> None:
 
 
 def cut(place: Path, name: str) -> None:
-    """The backup without one of its parts, as if an earlier version had made it."""
+    """Remove a part of the backup, as if an earlier version had made it."""
     with zipfile.ZipFile(place) as source, zipfile.ZipFile(place.with_suffix(".cut"), "w") as target:
         for info in source.infolist():
             content = source.read(info)
@@ -96,10 +93,10 @@ def cut(place: Path, name: str) -> None:
 
 ODD: list[
     tuple[dict[str, Any], int, int]
-] = [  # of the manifest; a byte of the file, and what is turned round in it
+] = [  # changes to the manifest; the position of a byte and the bits flipped in it
     ({"made_at": "0001-01-01T00:00:00+14:00"}, 0, 0),
     ({}, 6, 1),  # encrypted
-    ({}, 43, 7),  # nothing that could be unpacked
+    ({}, 43, 7),  # corrupt compression
 ]
 
 
@@ -107,7 +104,7 @@ ODD: list[
 def test_another_zip_with_a_manifest_is_no_backup(
     tmp_path: Path, change: dict[str, Any], at: int, turned: int
 ) -> None:
-    """They may lie beside those that are: a restore and `--keep` look at each."""
+    """They may be in the same folder: a restore and `--keep` inspect each file."""
     manifest = Manifest("2026-01-01T00:00:00+00:00", 18, {}, {}, "ours")
     with zipfile.ZipFile(tmp_path / "odd.zip", "w", zipfile.ZIP_DEFLATED) as file:
         file.writestr(MANIFEST, json.dumps(asdict(manifest) | change))
@@ -122,7 +119,7 @@ def test_another_zip_with_a_manifest_is_no_backup(
 @pytest.mark.parametrize("made_before", [False, True])
 def test_newer_backups_beside_it_say_what_was_forgotten(older: Path, made_before: bool) -> None:
     newer = older.with_name("two.zip")
-    if made_before:  # this knew how
+    if made_before:  # deletions were recorded already
         cut(newer, FORGOTTEN)
     said = run("restore", older)
     assert contents() == {"The deadline is March 15"}, said
@@ -164,7 +161,7 @@ def test_a_database_that_was_recovered_is_told_by_a_command(older: Path, setting
 
 
 def test_another_database_tells_nothing(older: Path) -> None:
-    """One without links and invitations would close all of those that are here."""
+    """A database without links and invitations would revoke all of those here."""
     name, place = f"{own_name()}_another", psycopg_settings()
     address = f"postgres://{place['user']}@/{name}?host={place['host']}&port={place['port']}"
     with dump.connect("postgres", autocommit=True) as open_connection:
@@ -182,7 +179,7 @@ def test_another_database_tells_nothing(older: Path) -> None:
 def test_on_another_machine_the_key_of_the_backup_tells_what_was_forgotten(
     older: Path, settings: Any
 ) -> None:
-    """And an empty database that was never brought up to date takes it: one that DATABASE_URL names, say."""
+    """Into an empty, unmigrated database as well, such as the one in DATABASE_URL."""
     settings.FORGET_KEY = "of another machine " * 3
     own, aside = own_name(), f"{own_name()}_aside"
     _end_other_sessions()

@@ -1,4 +1,4 @@
-"""Whether it says of itself what is true: alive, ready, or which part is missing."""
+"""Health checks: alive, ready, or the part that is missing."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def models_are_well(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def worker() -> Iterator[None]:
-    """What a worker looks like from the database: a connection of its name that did something just now."""
+    """Simulate a worker: an active connection with its application name."""
     options = health.psycopg_settings() | {"application_name": health.WORKER_NAME}
     with psycopg.connect(**options) as connection:
         connection.execute("SELECT 1")
@@ -206,7 +206,7 @@ def test_no_embedder_is_no_trouble_and_the_bundled_one_embeds(settings: Any) -> 
 
 @pytest.fixture
 def altered() -> Iterator[Callable[[str], None]]:
-    """Change a setting of the database for those who connect from now on; it is as before afterwards."""
+    """Change a setting of the database for new connections; undone afterwards."""
     name = connection.settings_dict["NAME"]
     writable = health.psycopg_settings() | {"options": "-c default_transaction_read_only=off"}
 

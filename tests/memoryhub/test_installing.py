@@ -1,4 +1,4 @@
-"""The manifest, the service worker and the page for no connection: for everybody the same, and nothing of anybody."""
+"""The manifest, the service worker and the offline page: the same for everyone, without personal data."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ def store(text: str) -> None:
 
 
 def test_a_failed_job_tells_its_kind_and_place_but_no_stored_text() -> None:
-    said = "Olive is a " + "vegetarian"  # in two, since the way through the code quotes its lines
+    said = "Olive is a " + "vegetarian"  # in two parts, since tracebacks quote source lines
     with pytest.raises(JobFailed) as failure:
         store(said)
     told = "".join(traceback.format_exception(failure.value))

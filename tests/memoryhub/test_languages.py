@@ -1,4 +1,4 @@
-"""Which language a page, a program and a mail are answered in, and that nothing else is ever translated."""
+"""The language of pages, API answers and mails, and that stored data is never translated."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_browser_is_answered_in_the_first_language_that_we_have(header: str, l
 
 
 def begins(page: str) -> str:
-    """The tag around all of it."""
+    """Return the opening html tag."""
     return " ".join(re.findall(r"<html[^>]*>", page)[0].split())
 
 
@@ -110,7 +110,7 @@ def test_a_page_without_the_shell_runs_the_way_of_its_language(address: str) -> 
 
 
 def test_a_language_that_we_do_not_have_is_english_throughout() -> None:
-    """Django's own sentences come in a hundred languages, ours in seven."""
+    """Django's own texts come in a hundred languages, ours in seven."""
     html = Client().post(LOGIN, {}, headers={"Accept-Language": "pl"}).content.decode()
     assert begins(html) == '<html lang="en" dir="ltr">'
     assert "This field is required." in html
@@ -213,9 +213,9 @@ def test_a_stored_sentence_with_a_size_is_found_again(catalogues: None) -> None:
 
 
 def test_nothing_that_is_stored_is_translated(world: World, pseudo_language: str) -> None:
-    """Every form and every route that writes, in another language: what another person reads later is not in it.
+    """Every form and every route that writes, in another language: nothing stored for other readers is translated.
 
-    A viewer where they are let in: who is refused stores nothing.
+    As a viewer where allowed: refused requests store nothing.
     """
     stored: list[tuple[Row, str]] = []
     row: Row
@@ -238,7 +238,7 @@ def test_nothing_that_is_stored_is_translated(world: World, pseudo_language: str
 
 
 class Words(HTMLParser):
-    """What a page says, without what is in brackets."""
+    """The visible texts of a page, without those in brackets."""
 
     READ = {"title", "aria-label", "placeholder", "alt", "aria-description"}
 
@@ -269,7 +269,7 @@ class Words(HTMLParser):
 
 
 def words_stored() -> set[str]:
-    """Every word that somebody typed, or that a machine made, in any column of any table of ours."""
+    """Return every word in any column of the apps' tables."""
     found: list[str] = []
     for app in ("workspaces", "memories", "chat"):
         for model in apps.get_app_config(app).get_models():
@@ -286,7 +286,7 @@ def words_of_world(made_world: World) -> set[str]:
 
 @cache
 def names_of_programs() -> set[str]:
-    """Those that we say how to connect, and the files and commands that they have."""
+    """Return the names of programs with instructions for connecting them, and their files and commands."""
     known = [*connect.models("", ""), *connect.tools("", "")]
     said = [str(text) for each in known for text in (each.name, each.where)]
     said += [preset.name for preset in PRESETS.values() if isinstance(preset.name, str)]
@@ -297,14 +297,14 @@ def names_of_programs() -> set[str]:
 def test_a_page_says_nothing_that_cannot_be_translated(
     row: Row, world: World, words_of_world: set[str], pseudo_language: str
 ) -> None:
-    """What templates, scripts' texts, choices' names, forms and dates put on a page, and whatever else does."""
+    """Texts of templates, scripts, choices, forms and dates are all translated."""
     client = client_of(world.cast.owner, row)
     response = client.get(world.address(row), headers={"Accept-Language": pseudo_language})
     if response.streaming or not response["Content-Type"].startswith("text/html"):
         return
     left = Words(response.content.decode()).untranslated() - words_of_world - SAME_EVERYWHERE
     left -= names_of_programs()
-    assert not left or left - words_stored() == set()  # a page may have made a row
+    assert not left or left - words_stored() == set()  # the page may have created a row
 
 
 def test_each_thread_and_task_speaks_its_own_language_until_it_is_done() -> None:

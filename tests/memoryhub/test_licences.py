@@ -1,4 +1,4 @@
-"""`make licences`: everything installed has a license that is accepted, and another kind is refused."""
+"""`make licences`: every installed package has an accepted license, and others are refused."""
 
 from __future__ import annotations
 

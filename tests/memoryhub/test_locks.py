@@ -1,4 +1,4 @@
-"""What one process at a time may do: held through whatever becomes of the connection that asks."""
+"""Locks for one process at a time, which survive a lost connection of their holder."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_a_lock_outlives_the_jobs_connection() -> None:
         connection.close()
         with alone("boats", 7) as second, alone("boats", 8) as other, alone("cats", 7) as another:
             assert (first, second, other, another) == (True, False, True, True)
-    for _ in range(20):  # free at once, not when the server notices that the connection is closed
+    for _ in range(20):  # free at once, not when the server notices the closed connection
         with alone("boats", 7) as again:
             assert again
 

@@ -51,12 +51,12 @@ def test_errors_that_name_each_other_end() -> None:
 
 @pytest.fixture
 def console() -> Iterator[io.StringIO]:
-    """What the terminal shows."""
+    """Capture the terminal's output."""
     [handler] = [each for each in logging.getLogger().handlers if isinstance(each.formatter, Formatter)]
     shown, before = (
         io.StringIO(),
         handler.stream,
-    )  # setStream would flush one that is closed
+    )  # setStream would flush the old one, which is closed
     handler.stream = shown
     yield shown
     handler.stream = before

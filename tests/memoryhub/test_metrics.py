@@ -1,4 +1,4 @@
-"""What Prometheus reads, who may, and that the processes' counters add up."""
+"""Metrics for Prometheus: contents, permissions, and sums over processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every response carries, and what becomes of errors nobody foresaw."""
+"""Headers of every response, and the handling of unexpected errors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def signed_in(user: User, **options: Any) -> Client:
 
 @pytest.fixture
 def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[Exception], None]:
-    """Have every look at a workspace fail, on pages and in the API."""
+    """Make every access to a workspace fail, on pages and in the API."""
 
     def fail(error: Exception) -> None:
         def raise_it(*args: Any, **kwargs: Any) -> None:
@@ -37,7 +37,7 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[Exception], None]:
 
 
 def test_nothing_private_is_kept_by_a_cache(cast: Cast) -> None:
-    """Else the back button shows a chat to whoever sits down after the sign-out."""
+    """Otherwise the back button would show a chat after signing out."""
     client = signed_in(cast.owner)
     for path in (f"/workspaces/{cast.workspace.public_id}/", "/profile/", "/chat/api/chats", "/api/schema/"):
         assert "no-store" in client.get(path)["Cache-Control"], path
@@ -66,7 +66,7 @@ def test_a_session_cookie_with_a_nul_is_nobodys(path: str) -> None:
 
 
 def test_signing_in_changes_the_session_key(cast: Cast) -> None:
-    """A session that somebody else planted is worth nothing after the sign-in."""
+    """A planted session is worthless after signing in (session fixation)."""
     client = Client()
     session = client.session
     session["planted"] = True
@@ -98,7 +98,7 @@ def test_every_unsafe_request_needs_the_token(cast: Cast) -> None:
     assert client.post("/workspaces/", {"name": "Forged"}).status_code == 403
     assert client.post("/chat/api/workspaces", {"name": "Forged"}, "application/json").status_code == 403
     assert client.post("/accounts/logout/").status_code == 403
-    assert client.get("/accounts/logout/").status_code == 200  # asks first
+    assert client.get("/accounts/logout/").status_code == 200  # a confirmation page
     assert client.get("/profile/").status_code == 200
 
 
@@ -162,7 +162,7 @@ def test_what_is_written_into_something_just_deleted_is_a_conflict(
 
 @pytest.mark.parametrize(("page", "field"), [("model", "connection"), ("recall-test", "memories")])
 def test_an_id_that_postgres_cannot_look_for_is_no_error_of_ours(cast: Cast, page: str, field: str) -> None:
-    """The address of a page is looked at before; what a form says comes as far as the query."""
+    """The URL's ids are checked before; a form's value reaches the query."""
     address = f"/workspaces/{cast.workspace.public_id}/{page}/"
     for asked in ({}, {"HX-Request": "true"}):
         answer = signed_in(cast.owner).post(address, {field: "a\x00b", "text": "When?"}, headers=asked)

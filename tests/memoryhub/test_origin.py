@@ -1,4 +1,4 @@
-"""Whose address is believed, and how little of it is kept."""
+"""The client's address: which headers are trusted, and how little of it is stored."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from memoryhub.monitoring.origin import client_address, network_of
     [
         (0, "203.0.113.9", "198.51.100.7"),
         (1, "203.0.113.9", "203.0.113.9"),
-        (1, "1.1.1.1, 203.0.113.9", "203.0.113.9"),  # the left one was written by the client
+        (1, "1.1.1.1, 203.0.113.9", "203.0.113.9"),  # the client wrote the left one
         (2, "1.1.1.1, 203.0.113.9, 10.0.0.1", "203.0.113.9"),
-        (2, "203.0.113.9", "198.51.100.7"),  # it came around the outer proxy
+        (2, "203.0.113.9", "198.51.100.7"),  # it bypassed the outer proxy
         (1, "", "198.51.100.7"),
         (1, "nonsense", ""),
         (1, "203.0.113.9:4711", "203.0.113.9"),

@@ -1,4 +1,4 @@
-"""What holds when it is set up for others to reach: Django's own checks, headers, cookies, hosts."""
+"""A public installation: Django's deployment checks, headers, cookies, hosts."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ print(json.dumps({
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Asked of a process of its own: settings are read once, at the start.
+    """Answers of a separate process, since settings are read once, at the start.
 
-    None of these pages needs the database; that of signing in asks it whether anybody has an account.
+    Only the sign-in page needs the database, which it asks whether any account exists.
     """
     from django.conf import settings
 
     folder = tmp_path_factory.mktemp("production")
-    plain = settings.STORAGES["staticfiles"]  # no manifest to collect first
+    plain = settings.STORAGES["staticfiles"]  # a manifest would have to be collected first
     static = f"from django.conf import settings; settings.STORAGES['staticfiles'] = {plain!r}"
     command = [sys.executable, "-W", "ignore", "-c", f"{static}\n{ASK}"]
     given = environment(folder, DJANGO_SETTINGS_MODULE="memoryhub.settings", **PRODUCTION)

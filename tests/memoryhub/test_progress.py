@@ -1,4 +1,4 @@
-"""What a command's progress looks like on a terminal, and in a log or a pipe."""
+"""A command's progress on a terminal, and in a log or a pipe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What only reads is answered once more when its connection was cut; a stream begins without a connection."""
+"""A read is repeated when its connection was lost; a stream begins without a connection."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ seen: list[str] = []
 
 
 def cut(request: HttpRequest) -> HttpResponse:
-    """The server hangs up on the first who asks."""
+    """Lose the connection on the first request."""
     seen.append(request.method or "")
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())" if len(seen) == 1 else "SELECT 1")

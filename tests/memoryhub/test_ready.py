@@ -1,4 +1,4 @@
-"""Querysets whose SQL is made once give what Django itself gives."""
+"""Prepared querysets return the same as Django's."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_it_gives_what_the_queryset_gives_for_each_of_the_values(cast: Cast) -> 
         ready = WORKSPACE.first(user=user.pk, public_id=cast.workspace.public_id)
         plain = Workspace.objects.visible_to(user).get(pk=cast.workspace.pk)
         assert ready is not None
-        assert vars(ready) | {"_state": None} == vars(plain) | {"_state": None}  # the role among it
+        assert vars(ready) | {"_state": None} == vars(plain) | {"_state": None}  # the role included
         assert not ready._state.adding
         assert WORKSPACE.count(user=user.pk, public_id=cast.workspace.public_id) == 1
     assert WORKSPACE.count(user=cast.stranger.pk, public_id=cast.workspace.public_id) == 0

@@ -1,4 +1,4 @@
-"""A page's sheets and scripts are served as one; by themselves they must count on nothing but their order."""
+"""A page's style sheets and scripts are served as one file each, and depend only on their order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""onnxruntime reports to its maker unless a variable is set before it is loaded: every process of ours sets it."""
+"""onnxruntime sends telemetry unless a variable is set before it is loaded: every process sets it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Times are said in the hours of whoever looks, by a cookie that anybody may write."""
+"""Times are shown in the user's time zone, from an untrusted cookie."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def looking_from(cast: Cast, zone: str) -> Client:
 
 
 def zone_where_it_is(hour: int, now: datetime) -> str:
-    """Now; with the sign turned round, as these zones are named."""
+    """Return the zone in which it is this hour now; these zones have inverted signs."""
     ahead = (hour - now.hour) % 24
     return f"Etc/GMT-{ahead}" if ahead <= 12 else f"Etc/GMT+{24 - ahead}"
 
@@ -71,7 +71,7 @@ def test_what_is_no_zone_is_utc(cast: Cast, zone: str) -> None:
 
 
 def test_no_long_header_is_remembered(cast: Cast) -> None:
-    """A thousand are, of whoever asks."""
+    """At most a thousand are cached, whoever sends them."""
     zone_named.cache_clear()
     asked_for.cache_clear()
     for number in range(3):
@@ -86,7 +86,7 @@ def test_no_long_header_is_remembered(cast: Cast) -> None:
     ("zone", "moment"), [("America/New_York", datetime.min), ("Asia/Tokyo", datetime.max)], ids=str
 )
 def test_a_moment_that_a_zone_has_no_hour_for_breaks_no_page(cast: Cast, zone: str, moment: datetime) -> None:
-    """As a member's import may bring it, or a key that never ends."""
+    """As from a member's import, or a key without an end."""
     place, at = f"/workspaces/{cast.workspace.public_id}", moment.replace(tzinfo=UTC)
     make_chat(cast.owner, cast.workspace, title="Of another time")
     make_memory("The kettle is green", cast.owner, cast.workspace)

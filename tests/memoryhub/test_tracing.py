@@ -1,4 +1,4 @@
-"""Traces, as a collector receives them. That nobody's words are in them: verification/test_logs_of_processes.py."""
+"""Traces as a collector receives them. verification/test_logs_of_processes.py checks that they contain no user text."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 @pytest.fixture
 def traced(monkeypatch: pytest.MonkeyPatch) -> Iterator[Traced]:
-    """Traces go to a receiver from here on, as the environment says; given again they are sent to the last one."""
+    """Send traces to a fake receiver, configured by the environment; a second call replaces it."""
     receiver = Receiver()
 
     def begin(**environment: str) -> Receiver:
@@ -51,7 +51,7 @@ def work() -> None:
 def test_spans_are_sent_as_they_were_noted(traced: Traced) -> None:
     received = traced(OTEL_SERVICE_NAME="hub", OTEL_RESOURCE_ATTRIBUTES="deployment.environment=trial")
     work()
-    tracing.begin_anew()  # sends what waits
+    tracing.begin_anew()  # flushes pending spans
     whole, part = received.named("memoryhub.whole")[0], received.named("memoryhub.part")[0]
     assert (part.trace, part.parent) == (whole.trace, whole.id)
     assert whole.attributes == {"memoryhub.items": 3, "memoryhub.ranking": "hybrid"}

@@ -1,4 +1,4 @@
-"""A client that openapi-python-client made from our schema: it saves, recalls and lists."""
+"""A client that openapi-python-client generated from the schema: it saves, recalls and lists."""
 
 import json
 import os

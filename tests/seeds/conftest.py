@@ -1,4 +1,4 @@
-"""An installation with a scripted model, as a program at its REST door sees it."""
+"""Fixtures of the seeds: an installation with a scripted model, used over REST."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from workspaces.access import default_workspace
 
 
 class Hub:
-    """What a person does over REST in one workspace, and what the model was sent."""
+    """A REST client of one user in one workspace, with the requests to the model."""
 
     def __init__(self, cast: Cast, model: ScriptedOpenAI) -> None:
         self.cast, self.model = cast, model
@@ -27,7 +27,7 @@ class Hub:
         self.api = Api(cast.owner)
 
     def move_home(self) -> None:
-        """Go on in the person's own workspace, where nobody reads along with a model on this machine."""
+        """Switch to the user's own workspace, which has no other readers."""
         self.ws = f"workspaces/{default_workspace(self.cast.owner).public_id}"
 
     def chat(self, **fields: Any) -> str:
@@ -37,7 +37,7 @@ class Hub:
         return str(made.json()["id"])
 
     def say(self, chat_id: str, text: str, **fields: Any) -> dict[str, Any]:
-        """A whole turn: its answer."""
+        """Take a whole turn. Return its answer."""
         turn = self.api.post(f"{chat_id}/messages", {"content": text, "stream": False, **fields})
         assert turn.status_code == 201, turn.content
         return dict(turn.json()["answer"])
@@ -59,27 +59,27 @@ class Hub:
         return list(found.json()["memories"])
 
     def mine(self) -> None:
-        """Run the jobs that mine finished turns."""
+        """Run the jobs that extract from finished turns."""
         for row in Extraction.objects.exclude(status=ExtractionStatus.DONE):
             tasks.extract_turn(extraction_id=row.pk)
 
     @property
     def asked(self) -> Received:
-        """The last request to the model."""
+        """Return the last request to the model."""
         return self.model.chat_requests[-1]
 
     def items(self, tag: str) -> list[dict[str, Any]]:
         return [said for said in self.asked.messages if tag in str(said["content"])]
 
     def run(self, objective: str = "Compare", **fields: Any) -> dict[str, Any]:
-        """A whole run, as it is when it has ended."""
+        """Run to the end. Return the run."""
         made = self.api.post(f"{self.ws}/runs", {"objective": objective, **fields})
         assert made.status_code == 202, made.content
         work(seconds=20, at_once=1)
         return dict(self.api.get(f"{self.ws}/runs/{made.json()['id']}").json())
 
     def entries(self, run_id: str) -> dict[str, dict[str, Any]]:
-        """A run's memory by key, with values."""
+        """Return a run's memory by key, with values."""
         address = f"{self.ws}/runs/{run_id}/memory"
         keys = [entry["key"] for entry in self.api.get(address).json()["items"]]
         return {key: self.api.get(address, key=key).json()["items"][0] for key in keys}
@@ -87,7 +87,7 @@ class Hub:
 
 @pytest.fixture(autouse=True)
 def embedder(monkeypatch: pytest.MonkeyPatch) -> FakeEmbedder:
-    """Texts that share words are close."""
+    """An embedder for which texts that share words are close."""
     fake = FakeEmbedder(64)
     monkeypatch.setattr("workspaces.index.embedding.get_embedder", lambda: fake)
     return fake
@@ -100,7 +100,7 @@ def hub(cast: Cast, scripted_model: ScriptedOpenAI) -> Hub:
 
 @pytest.fixture
 def turns(transactional_db: None, hub: Hub) -> Hub:
-    """The same where turns are written, whose threads need committed rows."""
+    """The client with committed rows, which the threads of turns need."""
     return hub
 
 

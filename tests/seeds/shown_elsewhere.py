@@ -1,4 +1,4 @@
-"""Promises that another file of the suite shows exactly: each names its test, which must be there."""
+"""Promises that tests elsewhere in the suite already show: each names its test, which must exist."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 
 @cache
 def tests_in(file: str) -> frozenset[str]:
-    """The names of a file's tests, ``Class::name`` for those of a class."""
+    """Return the names of a file's tests, ``Class::name`` for those of a class."""
     found = set()
     for node in ast.parse((ROOT / file).read_text()).body:
         members = node.body if isinstance(node, ast.ClassDef) else [node]
@@ -30,7 +30,7 @@ def is_there(test: str) -> bool:
 
 
 def promises(shown: Mapping[str, str]) -> pytest.MarkDecorator:
-    """One test for each promise of the table, under the promise's words."""
+    """Return a parametrization with one test for each promise of the table, named after it."""
     return pytest.mark.parametrize(
         "shown_by", shown.values(), ids=[words.replace(" ", "-") for words in shown]
     )

@@ -1,4 +1,4 @@
-"""Seed 000: long-term memory, recalled before a model answers and mined from what a person said after it has."""
+"""Seed 000: long-term memory, recalled before a model answers, and extracted from the user's messages afterwards."""
 
 from __future__ import annotations
 
@@ -66,13 +66,13 @@ ASKED = "When is the project deadline?"
 
 
 def found(*texts: str, **more: Any) -> Answer:
-    """A model's list of what it noticed."""
+    """Return an extraction reply of a model."""
     each = {"kind": "fact", "importance": 0.7} | more
     return Answer(json.dumps({"memories": [{"text": text, **each} for text in texts]}))
 
 
 def noticed(turns: Hub, said: str, reply: Answer) -> None:
-    """A turn in which this was said, mined with this reply of the model."""
+    """Take a turn with this message, and extract from it with this reply of the model."""
     turns.say(turns.chat(), said)
     turns.model.script(reply)
     turns.mine()
@@ -83,7 +83,7 @@ def test_shown_elsewhere(shown_by: str) -> None:
     assert is_there(shown_by)
 
 
-# --- What it is
+# --- Purpose
 
 
 def test_what_one_chat_taught_another_knows(turns: Hub) -> None:
@@ -102,7 +102,7 @@ def test_it_is_another_thing_than_the_memory_of_a_run(hub: Hub) -> None:
     assert "shared:x" in hub.entries(run["id"]) and hub.memories() == []
 
 
-# --- Off until somebody turns it on
+# --- Off until a person turns it on
 
 
 def test_it_is_off_by_default(turns: Hub) -> None:
@@ -272,7 +272,7 @@ def test_the_miner_is_told_to_take_only_what_the_person_said_and_no_credentials(
         assert rule in told
 
 
-# --- Credentials at every other door
+# --- Credentials by every other route
 
 
 @pytest.mark.parametrize("kind", CREDENTIALS)
@@ -358,7 +358,7 @@ def test_forget_removes_one(hub: Hub) -> None:
     assert [memory["id"] for memory in hub.memories()] == [kept["id"]]
 
 
-# --- What differs on purpose (docs/conformance.md)
+# --- Intended differences (docs/conformance.md)
 
 
 def test_without_an_embedder_it_works_by_words(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,7 +69,7 @@ def test_shown_elsewhere(shown_by: str) -> None:
 
 
 def task(name: str, *depends_on: str, **fields: Any) -> dict[str, Any]:
-    """A task of one step without a schema."""
+    """Return a task of one step without a schema."""
     return {
         "id": name,
         "title": name.title(),
@@ -83,7 +83,7 @@ def calls(name: str, **arguments: Any) -> Answer:
 
 
 def go(hub: Hub, *tasks: dict[str, Any], says: Says | None = None, **fields: Any) -> dict[str, Any]:
-    """A run of these tasks. ``says``: what the model answers to a step, by the first word of its instructions."""
+    """Run these tasks. ``says``: the model's answer to a step, by the first word of its instructions."""
 
     def respond(request: Received) -> Answer:
         word = asked(request).split()[0]
@@ -96,12 +96,12 @@ def go(hub: Hub, *tasks: dict[str, Any], says: Says | None = None, **fields: Any
 
 
 def end(request: Received, result: str) -> Answer:
-    """The step's end: in a team and with a schema by a call, else in words."""
+    """Return the end of a step: a call in a team and with a schema, else text."""
     return calls("finish_step", result=result) if "finish_step" in request.tool_names else Answer(result)
 
 
 def once(call: Answer) -> Callable[[Received], Answer]:
-    """Make a call first, and end the step when its result is there."""
+    """Return a responder that makes a call first, and ends the step once it has the result."""
     return lambda request: end(request, "Done.") if request.tool_results else call
 
 
@@ -110,7 +110,7 @@ def asked(request: Received) -> str:
 
 
 def request_of(hub: Hub, word: str) -> Received:
-    """The last request of the step whose instructions begin with this word."""
+    """Return the last request of the step whose instructions begin with this word."""
     return next(each for each in reversed(hub.model.chat_requests) if asked(each).split()[0] == word)
 
 
@@ -118,7 +118,7 @@ def result_of(hub: Hub, word: str) -> Any:
     return json.loads(request_of(hub, word).tool_results[0])
 
 
-# --- One store, one way in
+# --- One store, one interface
 
 
 def test_what_one_step_wrote_another_reads(hub: Hub) -> None:
@@ -422,7 +422,7 @@ def test_each_run_has_a_memory_of_its_own(hub: Hub) -> None:
     assert "shared:x" not in hub.entries(second["id"])
 
 
-# --- What differs on purpose (docs/conformance.md)
+# --- Intended differences (docs/conformance.md)
 
 
 def test_an_answer_of_a_tool_has_a_size_and_stays_whole_json(hub: Hub) -> None:

@@ -1,4 +1,4 @@
-"""Seed 002: short-term memory of this chat and of others, as the model is sent it."""
+"""Seed 002: short-term memory of this chat and of others, in the prompt."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HINT, FIRST = "has changed", "no running summary yet"
 
 
 def told(hub: Hub, summary: str, *, hours: int = 1, **fields: object) -> str:
-    """Another chat with a summary."""
+    """Create another chat with a summary."""
     chat = hub.chat(**fields)
     assert hub.api.patch(f"{chat}/short-term", {"summary": summary}).status_code == 200
     moment = timezone.now() - timedelta(hours=hours)
@@ -30,7 +30,7 @@ def told(hub: Hub, summary: str, *, hours: int = 1, **fields: object) -> str:
 
 
 def going_on(hub: Hub, messages: int = 1) -> str:
-    """A chat in which so many messages were said."""
+    """Create a chat with this many messages."""
     chat = hub.chat(title="Here")
     row = Chat.objects.get(public_id=chat)
     Message.objects.bulk_create(
@@ -197,7 +197,7 @@ def test_how_many_other_chats_are_shown_is_a_setting(turns: Hub, settings: Setti
     assert "Plan 1" in (text := shown(turns)) and "Plan 2" not in text
 
 
-# --- What differs on purpose (docs/conformance.md)
+# --- Intended differences (docs/conformance.md)
 
 
 @pytest.mark.parametrize("text", ["Thanks!", "I collect plums"], ids=["a courtesy", "a first message"])

@@ -70,7 +70,7 @@ def test_shown_elsewhere(shown_by: str) -> None:
 
 
 def said(hub: Hub, chat: str, text: str) -> str:
-    """A message in a chat, by its id."""
+    """Create a message in a chat. Return its id."""
     return make_message(Chat.objects.get(public_id=chat), text).public_id
 
 
@@ -379,7 +379,7 @@ def test_a_near_duplicate_answers_with_the_one_that_is_there(hub: Hub) -> None:
     assert (again.status_code, again.json()["id"], again.json()["duplicate"]) == (200, first["id"], True)
 
 
-# --- What differs on purpose (docs/conformance.md)
+# --- Intended differences (docs/conformance.md)
 
 
 def test_who_is_not_signed_in_gets_json(hub: Hub) -> None:

@@ -1,4 +1,4 @@
-"""Seed 004: organisation memory under /api/v1, for programs with a key."""
+"""Seed 004: organisation memory under /api/v1, for programs with an API key."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def found(api: Api, query: str, **fields: Any) -> list[str]:
     return [each["value"] for each in answer.json()["memories"]]
 
 
-# --- What gets stored
+# --- Contents
 
 
 def test_a_memory_is_looked_up_by_its_key_and_by_its_tags(api: Api) -> None:
@@ -154,7 +154,7 @@ def test_saves_are_deduplicated_unless_told_otherwise(api: Api) -> None:
     assert save(api, "Cats purr", key="cats", dedupe="create")["id"] != first["id"]
 
 
-# --- What differs on purpose (docs/conformance.md)
+# --- Intended differences (docs/conformance.md)
 
 
 def test_a_pinned_memory_leads_among_equals_and_is_found_by_what_it_says_alone(api: Api) -> None:

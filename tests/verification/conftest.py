@@ -1,4 +1,4 @@
-"""One installation of real processes for the tests that want no settings of their own."""
+"""An installation of real processes, shared by the tests without settings of their own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TURN_RATE = 4
 
 @dataclass
 class Hub:
-    """Database, scripted model, collector of traces, and the web processes that no test has killed so far."""
+    """Database, scripted model, trace collector, and the web processes that no test has killed so far."""
 
     stack: Stack
     model: ScriptedOpenAI
@@ -25,7 +25,7 @@ class Hub:
     _webs: list[Web] = field(default_factory=list)
 
     def webs(self, number: int) -> list[Web]:
-        """So many: those that are there, and new ones."""
+        """Return this many running web processes, started if necessary."""
         self._webs[:] = [web for web in self._webs if web.process.poll() is None]
         while len(self._webs) < number:
             self._webs.append(self.stack.web())
@@ -35,7 +35,7 @@ class Hub:
         return self.webs(1)[0]
 
     def end_the_rest(self) -> None:
-        """Whatever else a test has started."""
+        """Kill all other processes that a test has started."""
         kept = [web.process for web in self._webs]
         for process in self.stack.processes:
             if process not in kept and process.poll() is None:
@@ -54,7 +54,7 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
         "MEMORYHUB_EMBEDDING_MODEL": "none",
         "MEMORYHUB_METRICS_TOKEN": TOKEN,
         "MEMORYHUB_TURN_RATE": str(TURN_RATE),
-        "MEMORYHUB_JOB_TIMEOUT": "6",  # a killed worker's job is taken up again after eight seconds
+        "MEMORYHUB_JOB_TIMEOUT": "6",  # a killed worker's job is repeated after eight seconds
         "MEMORYHUB_WORKERS": "1",
         "MEMORYHUB_LOG_FORMAT": "json",
         "MEMORYHUB_LOG_LEVEL": "DEBUG",
@@ -71,7 +71,7 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
 
 @pytest.fixture
 def hub(installation: Hub) -> Iterator[Hub]:
-    """With a model that does as before any test, and no worker but the test's own."""
+    """The installation with a reset model, and no worker but the test's own."""
     installation.model.unscript()
     installation.model.requests.clear()
     yield installation

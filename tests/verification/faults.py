@@ -1,6 +1,6 @@
-"""What happens when something fails: each row of the table in docs/operations.md, with the tests that show it.
+"""The failures in the table of docs/operations.md, each row with the tests that show it.
 
-``python -m tests.verification.faults`` runs these tests and prints the rows that held, with what was counted.
+``python -m tests.verification.faults`` runs these tests and prints the rows that held, with their figures.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ HERE = "tests/verification"
 
 @dataclass(frozen=True)
 class Fault:
-    """``shown_by``: tests, by file and name, below tests/verification."""
+    """A row of the table. ``shown_by``: tests, by file and name, below tests/verification."""
 
     what: str
     goes_on: str
@@ -111,7 +111,7 @@ def table() -> str:
 
 @dataclass
 class Results:
-    """A plugin of pytest: which tests passed, and what they counted."""
+    """A pytest plugin that records passed tests and their figures."""
 
     passed: set[str] = field(default_factory=set)
     counted: list[str] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Podman with a storage of its own, and the commands of docs/operations.md in its words."""
+"""Podman with separate storage, which runs the commands of docs/operations.md."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.stack import ROOT
 
 BASE = re.search(r"^ARG BASE=(\S+)$", (ROOT / "deploy/container/Dockerfile").read_text(), re.MULTILINE)
 STAND_INS = Path(__file__).parent / "stand_ins"
-# With runc, which also starts containers inside another one; and no limits above those of who runs the tests.
+# With runc, which also starts containers inside another one, and without limits above those of the current user.
 CONTAINERS = """
 [containers]
 default_ulimits = ["nofile={files}:{files}", "nproc=4096:4096"]
@@ -50,19 +50,19 @@ class Podman:
         self.env = os.environ | {
             "CONTAINERS_CONF": str(folder / "containers.conf"),
             "CONTAINERS_STORAGE_CONF": str(folder / "storage.conf"),
-            "BUILDAH_FORMAT": "docker",  # in Podman's own an image has no health check
+            "BUILDAH_FORMAT": "docker",  # Podman's own format has no health check
         }
 
     def __call__(self, *words: str, **env: str) -> str:
         return self._run(["podman", *words], env)
 
     def documented(self, command: str, *more: str, **env: str) -> str:
-        """A line of the docs, without what it leaves to the reader: that is ``env``. ``more`` are options."""
+        """Run a documented command. ``env`` sets the reader's values; ``more`` are further options."""
         words = documented(command)
         if words[:2] == ["docker", "compose"]:
             words[:2] = ["podman-compose"]
             return self._run([*words, *more], env)
-        return self._run(["podman", words[1], *more, *words[2:]], env)  # behind an image stands its command
+        return self._run(["podman", words[1], *more, *words[2:]], env)  # the command follows the image
 
     def _run(self, command: list[str], env: dict[str, str]) -> str:
         done = subprocess.run(command, cwd=ROOT, env=self.env | env, capture_output=True, text=True)
@@ -73,14 +73,14 @@ class Podman:
         return self("inspect", "--format", what, container)
 
     def make_base(self) -> None:
-        """The base that the Dockerfile names, made of Debian's packages; as found where it was made before."""
+        """Build the Dockerfile's base image from Debian's packages, unless it exists."""
         assert BASE is not None
         image, release = BASE[1], BASE[1].rpartition(":")[2].removesuffix("-slim")
         if image in self("images", "--format", "{{.Repository}}:{{.Tag}}"):
             return
         base = self.folder / "base"
         subprocess.run(["debootstrap", "--variant=minbase", release, base], check=True, capture_output=True)
-        if bundle := os.environ.get("PIP_CERT"):  # registries are asked through a proxy that signs by itself
+        if bundle := os.environ.get("PIP_CERT"):  # registries are behind a proxy with its own certificate
             shutil.copy(bundle, base / "etc/certificates-here.crt")
             (base / "etc/pip.conf").write_text("[global]\ncert = /etc/certificates-here.crt\n")
         subprocess.run(["tar", "-C", base, "-cf", self.folder / "base.tar", "."], check=True)
@@ -104,7 +104,7 @@ class Podman:
 
     @contextmanager
     def health_checks(self) -> Iterator[None]:
-        """Podman leaves them to timers of systemd, which is not everywhere."""
+        """Run health checks, which Podman leaves to systemd's timers."""
         over = Event()
 
         def check() -> None:

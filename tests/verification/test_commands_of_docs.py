@@ -1,5 +1,5 @@
-"""What the docs say to type is typed here, in a whole installation, with places and names put in; what is not is listed
-with who does it, or why nobody.
+"""Commands of the docs, run in a whole installation with actual paths and names; exceptions are listed with a
+reason.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.test_docs import ALL
 
 FILE = "/backups/memoryhub-20260101-030000.zip"
 IN_STORE = "s3://bucket/hub/memoryhub-20260101-030000.zip"
-# In this order, with a part of what each says.
+# In this order, with a part of each output.
 TYPED = {
     "manage.py seed_demo": "60 memories",
     "manage.py doctor": "database: well",
@@ -39,7 +39,7 @@ TYPED = {
     "manage.py backup /backups --keep 14": "Try it: manage.py restore --drill",
     "manage.py backup s3://bucket/hub/ --keep 14": "Try it: manage.py restore --drill",
 }
-AFTERWARDS = {  # of a backup that is there by now
+AFTERWARDS = {  # with the backup made by then
     f"manage.py restore --drill {FILE}": "The backup can be restored.",
     f"manage.py restore {FILE}": "The database has people in it.",
     f"manage.py restore --replace {FILE}": "Restored.",
@@ -55,7 +55,7 @@ HERE = [
     TIMED,
     "sh deploy/container/make-secrets.sh",
 ]
-# What is typed elsewhere, by whom; and what nobody types, with the reason.
+# Commands that run elsewhere, and those that nothing runs, with the reason.
 ELSEWHERE = {
     r"(python -m )?pytest .+": "the tests themselves",
     r"python -m tests\.verification\.faults": "it runs tests that are here",
@@ -84,17 +84,17 @@ ELSEWHERE = {
 
 
 def plain(words: list[str]) -> str:
-    """A command as it stands in these lists: of whichever Python."""
+    """Return a command as these lists have it, without the Python that runs it."""
     text = re.sub(r"^(\S*/)?python3? (?=manage\.py)", "", " ".join(words))
     return re.sub(r"^\S*/(python)", r"\1", text)
 
 
-# But for what the changelog and the decisions say, which is of their time.
+# Except in the changelog and the decisions, which are records of their time.
 ASKED = {plain(words): words for line, words in ALL if not re.match("CHANGELOG|docs/decisions/", line.page)}
 
 
 def names_one(command: str) -> bool:
-    """Whether it is the name alone, as sentences have it, of a command that is typed."""
+    """Return whether it is only the name of a command that is run, as in a sentence."""
     is_name = re.fullmatch(r"manage\.py \w+( --only)?", command)
     return is_name is not None and any(each.startswith(f"{command} ") for each in HERE)
 
@@ -109,19 +109,17 @@ def test_every_command_of_the_docs_is_typed_or_listed_with_why_not() -> None:
 
 
 class Shell:
-    """Of somebody who follows the docs, with places and names of theirs in the place of those there."""
+    """Runs documented commands, with actual paths and names in place of the examples."""
 
     def __init__(self, stack: Stack, store: Any, put_in: dict[str, str]) -> None:
         self.stack, self.store, self.put_in = stack, store, put_in
 
     def type(self, commands: dict[str, str]) -> None:
-        """Each says what is expected of it."""
+        """Run the commands, each with a part of its expected output."""
         for each, expected in commands.items():
             status, said = self.stack.typed(*self.words(each)[1:])
             assert expected in said, f"{each}: {status}, {said}"
-            found = (
-                "doctor" in each or "people in it" in expected
-            )  # what they find is told by their status, too
+            found = "doctor" in each or "people in it" in expected  # a finding sets the status as well
             assert (status == 0) is not found, f"{each}: {status}, {said}"
 
     def words(self, command: str) -> list[str]:
@@ -204,7 +202,7 @@ def test_secrets_of_containers_are_made_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("page", sorted({line.page for line, words in ALL if words[0] == "export"}))
 def test_what_is_exported_is_taken(page: str, tmp_path: Path) -> None:
-    """The settings take all that a page sets, of which the last holds: with the files and folders that it names."""
+    """The settings accept everything that a page sets, the last value of each: with the files and folders named."""
     (tmp_path / "key").write_text("of every host " * 3)
     said = {each for line, words in ALL if (line.page, words[0]) == (page, "export") for each in words[1:]}
     given = dict(each.split("=", 1) for each in said)

@@ -1,6 +1,6 @@
 """The containers of deploy/, built and started by the commands of docs/operations.md. `make container` runs it.
 
-Podman and podman-compose stand for Docker. What needs a registry is made here: the base from Debian's packages,
+Podman and podman-compose stand in for Docker. Images of a registry are built here: the base from Debian's packages,
 PostgreSQL with pgvector from the wheel, the proxy from Debian's Caddy.
 """
 
@@ -23,7 +23,7 @@ import pytest
 from tests.stack import ROOT, sign_up
 from tests.verification.podman import Podman
 
-FOLDER = os.environ.get("CONTAINERS", "")  # images are kept there, until it is removed
+FOLDER = os.environ.get("CONTAINERS", "")  # images are stored there until it is removed
 NEEDED = ("podman", "podman-compose", "runc", "debootstrap", "iptables")
 MISSING = [name for name in NEEDED if shutil.which(name) is None]
 PATIENCE_SECONDS = 600
@@ -54,7 +54,7 @@ def podman(built: Podman) -> Iterator[Podman]:
 
 
 def parts_of(address: str, client: http.Client) -> dict[str, Any]:
-    """What /readyz says, once every part is well."""
+    """Return the parts in /readyz, once every part is healthy."""
     end, said = time.monotonic() + PATIENCE_SECONDS, "nothing"
     while time.monotonic() < end:
         try:
@@ -68,7 +68,7 @@ def parts_of(address: str, client: http.Client) -> dict[str, Any]:
 
 
 def remember(client: http.Client) -> str:
-    """Somebody signs up and saves a memory; the address of their workspace."""
+    """Sign up and save a memory. Return the address of the workspace."""
     sign_up(client, "olga")
     workspace = client.get("/chat/api/workspaces").json()["items"][0]["id"]
     saved = client.post(f"/chat/api/workspaces/{workspace}/memories", json={"content": SAID})
@@ -82,7 +82,7 @@ def recalled(client: http.Client, workspace: str) -> list[str]:
 
 
 def as_nobody_of_note(podman: Podman, container: str) -> None:
-    """Its first process is an ordinary user who can get no more rights, and the root cannot be written."""
+    """Check that the first process is an ordinary user without capabilities, and the root is read-only."""
     status = podman("exec", container, "cat", "/proc/1/status")
     assert re.search(r"^Uid:\t10001\t10001\t10001\t10001$", status, re.MULTILINE)
     assert set(re.findall(r"^Cap\w+:\t(\w+)$", status, re.MULTILINE)) == {"0" * 16}
@@ -92,7 +92,7 @@ def as_nobody_of_note(podman: Podman, container: str) -> None:
 
 
 def stopped_in_order(podman: Podman, container: str) -> str:
-    """The end of what it said. It is stopped within the minute that compose grants, by itself."""
+    """Stop the container within the minute that compose grants. Return the end of its log."""
     podman("stop", "--time", "60", container)
     assert podman.inspect(container, "{{.State.ExitCode}}") == "0"
     said = podman("logs", container)
@@ -159,7 +159,7 @@ def secrets() -> Iterator[None]:
 
 @pytest.fixture
 def model(podman: Podman) -> Iterator[dict[str, str]]:
-    """The bundled one in a container of its own, where the others find it by its name."""
+    """The bundled model in a container that the others reach by name."""
     told = {"BASE_URL": "http://model:8081/v1", "MODEL": "smollm2-135m-instruct", "API_KEY": "of the model"}
     env = [f"--env=MEMORYHUB_LLM_{name}={value}" for name, value in told.items()]
     run = ("run", "--detach", "--name=model", "--network-alias=model", "--read-only", "--tmpfs=/tmp")
@@ -172,7 +172,7 @@ def model(podman: Podman) -> Iterator[dict[str, str]]:
 def test_hosts_behind_a_proxy_with_tls_and_a_replica(
     podman: Podman, model: dict[str, str], secrets: None, tmp_path: Path
 ) -> None:
-    """Two web hosts, a worker, PostgreSQL and its replica; one web host goes, and people notice nothing."""
+    """Two web hosts, a worker, PostgreSQL and its replica; one web host stops without failed requests."""
     up = "container/compose.hosts.yaml up"
     podman.documented(up, "--detach", HUB_NAME="localhost", **model)
     of_caddy = "/data/caddy/pki/authorities/local/root.crt"

@@ -1,4 +1,6 @@
-"""Real processes on a real pool: cut connections cost nobody a request, and a database that is only read says so."""
+"""Database trouble with real processes and a real pool: lost connections cost no request; a read-only database is
+reported.
+"""
 
 from __future__ import annotations
 
@@ -43,10 +45,10 @@ def database(stack: Stack) -> psycopg.Connection[Any]:
 
 
 def cut_all(stack: Stack) -> int:
-    """Cut every connection of the web server; how many."""
+    """Cut every connection of the web server. Return their number."""
     with database(stack) as own:
         cut = [pid for pid, _ in own.execute(OPEN)]
-        # Those that are not gone are waited for: the signal alone says nothing about when the server hangs up.
+        # Wait until they are gone: the signal does not say when the server closes them.
         own.execute(GONE, [cut])
     return len(cut)
 
@@ -71,7 +73,7 @@ def test_after_every_connection_was_cut_nobody_notices(stack: Stack, person: htt
 def test_a_cut_in_the_middle_of_reads_is_503_at_worst_and_over_at_once(
     stack: Stack, person: http.Client
 ) -> None:
-    """Each is answered once more; one that is cut a second time, while the cutting goes on, says so."""
+    """Each is repeated once; one that is cut again during the cutting answers 503."""
     seen: set[int] = set()
     for _ in range(3):
         with ThreadPoolExecutor(2) as threads:
@@ -116,7 +118,7 @@ def listens(stack: Stack) -> bool:
 
 
 def soon(lines: Iterator[str]) -> Iterator[str]:
-    """The lines of the next minute; a stream says now and then that it is there, and would go on for ever."""
+    """Yield the lines of the next minute; a stream's keep-alives would go on for ever."""
     end = time.monotonic() + 60
     for line in lines:
         assert time.monotonic() < end, "waited in vain for an event"
@@ -150,5 +152,5 @@ def test_recall_and_save_are_refused_with_a_time_to_come_back(
 
 def test_and_afterwards_all_is_well(web: Web, person: http.Client) -> None:
     assert person.post("/chat/api/workspaces", json={"name": "After"}).status_code == 201
-    # An answer is given for five seconds.
+    # An answer is cached for five seconds.
     wait_until(lambda: http.get(f"{web.url}/readyz").status_code == 200, "it is ready", pause=0.3)

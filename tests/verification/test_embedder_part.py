@@ -1,4 +1,4 @@
-"""The bundled embedder as a part of its own: `up --only embedder`, and web and worker that ask it."""
+"""The bundled embedder as a separate part: `up --only embedder`, and web and worker that use it."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Part:
 
 @pytest.fixture(scope="module")
 def part(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Part]:
-    """As the docs start it, with no database anywhere."""
+    """The part started as the docs say, without a database."""
     folder, port = tmp_path_factory.mktemp("embedder"), free_port()
     own = {"MEMORYHUB_EMBEDDING_API_KEY": KEY, "DATABASE_URL": "postgres://nobody@/none"}
     said = folder / "said"
@@ -92,7 +92,7 @@ def _is_ready(part: Part) -> bool:
 
 @pytest.fixture
 def named(part: Part, settings: Settings) -> Part:
-    """The settings of web and worker name it."""
+    """The part, named in the settings of web and worker."""
     settings.EMBEDDING_BASE_URL, settings.EMBEDDING_MODEL = part.url, TwoEncoders.name
     settings.EMBEDDING_API_KEY = KEY
     return part
@@ -116,7 +116,7 @@ def test_its_vectors_are_those_of_the_embedder_in_this_process(named: Part) -> N
     parts = (
         many[:EMBEDDING_BATCH],
         many[EMBEDDING_BATCH:],
-    )  # as they go; what stands beside a text counts a little
+    )  # as sent; other texts of a batch change a vector a little
     np.testing.assert_allclose(there.embed(many), np.concatenate([*map(here.embed, parts)]), atol=1e-6)
     question = ["Where does our office lie?", "office lie"]
     np.testing.assert_allclose(there.embed_question(question), here.embed_question(question), atol=1e-6)

@@ -1,6 +1,6 @@
-"""A whole installation, as `manage.py up` runs it, with a data disk that fills up, dying readers and bad embedders.
+"""A whole installation, as `manage.py up` runs it, with a full data disk, dying readers and failing embedders.
 
-What each test counts is a property of its report; `python -m tests.verification.faults` prints it.
+The figures of each test are properties of its report; `python -m tests.verification.faults` prints it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Record = Callable[[str, object], None]
 
 
 class Product(Installation):
-    """On a disk of its own, with one person, their workspace and an embedder that tests let fail."""
+    """An installation on its own disk, with one user, their workspace and an embedder that tests let fail."""
 
     person: http.Client
     workspace: str
@@ -48,7 +48,7 @@ class Product(Installation):
     def __init__(self, disk: Path, model: ScriptedOpenAI) -> None:
         super().__init__(disk)
         self.disk, self.model = disk, model
-        self.output = disk.with_name("output")  # elsewhere: what it says is looked at
+        self.output = disk.with_name("output")  # on another disk, since tests read it
         self.temporary.chmod(0o1777)
         served = {"BASE_URL": model.base_url, "API_KEY": model.api_key}
         self.environment |= {
@@ -73,7 +73,7 @@ class Product(Installation):
         return http.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=60, follow_redirects=True)
 
     def twin(self) -> http.Client:
-        """Another client of the same person, for a thread."""
+        """Return another client of the same user, for a thread."""
         made = self.client()
         made.cookies.update(self.person.cookies)
         made.headers["X-CSRFToken"] = self.person.headers["X-CSRFToken"]
@@ -98,7 +98,7 @@ class Product(Installation):
         return str(self.person.get(f"{self.place}/documents/{document}").json()["status"])
 
     def contents(self) -> set[str]:
-        """What every memory says."""
+        """Return the text of every memory."""
         found, cursor = set[str](), ""
         while cursor is not None:
             page = self.person.get(f"{self.place}/memories", params={"cursor": cursor} if cursor else {})
@@ -107,7 +107,7 @@ class Product(Installation):
         return found
 
     def servers(self) -> dict[int, str]:
-        """Web processes and the database, by their numbers."""
+        """Return web processes and the database, by process id."""
         assert self.process is not None
         children = {child.pid: child for child in psutil.Process(self.process.pid).children()}
         commands = {pid: " ".join(child.cmdline()) for pid, child in children.items() if is_running(child)}
@@ -116,7 +116,7 @@ class Product(Installation):
         }
 
     def stopped_reader(self) -> psutil.Process:
-        """The process that reads a document, as soon as there is one, in the middle of its work."""
+        """Stop the process that reads a document in the middle of its work."""
         found: list[psutil.Process] = []
 
         def is_there() -> bool:

@@ -81,7 +81,7 @@ def test_whose_words_it_rests_on(statement: str, said: str, speaker: Speaker) ->
         ("Shall invoices go to Harbour Bank?", "ok", False),
         ("Invoices go to Harbour Bank.", "Yes, thanks", False),
         ("Shall invoices go to Harbour Bank?", "Yes, is that so?", False),
-        # What an offer follows is confirmed by nobody.
+        # A “yes” to an offer confirms nothing that precedes it.
         ("Invoices go to Harbour Bank. Would you like more details?", "Yes, please do", False),
         ("Invoices go to Harbour Bank. Shall I look up anything else?", "Yes", False),
         (
@@ -99,7 +99,7 @@ def test_only_yes_to_a_question_confirms(answer: str, message: str, carried: boo
 
 
 def test_what_cannot_be_compared_asks_for_plainer_words() -> None:
-    """A deleted document may have said it: a mere likeness to the person's words is not enough then."""
+    """A deleted document may be the source, so the match with the person's words must be closer."""
     said = Source(Speaker.PERSON, "I take the train to work these days, the car was sold")
     gone = Source(Speaker.DOCUMENT, None, "doc_gone")
     statement = "User commutes by train"
@@ -192,6 +192,6 @@ class TestSeveralPeople:
         ],
     )
     def test_the_message_that_says_it_is_named(self, statement: str, by: str) -> None:
-        """Nobody's where several said it, or it speaks of who asks though another said it of themselves."""
+        """No id if several said it, or if it is about the asker while another one said it of themselves."""
         source = Provenance(self.SAID).rests_on(statement, get_reader(), names="Eddie", by=self.EDDIE)
         assert source.id == by and (source.speaker is Speaker.PERSON) is bool(by)

@@ -1,4 +1,4 @@
-"""What was not stored is counted by day and kind, costs no save, and leaves no word of itself anywhere."""
+"""Refusals are counted by day and kind, never block a save, and store no word of the text."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_what_was_forgotten_for_good_is_counted_too(cast: Cast) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_no_word_of_it_is_kept(cast: Cast) -> None:
-    """Not of the text, and not of a caller's own label, which is text too."""
+    """Neither of the text nor of a caller's own label, which is text as well."""
     refuse(cast, f"the key is {SECRET}", source_type="zotero of olive")
     refuse(cast, "harmless", source_type=f"label {SECRET}"[:50])
     with connection.cursor() as cursor:
@@ -79,7 +79,7 @@ def test_no_word_of_it_is_kept(cast: Cast) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_it_waits_for_the_commit_of_whoever_asked(cast: Cast) -> None:
-    """No lock on the day's row while a long transaction goes on, and its other work is not spoiled."""
+    """A long transaction holds no lock on the day's row, and a failed count does not break it."""
     with transaction.atomic():
         refuse(cast, f"the key is {SECRET}")
         assert counts() == {}

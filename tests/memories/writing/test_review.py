@@ -1,4 +1,4 @@
-"""Proposals wait for a person, and until then nothing knows of them."""
+"""Proposals wait for a person, and nothing uses them before."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_rejecting_keeps_it_out_and_from_being_proposed_again(cast: Cast) -> Non
 def test_either_decision_can_be_taken_back_and_then_it_waits_again(cast: Cast, decide: Any) -> None:
     memory = propose(cast)
     decide(memory, by=cast.owner, now=timezone.now())
-    for _ in range(2):  # twice does nothing more
+    for _ in range(2):  # the second call changes nothing
         review.reconsider(memory, by=cast.owner, now=timezone.now())
     assert list(review.proposals(cast.workspace, cast.owner)) == [memory]
     assert not Memory.objects.live().exists()
@@ -139,7 +139,7 @@ def test_approving_replaces_the_older_one_if_it_is_asked_to_and_undo_lets_it_hol
 
 
 def test_what_nobody_decided_about_cannot_be_put_to_review(cast: Cast) -> None:
-    """Nor what was deleted since: a memory that was hidden for a credential would stand in the panel again."""
+    """Neither can a deleted one: a memory hidden for a credential would reappear in the panel."""
     plain, approved = make_memory("Cats purr", cast.owner, cast.workspace), propose(cast)
     review.approve(approved, by=cast.owner, now=timezone.now())
     gate.delete_memory(approved, by=None, now=timezone.now())

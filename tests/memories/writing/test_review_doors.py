@@ -1,4 +1,4 @@
-"""Proposals at their doors: panel, settings, REST and admin."""
+"""Proposals in the panel, in settings, over REST and in the admin."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_editors_decide_with_one_click_and_viewers_watch(cast: Cast) -> None:
 
 
 def test_a_proposal_names_whose_words_it_rests_on(cast: Cast) -> None:
-    """A document by its title to those who may read it: the title of a personal one is nobody else's."""
+    """A document by its title, for those who may read it: the title of a personal one stays hidden."""
     shared = make_document(cast.owner, cast.workspace, title="Refund <b>policy</b>", embedded=False)
     own = make_document(cast.owner, cast.workspace, title="Diary", embedded=False, personal=True)
     for text, document in (("Refunds go to a bank", shared), ("It rains in Oslo", own)):

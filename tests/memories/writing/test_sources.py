@@ -1,4 +1,4 @@
-"""Where memories come from: said by callers and by chats, filtered by, and never a way into a chat."""
+"""Sources of memories: set by callers and by chats, usable as filters, and no access to the chat."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def api(cast: Cast) -> Api:
-    """The editor's program, with a key of the shared workspace."""
+    """The editor's API key for the shared workspace."""
     return Api(base=V1, key=make_key_text(cast.editor, cast.workspace))
 
 
@@ -137,7 +137,7 @@ def test_memories_are_filtered_by_their_source(api: Api, cast: Cast) -> None:
 
 
 def test_an_id_tells_nothing_of_a_chat(cast: Cast, api: Api) -> None:
-    """There or not, one's own or somebody else's private one: what is answered is the same."""
+    """The answer is the same for a missing chat, one's own and another person's private one."""
     hidden = make_chat(cast.owner, cast.workspace, is_private=True, title="Kumquat plans")
     message = make_message(hidden, "The kumquat is ripe")
     nowhere = (new_id("chat"), new_id("msg"))
@@ -200,6 +200,6 @@ def test_lists_recall_and_the_panel_cost_the_same_with_many_sources(api: Api, ca
     few = costs()
     grow(3, 6)
     many = costs()
-    # Recall asks once more where an arm has to look further; never once a row.
+    # Recall queries again if a candidate search has to look further, but never once per row.
     assert many.pop(1) <= few.pop(1) + 2
     assert many == few

@@ -1,4 +1,4 @@
-"""Two editors of one memory: ETag and If-Match in both APIs, and the edit form of the pages."""
+"""Concurrent edits of a memory: ETag and If-Match in both APIs, and the edit form of the pages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TYPED, NEWER = "The deadline is in May", "The deadline is in April"
 
 
 class Door:
-    """One of the three addresses at which a memory is read, changed and deleted."""
+    """One of the three endpoints at which a memory is read, changed and deleted."""
 
     def __init__(self, name: str, cast: Cast) -> None:
         workspace = cast.workspace
@@ -102,7 +102,7 @@ def test_several_versions_any_version_and_weak_ones(door: Door) -> None:
     assert door.patch("One", now).status_code == 200
     assert door.patch("Two", "*").status_code == 200
     assert door.patch("Three", None).status_code == 200
-    weakened = f"W/{door.api.get(door.readable)['ETag']}"  # by a proxy that compresses
+    weakened = f"W/{door.api.get(door.readable)['ETag']}"  # by a compressing proxy
     assert door.patch("Four", weakened).status_code == 200
     assert door.delete(door.api.get(door.readable)["ETag"]).status_code == 204
 
@@ -200,7 +200,7 @@ def test_of_two_that_replace_each_other_at_once_exactly_one_does(cast: Cast) -> 
 
 
 def form_of(client: Client, cast: Cast, memory: Memory) -> tuple[str, dict[str, str]]:
-    """Where the edit form goes, and what its fields hold as it was shown."""
+    """Return the edit form's address, and its fields as shown."""
     address = reverse("memories:edit", args=[cast.workspace.public_id, memory.public_id])
     form = client.get(address).context["form"]
     return address, {form.add_prefix(field.name): field.value() or "" for field in form}
@@ -217,8 +217,8 @@ def test_the_page_shows_both_texts_and_lets_its_person_decide(cast: Cast) -> Non
     refused = client.post(address, fields)
     assert (refused.status_code, refused["HX-Retarget"]) == (409, "this")
     html = refused.content.decode()
-    assert f"{NEWER} &lt;b&gt;" in html and "decision" in html  # what stands there now
-    assert f">\n{TYPED}</textarea>" in html  # and what they typed
+    assert f"{NEWER} &lt;b&gt;" in html and "decision" in html  # the stored text
+    assert f">\n{TYPED}</textarea>" in html  # and the typed one
     memory.refresh_from_db()
     assert memory.content == f"{NEWER} <b>"
 

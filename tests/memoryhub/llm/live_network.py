@@ -1,8 +1,8 @@
-"""A network of its own with a resolver that lies and metadata services that would answer; run in Linux namespaces.
+"""A test network with a hostile resolver and metadata services that answer; run in Linux namespaces.
 
-`unshare --net --mount python -m tests.memoryhub.llm.live_network` prints what was tried and where it led, as JSON.
-What is real: the C library's resolver, over UDP, and sockets connected to 8.8.8.8 or 169.254.169.254 on port 80. What
-is not: these addresses are the loopback device's, and the servers behind them ours.
+`unshare --net --mount python -m tests.memoryhub.llm.live_network` prints the attempts and their results as JSON. The C
+library's resolver, over UDP, and sockets to 8.8.8.8 or 169.254.169.254 on port 80 are real; these addresses belong to
+the loopback device, with the test's servers behind them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SET_ADDRESS, SET_FLAGS, UP = 0x8916, 0x8914, 0x1 | 0x40
 PUBLIC, ELSEWHERE, NOBODY = "8.8.8.8", "8.8.4.4", "9.9.9.9"
 INSIDE = ["127.0.0.1", "10.1.2.3"]
 METADATA = ["169.254.169.254", "168.63.129.16", "192.0.0.192", "100.100.100.200"]
-# Each answer to the name's next question; the last one stays.
+# The answers to successive queries of a name; the last one repeats.
 NAMES: dict[str, list[list[str]]] = {
     "public.example": [[PUBLIC]],
     "elsewhere.example": [[ELSEWHERE]],
@@ -62,7 +62,7 @@ def make_network() -> None:
 
 
 def resolve_for_ever() -> None:
-    """A DNS server: one question a packet, addresses of NAMES in turn, kept by nobody (TTL 0)."""
+    """Run a DNS server: one question a packet, addresses of NAMES in turn, uncacheable (TTL 0)."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
         server.bind(("127.0.0.1", 53))
         ready.append(True)
@@ -87,7 +87,7 @@ def resolve_for_ever() -> None:
 
 
 class Server(BaseHTTPRequestHandler):
-    """Says who it is, as a chat model would, or sends on to where the path says."""
+    """Answers with its address, as a chat model would, or redirects as the path says."""
 
     def do_GET(self) -> None:
         here = self.server.server_address[0]
@@ -110,11 +110,11 @@ class Server(BaseHTTPRequestHandler):
     do_POST = do_GET
 
     def log_message(self, *args: Any) -> None:
-        """Standard output is for the result."""
+        """Keep standard output for the result."""
 
 
 def ask(url: str, reach: AddressRange, *, streaming: bool = False) -> dict[str, Any]:
-    """Who answered the chat model at this address, and who was connected to that it must not reach."""
+    """Return the answer of the chat model at this address, its error, and connections to forbidden addresses."""
     model = OpenAIChatModel(lambda: Endpoint(url, "k", "m", reach), CAPABILITIES, timeout=5)
     connected.clear()
     answer, refused = "", ""
@@ -134,10 +134,10 @@ def ask(url: str, reach: AddressRange, *, streaming: bool = False) -> dict[str, 
 
 
 def controls() -> dict[str, str]:
-    """That the network works, and that without the guard the attacks would."""
+    """Verify that the network works, and that the attacks succeed without the guard."""
     NAMES["astray.example"] = [[PUBLIC], ["169.254.169.254"]]
     with httpx2.Client(trust_env=False, follow_redirects=True) as unguarded:
-        unguarded.get("http://astray.example/")  # the look of who checks first
+        unguarded.get("http://astray.example/")  # the first lookup, as a check would do
         unguarded.headers["Connection"] = "close"
     with httpx2.Client(trust_env=False, follow_redirects=True) as unguarded:
         by_name = unguarded.get("http://astray.example/").json()
@@ -174,7 +174,7 @@ def attacks() -> dict[str, dict[str, Any]]:
 
 
 def rebinding(how: str, streaming: bool) -> dict[str, dict[str, Any]]:
-    """A name that is public to who looks first, and not to who looks next; and answers that hold both."""
+    """Try names that are public at the first lookup and internal at the next, and answers with both."""
     tried = {}
     for reach, goals in (
         (AddressRange.PUBLIC, [*INSIDE, *METADATA]),
@@ -184,7 +184,7 @@ def rebinding(how: str, streaming: bool) -> dict[str, dict[str, Any]]:
         for goal in goals:
             name = f"rebinding-{goal.replace('.', '-')}-{reach.value}-{how}.example"
             NAMES[name] = [[PUBLIC], [goal]]
-            first = ask(f"http://{name}/v1", reach)  # an honest answer, from where it may come
+            first = ask(f"http://{name}/v1", reach)  # a legitimate answer of an allowed address
             second = ask(f"http://{name}/v1", reach, streaming=streaming)
             second["went_to"] += first["went_to"]
             tried[name] = second

@@ -1,4 +1,4 @@
-"""Which addresses a connection may reach: looked at before the connection, and connected to as they were looked at."""
+"""Addresses that a connection may reach: checked before connecting, and connected to without another lookup."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ async def test_who_may_not_never_connects(scripted_openai: ScriptedOpenAI, host:
 async def test_a_name_that_changes_its_mind_leads_nowhere_else(
     scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """DNS rebinding: what was looked at is what is connected to, and each connection looks anew."""
+    """DNS rebinding: the checked address is the one connected to, and each connection checks again."""
     real, asked = socket.getaddrinfo, []
 
     def rebinding(host: Any, *args: Any, **kwargs: Any) -> Any:
@@ -110,7 +110,7 @@ async def test_a_name_that_changes_its_mind_leads_nowhere_else(
 async def test_of_several_addresses_the_allowed_ones_are_tried_in_turn(
     scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first allowed one may not answer (IPv6 without a route): the next one does."""
+    """If the first allowed one does not answer (IPv6 without a route), the next one is tried."""
     real = socket.getaddrinfo
 
     def several(host: Any, port: Any, *args: Any, **kwargs: Any) -> Any:

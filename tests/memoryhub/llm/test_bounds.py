@@ -1,4 +1,4 @@
-"""A server that nobody here answers for can neither fill the memory nor hold a thread."""
+"""An untrusted server can neither exhaust the memory nor block a thread."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CAPABILITIES = Capabilities(has_tools=False, can_extract=True, context_tokens=40
 OF_PEOPLE = [
     AddressRange.ANYWHERE,
     AddressRange.INTERNAL,
-]  # PUBLIC goes the same way, and reaches no server of a test
+]  # PUBLIC uses the same code, and reaches no server of a test
 
 
 def model_at(base_url: str, reach: AddressRange, timeout: float = 5.0) -> OpenAIChatModel:
@@ -61,7 +61,7 @@ async def test_an_answer_without_end_is_ended(
 
 @pytest.fixture
 def packing() -> Iterator[tuple[str, list[bytes]]]:
-    """A server that packs whatever it says; its address, and the requests."""
+    """Run a server that compresses every answer. Yield its address and the requests."""
     asked: list[bytes] = []
     body = gzip.compress(b" " * 10_000_000)
     head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-encoding: gzip\r\n"
@@ -93,7 +93,7 @@ async def test_a_packed_reply_is_not_asked_for_and_not_unpacked(packing: tuple[s
 
 
 def test_a_whole_reply_that_drips_ends_with_the_time_out() -> None:
-    """Each byte comes before the time-out for silence, the last one would never."""
+    """Each byte arrives before the read timeout, but the reply never ends."""
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
         over = threading.Event()
 
@@ -133,7 +133,7 @@ def test_a_whole_reply_that_drips_ends_with_the_time_out() -> None:
 async def test_what_a_server_says_of_a_key_is_logged_without_it_and_of_the_operators_alone(
     scripted_openai: ScriptedOpenAI, reach: AddressRange, logged: bool
 ) -> None:
-    """Anybody's server may put into its refusal what it likes: the prompt, or the key."""
+    """An untrusted server may put anything into its error: the prompt, or the key."""
     scripted_openai.respond = lambda request: Failure(401, "no such key: test-key, asked Hello?")
     model = model_at(scripted_openai.base_url, reach)
     with pytest.raises(errors.ModelRefused) as streaming:

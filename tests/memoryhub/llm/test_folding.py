@@ -1,4 +1,4 @@
-"""Endpoints with strict chat templates are asked once more, folded, and asked so from then on."""
+"""Endpoints with strict chat templates: the prompt is folded after a refusal, and from then on at once."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LAST = "[KNOWLEDGE] tea\n\n<recalled-memories>Anna</recalled-memories>\n\nAnd no
 
 
 def strict(says: str, status: int = 400, *, takes_system: bool = True) -> Callable[[Received], Reply]:
-    """Answers only what a strict template takes."""
+    """Return a responder that accepts only what a strict template does."""
 
     def respond(request: Received) -> Reply:
         roles = [m["role"] for m in request.messages]

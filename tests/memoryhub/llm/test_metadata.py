@@ -1,4 +1,4 @@
-"""Clouds' metadata services, which hand out the machine's own credentials, are out of every connection's reach."""
+"""Cloud metadata services, which return the machine's credentials, are blocked for every connection."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ LARGE_CLOUDS = [
 CARRIED = [
     "::ffff:169.254.169.254", "::ffff:168.63.129.16", "::169.254.169.254", "::ffff:0:169.254.169.254",
     "64:ff9b::a9fe:a9fe", "64:ff9b::192.0.0.192", "64:ff9b:1::100.100.100.200", "2002:a9fe:a9fe::", "2002:a83f:8110::1",
-    "2001:0:4136:e378:8000:63bf:5601:5601",  # Teredo: the address's bits turned over
+    "2001:0:4136:e378:8000:63bf:5601:5601",  # Teredo: the address's bits inverted
     "fe80::5efe:a9fe:a9fe", "fe80::a9fe:a9fe%eth0", "2001:db8:a9fe:a9fe::",
     "2001:db8:a8:3f81:10::", "2001:db8:122:a83f:81:1000::", "2001:db8:122:3a8:3f:8110::",
     "2001:db8:122:344:a8:3f81:1000::", "2001:db8:122:344::168.63.129.16",  # RFC 6052, prefixes of 32 to 96 bits
@@ -121,7 +121,7 @@ def test_the_embedder_of_the_environment_refuses_too() -> None:
 async def test_a_redirect_to_one_is_not_followed(
     scripted_openai: ScriptedOpenAI, status: int, location: str
 ) -> None:
-    """Of what the operator typed, which alone may redirect."""
+    """An address the operator configured, the only kind that may redirect."""
     scripted_openai.respond = lambda request: Failure(status, headers={"location": location})
     await refused(scripted_openai.base_url, AddressRange.CONFIGURED)
     assert len(scripted_openai.requests) == 2
@@ -129,7 +129,7 @@ async def test_a_redirect_to_one_is_not_followed(
 
 @pytest.fixture
 def proxied(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """What a proxy of the environment was asked for. It redirects to a metadata service."""
+    """Run a proxy that redirects to a metadata service. Yield the list of its requests."""
     asked: list[str] = []
 
     class Proxy(BaseHTTPRequestHandler):
@@ -140,8 +140,7 @@ def proxied(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
             self.send_header("Content-Length", "0")
             self.end_headers()
 
-        def log_message(self, *args: Any) -> None:
-            """Not on the console."""
+        def log_message(self, *args: Any) -> None: ...
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Proxy)
     Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
@@ -156,7 +155,7 @@ def proxied(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 
 @pytest.mark.parametrize("host", ["169.254.169.254", "0xa9fea9fe", "metadata.google.internal"])
 def test_no_proxy_is_asked_for_one(proxied: list[str], host: str) -> None:
-    """A proxy resolves names and connects by itself: what can be seen in the URL is refused here."""
+    """A proxy resolves names and connects itself, so the URL is checked before."""
     with blocking_client(Endpoint("http://model.example/v1", "", "a-model")) as client:
         with pytest.raises(httpx2.ConnectError, match="metadata"):
             client.get(f"http://{host}/latest/")
@@ -167,10 +166,10 @@ def test_no_proxy_is_asked_for_one(proxied: list[str], host: str) -> None:
 
 
 def test_against_a_live_resolver_and_servers_that_would_answer() -> None:
-    """Names that change their mind, several answers, redirects: nothing but what may be reached was connected to.
+    """DNS rebinding, several answers, redirects: only allowed addresses are connected to.
 
-    In a network of its own (Linux namespaces), where 8.8.8.8 and the metadata addresses are this machine's, each with
-    a server, and names are resolved by the C library from a DNS server of the test's own. See live_network.py.
+    Runs in a network namespace in which 8.8.8.8 and the metadata addresses belong to this machine, each with a server,
+    and the C library resolves names by a DNS server of the test. See live_network.py.
     """
     command = [sys.executable, "-m", "tests.memoryhub.llm.live_network"]
     for namespaces in (["--net", "--mount"], ["--user", "--map-root-user", "--net", "--mount"]):

@@ -1,4 +1,4 @@
-"""What calls take is counted, as the provider says it or guessed, whichever way a model is called."""
+"""Usage is recorded from the provider or estimated, for every way of calling a model."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ WAYS: dict[str, Callable[[OpenAIChatModel], object]] = {
 @pytest.mark.parametrize("way", WAYS)
 def test_what_the_provider_says_is_counted_once(model: OpenAIChatModel, way: str) -> None:
     assert USAGE["prompt_tokens"] == SAID.tokens_in
-    WAYS[way](model)  # nobody counts
+    WAYS[way](model)  # without a meter
     with metered() as meter:
         WAYS[way](model)
         WAYS[way](model)

@@ -1,4 +1,4 @@
-"""What servers send beside the OpenAI API as it is written, through every reader of a model: chat, jobs and `/v1`."""
+"""Deviations of servers from the OpenAI API, in every reader of a model: chat, jobs and `/v1`."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def loaded() -> OnnxEmbedder:
 
 @pytest.fixture
 def embedder(loaded: OnnxEmbedder) -> OnnxEmbedder:
-    """Without the memory of what other tests embedded."""
+    """Return the embedder with an empty cache."""
     loaded._recent.clear()
     return loaded
 
@@ -67,13 +67,13 @@ def test_related_texts_are_nearer(embedder: OnnxEmbedder, query: str, near: str,
 
 
 def test_a_known_vector_stays_the_same(embedder: OnnxEmbedder) -> None:
-    """Stored vectors outlive a release: other pooling, truncation or weights need another `name`."""
+    """Stored vectors outlive a release: other pooling, truncation or weights require another `name`."""
     found = embedder.embed(["I am vegetarian."])[0]
     np.testing.assert_allclose(found[:4], [0.0301, -0.0482, -0.0235, 0.1006], atol=0.002)
 
 
 def test_vectors_are_those_of_the_files_own_graph_without_its_table_of_words(embedder: OnnxEmbedder) -> None:
-    """That makes 47 MB of the table of words, of which a text needs a few rows."""
+    """The copy in memory omits the word table of 47 MB, of which a text needs a few rows."""
     assert len(bert.model_of(MiniLM(EMBEDDER.path()).layers(), rounded=False)) < 45e6
     session = open_session(EMBEDDER.content(), 1)
     _, tokenizer = embedder._load()
@@ -98,7 +98,7 @@ def test_batch_equals_single_whatever_the_lengths(embedder: OnnxEmbedder) -> Non
     "text", ["", "   ", "🎉😀👩‍👩‍👧‍👦", "\x00", "漢字とかな", "مرحبا", "a" * 100_000, "\ud83d"]
 )
 def test_odd_texts_have_a_vector(embedder: OnnxEmbedder, text: str) -> None:
-    if text == "\ud83d":  # half a character, which no encoding can write
+    if text == "\ud83d":  # a lone surrogate, which no encoding can write
         with pytest.raises(errors.EmbedderError):
             embedder.embed([text])
     else:
@@ -106,7 +106,7 @@ def test_odd_texts_have_a_vector(embedder: OnnxEmbedder, text: str) -> None:
 
 
 def test_long_text_is_represented_by_its_beginning(embedder: OnnxEmbedder) -> None:
-    # One word is one token here; two go to the markers of beginning and end.
+    # One word is one token here; two tokens are the markers of beginning and end.
     beginning = "tea " * (MAX_TOKENS - 2)
     found = embedder.embed([beginning, beginning + "deadline " * 500, "tea " * (MAX_TOKENS - 3) + "deadline"])
     np.testing.assert_allclose(found[0], found[1], atol=1e-4)
@@ -141,7 +141,7 @@ def test_only_the_last_texts_are_remembered(embedder: OnnxEmbedder) -> None:
 
 
 def test_threads_may_share_it() -> None:
-    fresh = OnnxEmbedder()  # so that they also race to load it
+    fresh = OnnxEmbedder()  # so that they race to load it as well
     texts = [f"note {number}" for number in range(40)]
     with ThreadPoolExecutor(4) as pool:
         rows = list(pool.map(lambda text: fresh.embed([text])[0], texts))
@@ -162,7 +162,8 @@ def test_a_missing_model_is_said_in_a_sentence(monkeypatch: pytest.MonkeyPatch) 
     "made",
     [
         "import memoryhub.llm.two_encoders as module; module.OnnxEmbedder()",
-        "import django; django.setup(); from memoryhub.urls import urlpatterns",  # as each command checks
+        # As each command's checks do
+        "import django; django.setup(); from memoryhub.urls import urlpatterns",
     ],
 )
 def test_nothing_heavy_is_loaded_before_it_is_needed(made: str) -> None:
@@ -174,17 +175,18 @@ def test_nothing_heavy_is_loaded_before_it_is_needed(made: str) -> None:
 
 FOR_THE_WORKER = [
     f"memory {number} of a person who drinks tea " * 8 for number in range(32)
-]  # work for threads
+]  # work for several threads
 
 
 def test_a_forked_worker_embeds_too() -> None:
-    """django-q2 forks its workers, and the embedder's threads do not come along."""
+    """django-q2 forks its workers, and threads do not survive a fork."""
     mine = registry.get_embedder()
     assert mine is not None
     mine.embed(["loaded before the fork"])
     context = multiprocessing.get_context("fork")
     results = context.SimpleQueue()
-    worker = context.Process(target=lambda: results.put(_embed_in_worker(mine)[:8]))  # less than a pipe holds
+    # Less than a pipe's buffer
+    worker = context.Process(target=lambda: results.put(_embed_in_worker(mine)[:8]))
     worker.start()
     worker.join(30)
     hung = worker.is_alive()

@@ -149,7 +149,7 @@ def test_a_passing_failure_is_not_noticed(embedder: OpenAIEmbedder, scripted_ope
 
 @contextmanager
 def dripping(before: bytes, drop: bytes) -> Iterator[str]:
-    """The address of a server that says `before`, then `drop` again and again, well within any time-out of a read."""
+    """Run a server that sends `before`, then `drop` repeatedly, well within the read timeout. Yield its address."""
     over = threading.Event()
 
     def serve(server: socket.socket) -> None:
@@ -187,7 +187,8 @@ def test_a_reply_that_trickles_ends_with_the_time_of_the_call(
         began = time.monotonic()
         with pytest.raises(errors.EmbedderUnavailable):
             OpenAIEmbedder(Endpoint(address, "key", "m")).embed(["a text"])
-        assert 0.8 < time.monotonic() - began < 5  # 0.4 s and half a second for a text; never is far more
+        # 0.4 s, and half a second for a text; without the limit it would be far more
+        assert 0.8 < time.monotonic() - began < 5
         with pytest.raises(httpx2.TimeoutException):
             ask_for_models(Endpoint(address, "key", "m"), seconds=0.3)
 

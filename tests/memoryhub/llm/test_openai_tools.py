@@ -65,9 +65,9 @@ async def test_tools_are_offered_and_parallel_calls_come_whole_with_the_end(
 @pytest.mark.parametrize(
     "deltas",
     [
-        # Each whole, numbered 0, with ids of their own.
+        # Each complete, with index 0, and ids of their own.
         [whole("one", "{}", index=0, id="a"), whole("two", '{"n": 2}', index=0, id="b")],
-        # Whole, without ids and numbers, twice the same tool.
+        # Complete, without ids and indexes, the same tool twice.
         [whole("one", "{}"), whole("one", '{"n": 2}')],
         # The name repeated in every fragment.
         [whole("one", "{}", index=0), whole("two", '{"n"', index=1), whole("two", ": 2}", index=1)],

@@ -1,4 +1,4 @@
-"""What a reasoning model thinks is told from what it answers, however the stream cuts it."""
+"""A reasoning model's thoughts are separated from its answer, however the stream is cut."""
 
 from __future__ import annotations
 

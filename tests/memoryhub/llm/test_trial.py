@@ -1,4 +1,4 @@
-"""What trying a model out finds, over real HTTP and against the embedded one."""
+"""Trying out a model, over real HTTP and against the embedded one."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_it_waits_so_long_and_no_longer(
 def test_one_that_is_slow_to_its_end_answers_all_the_same(
     scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A model on a processor alone, that says more than it was asked for."""
+    """A model on a CPU, which writes more than requested."""
     monkeypatch.setattr(probe, "TRIAL_SECONDS", 0.7)
     found = tried(scripted_openai, Answer("ready", HOLD))
     assert outcomes(found) == f"{ALL} tools:fails json:untried"
@@ -120,7 +120,7 @@ def test_one_that_is_slow_to_its_end_answers_all_the_same(
 @pytest.mark.local_model
 @pytest.mark.usefixtures("local_model")
 def test_the_embedded_model_chats_and_calls_no_tools(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probe, "ANSWER_TOKENS", 60)  # it would talk on for as long as it may
+    monkeypatch.setattr(probe, "ANSWER_TOKENS", 60)  # else it would write up to the limit
     endpoint = embedded_endpoint()
     assert endpoint is not None
     found = try_model(endpoint, EMBEDDED_CAPABILITIES)

@@ -1,5 +1,5 @@
-# ruff: noqa: RUF001 signs of other scripts are the matter
-"""The bundled embedder finds what is asked for in any of the languages that people write, and across them."""
+# ruff: noqa: RUF001 characters of other scripts are tested
+"""The bundled embedder finds statements by questions in the same and in other languages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from memoryhub.llm.base import Vectors
 from memoryhub.llm.two_encoders import ENGLISH, MULTILINGUAL, TwoEncoders
 
-# The cat's name, the allergy, the day of the meeting and the home, each said and asked for.
+# The cat's name, the allergy, the day of the meeting and the home, as statements and as questions.
 LANGUAGES = {
     "en": ("My cat is called Minka.", "I am allergic to nuts.", "The team meeting is on Tuesday.", "I live in Lisbon.",
            "What is my cat's name?", "Which food must I avoid?", "When does the team meet?", "Which city is my home?"),
@@ -42,7 +42,7 @@ def embedder() -> TwoEncoders:
 
 @pytest.fixture(scope="module")
 def vectors(embedder: TwoEncoders) -> tuple[Vectors, Vectors]:
-    """Of everything that is said and asked, in the order of the languages."""
+    """Embed all statements and questions, in the order of the languages."""
     said = [text for texts in LANGUAGES.values() for text in texts[:4]]
     asked = [text for texts in LANGUAGES.values() for text in texts[4:]]
     return embedder.embed(said), embedder.embed_queries(asked)
@@ -63,7 +63,7 @@ def test_a_question_finds_what_was_said_in_its_language_and_in_any_other(
 
 
 def test_no_language_is_nearer_than_another(vectors: tuple[Vectors, Vectors]) -> None:
-    """Of everything said in eight languages, the four nearest to a question are mostly those that answer it."""
+    """Among statements in eight languages, the four nearest to a question mostly answer it."""
     said, asked = vectors
     nearest = np.argsort(-(asked @ said.T), axis=1)[:, :4] % 4
     assert (nearest == (np.arange(len(asked)) % 4)[:, None]).mean() >= 0.7
@@ -91,7 +91,7 @@ def test_a_gist_is_read_by_minilm_alone_and_only_where_it_may_be_english(embedde
 
 
 def test_a_known_vector_stays_the_same(embedder: TwoEncoders) -> None:
-    """Stored vectors outlive a release: another weight, centre or pooling needs another ``name``."""
+    """Stored vectors outlive a release: other weights, centres or pooling require another ``name``."""
     stored = embedder.embed(["I am vegetarian."])[0]
     asked = embedder.embed_queries(["What can I cook for dinner?"])[0]
     np.testing.assert_allclose([stored @ asked, stored[0], stored[400], stored[-1]], KNOWN, atol=0.01)

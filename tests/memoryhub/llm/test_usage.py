@@ -1,4 +1,4 @@
-"""What a call took, as providers say it, and what it costs."""
+"""The usage of a call, as providers report it, and its cost."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PRICE = Price(Decimal("0.15"), Decimal("0.60"), Decimal("0.075"))
         (Usage(1_000_000, 400_000, 1000), PRICE, "0.1206"),
         (Usage(1_000_000, 400_000, 1000), Price(Decimal("0.15"), Decimal("0.60")), "0.1506"),
         (Usage(1, 0, 0), PRICE, "0.00000015"),
-        (Usage(5, 9, 0), PRICE, "0.00000038"),  # more from the cache than there was: no price below nothing
+        (Usage(5, 9, 0), PRICE, "0.00000038"),  # more cached than total tokens: no negative price
         (Usage(10, 0, 10), NOTHING, "0"),
         (Usage(), PRICE, "0"),
     ],

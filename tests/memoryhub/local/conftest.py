@@ -1,4 +1,4 @@
-"""Folders for the tests of the local parts, which start real programs and look at real processes."""
+"""Folders for the tests of the local services, which start real programs and inspect processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Waiting for processes and looking at them."""
+"""Helpers that wait for processes and inspect them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PATIENCE_SECONDS = 120.0
 
 
 def wait_until(condition: Callable[[], object], what: str, *, pause: float = 0.05) -> None:
-    """Give it plenty of time: a busy machine is no failure. It is asked again after so many seconds."""
+    """Wait until the condition holds, with a long timeout for busy machines, checking every ``pause`` seconds."""
     end = time.monotonic() + PATIENCE_SECONDS
     while not condition():
         assert time.monotonic() < end, f"waited in vain: {what}"
@@ -20,7 +20,7 @@ def wait_until(condition: Callable[[], object], what: str, *, pause: float = 0.0
 
 
 def is_running(process: psutil.Process) -> bool:
-    """A process that only waits to be reaped does not run."""
+    """Return whether the process runs; one that only waits to be reaped does not."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -32,7 +32,7 @@ def running(processes: Iterable[psutil.Process]) -> list[psutil.Process]:
 
 
 def named_in_command(folder: Path) -> list[psutil.Process]:
-    """Processes that have the folder on their command line."""
+    """Return the processes with the folder on their command line."""
     found = []
     for process in psutil.process_iter(["cmdline"]):
         if any(str(folder) in word for word in process.info["cmdline"] or ()) and is_running(process):

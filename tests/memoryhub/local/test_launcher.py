@@ -1,4 +1,4 @@
-"""Becoming another program: as whom, with which powers, and for how long."""
+"""Executing another program: as which user, with which capabilities, and until when."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def run(command: list[str], **options: object) -> subprocess.CompletedProcess[st
 def test_it_becomes_the_program_and_keeps_its_process_id() -> None:
     process = subprocess.Popen(launch_command(["/bin/sleep", "600"], death_signal=signal.SIGKILL))
     try:
-        # Its name is there a moment before its arguments.
+        # Its name appears a moment before its arguments.
         wait_until(
             lambda: psutil.Process(process.pid).cmdline() == ["/bin/sleep", "600"], "it is the program"
         )
@@ -66,7 +66,7 @@ def test_a_program_whose_parent_is_already_dead_is_not_started() -> None:
 class TestAsRoot:
     @pytest.fixture
     def closed(self, data_dir: Path) -> Path:
-        """A folder that only root may enter, with a program that everybody may run."""
+        """A folder that only root may enter, with a program that everyone may run."""
         folder = data_dir.parent
         shutil.copy("/bin/cat", folder / "cat")
         (folder / "cat").chmod(0o755)

@@ -1,4 +1,4 @@
-"""What a browser gets while MemoryHub starts."""
+"""The page that a browser gets while MemoryHub starts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_whoever_comes_during_a_start_is_told_so_and_asked_to_come_again() -> No
         with starting_page(listener):
             with socket.create_connection(
                 ("127.0.0.1", port)
-            ):  # one that says nothing holds up nobody for long
+            ):  # a silent connection blocks others only briefly
                 got = http.get(f"http://127.0.0.1:{port}/any/page", timeout=10)
             assert got.status_code == 503 and got.headers["retry-after"] == "2"
             assert "MemoryHub is starting" in got.text and 'http-equiv="refresh"' in got.text

@@ -115,7 +115,7 @@ def test_without_its_library_it_says_what_to_install(monkeypatch: pytest.MonkeyP
 def test_why_it_cannot_be_served_is_known_to_other_processes(
     data_dir: Path, monkeypatch: pytest.MonkeyPatch, settings: Settings
 ) -> None:
-    """Without it the start said "ready", nothing answered, and /readyz said "still starting" for ever."""
+    """Without this the start reported "ready", nothing answered, and /readyz reported "still starting" for ever."""
     make_data_folders(data_dir)
     monkeypatch.setitem(sys.modules, "xllamacpp", None)
     monkeypatch.setenv(KEY_VARIABLE, "sesame")

@@ -1,4 +1,4 @@
-"""The embedded database through everything that can happen to it on somebody's machine."""
+"""The embedded database in all states that may occur on a user's machine."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ time.sleep(600)
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An empty cluster, of which tests that are not about making one get copies."""
+    """An empty cluster, which most tests copy."""
     folder = tmp_path_factory.mktemp("made")
     EmbeddedPostgres(folder, durable=False).initialise()
     return folder / "postgres"
@@ -40,14 +40,14 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def copied(made: Path, data_dir: Path) -> None:
-    """In the data folder of the test."""
+    """A copy of the cluster in the data folder of the test."""
     data_dir.mkdir()
     subprocess.run(["cp", "-a", str(made), str(data_dir / "postgres")], check=True)
 
 
 @pytest.fixture(scope="module")
 def running(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedPostgres]:
-    """One for tests that only ask it."""
+    """A running server for tests that only query it."""
     found = EmbeddedPostgres(tmp_path_factory.mktemp("running"), durable=False)
     subprocess.run(["cp", "-a", str(made), str(found.cluster)], check=True)
     found.initialise()
@@ -131,7 +131,7 @@ def test_a_crash_while_initialising_leaves_nothing_half_made(
     server = EmbeddedPostgres(data_dir, durable=False)
 
     def crash(*args: object, **options: object) -> None:
-        """When initdb has made a part of it."""
+        """Interrupt initdb halfway."""
         (data_dir / "postgres.unfinished" / "PG_VERSION").write_text("18\n")
         raise KeyboardInterrupt
 
@@ -157,7 +157,7 @@ def test_a_stale_pid_file_does_not_stop_the_start(server: EmbeddedPostgres) -> N
 
 
 def test_a_pid_file_that_names_a_stranger_does_not_stop_the_start(server: EmbeddedPostgres) -> None:
-    """After a restart of the machine its number belongs to another process, even one of the same user."""
+    """After a reboot its process id belongs to another process, even one of the same user."""
     account = server.account.pw_uid if server.account else None
     stranger = subprocess.Popen(["sleep", "600"], user=account)
     lines = [str(stranger.pid), str(server.cluster), "0", "5432", "", "", "", "ready"]
@@ -178,7 +178,7 @@ def test_a_killed_parent_takes_the_server_with_it(
 
 
 def test_a_server_left_alive_is_replaced(killed_parent: subprocess.Popen[str], data_dir: Path) -> None:
-    """What a start finds where death signals do not hold: the parent is stopped, the server lives on."""
+    """Where death signals are unsupported, the parent ends and the server lives on."""
     left_alive = process_of(EmbeddedPostgres(data_dir))
     server = EmbeddedPostgres(data_dir, durable=False)
     server.start()

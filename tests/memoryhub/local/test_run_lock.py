@@ -1,4 +1,4 @@
-"""One supervisor a data folder."""
+"""A lock allows one supervisor for each data folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scrubbing where it is hardest: a table that has become empty, and log that was kept under new names."""
+"""Scrubbing in difficult cases: a table that became empty, and WAL files renamed for recycling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The web server's socket, and what the stack says about its address."""
+"""The web server's socket, and the address that the stack prints."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.factories import make_user
 
 
 def test_streamed_tokens_are_not_held_back() -> None:
-    """uvicorn takes a socket that it is given for a local one and does not switch Nagle's algorithm off itself."""
+    """uvicorn takes a socket passed to it for a local one and does not disable Nagle's algorithm."""
     with listen("127.0.0.1", free_port()) as listener:
         client = socket.create_connection(listener.getsockname())
         connection, _ = listener.accept()
@@ -114,7 +114,7 @@ def test_a_better_model_on_its_way_is_one_line(
 
 
 def test_model_and_embedder_are_told_no_secret_of_ours(tmp_path: Path) -> None:
-    """They run what others compiled; what each needs is a port, and the key that is its own."""
+    """They run third-party binaries, which need only a port and their own key."""
     secret = ("DATABASE_URL", "MEMORYHUB_SECRET_KEY", "MEMORYHUB_LLM_API_KEY", "PGPASSWORD", "AWS_SECRET_ACCESS_KEY",
               "OPENAI_API_KEY", "GITHUB_TOKEN", "MEMORYHUB_ADMIN_PASSWORD")  # fmt: skip
     harmless = {

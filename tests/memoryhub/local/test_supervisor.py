@@ -1,4 +1,4 @@
-"""The supervisor with small programs of its own in place of the real services."""
+"""The supervisor, with small programs in place of the real services."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from memoryhub.local.supervisor import COMPLAINT_SECONDS, LogFile, Service, Star
 from tests.memoryhub.local.processes import is_running, running, wait_until
 
 SLEEP = "import time; time.sleep(600)"
-# A child in the same group that a signal to the parent does not reach, as a background worker's processes are.
+# A child in the same group that does not get a signal to the parent, like a background worker's processes.
 PARENT_OF_ONE = "import os, time; os.fork(); time.sleep(600)"
 DEAF = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf'); time.sleep(600)"
 
@@ -37,7 +37,7 @@ def service(name: str, code: str, **options: object) -> Service:
 
 
 def run_until(supervisor: Supervisor, condition, what: str) -> None:  # type: ignore[no-untyped-def]
-    """Let the supervisor work, as its `run` would, until something is the case."""
+    """Run the supervisor's loop until a condition holds."""
 
     def done() -> bool:
         supervisor._tick()
@@ -225,5 +225,5 @@ def test_a_killed_watchdog_is_replaced_and_knows_the_children(supervisor: Superv
     second, child = supervisor._watchdog, process_of(supervisor)
     assert second is not None
     supervisor._watchdog = None
-    second.communicate()  # closes the pipe, which is what it sees when its supervisor is killed
+    second.communicate()  # closes the pipe, as when its supervisor is killed
     assert not is_running(child)

@@ -1,4 +1,4 @@
-"""What the watchdog understands, and how it ends process groups."""
+"""The watchdog: its protocol, and how it ends process groups."""
 
 from __future__ import annotations
 

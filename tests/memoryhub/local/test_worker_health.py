@@ -1,4 +1,4 @@
-"""When a cluster of background workers has to be restarted, and when not."""
+"""Conditions on which a cluster of background workers is restarted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HEALTHY = {
 
 
 class Cluster:
-    """Stands in for the processes of a cluster and for its queue."""
+    """A fake for a cluster's processes and its queue."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.members = dict(HEALTHY)

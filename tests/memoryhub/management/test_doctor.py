@@ -1,4 +1,4 @@
-"""The doctor says what is wrong, what to do, and that all is well only when it is."""
+"""The doctor reports each fault with its remedy, and no false success."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def parts(monkeypatch: pytest.MonkeyPatch) -> dict[str, Part]:
 
 
 def visit() -> tuple[str, str]:
-    """What it says, and the verdict where something is wrong."""
+    """Run the doctor. Return its output, and the error if there is one."""
     out = StringIO()
     try:
         call_command("doctor", stdout=out)
@@ -51,7 +51,7 @@ def visit() -> tuple[str, str]:
 
 
 def test_it_knows_what_to_do_about_every_part() -> None:
-    assert health.check().parts.keys() | {"replica"} == doctor.WHAT_TO_DO.keys()  # one for all that there are
+    assert health.check().parts.keys() | {"replica"} == doctor.WHAT_TO_DO.keys()  # one for each part
 
 
 def test_all_is_well(parts: dict[str, Part]) -> None:
@@ -123,7 +123,8 @@ def test_a_backup_that_is_due_is_said(
 
 def test_mail_that_waits_is_said(parts: dict[str, Part], settings: Any) -> None:
     now = timezone.now()
-    WaitingMail.objects.create(sealed="x", created_at=now, next_attempt_at=now)  # as any is for a minute
+    # As every mail is for a minute
+    WaitingMail.objects.create(sealed="x", created_at=now, next_attempt_at=now)
     assert visit() == (visit()[0], "") and "mail" not in visit()[0]
     for hours in (1, 3):
         WaitingMail.objects.create(sealed="x", created_at=now - timedelta(hours=hours), next_attempt_at=now)
@@ -184,7 +185,7 @@ def test_where_files_lie_takes_them_or_it_is_said(
     def stored_by(backend: str) -> None:
         settings.STORAGES = settings.STORAGES | {"documents": {"BACKEND": backend}}
 
-    settings.FILES_DIR = tmp_path  # tests before leave files in the folder of all
+    settings.FILES_DIR = tmp_path  # earlier tests leave files in the shared folder
     stored_by("django.core.files.storage.InMemoryStorage")
     assert visit()[1] == "" and storages["documents"].listdir("") == ([], [])
     stored_by("tests.memoryhub.management.test_doctor.Refusing")

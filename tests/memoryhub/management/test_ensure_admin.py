@@ -1,4 +1,4 @@
-"""The first account from the environment."""
+"""The first account, from the environment."""
 
 from __future__ import annotations
 

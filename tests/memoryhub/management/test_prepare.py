@@ -1,4 +1,4 @@
-"""What is done before the web server starts, and what is said when it cannot be done."""
+"""Preparation before the web server starts, and its errors."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_database_that_is_away_is_said_with_the_settings_name(
 def test_a_database_that_keeps_bytes_and_no_letters_is_refused(
     settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As Debian's makes them where no language is set. Whatever is read from one is bytes."""
+    """As Debian creates them without a locale. All text read from one is bytes."""
     with connection.cursor() as cursor:
         cursor.execute("CREATE DATABASE of_bytes TEMPLATE template0 ENCODING 'SQL_ASCII' LOCALE 'C'")
     try:
@@ -106,7 +106,7 @@ def test_static_files_are_collected_again_only_after_a_change(
 
 @pytest.fixture
 def applied() -> Iterator[Callable[[str, str], None]]:
-    """Note a migration as applied; it is taken back afterwards."""
+    """Record a migration as applied; undone afterwards."""
     made: list[int] = []
 
     def apply(app: str, name: str) -> None:
@@ -132,7 +132,7 @@ def test_a_database_of_a_newer_version_is_refused_with_a_sentence(
 def test_a_database_of_before_the_initial_migrations_is_told_to_export_and_import(
     applied: Callable[[str, str], None],
 ) -> None:
-    """By the command that runs before the web server, by the web server, and by Django's own command."""
+    """By the command before the web server, by the web server, and by Django's own command."""
     applied("workspaces", "0002_api_keys")
     before = set(MigrationRecorder.Migration.objects.values_list("app", "name"))
     sentence = r"export what it holds with the version you have .* import that into this version"
@@ -176,7 +176,7 @@ def test_the_web_server_starts_before_its_database(settings: Any, monkeypatch: p
 def test_the_processes_of_another_version_end_at_once(
     applied: Callable[[str, str], None], name: str, sentence: str
 ) -> None:
-    """As their processes, against this database: what serves, works and changes its tables."""
+    """As separate processes on this database: the server, the worker, and the migration."""
     applied("chat", name)
     place = psycopg_settings()
     url = f"postgres://{place['user']}@/{place['dbname']}?host={place['host']}&port={place['port']}"
@@ -189,7 +189,7 @@ def test_the_processes_of_another_version_end_at_once(
 
 
 def unknown_to_older(migration: Migration) -> list[str]:
-    """Operations that code of before stumbles over: all but what is added and fills itself."""
+    """Return the operations that break older code: all but additions with a default."""
 
     def is_added(operation: Operation) -> bool:
         if isinstance(operation, AddField):
