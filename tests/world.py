@@ -1,4 +1,4 @@
-"""The world of the access matrix and of the attacks: one of everything, made by the cast's owner."""
+"""The world of the access matrix and of the attacks: one of everything, created by the cast's owner."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ EachRow = Callable[[Iterable[Row]], Iterator[tuple[Row, "World"]]]
 
 @dataclass(frozen=True)
 class World:
-    """One of everything, made by the cast's owner in the shared workspace."""
+    """One of everything, created by the cast's owner in the shared workspace."""
 
     cast: Cast
     ids: dict[str, str]
@@ -65,7 +65,7 @@ class World:
         return "/" + re.sub(r"<(?:\w+:)?(\w+)>", lambda match: ids[match[1]], row.route)
 
     def address(self, row: Row) -> str:
-        """With the query that asks for the shared workspace, where the route does not name one."""
+        """Return the address, with the query for the shared workspace if the route does not name one."""
         return self.url(row) + row.query.replace("{ws}", self.ids["ws_id"]).replace(
             "{app}", self.ids["app_id"]
         )
@@ -84,14 +84,14 @@ class World:
 
 
 def make_world(cast: Cast) -> World:
-    ids = _places(cast) | _conversation(cast) | _things(cast) | _doors(cast)
+    ids = _places(cast) | _conversation(cast) | _things(cast) | _programs(cast)
     draft = Draft("Olive sings", cast.workspace, cast.owner).to_review()
     proposed = save_memory(draft, by=cast.owner, now=timezone.now()).memory.public_id
     return World(cast, ids, _deleted(cast), {"memory_id": proposed, "mem_id": proposed})
 
 
 def _places(cast: Cast) -> Ids:
-    """The workspace and who comes into it."""
+    """Create the workspace's members and invitations."""
     member = make_user("max")
     Membership.objects.create(workspace=cast.workspace, user=member, role=Role.EDITOR)
     PersonPicture.objects.create(user=member, jpeg=b"\xff\xd8")
@@ -132,7 +132,7 @@ def _conversation(cast: Cast) -> Ids:
 
 
 def _remembered(cast: Cast, chat: Chat, question: Message, answer: Message) -> Ids:
-    """A memory that was noticed in a question, and what hangs on it."""
+    """Create a memory extracted from a question, and its dependent rows."""
     owner, workspace, now = cast.owner, cast.workspace, timezone.now()
     source: dict[str, Any] = {"source_chat_id": chat.public_id, "source_message_id": question.public_id}
     memory = make_memory("The deadline is March 15", by=owner, workspace=workspace, **source)
@@ -175,7 +175,7 @@ def _brought_and_run(cast: Cast) -> Ids:
 
 
 def _things(cast: Cast) -> Ids:
-    """Nodes, an artifact, a document."""
+    """Create nodes, an artifact, a document."""
     owner, workspace = cast.owner, cast.workspace
     document = make_document(owner, workspace)
     DocumentPicture.objects.create(document=document, jpeg=b"\xff\xd8", width=1, height=1)
@@ -191,8 +191,8 @@ def _things(cast: Cast) -> Ids:
     }
 
 
-def _doors(cast: Cast) -> Ids:
-    """Of programs: a key, a client of OAuth, a webhook, a connection."""
+def _programs(cast: Cast) -> Ids:
+    """Create programs' rows: a key, an OAuth client, a webhook, a connection."""
     make_key_text(cast.owner, cast.workspace)
     hook = make_webhook(cast.workspace, cast.owner)
     return {
@@ -203,7 +203,7 @@ def _doors(cast: Cast) -> Ids:
         "webhook_id": hook.public_id,
         "hook_id": hook.public_id,
         "delivery_id": make_delivery(hook).public_id,
-        # Its test asks nobody: a person's connection never goes to an address of this machine.
+        # Its test sends nothing: a person's connection may not use an address of this machine.
         "connection_id": make_connection(cast.owner, base_url="http://127.0.0.1:9/v1").public_id,
     }
 

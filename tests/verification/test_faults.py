@@ -122,7 +122,7 @@ class Product(Installation):
         def is_there() -> bool:
             for process in self.processes():
                 try:
-                    if process.cmdline()[1:3] == ["-m", READER]:  # the launcher has become it
+                    if process.cmdline()[1:3] == ["-m", READER]:  # once the launcher has executed it
                         process.suspend()
                         found.append(process)
                         return True
@@ -134,7 +134,7 @@ class Product(Installation):
         return found[0]
 
     def job_of(self, reader: psutil.Process) -> psutil.Process:
-        """The worker's process that waits for this reader."""
+        """Return the worker's process that waits for this reader."""
         return next(each for each in reader.parents() if " processing " in " ".join(each.cmdline()))
 
 
@@ -148,7 +148,7 @@ def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
         disk = folder / "disk"
         try:
             stack.enter_context(small_disk(disk, "400m"))
-        except pytest.skip.Exception:  # the other tests need none
+        except pytest.skip.Exception:  # the other tests need no such disk
             disk.mkdir()
         made = Product(disk, model)
         prepared_in(made.data_dir)
@@ -160,7 +160,7 @@ def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
 
 @pytest.fixture
 def embedder(product: Product) -> Iterator[Callable[[Reply], None]]:
-    """Has the embedder answer everything in this way, until the test ends."""
+    """Make the embedder give this answer to every request until the test ends."""
 
     def answers(reply: Reply) -> None:
         product.model.script_embeddings(*[reply] * 10_000)
@@ -205,7 +205,7 @@ def killed(product: Product, name: str, kill: Callable[[psutil.Process], None]) 
     assert product.save(product.person, f"Saved while {name} is not read").status_code == 201
     wait_until(lambda: product.status(document) == "ready", "it is taken over", pause=0.5)
     seconds = time.monotonic() - began
-    assert seconds < 110  # 20 s, a minute, and as long as the queue's scheduler and a busy machine take
+    assert seconds < 110  # 20 s, a minute, and the delay of the queue's scheduler on a busy machine
     return f"taken over and read {seconds:.0f} s later"
 
 
@@ -248,7 +248,7 @@ def test_an_embedder_that_trickles(
     slow = [each for each in seconds if each > 5]
     assert 1 <= len(slow) <= 4 and max(slow) < 20, (
         seconds
-    )  # of each process one, and one more as the rest is over
+    )  # one for each process, and one more after the pause
     record_property("trickling embedder", f"{told(seconds, slow)}; {is_asked_again(product)}")
 
 
@@ -276,7 +276,7 @@ WITHOUT_VECTOR = """SELECT count(*) FROM memories_memory WHERE deleted_at IS NUL
 
 
 def is_asked_again(product: Product) -> str:
-    """It answers again: recall goes by meaning, and every memory gets its vector."""
+    """Check that the embedder is used again: recall is semantic, and every memory gets its vector."""
     left = without_vector(product)
     assert left >= 20
     product.model._embedding_script.clear()
@@ -290,7 +290,7 @@ def is_asked_again(product: Product) -> str:
 
 
 def without_vector(product: Product) -> int:
-    """How many memories have none."""
+    """Return the number of memories without a vector."""
     with psycopg.connect(**connection_settings(product.data_dir)) as own:  # type: ignore[arg-type]
         row = own.execute(WITHOUT_VECTOR).fetchone()
     return int(row[0]) if row else 0
@@ -301,7 +301,7 @@ def without_vector(product: Product) -> int:
 
 @dataclass
 class Traffic:
-    """Requests that threads send again and again, and how they were answered."""
+    """Threads that repeat requests, and their answers."""
 
     product: Product
     answers: Counter[str] = field(default_factory=Counter)
@@ -322,7 +322,7 @@ class Traffic:
         while not self.over.wait(0.05):
             text = f"{name} {secrets.token_hex(400)}"
             answer = act(client, text)
-            # The page of documents tells what became of each file, and is a page.
+            # The documents page lists the result of each file, and is a page with status 200.
             if SENTENCE in answer.text and (answer.status_code == 503 or name == "page"):
                 self.answers["refused"] += 1
                 if answer.status_code == 503 and answer.headers["Retry-After"] != "60":
@@ -365,7 +365,7 @@ class Traffic:
         for thread in threads:
             thread.start()
         end = time.monotonic() + seconds
-        while time.monotonic() < end:  # what is given back is taken at once
+        while time.monotonic() < end:  # freed space is filled at once
             fill(product.disk)
             time.sleep(0.2)
         self.over.set()

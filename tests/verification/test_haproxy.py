@@ -1,4 +1,4 @@
-"""Debian's HAProxy with deploy/haproxy/haproxy.cfg before two hosts that die, or have more to do than they can."""
+"""Debian's HAProxy with deploy/haproxy/haproxy.cfg before two hosts that fail, or are overloaded."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tests.memoryhub.local.processes import wait_until
 from tests.test_deploy import needs
 
 pytestmark = needs("haproxy")
-AT_WORK, WAITING = 2 * 32, 2 * 100  # as the configuration says, of two hosts
+AT_WORK, WAITING = 2 * 32, 2 * 100  # the configuration's limits, for two hosts
 PLACE = "/chat/api/workspaces/ws_x"
 KEY = {"Idempotency-Key": "one"}
 
 
 class Host(ThreadingHTTPServer):
-    """A web host as the proxy sees one. The first request of each is its last where ``dies``."""
+    """A web host behind the proxy. With ``dies`` the first request of each connection is its last."""
 
     daemon_threads, request_queue_size = True, 512
 
@@ -73,7 +73,7 @@ class Proxied:
         return sum(Counter(host.asked)[asked] for host in self.hosts)
 
     async def many(self, number: int) -> list[tuple[int, str]]:
-        """So many at once: each one's status, and when it may come back."""
+        """Send this many requests at once. Return each one's status and Retry-After."""
 
         async def one() -> tuple[int, str]:
             reader, writer = await asyncio.open_connection("127.0.0.1", self.proxy.port)
@@ -101,7 +101,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxied]:
 
 @pytest.fixture
 def proxied(both: Proxied) -> Proxied:
-    """As if nobody had asked for anything."""
+    """The proxy and its hosts, reset."""
     for host in both.hosts:
         host.dies = False
         host.may_answer.set()
@@ -149,7 +149,7 @@ def test_a_host_that_is_to_be_stopped_is_asked_nothing_more(proxied: Proxied) ->
 
 
 def test_of_a_crowd_some_wait_and_the_rest_is_told_when_to_come_back(proxied: Proxied) -> None:
-    """What a host works on, and what waits for it, has a bound; who waits too long is told the same."""
+    """The requests at work and waiting are limited, and one that waits too long is refused as well."""
     for host in proxied.hosts:
         host.may_answer.clear()
 

@@ -1,4 +1,4 @@
-"""Parts on their own: two hosts, each with a data folder that the other never sees, and one database."""
+"""Parts on separate hosts: each with a data folder that the other cannot access, and one database."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ class Migration(migrations.Migration):
 
 
 def next_version(folder: Path, *milds: bool) -> Path:
-    """This checkout and one migration more for each, which adds a column once nobody else has a lock of its number."""
+    """Copy this checkout with further migrations, each of which adds a column after taking an advisory lock."""
     parts = ("manage.py", "chat", "memories", "memoryhub", "workspaces", "static", "templates")
     files = subprocess.check_output(["git", "ls-files", "-z", "--", *parts], cwd=ROOT, text=True)
     for name in filter(None, files.split("\0")):
         compiled = (
             [cache_from_source(name)] if name.endswith(".py") else []
-        )  # else each process compiles it anew
+        )  # otherwise each process compiles it again
         for each in (name, *filter(lambda path: (ROOT / path).exists(), compiled)):
             (folder / each).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / each, folder / each)
@@ -62,7 +62,7 @@ def next_version(folder: Path, *milds: bool) -> Path:
 
 @dataclass
 class Host:
-    """`up --only` in a data folder of its own; what it says goes to the file."""
+    """`up --only` in a data folder of its own, with its output in a file."""
 
     web: Web
     said: Path
@@ -75,19 +75,19 @@ class Host:
         return "MemoryHub is ready" in self.said.read_text()
 
     def end(self) -> None:
-        """As a service of an operating system is ended; it does nothing to one that has."""
+        """Stop it as a service manager does; harmless if it has stopped."""
         self.web.process.send_signal(signal.SIGTERM)
         assert self.web.process.wait(60) == 0
         assert self.said.read_text().splitlines()[-1].endswith("| stopped")
 
     def as_there(self, person: http.Client) -> http.Client:
-        """The same session at this host."""
+        """Return a client with the same session at this host."""
         return http.Client(base_url=self.web.url, cookies=person.cookies, headers=person.headers)
 
 
 @dataclass
 class Hub:
-    """What all hosts are told, and of which version they are unless told otherwise."""
+    """The environment and the version of all hosts."""
 
     folder: Path
     bucket: Any
@@ -125,7 +125,7 @@ def model() -> Iterator[ScriptedOpenAI]:
 
 @pytest.fixture(scope="module")
 def hub(tmp_path_factory: pytest.TempPathFactory, model: ScriptedOpenAI) -> Iterator[Hub]:
-    """A database as this version leaves it, and hosts of the next."""
+    """A database migrated to this version, and hosts of the next."""
     folder: Path = tmp_path_factory.mktemp("hub")
     with running_stack(folder) as stack, object_store.running_store() as address:
         store = {"BUCKET": "files", "ENDPOINT_URL": address, "REGION": "us-east-1"}
@@ -141,7 +141,7 @@ def hub(tmp_path_factory: pytest.TempPathFactory, model: ScriptedOpenAI) -> Iter
 
 @pytest.fixture(scope="module")
 def both(hub: Hub) -> Iterator[tuple[Host, Host]]:
-    """One with the web server and one with the worker, which began at once: the database waits for one step."""
+    """Start a web host and a worker host at once, while a lock delays the database's migration."""
     with psycopg.connect(hub.env["DATABASE_URL"]) as nobody_adds:
         nobody_adds.execute("SELECT pg_advisory_lock(9001)")
         with hub.begin("front", "web") as front, hub.begin("back", "worker") as back:
@@ -165,7 +165,7 @@ def place(person: http.Client) -> str:
 def test_two_hosts_begin_at_once_and_one_does_what_the_other_was_asked(
     both: tuple[Host, Host], person: http.Client, place: str, hub: Hub, model: ScriptedOpenAI
 ) -> None:
-    """Files lie in a store: neither sees a folder of the other. A worker's host says how it is, too."""
+    """Files are in an object store: neither host sees the other's folder. The worker's host reports its health, too."""
     front, back = both
     steps = re.findall("1 steps", front.said.read_text() + back.said.read_text())
     assert len(steps) == 1, "one host brought the database up to date, the other found it done"
@@ -182,8 +182,8 @@ def test_two_hosts_begin_at_once_and_one_does_what_the_other_was_asked(
 def test_a_version_that_only_adds_runs_beside_the_one_before_and_there_is_a_way_back(
     both: tuple[Host, Host], person: http.Client, place: str, hub: Hub, model: ScriptedOpenAI
 ) -> None:
-    """Web and worker of either version at once, each does what the other's asks; whoever writes meanwhile is
-    answered, and what is answered is kept. The new one is told the key that all share by a file.
+    """Web and worker of both versions run at once and do each other's work, without failed or lost writes. The new one
+    reads the shared key from a file.
     """
     newer, (old, old_worker), kept = next_version(hub.folder / "newer", True, True), both, list[str]()
     key_file = hub.folder / "secret"
@@ -226,7 +226,7 @@ def test_a_version_that_only_adds_runs_beside_the_one_before_and_there_is_a_way_
 
 
 def say(person: http.Client, model: ScriptedOpenAI, fact: str) -> None:
-    """In a chat, in which a worker is to notice it."""
+    """Send a message from which a worker extracts this fact."""
     model.script(Answer("Noted."), Answer(json.dumps([{"text": fact, "kind": "fact", "importance": 0.6}])))
     chat = person.post("/chat/api/chats", json={"memory_enabled": True}).json()["id"]
     said = {"content": f"{fact}.", "stream": False}
@@ -234,7 +234,7 @@ def say(person: http.Client, model: ScriptedOpenAI, fact: str) -> None:
 
 
 def tells_how_it_is(worker: Host) -> None:
-    """Having no web server of its own."""
+    """Check the health endpoints of a worker's host, which has no web server."""
     at = worker.web.url
     assert http.get(f"{at}/healthz").json() == {"status": "ok"}
     parts = http.get(f"{at}/readyz").json()["parts"]
@@ -248,7 +248,7 @@ def tells_how_it_is(worker: Host) -> None:
 
 
 def bring(person: http.Client, place: str, name: str) -> None:
-    """A document, and wait until a worker has read it."""
+    """Upload a document and wait until a worker has read it."""
     file = {"file": (name, f"The {name} go out on Monday.".encode())}
     brought = person.post(f"{place}/documents", files=file).json()
     wait_until(
@@ -271,7 +271,7 @@ def test_a_version_that_changes_more_is_not_served_by_the_one_before(hub: Hub) -
 
 @contextmanager
 def writing(person: http.Client, memories: str, kept: list[str]) -> Iterator[None]:
-    """Saves one memory after the other; each has to be taken."""
+    """Save one memory after the other during the block; each save must succeed."""
     over = threading.Event()
 
     def write() -> None:
@@ -279,7 +279,7 @@ def writing(person: http.Client, memories: str, kept: list[str]) -> Iterator[Non
             saved = person.post(memories, json={"content": f"Locker {len(kept)} is free."})
             assert saved.status_code == 201, saved.text
             kept.append(saved.json()["id"])
-            over.wait(0.25)  # those who start meanwhile want the processor, too
+            over.wait(0.25)  # leaves CPU time to the processes that start
 
     with ThreadPoolExecutor(1) as pool:
         writer = pool.submit(write)

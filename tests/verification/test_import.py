@@ -1,4 +1,4 @@
-"""An import survives the death of its worker: a real one, killed in the middle of storing."""
+"""An import survives the death of its worker: a real process, killed while storing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ WORDS = (
 
 
 def statements() -> bytes:
-    """Unlike enough that none is taken for another."""
+    """Return statements different enough that none counts as a duplicate."""
     lines = []
     for number in range(ROWS):
         words = (

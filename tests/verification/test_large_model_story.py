@@ -1,4 +1,4 @@
-"""What the real larger model answers from memory, where its file is: it is too large for every run to download.
+"""Answers of the real larger model from memory, if its file exists: it is too large to download for every run.
 
 LARGE_MODEL=/path/to/qwen2.5-coder-1.5b-instruct-q4_k_m.gguf pytest tests/verification/test_large_model_story.py
 README's story with it in a browser is in tests/functional/test_readme_story.py.

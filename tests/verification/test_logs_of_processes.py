@@ -1,4 +1,4 @@
-"""Whatever people write, through every door and into every failure: no log and no trace has a word of it."""
+"""User text never appears in logs or traces, by any route and in any failure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def page(person: http.Client, path: str, **form: str) -> http.Response:
 
 
 def write_everywhere(person: http.Client, server: ScriptedOpenAI) -> None:
-    """The same word through every door, also into what is refused and what fails."""
+    """Send the same word by every route, also into refusals and failures."""
     said = f"My {WORD} deadline is March"
     api = "/chat/api"
     ws = person.get(f"{api}/workspaces").json()["items"][0]["id"]
@@ -36,7 +36,7 @@ def write_everywhere(person: http.Client, server: ScriptedOpenAI) -> None:
     person.post(memories, json={"content": f"api_key = sk-{WORD}{'a1B2' * 8}"})  # a secret
     person.post(
         memories, json={"content": said * 500, WORD: said, "importance": said}
-    )  # too long, unknown, no number
+    )  # too long, an unknown field, an invalid number
     person.post(
         memories,
         content=b'{"content": "' + said.encode() + b"\xff",
@@ -59,7 +59,7 @@ def write_everywhere(person: http.Client, server: ScriptedOpenAI) -> None:
     person.post(f"{api}/{chat}/messages", json={"content": f"{said} 5", "stream": False})
     noticed = f"{api}/{chat}/memories"
     wait_until(lambda: person.get(noticed).json()["memories"], "the worker notices it", pause=0.3)
-    # Servers that quote what they were asked when they fail, as some do.
+    # Servers that quote the prompt in their errors, as some do.
     for status, times in ((400, 1), (500, 3)):
         server.script(*[Failure(status, f"Failed to parse messages: {said}")] * times)
         chat = person.post(f"{api}/chats", json={"title": said}).json()["id"]
@@ -75,7 +75,7 @@ def lines(stack: Stack) -> Iterator[tuple[str, str]]:
 
 
 def counted(web: Web) -> Counter[str]:
-    """What each of the counters says, of both web processes and of the worker, whichever is asked."""
+    """Return the counters of both web processes and of the worker, as any process reports them."""
     told = http.get(f"{web.url}/metrics", headers={"Authorization": f"Bearer {TOKEN}"}).text
     assert WORD not in told
     return Counter({name: int(float(number)) for name, number in re.findall(r"^(\S+) ([\d.]+)$", told, re.M)})
@@ -103,7 +103,7 @@ def test_no_log_has_a_word_of_what_people_said(hub: Hub) -> None:
     assert gained['memoryhub_memories_saved_total{source="auto_chat"}'] == 1, "by the worker"
     assert gained['memoryhub_turns_total{status="failed"}'] == 2
     assert gained['memoryhub_memories_refused_total{kind="secret"}'] == 1
-    # One turn is one tree, from the request to what the worker noticed in it.
+    # A turn is one tree of spans, from the request to the worker's extraction.
     wait_until(lambda: collector.named("memoryhub.extraction"), "the worker sends its part")
     wait_until(lambda: len(collector.named("memoryhub.turn")) >= 4, "the web process sends its own")
     tree = collector.tree_of("memoryhub.extraction")

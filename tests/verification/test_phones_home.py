@@ -1,4 +1,4 @@
-"""The whole product in a network namespace of its own looks up no name, connects to nothing and writes nowhere else.
+"""The whole product, in a network namespace, resolves no name, connects to nothing and writes only to its own folders.
 
 onnxruntime sends its first events 14 and 20 seconds after it is loaded, so the product is watched for longer than that.
 """
@@ -35,7 +35,7 @@ CALLS = (
 WRITES = re.compile(r"O_WRONLY|O_RDWR|O_CREAT|O_TRUNC|O_APPEND")
 INTERNET = re.compile(r"sa_family=AF_INET6?, sin6?_port=htons\((\d+)\).*?\"([0-9a-f.:]+)\"")
 LOOPBACK = re.compile(r"127\.|::1$|::ffff:127\.")
-# MemoryHub's names, and those of Python's tempfile: of a file, and of its first try whether files can be made.
+# MemoryHub's names, and those of Python's tempfile: of a file, and of its test of writing files.
 OWN_TEMPORARY = re.compile(r"memoryhub-[^/]*(/|$)|(tmp)?[a-z0-9_]{8}(/|$)")
 NAMED = re.compile(r"(?:AT_FDCWD<([^>]*)>, |\d+<([^>]*)>, )?\"([^\"]*)\"")
 CLONE_NEWNET = 0x40000000
@@ -63,7 +63,7 @@ pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not())
 
 
 class Watched:
-    """`manage.py up` with nothing but a loopback device, each of its processes traced."""
+    """`manage.py up` with only a loopback device, and each of its processes traced."""
 
     def __init__(self, folder: Path) -> None:
         self.data, self.home, self.temporary = folder / "data", folder / "home", folder / "temporary"
@@ -73,7 +73,7 @@ class Watched:
             each.chmod(0o755)
         lend_to(self.data)
         prepared_in(self.data)
-        # The built-in model as a server of its own: runs refuse it otherwise, as it calls no tools.
+        # The built-in model as a separate server: runs refuse it otherwise, as it calls no tools.
         env = environment(self.data, **MODEL, PYTHONDONTWRITEBYTECODE="1")
         env |= {"HOME": str(self.home), "TMPDIR": str(self.temporary)}
         for name in ("XDG_CACHE_HOME", "XDG_DATA_HOME", "ORT_DISABLE_TELEMETRY"):
@@ -97,7 +97,7 @@ class Watched:
         self._inside.submit(self._enter).result()
 
     def _enter(self) -> None:
-        """A namespace belongs to a thread: what this one opens, it opens in the product's."""
+        """Enter the product's network namespace, which applies to this thread."""
         with Path(f"/proc/{self.process.pid}/ns/net").open() as namespace:
             libc = ctypes.CDLL(None, use_errno=True)
             assert libc.setns(namespace.fileno(), CLONE_NEWNET) == 0, os.strerror(ctypes.get_errno())
@@ -166,7 +166,7 @@ def use() -> None:
 
 
 def read_each_kind(person: http.Client, place: str) -> None:
-    """A file for each library that reads documents."""
+    """Upload a file for each library that reads documents."""
     samples = {name: content for name, (content, *_said) in SAMPLES.items()}
     samples["old.txt"] = "Die Schlüssel hängen in der Küche, sagt Jürgen. ".encode("latin-1") * 20
     documents = []
@@ -202,7 +202,7 @@ def test_no_name_is_looked_up_and_nothing_is_connected_to(watched: Watched) -> N
 
 
 def test_nothing_is_written_outside_of_the_data_folder(watched: Watched) -> None:
-    names = ("PostgreSQL.", "sem.", "pym-", "memoryhub-")  # Postgres, multiprocessing, and ours
+    names = ("PostgreSQL.", "sem.", "pym-", "memoryhub-")  # Postgres, multiprocessing, and this project
     shared = tuple(f"/dev/shm/{name}" for name in names)
     allowed = (f"{watched.data}/", f"{Path(sys.prefix).resolve()}/", "/dev/null", "/proc/", *shared)
     written, strange = 0, set[str]()
@@ -227,6 +227,6 @@ def test_nothing_is_written_outside_of_the_data_folder(watched: Watched) -> None
 
 
 def paths_in(rest: str) -> Iterator[str]:
-    """The absolute paths that a call names; a relative one is below the folder that strace names before it."""
+    """Yield the absolute paths of a call; strace names the folder of a relative one."""
     for at_first, folder, path in NAMED.findall(rest):
         yield os.path.normpath(os.path.join(at_first or folder, path))

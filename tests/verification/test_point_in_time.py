@@ -1,4 +1,4 @@
-"""A moment between two backups, on a server of one's own: what docs/operations.md says, done with real PostgreSQL."""
+"""Point-in-time recovery by docs/operations.md, with real PostgreSQL servers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ forget_memories(Memory.objects.filter(content__contains="safe"), by=None, now=ti
 
 
 class Archiving(Server):
-    """Its log goes into a folder, segment by segment, as docs/operations.md says it."""
+    """A server that archives its WAL segments into a folder, as docs/operations.md says."""
 
     def __init__(self, data_dir: Path, archive: Path) -> None:
         super().__init__(data_dir)
@@ -70,7 +70,7 @@ def test_what_an_accident_took_is_there_again_as_of_a_moment_before_it(tmp_path:
         second.start()
         wait_until(lambda: not second.ask("SELECT pg_is_in_recovery()"), "it has recovered to the moment")
         assert second.ask("SELECT username FROM workspaces_user") == "olive"
-        stack.env["DATABASE_URL"] = second.url  # and the keys are those of the first
+        stack.env["DATABASE_URL"] = second.url  # with the first server's keys
         assert stack.manage("migrate", "--check") == ""
         assert (
             second.ask("SELECT string_agg(content, ', ') FROM memories_memory")

@@ -1,4 +1,4 @@
-"""Behind PgBouncer in transaction mode, the real one, where this machine has it (Debian's package `pgbouncer`)."""
+"""Operation behind a real PgBouncer in transaction mode, if installed (Debian's package `pgbouncer`)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.memoryhub.local.processes import wait_until
 from tests.stack import free_port, running_stack, signed_up
 
 PROGRAM = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
-SESSIONS = 3  # of the server, for all that the web process does
+SESSIONS = 3  # of the server, for the whole web process
 AT_ONCE, REQUESTS = 12, 120
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="PgBouncer is not installed here")
 CONFIGURATION = """
@@ -41,7 +41,7 @@ default_pool_size = {sessions}
 
 @pytest.fixture
 def pooler(tmp_path: Path) -> Iterator[int]:
-    """Its port. It is started before the database that it pools, and finds it when it is asked."""
+    """Run PgBouncer and yield its port. It starts before its database, to which it connects on demand."""
     port, place = free_port(), connection_settings(tmp_path)
     configuration = tmp_path / "pgbouncer.ini"
     configuration.write_text(
@@ -64,7 +64,7 @@ def pooler(tmp_path: Path) -> Iterator[int]:
 
 
 def _session(pooler: int, database: str = "memoryhub") -> psycopg.Connection[Any]:
-    """One of the pooler's, or of the pooler itself."""
+    """Return a connection through the pooler, or to the pooler itself."""
     address: dict[str, Any] = {"host": "127.0.0.1", "port": pooler, "user": "memoryhub", "dbname": database}
     return psycopg.connect(**address, autocommit=True, prepare_threshold=None)
 

@@ -1,4 +1,4 @@
-"""What holds across real processes: streams opened elsewhere, killed workers and web servers."""
+"""Behaviour across real processes: streams opened elsewhere, killed workers and web servers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.memoryhub.local.processes import wait_until
 from tests.stack import signed_up
 from tests.verification.conftest import Hub
 
-# As if the time had passed after which a process without a sign of life is taken for dead. A living one gives another.
+# Simulates a missed heartbeat: a process without one counts as dead; a living one sends the next.
 LONG_AGO = "UPDATE chat_message SET beat_at = beat_at - %s WHERE status = 'streaming'"
 SAID = "My project deadline is March 15 and I am vegetarian."
 
@@ -45,7 +45,7 @@ def test_a_stream_is_opened_on_another_process_than_the_one_that_answers(hub: Hu
         assert name == "message"
         answer = data["answer"]["id"]
         assert next(events) == ("token", {"text": "One "})
-    # The first connection is closed now: the answer goes on. The same session reads it from the other process.
+    # The first connection is closed, and the answer continues. The same session reads it from the other process.
     elsewhere = f"{second.url}/chats/{chat}/messages/{answer}/stream/"
     with person.stream("GET", elsewhere) as other:
         assert other.headers["content-type"].startswith("text/event-stream")
@@ -110,7 +110,7 @@ def test_a_worker_killed_in_the_middle_of_an_extraction_stores_everything_once(
         return [process for process in family if " processing " in " ".join(process.cmdline())]
 
     eventually(lambda: len(hub.model.chat_requests) == 2 and bool(at_work()), 30)
-    # The worker waits for the model now, in the middle of the job.
+    # The worker waits for the model, in the middle of the job.
     hub.model.script(Answer(reply), Answer(reply))
     os.kill(at_work()[0].pid, signal.SIGKILL)
     hub.model.release()
@@ -122,7 +122,5 @@ def test_a_worker_killed_in_the_middle_of_an_extraction_stores_everything_once(
 
     wait_until(stored, "another one stores it", pause=0.3)
     assert stored() == ["Deadline is March 15", "Is vegetarian"]
-    wait_until(
-        lambda: hub.stack.jobs_in_queue() == 0, "the queue is empty"
-    )  # none is left to be handed out again
+    wait_until(lambda: hub.stack.jobs_in_queue() == 0, "the queue is empty")  # none is left to be repeated
     assert stored() == ["Deadline is March 15", "Is vegetarian"]

@@ -1,4 +1,4 @@
-"""Debian's Prometheus scrapes a web process as the docs say, and makes sense of every rule and every panel."""
+"""Debian's Prometheus scrapes a web process as documented, and evaluates every rule and every panel."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ GRAFANA = DEPLOY / "prometheus/grafana.json"
 
 @contextmanager
 def prometheus(folder: Path, web: Web) -> Iterator[http.Client]:
-    """One that scrapes this web process, by what docs/operations.md says to write; its HTTP API."""
+    """Run Prometheus with the documented configuration. Yield a client of its HTTP API."""
     text = (ROOT / "docs/operations.md").read_text()
     told = re.search(r"```yaml\n(scrape_configs:.*?)```", text, re.DOTALL)
     assert told is not None
@@ -60,7 +60,7 @@ def asked(client: http.Client, expression: str) -> list[Any]:
 
 
 def panels() -> list[str]:
-    """What each panel asks, with what Grafana would put in the place of its variables."""
+    """Return the query of each panel, with Grafana's variables replaced."""
     found = [
         target["expr"] for panel in json.loads(GRAFANA.read_text())["panels"] for target in panel["targets"]
     ]
@@ -68,7 +68,7 @@ def panels() -> list[str]:
 
 
 def some_of_everything(web: Web) -> None:
-    """So that there is something to draw in each panel."""
+    """Create data for each panel."""
     person = signed_up(web, "olga")
     place = f"/chat/api/workspaces/{person.get('/chat/api/workspaces').json()['items'][0]['id']}"
     for content, status in (("Cats purr", 201), ("My password is hunter2sGreatSecret", 422)):

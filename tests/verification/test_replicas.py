@@ -1,4 +1,4 @@
-"""A primary and a replica, real ones: who wrote reads it, whatever the replica has; and the primary dies."""
+"""A real primary and a replica: users read their own writes despite replication lag; and the primary fails."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TOKEN = "of the monitoring alone"
 SETTINGS = {
     "MEMORYHUB_METRICS_TOKEN": TOKEN,
     "MEMORYHUB_EMBEDDING_MODEL": "none",
-    "MEMORYHUB_REPLICA_LAG": "20",  # who wrote reads from the primary for so long, and three seconds
+    "MEMORYHUB_REPLICA_LAG": "20",  # a writer reads from the primary for this long plus three seconds
 }
 ALL = {"limit": 100}
 
@@ -31,7 +31,7 @@ class Hub:
     webs: list[Web]
 
     def reads(self, by: str) -> int:
-        """How many lists, recalls and searches were answered by it, of both web processes."""
+        """Return the number of lists, recalls and searches that it answered, of both web processes."""
         texts = [self.metrics(web) for web in self.webs]
         found = re.findall(rf'memoryhub_reads_total{{by="{by}"}} (\d+)', "".join(texts))
         return sum(int(number) for number in found)
@@ -40,7 +40,7 @@ class Hub:
         return http.get(f"{web.url}/metrics", headers={"Authorization": f"Bearer {TOKEN}"}).text
 
     def elsewhere(self, person: http.Client) -> http.Client:
-        """The same session at the other web process."""
+        """Return a client with the same session at the other web process."""
         return http.Client(
             base_url=self.webs[1].url, cookies=person.cookies, headers=person.headers, timeout=60
         )
@@ -54,7 +54,7 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
 
 @pytest.fixture
 def hub(started: Hub) -> Hub:
-    """Its replica is there, and follows."""
+    """The installation with a replica that has caught up."""
     started.pair.follow_again()
     return started
 
@@ -68,7 +68,7 @@ def contents(person: http.Client, place: str) -> set[str]:
 
 
 def test_who_wrote_reads_it_and_others_read_from_the_replica(hub: Hub) -> None:
-    """Replay is paused meanwhile, so that the replica has nothing of what is written."""
+    """Replay is paused, so that the replica lacks what is written."""
     olga, paul = (signed_up(hub.webs[0], name) for name in ("olga", "paul"))
     here, there = place_of(olga), place_of(paul)
     for person, place in ((olga, here), (paul, there)):
@@ -105,7 +105,7 @@ def test_who_wrote_reads_it_and_others_read_from_the_replica(hub: Hub) -> None:
 
 
 def test_what_a_program_saves_and_forgets_its_person_reads(hub: Hub) -> None:
-    """By MCP; replay is paused meanwhile."""
+    """Over MCP, with replay paused."""
     person = signed_up(hub.webs[0], "petra")
     place = place_of(person)
     headers = {
@@ -136,7 +136,7 @@ def reads_of_replica(hub: Hub, person: http.Client, place: str) -> bool:
 
 
 def read(person: http.Client, place: str, when: str) -> None:
-    """A document, by the worker."""
+    """Upload a document and wait until the worker has read it."""
     file = (f"{when}.txt", f"What goes out on Monday, {when}.".encode())
     brought = person.post(f"{place}/documents", files={"file": file}).json()
     wait_until(
@@ -146,12 +146,12 @@ def read(person: http.Client, place: str, when: str) -> None:
 
 
 def test_the_primary_dies_and_the_replica_takes_its_place(hub: Hub) -> None:
-    """Nothing acknowledged is lost, reads go on all the while, and the old primary comes back as a replica."""
+    """Nothing acknowledged is lost, reads go on throughout, and the old primary rejoins as a replica."""
     hub.pair.wait_for_replica()
     person = signed_up(hub.webs[0], "pia")
     place = place_of(person)
     hub.stack.worker()
-    read(person, place, "before")  # nobody starts a worker again here that finds no database as it begins
+    read(person, place, "before")  # nothing restarts a worker here that starts without a database
     traffic = Traffic([person, hub.elsewhere(person)], place, pause=0.1)
     try:
         wait_until(lambda: traffic.has_written(20), "writes are acknowledged")

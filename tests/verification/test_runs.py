@@ -1,4 +1,4 @@
-"""Runs outlive the death of the database, a web server and a worker in the middle of a step, a list and a team."""
+"""Runs survive the death of the database, a web server and a worker during a step, a list and a team."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tests.memoryhub.local.processes import wait_until
 from tests.stack import Stack, Web, signed_up
 from tests.verification.conftest import Hub
 
-AT_ONCE = {"step": 1, "list": 3, "team": 3}  # replies of the model that are waited for in each
+AT_ONCE = {"step": 1, "list": 3, "team": 3}  # pending replies of the model in each
 
 
 def saving_slowly(request: Received) -> Answer:
-    """Saves something of its own, then hands in after a while."""
+    """Save a memory, then hand in the result after a delay."""
     asked = request.messages[1]["content"]
     if asked.startswith("Find"):
         return Answer(calls=[Call("finish_step", {"result": ["a", "b", "c"]})])
@@ -34,7 +34,7 @@ def saving_slowly(request: Received) -> Answer:
 
 
 def followed(person: http.Client, url: str, after: str = "") -> Iterator[tuple[str, str]]:
-    """The id and the name of each event, as far as the stream goes."""
+    """Yield the id and the name of each event until the stream ends."""
     number = ""
     with suppress(http.TransportError), person.stream("GET", url, headers={"Last-Event-ID": after}) as stream:
         for line in stream.iter_lines():
@@ -55,7 +55,7 @@ def test_whichever_process_is_killed_runs_go_on_and_do_nothing_twice(
         return stack.start("lane", sys.executable, "-m", "tests.chat.runs.work_loop", "8")
 
     def are_asked(times: int) -> Callable[[], bool]:
-        """Whether each reply that is held was asked for so often."""
+        """Return whether each delayed reply was requested this often."""
         return lambda: sum(bool(each.tool_results) for each in server.chat_requests) >= times * held
 
     web, held = hub.web(), sum(AT_ONCE.values())
@@ -68,7 +68,7 @@ def test_whichever_process_is_killed_runs_go_on_and_do_nothing_twice(
         number for number, _name in seen_until_killed(stack, web, person, f"{place}/runs/{runs['team']}")
     ]
     stack.kill_database()
-    eventually(are_asked(2), 30)  # only the replies that were cut are asked for again
+    eventually(are_asked(2), 30)  # only the interrupted replies are requested again
     stack.kill(working)
     working = worker()
     eventually(are_asked(3), 30)
@@ -83,7 +83,7 @@ def test_whichever_process_is_killed_runs_go_on_and_do_nothing_twice(
     assert sorted(saved) == sorted(listed) and len(saved) == held == len(set(listed))
     assert (
         len(server.chat_requests) == 1 + held + 3 * held
-    )  # the list, what was saved, and the replies that were cut
+    )  # the list, what was saved, and the interrupted replies
     rest = list(followed(person, f"{place}/runs/{runs['team']}/events", before[-1]))
     assert rest[-1][1] == "done" and not {number for number, _name in rest} & set(before)
 
@@ -104,7 +104,7 @@ def now(person: http.Client, place: str, run: str) -> dict[str, Any]:
 
 
 def seen_until_killed(stack: Stack, web: Web, person: http.Client, url: str) -> list[tuple[str, str]]:
-    """Events of a run, in the middle of which the web process that sends them is killed."""
+    """Return the events of a run, during which the sending web process is killed."""
     seen = []
     for event in followed(person, f"{url}/events"):
         seen.append(event)

@@ -1,4 +1,4 @@
-"""Forgotten for good, and then out of every byte of the data folder: a real server, the product's doors, its files."""
+"""Permanent deletion and scrubbing remove a text from every byte of the data folder: a real server and real files."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from memoryhub.management.commands.scrub import ScrubError, scrub
 from tests.stack import PASSWORD, signed_up
 from tests.verification.conftest import Hub
 
-PIECE = 8  # letters of a word that must stand together: what is compressed keeps no longer runs
+PIECE = 8  # consecutive letters of a word: compressed files contain no longer runs
 
 
 def strange_words(count: int) -> list[str]:
-    """Words that nobody says, and no two letters of which come twice: nothing in them can be shortened."""
+    """Return random words without a repeated letter, which compression cannot shorten."""
     dice = random.Random()
     return ["".join(dice.sample("bcdfghjklmnprstvwz", 12)) for _ in range(count)]
 
 
 def files_with(folder: Path, words: list[str]) -> dict[str, int]:
-    """Every file below the folder in which a piece of one of the words stands, with how many pieces."""
+    """Return every file below the folder with a part of one of the words, and the number of parts."""
     pieces = [word[at : at + PIECE].encode() for word in words for at in range(len(word) - PIECE + 1)]
     found = {}
     for path in folder.rglob("*"):
@@ -77,7 +77,7 @@ def test_what_is_forgotten_is_in_no_byte_of_the_data_folder_after_a_scrub(
 
 
 def _nobody_may_still_see_it(folder: Path, open_one: psycopg.Connection[Any]) -> None:
-    """A transaction that began before might; the command says so instead of claiming too much."""
+    """A transaction that began before might still see it; the command reports it."""
     patience = pytest.MonkeyPatch()
     patience.setattr("memoryhub.management.commands.scrub.PATIENCE", 1.0)
     try:

@@ -1,4 +1,4 @@
-"""`manage.py up` as a person runs it: everything real, in a data folder of its own, with processes killed under it."""
+"""`manage.py up` as a person runs it: real processes in a temporary data folder, some of them killed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MARKS = {
 
 
 class Installation:
-    """One data folder and, most of the time, a supervisor that works on it."""
+    """A data folder and the supervisor that runs on it, most of the time."""
 
     def __init__(self, folder: Path, name: str = "data") -> None:
         self.data_dir = folder / name
@@ -53,8 +53,8 @@ class Installation:
             "MEMORYHUB_DATA_DIR": str(self.data_dir),
             "MEMORYHUB_PORT": str(self.port),
             "TMPDIR": str(self.temporary),
-            "MEMORYHUB_BUILTIN_MODEL": "small",  # nothing is fetched by a test that does not ask for it
-            "MEMORYHUB_WEB_PROCESSES": "1",  # the one that is killed must be missed
+            "MEMORYHUB_BUILTIN_MODEL": "small",  # nothing is downloaded by a test that does not mean to
+            "MEMORYHUB_WEB_PROCESSES": "1",  # so that a killed one is noticed
             "MEMORYHUB_ADMIN_USERNAME": "ada",
             "MEMORYHUB_ADMIN_PASSWORD": "difference engine",
         }
@@ -107,7 +107,7 @@ class Installation:
         return psutil.Process(self.process.pid).children(recursive=True)
 
     def service(self, name: str) -> psutil.Process | None:
-        """The process of a service that the supervisor runs at the moment."""
+        """Return the current process of a service of the supervisor."""
         assert self.process is not None
         for child in psutil.Process(self.process.pid).children():
             try:
@@ -139,11 +139,13 @@ class Installation:
         return endpoint is not None and is_ready(int(endpoint.base_url.split(":")[2].split("/")[0]))
 
     def counters(self) -> list[Path]:
-        """The files in which processes count; they lie in memory."""
+        """Return the files of processes' counters, which are in memory."""
         return list(Path("/dev/shm").glob(f"memoryhub-metrics-*-{self.data_dir.stat().st_ino:x}/*.db"))
 
     def left_over(self) -> list[Path]:
-        """What lies in temporary folders: the environment's, the socket's below /tmp, the counters' in memory."""
+        """Return the contents of temporary folders: the environment's, the socket's below /tmp, the counters' in
+        memory.
+        """
         metrics = Path("/dev/shm").glob(f"memoryhub-metrics-*-{self.data_dir.stat().st_ino:x}")
         socket = socket_folder(self.data_dir)
         return [*self.temporary.iterdir(), *metrics, *([socket] if socket.exists() else [])]
@@ -247,7 +249,7 @@ def test_a_killed_worker_comes_back_and_nothing_of_the_old_one_stays(up: Install
     old: list[psutil.Process] = []
 
     def is_up() -> bool:
-        """The worker that lost its database above may be replaced only now, while one looks at it."""
+        """Refresh the processes: a worker that lost its database before may be replaced while this waits."""
         with suppress(psutil.NoSuchProcess):
             if worker := up.service("worker"):
                 old[:] = [worker, *worker.children(recursive=True)]
@@ -307,7 +309,7 @@ def test_stopping_leaves_no_process_and_the_data(up: Installation) -> None:
 
 
 def test_the_larger_model_takes_over_and_the_small_one_again_when_it_is_removed() -> None:
-    """With the small one's weights under its name, so that nothing is fetched."""
+    """With the small one's weights under its name, so that nothing is downloaded."""
     with installed() as hub:
         prepared_in(hub.data_dir)
         lend_to(hub.data_dir)
@@ -330,7 +332,7 @@ def test_the_larger_model_takes_over_and_the_small_one_again_when_it_is_removed(
 
 
 def test_no_temporary_folder_is_left_by_a_stop_even_after_a_kill() -> None:
-    with installed("d" * 100) as deep:  # too long for a socket, which lies below /tmp then
+    with installed("d" * 100) as deep:  # too long for a socket, which is below /tmp then
         prepared_in(deep.data_dir)
         lend_to(deep.data_dir)
         for ending in (signal.SIGTERM, signal.SIGKILL, signal.SIGINT):

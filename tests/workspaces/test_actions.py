@@ -1,4 +1,4 @@
-"""Changes to workspaces and members: who may, and that a workspace is never left without an owner."""
+"""Changes to workspaces and members: permissions, and that a workspace always has an owner."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def test_a_message_written_while_its_workspace_is_deleted_does_not_stop_the_dele
 
     def delete_a_little_later(self: Workspace) -> object:
         late.start()
-        late.join(0.3)  # it waits for the delete, which holds the chat
+        late.join(0.3)  # it waits for the deletion, which locks the chat
         return collect(self)
 
     monkeypatch.setattr(Workspace, "delete", delete_a_little_later)

@@ -36,7 +36,7 @@ def admin_client() -> Client:
 
 
 def form(workspace: Workspace, *, extra: tuple[User, Role] | None = None, **changes: Any) -> dict[str, Any]:
-    """The form of a workspace as its page sends it. ``changes``: a username → a role, or "" to take it out."""
+    """Return a workspace's form as its page sends it. ``changes``: a username → a role, or "" to remove it."""
     members = list(Membership.objects.filter(workspace=workspace).select_related("user"))
     values: dict[str, Any] = {
         "name": workspace.name,
@@ -273,7 +273,7 @@ def test_staff_change_no_group_and_superusers_do(admin_client: Client) -> None:
 
 
 def test_addresses_are_looked_at_and_not_touched(cast: Cast) -> None:
-    """Who could add or confirm one could have anybody's password sent to it."""
+    """Adding or confirming one would allow resetting anyone's password."""
     address = EmailAddress.objects.create(user=cast.owner, email="olive@example.com")
     _, client = staff_with(*(f"{right}_emailaddress" for right in ("view", "add", "change", "delete")))
     url = "/admin/account/emailaddress/"

@@ -166,12 +166,12 @@ def test_lists_cost_the_same_for_one_row_and_for_many(
         make_workspace(owner=cast.owner, name=f"Workspace {number}")
         Membership.objects.create(workspace=cast.workspace, user=make_user(), role=Role.VIEWER)
     api = Api(cast.owner)
-    with django_assert_num_queries(3):  # session, person, the page, which shows their own
+    with django_assert_num_queries(3):  # session, user, the page with their own
         assert len(api.get("workspaces").json()["items"]) == 7
     first = api.get("workspaces?limit=4").json()
     with django_assert_num_queries(3):
         assert len(api.get(f"workspaces?limit=4&cursor={first['next_cursor']}").json()["items"]) == 3
-    with django_assert_num_queries(4):  # session, person, workspace, the page
+    with django_assert_num_queries(4):  # session, user, workspace, the page
         assert len(api.get(f"workspaces/{cast.workspace.public_id}/members").json()["items"]) == 8
 
 

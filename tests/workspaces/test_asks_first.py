@@ -1,4 +1,4 @@
-"""What cannot be taken back asks first: the press that does it is behind the one that asks."""
+"""Irreversible actions need a confirmation, on a second button."""
 
 from __future__ import annotations
 

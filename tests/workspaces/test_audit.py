@@ -1,4 +1,4 @@
-"""The audit log: append-only, by public ids, never a person's text."""
+"""The audit log: append-only, with public ids, without user text."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_no_row_may_be_changed_even_by_the_retention(cast: Cast) -> None:
         cursor.execute("UPDATE workspaces_auditevent SET verb = 'x'")
 
 
-# The page of a workspace's owners
+# The page for a workspace's owners
 
 
 def page(user: User, cast: Cast, query: str = "") -> Any:
@@ -305,7 +305,7 @@ def test_the_list_in_the_admin_costs_the_same_for_few_and_many(cast: Cast, staff
     assert queries() == few
 
 
-# What people do to memories and chats
+# Actions on memories and chats
 
 
 def test_memories_are_audited_by_id_and_personal_ones_for_nobody_else(cast: Cast) -> None:

@@ -1,4 +1,4 @@
-"""How many event streams one person may hold open, and how one ends that cannot go on."""
+"""The limit of open event streams of one person, and the end of a broken one."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_the_one_too_many_is_refused_and_others_have_their_own(user: User) -> No
     assert refused.value.headers() == {"Retry-After": "30"}
     Place(make_user("sam"))
     held[0].close()
-    held[0].close()  # twice counts once
+    held[0].close()  # closing twice counts once
     Place(user).leave()
     held[1].close()
     assert [Place(user), Place(user)]  # both are free

@@ -1,4 +1,4 @@
-"""Pages of workspaces, profile and accounts, and the stream of events that open pages listen to."""
+"""Pages of workspaces, profile and accounts, and the event stream of open pages."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_field_errors_stand_at_their_fields() -> None:
     assert 'aria-invalid="true"' in html and 'id="id_password2_error1"' in html
 
 
-@pytest.mark.parametrize("language", ["en", "de", "ar"])  # of these allauth has words of its own
+@pytest.mark.parametrize("language", ["en", "de", "ar"])  # allauth has its own translations of these
 def test_each_field_of_signing_up_is_named_once(language: str) -> None:
     html = Client().get("/accounts/signup/", headers={"Accept-Language": language}).content.decode()
     label = re.search(r'<label for="id_email">(.*?)</label>', html, re.DOTALL)
@@ -130,7 +130,7 @@ def test_settings_show_each_role_what_it_may_do(cast: Cast) -> None:
 
 
 def test_settings_are_saved_as_they_are_changed(cast: Cast) -> None:
-    """A change asks for its own section anew; what is refused comes as a toast, whatever part was asked for."""
+    """A change reloads its own section, and an error becomes a toast in any section."""
     client = signed_in(cast.owner)
     page, model = url("settings", cast.workspace.public_id), url("model", cast.workspace.public_id)
     html = client.get(page).content.decode()
@@ -173,7 +173,7 @@ def test_name_and_purpose_are_saved_each_by_itself(cast: Cast) -> None:
             "htmx shows the form"
         )
         assert client.post(page, wrong).status_code == 422
-    client.post(page, {"name": "Orchard", "description": ""})  # of a page without scripts
+    client.post(page, {"name": "Orchard", "description": ""})  # from a page without scripts
     place.refresh_from_db()
     assert (place.name, place.description) == ("Orchard", "")
     for user, status in ((cast.editor, 403), (cast.viewer, 403), (cast.stranger, 404)):
@@ -241,7 +241,7 @@ def test_an_unknown_address_gets_a_page_that_helps(cast: Cast) -> None:
     assert "There is nothing here" in response.content.decode()
 
 
-# The stream of events
+# The event stream
 
 
 async def read(stream: AsyncGenerator[str, None]) -> str:

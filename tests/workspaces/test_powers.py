@@ -1,4 +1,4 @@
-"""What superusers change of other people's accounts: asked who they are first, noted, and told to the person."""
+"""Superusers' changes to other accounts: after re-authentication, logged, and with a mail to the person."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.conftest import Cast
 from tests.factories import PASSWORD, make_user
 from workspaces.models import AuditEvent, User
 
-pytestmark = pytest.mark.django_db(transaction=True)  # mails go once all is stored
+pytestmark = pytest.mark.django_db(transaction=True)  # mails are sent on commit
 PEOPLE = "/admin/workspaces/user/"
 NEW = {"usable_password": "true", "password1": "a quiet evening", "password2": "a quiet evening"}
 
@@ -89,7 +89,7 @@ def test_a_new_address_is_told_to_the_old_one_which_opens_nothing_any_more(boss:
     assert asked["Location"].startswith("/accounts/reauthenticate/")
     olive.refresh_from_db()
     assert olive.email == "olive@example.org" and not mail.outbox
-    boss.post(asked["Location"], {"password": PASSWORD})  # goes on with what was asked
+    boss.post(asked["Location"], {"password": PASSWORD})  # continues with the original request
     olive.refresh_from_db()
     assert olive.email == "new@example.org"
     assert noted("email_changed") == [("root", olive.public_id)]

@@ -1,4 +1,4 @@
-"""How much one person may make: at every door, in background work, in imports; charged to who made it."""
+"""Quotas of one person: by every route, in background work, in imports; charged to the creator."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def say(number: int) -> str:
 
 
 def fill(person: User, workspace: Workspace) -> None:
-    """As much of everything as one person may have."""
+    """Create as much of everything as one person may have."""
     for number in range(2):
         create_workspace(name=f"Place {number}", by=person)
         create_chat(workspace=workspace, by=person, now=NOW())
@@ -95,13 +95,13 @@ def test_the_sentence_names_the_limit_and_what_to_do(cast: Cast) -> None:
     assert "You have 2 of the 2 chats" in said["chats"]
     assert "You have 2 of the 2 memories" in said["memories"] and "Forget some for good" in said["memories"]
     assert "take up 100\xa0bytes of the 100\xa0bytes allowed" in said["bytes"]
-    # An import that stops for it keeps it in English: each sentence is found again, and said in the reader's language.
+    # A stopped import stores its sentence in English, which is translated for the reader.
     sentences = {NUMBER.sub("%s", each) for text in said.values() for each in SENTENCES_END.split(text)}
     assert sentences <= {each.one for each in collected()}
 
 
 def test_whoever_made_it_is_charged_and_nobody_else(cast: Cast) -> None:
-    """Not who owns the place, nor who is made an owner of one: others would use up a person's room for them."""
+    """Neither a workspace's owner nor one added as owner: others could exhaust their quota."""
     fill(cast.editor, cast.workspace)
     for place in Workspace.objects.filter(made_by=cast.editor):
         Membership.objects.create(workspace=place, user=cast.owner, role=Role.OWNER)
@@ -169,7 +169,7 @@ def test_every_door_says_so_and_stores_nothing(cast: Cast, door: str) -> None:
     body = {name: value.format(ws=cast.workspace.public_id) for name, value in body.items()}
     if table in (Asset, Import):
         body["file"] = SimpleUploadedFile("note.txt", b"Anna owns a boat")
-    default_workspace(cast.editor)  # made on first sight, and charged to nobody
+    default_workspace(cast.editor)  # created on the first visit, and charged to no one
     before = table._default_manager.count()
     client = Client()
     client.force_login(cast.editor)
@@ -211,7 +211,7 @@ def test_an_upload_counts_while_it_lies_there(cast: Cast) -> None:
 
 
 def test_what_is_noticed_in_a_chat_over_the_limit_is_not_stored(cast: Cast) -> None:
-    """Nobody is told, and the work is done: it is not tried again and again."""
+    """The job ends without an error, so that it is not retried."""
     fill(cast.editor, cast.workspace)
     chat = Chat.objects.latest("pk")
     question = make_message(chat, "My project deadline is March 15 and I am vegetarian.")
@@ -252,7 +252,7 @@ def test_many_at_once_are_stored_as_far_as_there_is_room(cast: Cast, settings: A
 
 @pytest.fixture
 def importing(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> Import:
-    """An import of eight statements whose preview was looked at, and which was started."""
+    """Create an import of eight statements that was previewed and started."""
     monkeypatch.setattr(import_run, "_queue", lambda imported: None)
     content = json.dumps([say(number) for number in range(8)]).encode()
     imported = import_run.begin(
@@ -336,7 +336,7 @@ def test_one_question_to_the_database_and_none_without_a_limit(
 def test_who_is_far_from_the_limit_is_counted_now_and_then(
     cast: Cast, settings: Any, django_assert_num_queries: Any
 ) -> None:
-    """A sixteenth of the room passes uncounted; towards the limit every one is counted again."""
+    """A sixteenth of the remaining quota passes uncounted; near the limit every one is counted."""
     settings.QUOTAS = settings.QUOTAS | {"memories": 40}
     with django_assert_num_queries(1):  # room for 39 more: two pass
         for _ in range(3):
@@ -347,7 +347,7 @@ def test_who_is_far_from_the_limit_is_counted_now_and_then(
         make_memory(say(number), cast.editor, cast.workspace)
     settings.QUOTAS = settings.QUOTAS | {"memories": 19}  # room for 15: none passes
     with django_assert_num_queries(0):
-        require_room("memories", cast.editor)  # what was left of it before
+        require_room("memories", cast.editor)  # the allowance left from the last count
     for _ in range(3):
         with django_assert_num_queries(1):
             require_room("memories", cast.editor)

@@ -1,4 +1,4 @@
-"""Links that set a password: sent by mail or not made, and in no log either way."""
+"""Links that set a password: sent by mail or not created, and never in a log."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PAGE = "/accounts/password/reset/"
 
 @pytest.fixture(params=["plain", "json"])
 def everything_logged(request: Any) -> Any:
-    """What the project's own logging writes at its chattiest, in either format."""
+    """Return the output of the project's logging at level DEBUG, in either format."""
     stream = StringIO()
     named = {name: {**logger, "level": "DEBUG"} for name, logger in all_settings.LOGGING["loggers"].items()}
     named |= {name: {"level": all_settings.LOGGING["loggers"][name]["level"]} for name in ("uvicorn.access",)}
@@ -64,7 +64,7 @@ def test_a_links_key_reaches_no_log_whatever_is_asked_with_it(everything_logged:
 
 
 def test_uvicorns_own_lines_of_requests_are_not_written() -> None:
-    """However it is started: they would hold the address as it was asked for."""
+    """However the server starts: they would contain the address."""
     assert not logging.getLogger("uvicorn.access").isEnabledFor(logging.INFO)
 
 
@@ -99,7 +99,7 @@ def test_without_mail_no_link_is_made_and_the_page_says_whom_to_ask(
 
 
 def test_nothing_that_is_sent_is_printed_by_default() -> None:
-    """Django's console backend would put every link into the log of the web process."""
+    """Django's console backend would write every link into the log of the web process."""
     source = (all_settings.BASE_DIR / "memoryhub/settings/accounts.py").read_text()
     named = re.findall(r"[\w.]*mail\w*\.\w*(?:\.\w+)*Backend", source)
     assert named == ["workspaces.accounts.email_backend.RetryingBackend", DUMMY]

@@ -1,4 +1,4 @@
-"""Limits hold over every process: they are counted in the database."""
+"""Rate limits hold over all processes: they are counted in the database."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-# ruff: noqa: RUF001  letters that look alike are what this is about
-"""No username passes for another, at any door; those that are there keep working."""
+# ruff: noqa: RUF001  letters that look alike are tested
+"""Usernames that look like another's are refused by every route; existing ones keep working."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from workspaces.models.people import looks_of
 
 pytestmark = pytest.mark.django_db
 ADD = "/admin/workspaces/user/add/"
-# Each would be taken for "admin", "Ivan" or "modern".
+# Each looks like "admin", "Ivan" or "modern".
 LIKE_ADMIN = [
     "Admin",
     "ADMIN",
@@ -116,7 +116,7 @@ def test_what_looks_alike_has_a_look_in_common() -> None:
 
 
 def test_every_sign_comes_to_one_look() -> None:
-    """Of two that are each the other's, looking for the one that all are written as would never end."""
+    """A cycle of look-alikes would make the search for the canonical character endless."""
     signs = [chr(code) for code in range(sys.maxunicode) if not 0xD800 <= code < 0xE000]
     assert all(looks_of("".join(signs[at : at + 150])) for at in range(0, len(signs), 150))
 
@@ -127,7 +127,7 @@ def test_no_door_makes_another_admin(name: str, boss: Client, monkeypatch: pytes
     mallory = make_user("mallory")
     people = set(User.objects.values_list("username", flat=True))
     password = {"usable_password": "true", "password1": "a quiet evening", "password2": "a quiet evening"}
-    if "\x00" not in name:  # which no form takes
+    if "\x00" not in name:  # which no form accepts
         sign_up(name)
         boss.post(ADD, {"username": name} | password)
         boss.post(f"/admin/workspaces/user/{mallory.pk}/change/", {"username": name, "memory_default": ""})
@@ -170,7 +170,7 @@ def test_the_form_says_it_at_the_field() -> None:
 
 
 def make_as_before(name: str) -> User:
-    """A person as versions made them that looked at nothing."""
+    """Create a user as older versions did, without the check."""
     User.objects.bulk_create([User(username=name, looks=[])])
     person = User.objects.get(username=name)
     person.set_password(PASSWORD)

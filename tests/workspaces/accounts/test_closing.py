@@ -1,4 +1,4 @@
-"""Closing an account: all that is theirs ends at once, and what depended on them goes on with somebody."""
+"""Closing an account: the user's own things end at once, and others' things go on."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_workspaces_go_on_with_the_longest_editor_and_are_owned_by_both_afterwar
     )
     assert event.details == {"before": "editor", "of": cast.owner.public_id}
     assert close_account(cast.owner, by=None, now=timezone.now()) == []
-    with pytest.raises(Conflict):  # whose account is closed keeps no workspace going
+    with pytest.raises(Conflict):  # closed accounts do not count as owners
         remove_member(cast.workspace, user=cast.editor, by=cast.editor)
     reopen_account(cast.owner, by=None)
     assert role_of(cast.owner, cast.workspace) == "owner"

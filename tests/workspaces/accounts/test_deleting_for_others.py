@@ -1,4 +1,4 @@
-"""A superuser deletes the account of somebody who asked for it; what others depend on goes on with one of them."""
+"""A superuser deletes an account on its user's request; workspaces that others use get another owner."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LIST = "/admin/workspaces/user/"
 def test_a_superuser_deletes_an_account_and_who_depends_on_it_goes_on(
     cast: Cast, mailoutbox: Any, django_capture_on_commit_callbacks: Any
 ) -> None:
-    """The cast's owner is the only one of a workspace that others use, and alone in another."""
+    """The cast's owner is the only one of a shared workspace, and alone in another."""
     User.objects.filter(pk=cast.owner.pk).update(email="olive@example.org")
     alone = make_workspace(owner=cast.owner, name="Alone")
     make_memory("Mine", cast.owner, cast.workspace, scope="user")

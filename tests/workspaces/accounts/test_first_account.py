@@ -1,4 +1,4 @@
-"""Who signs up first on the machine that alone reaches MemoryHub is its administrator; nobody else becomes one so."""
+"""The first user on a machine that serves only itself becomes its administrator; no one else does."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SIGN_UP = "/accounts/signup/"
 
 @pytest.fixture(autouse=True)
 def as_installed(settings: Settings) -> None:
-    """The names that are answered without any setting; of tests another one."""
+    """Allow the hosts of a fresh installation; tests have others."""
     settings.ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]", "127.0.0.1"]
 
 
@@ -61,7 +61,7 @@ def test_the_first_is_and_the_second_is_not(sent: dict[str, str]) -> None:
         {"REMOTE_ADDR": "192.168.1.7"},
         {"REMOTE_ADDR": "192.168.1.7", "HTTP_X_FORWARDED_FOR": "127.0.0.1"},
         {"REMOTE_ADDR": "192.168.1.7", "HTTP_HOST": "localhost"},
-        {"REMOTE_ADDR": ""},  # by a socket in a file: of whom, nobody can say
+        {"REMOTE_ADDR": ""},  # by a Unix socket, without an address
         {"HTTP_X_FORWARDED_FOR": "127.0.0.1"},
         {"HTTP_X_FORWARDED_FOR": ""},
         {"HTTP_X_REAL_IP": "127.0.0.1"},
@@ -72,9 +72,9 @@ def test_the_first_is_and_the_second_is_not(sent: dict[str, str]) -> None:
         {"HTTP_X_FORWARDED_SERVER": "hub"},
         {"HTTP_CF_CONNECTING_IP": "203.0.113.7"},
         {"HTTP_X_ORIGINAL_FORWARDED_FOR": "203.0.113.7"},
-        {"SERVER_PROTOCOL": "HTTP/1.0"},  # as nginx forwards where nobody told it more
+        {"SERVER_PROTOCOL": "HTTP/1.0"},  # as nginx forwards by default
         {"HTTP_HOST": "localhost.evil.example"},
-        {"HTTP_HOST": "evil.example"},  # whose name server now says 127.0.0.1
+        {"HTTP_HOST": "evil.example"},  # whose DNS now says 127.0.0.1
         {"HTTP_HOST": "127.0.0.1.evil.example"},
         {"HTTP_HOST": "localhost@evil.example"},
     ],
@@ -115,7 +115,7 @@ def test_nobody_is_where_others_may_come(setting: dict[str, Any], settings: Sett
 
 
 def test_who_was_made_before_is_somebody(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the environment, by a directory, by a command, closed or not."""
+    """Made by the environment, by a directory, by a command, closed or not."""
     made = make_user("made", is_active=False)
     made.set_unusable_password()
     made.save()
@@ -132,7 +132,7 @@ def test_who_was_made_before_is_somebody(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_no_other_door_makes_one(
     single_sign_on: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nor would they, were the settings that tell of them looked past."""
+    """Not even if the settings that reveal other users are ignored."""
     monkeypatch.setattr(first_account, "serves_only_here", lambda: True)
     settings.SCIM_TOKEN = "t" * 32
     directory = Client(SERVER_NAME="localhost", headers={"Authorization": f"Bearer {settings.SCIM_TOKEN}"})

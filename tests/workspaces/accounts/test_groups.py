@@ -1,4 +1,4 @@
-"""Groups of the identity provider, by a real sign-in: they give, change and take away what they gave, nothing else."""
+"""Groups of the identity provider, by a real sign-in: they grant, change and revoke only their own roles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""API keys: made once, stored as a hash, counted, revoked; and what a request with one may do."""
+"""API keys: created once, stored as a hash, counted, revoked; and their permissions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def make(by: User, workspace: Workspace, **fields: Any) -> tuple[ApiKey, str]:
     return keys.make_key(workspace, by=by, **given)
 
 
-# Making, checking, revoking
+# Creating, checking, revoking
 
 
 def test_a_key_is_found_by_its_text_and_stored_as_a_hash(cast: Cast) -> None:
@@ -124,7 +124,7 @@ def test_so_many_requests_a_minute_pass(cast: Cast, settings: Any) -> None:
     assert keys.count_request(other, now=NOON) is None
     assert keys.count_request(key, now=NOON + timedelta(seconds=39)) == 1
     assert keys.count_request(key, now=NOON + timedelta(seconds=40)) is None
-    # A process whose clock is a little behind counts into the minute that has begun.
+    # A process with a slow clock counts into the minute that has begun.
     assert [keys.count_request(key, now=NOON) for _ in range(3)] == [None, None, 40]
 
 
@@ -164,7 +164,7 @@ def test_too_many_requests_are_told_when_to_come_again(cast: Cast, settings: Any
     assert {session.get("memories").status_code for _ in range(5)} == {200}
 
 
-# What a request with a key may do
+# Permissions of a request with a key
 
 
 def test_refused_keys_are_told_why_and_how_to_sign_in(cast: Cast) -> None:
@@ -235,7 +235,7 @@ def test_no_key_is_written_to_a_log(cast: Cast, caplog: pytest.LogCaptureFixture
 
 @pytest.fixture
 def client(cast: Cast) -> Client:
-    """The editor, signed in a while ago."""
+    """The editor's client, signed in a while ago."""
     client = Client()
     client.force_login(cast.editor)
     return client

@@ -1,4 +1,4 @@
-"""Mail that no server takes waits sealed, and is sent when one does: against a server that speaks SMTP."""
+"""Mail is stored encrypted while no server accepts it, and sent later: against a fake SMTP server."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LINK = "https://hub.example.org/accounts/password/reset/key/secret"
 
 
 class Smtp:
-    """As much of a server as a client that sends needs. ``refuses``: the code it answers recipients with."""
+    """A minimal SMTP server. ``refuses``: the code with which it answers recipients."""
 
     def __init__(self) -> None:
         self.listener = socket.create_server(("127.0.0.1", 0))
@@ -81,7 +81,7 @@ def test_what_a_server_takes_is_gone_and_what_it_does_not_waits_sealed(
 ) -> None:
     post()
     assert (len(server.taken), WaitingMail.objects.count()) == (1, 0)
-    settings.EMAIL_PORT = 1  # nobody is there
+    settings.EMAIL_PORT = 1  # nothing listens there
     post()
     post("second@example.org")
     [waiting, _] = WaitingMail.objects.order_by("pk")
@@ -118,7 +118,7 @@ def test_it_is_given_up_after_a_day_or_where_it_is_refused_for_good(server: Smtp
 
 def test_what_waits_is_sealed_anew_and_sent_once_the_old_key_is_gone(server: Smtp, settings: Any) -> None:
     gone, old, new = "g" * 40, "o" * 40, "n" * 40
-    settings.EMAIL_PORT = 1  # nobody is there
+    settings.EMAIL_PORT = 1  # nothing listens there
     for key in (gone, old):
         settings.ENCRYPTION_KEYS = [key]
         post(f"{key[0]}@example.org")

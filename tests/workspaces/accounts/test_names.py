@@ -1,5 +1,5 @@
-# ruff: noqa: RUF001  letters that look alike are what this is about
-"""The name that others read: given on the profile, shown where people are named, and nobody else's."""
+# ruff: noqa: RUF001  letters that look alike are tested
+"""Display names: set on the profile, shown to others, and unique among them."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_nor_is_one_that_somebody_gave_in_a_workspace_of_theirs(cast: Cast) -> N
         with pytest.raises(Invalid):
             set_name(cast.viewer, name)
     set_name(cast.editor, "Edda Öst")
-    set_name(cast.stranger, "Edda Öst")  # of another town
+    set_name(cast.stranger, "Edda Öst")  # in other workspaces
     set_name(cast.viewer, "Edda Öst (Oslo)")
 
 

@@ -1,4 +1,4 @@
-"""Signing in by GitHub, GitLab and Google, where anybody may have an account; played by a server of ours."""
+"""Signing in by GitHub, GitLab and Google, where anyone may have an account; against a fake server."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def providers(server: OAuthProviders, settings: Any, monkeypatch: pytest.MonkeyP
 
 
 def says(provider: str, *, id: Any = 1, name: str = "frida", email: Any = None, verified: Any = True) -> Any:
-    """Of one person, at each of the provider's addresses that is asked."""
+    """Return a person's data for each address of the provider."""
     if provider == "github":
         emails = [{"email": email, "primary": True, "verified": verified}] if email else []
         public = {"id": id, "login": name, "email": None, "company": "Helpdesk", "bio": "1"}
@@ -74,7 +74,7 @@ def says(provider: str, *, id: Any = 1, name: str = "frida", email: Any = None, 
 
 
 def go(client: Client, provider: str, *, process: str = "login", status: int = 200, **person: Any) -> Any:
-    """As a browser does: our button, the provider's page, its answer at our callback; what that shows in the end."""
+    """Sign in as a browser does: the button, the provider's page, its redirect. Return the final page."""
     begun = client.post(f"{reverse(f'{provider}_login')}?process={process}", follow=True)
     address = begun.context["address"]
     server: OAuthProviders = person.pop("at")
@@ -97,7 +97,7 @@ def test_who_comes_gets_an_account_once_and_comes_back_to_it(provider: str, serv
     assert signed_in_as(again) == "frida"
     account = SocialAccount.objects.get()
     assert (account.provider, account.uid, SocialToken.objects.count()) == (provider, "1", 0)
-    assert set(account.extra_data) <= {"preferred_username", "email"}  # nothing else of what was told
+    assert set(account.extra_data) <= {"preferred_username", "email"}  # no other data of the profile
     assert EmailAddress.objects.get().verified
     assert AuditEvent.objects.filter(verb="signed_in").latest("pk").details["single_sign_on"] is True
 
@@ -139,7 +139,7 @@ def test_where_sign_up_is_closed_nobody_new_comes_by_what_is_open_to_all(
 def test_only_verified_addresses_of_the_domains_come_in(
     provider: str, server: OAuthProviders, settings: Any, address: str | None, verified: bool, comes: bool
 ) -> None:
-    """Also who was let in before: leaving the company ends it."""
+    """For existing users too: leaving the company ends their access."""
     settings.OAUTH_DOMAINS, settings.OIDC_DOMAINS = ["example.org"], ["elsewhere.org"]
     client = Client()
     page = go(client, provider, at=server, name="dora", email=address, verified=verified)
@@ -151,7 +151,7 @@ def test_only_verified_addresses_of_the_domains_come_in(
 
 
 def test_an_address_that_is_here_opens_nobodys_account(server: OAuthProviders, settings: Any) -> None:
-    """Nor one that the company's directory made for whom its own provider lets in."""
+    """Neither one that the company's directory created for users of its own provider."""
     settings.SCIM_TOKEN = "of the directory alone " * 2
     made = make_user("olive")
     made.set_unusable_password()

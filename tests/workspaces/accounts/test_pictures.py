@@ -1,4 +1,4 @@
-"""A person's own picture: small, without what else lies in the file, shown to those who know them, gone with them."""
+"""A user's picture: small, without the file's metadata, shown to people who know them, deleted with them."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ URL = "/profile/picture/"
 
 
 def photograph(size: tuple[int, int] = (900, 600)) -> bytes:
-    """Lying on its side, red at what is its top then, with a place and a comment."""
+    """Return a rotated photograph, red at its final top, with a location and a comment."""
     drawn, out = Image.new("RGB", size, "blue"), io.BytesIO()
     drawn.paste("red", (0, 0, size[0] // 2, size[1]))
     about = Image.Exif()
-    about[ORIENTATION] = 6  # to be turned by a quarter, clockwise
+    about[ORIENTATION] = 6  # rotate by a quarter, clockwise
     about.get_ifd(GPS)[1] = "N"
     drawn.save(out, "JPEG", exif=about, comment=b"at home")
     return out.getvalue()
 
 
 def bring(person: User, content: bytes, **more: Any) -> str:
-    """What the profile says then."""
+    """Upload a picture. Return the profile page."""
     client = Client()
     client.force_login(person)
     file = {"file": SimpleUploadedFile("me.jpg", content)}
@@ -57,7 +57,7 @@ def test_it_is_drawn_anew_shown_to_those_who_know_them_and_goes_with_the_account
     assert "<img" not in bring(cast.owner, b"")
     page = bring(cast.owner, photograph())
     first = address_of(cast.owner)
-    assert "Saved." in page and page.count(f'src="{first}"') == 3  # the profile and both looks of the sidebar
+    assert "Saved." in page and page.count(f'src="{first}"') == 3  # the profile and both forms of the sidebar
 
     viewer = Client()
     viewer.force_login(cast.viewer)

@@ -1,4 +1,4 @@
-"""Where somebody is signed in: listed, ended, and ended by what makes a session worthless."""
+"""A user's sessions: listed, ended, and ended by what invalidates them."""
 
 from __future__ import annotations
 
@@ -84,9 +84,7 @@ def test_a_session_ends_after_the_days_that_are_set(cast: Cast, settings: Any, t
     assert timedelta(0) <= timezone.now() + timedelta(days=3) - session.expire_date < timedelta(minutes=5)
     Session.objects.update(expire_date=timezone.now() + timedelta(minutes=1))
     assert is_signed_in(client)
-    Session.objects.update(
-        expire_date=timezone.now() - timedelta(seconds=1)
-    )  # whatever the browser still sends
+    Session.objects.update(expire_date=timezone.now() - timedelta(seconds=1))  # with the old cookies
     assert not is_signed_in(client)
 
 
@@ -178,7 +176,7 @@ def test_many_sessions_cost_no_more_queries(cast: Cast) -> None:
             here.get("/profile/")
         return len(captured)
 
-    here.get("/profile/")  # makes the first workspace
+    here.get("/profile/")  # creates the first workspace
     few = queries()
     for _ in range(7):
         client = Client()
@@ -222,7 +220,7 @@ def test_what_a_browser_says_of_itself_is_kept_in_our_words(said: str, device: s
     assert sessions.device_of(said) == device
 
 
-# What the audit log hears
+# The audit log
 
 
 def told(**where: Any) -> list[tuple[str, str, str]]:
@@ -312,12 +310,12 @@ def test_who_only_holds_a_session_cannot_add_an_address_that_resets_the_password
 @pytest.mark.django_db(transaction=True)
 def test_a_session_that_cannot_be_noted_still_reads(cast: Cast) -> None:
     client = sign_in(cast.owner)
-    default_workspace(cast.owner)  # made on first sight
+    default_workspace(cast.owner)  # created on the first visit
     caches["process"].clear()
     try:
         with connection.cursor() as cursor:
             cursor.execute("SET default_transaction_read_only = on")
-        # The page of a workspace also notes in the session that it was the last one.
+        # The page of a workspace also stores it in the session as the last one.
         paths = ("/profile/", f"/workspaces/{cast.workspace.public_id}/")
         assert [client.get(path).status_code for path in paths] == [200, 200]
         assert client.post("/workspaces/", {"name": "Launch"}).status_code == 503

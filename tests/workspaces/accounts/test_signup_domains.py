@@ -1,4 +1,4 @@
-"""Sign-up by domain: an address of the company, and proof that it is theirs, before anything opens."""
+"""Sign-up by domain: a company address, verified before anything else is allowed."""
 
 from __future__ import annotations
 

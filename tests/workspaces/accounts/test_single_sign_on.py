@@ -1,4 +1,4 @@
-"""Single sign-on against an OpenID Connect provider of another make, over real HTTP."""
+"""Single sign-on against an independent OpenID Connect provider, over real HTTP."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def single_sign_on(settings: Any, provider: str) -> str:
 
 
 def go(client: Client, person: str, *, process: str = "login", **claims: object) -> Any:
-    """As a browser does: our button, the provider's page, its answer at our callback; what that shows in the end."""
+    """Sign in as a browser does: the button, the provider's page, its redirect. Return the final page."""
     begun = client.post(f"{reverse('openid_connect_login', args=['sso'])}?process={process}", follow=True)
     address = begun.context["address"]
     assert escape(address) in begun.content.decode() and "code_challenge_method=S256" in address
     provider = "{0.scheme}://{0.netloc}".format(urlsplit(address))
-    with httpx.Client(verify=False) as browser:  # over plain HTTP: to read all authorities takes 50 ms
+    with httpx.Client(verify=False) as browser:  # over plain HTTP: loading all authorities takes 50 ms
         browser.put(f"{provider}/users/{person}", json=claims).raise_for_status()
         back = browser.post(address, data={"sub": person}).headers["Location"]
     assert urlsplit(back).path == CALLBACK
@@ -79,13 +79,13 @@ def test_who_comes_gets_an_account_once_and_comes_back_to_it(single_sign_on: str
     assert signed_in_as(again) == "frida"
     account = SocialAccount.objects.get()
     assert (account.uid, SocialToken.objects.count()) == ("sub-1", 0)
-    assert set(account.extra_data) == {"preferred_username", "email"}  # nothing else of what was told
+    assert set(account.extra_data) == {"preferred_username", "email"}  # no other claims
     noted = AuditEvent.objects.filter(verb="signed_in").latest("pk")
     assert noted.details["single_sign_on"] is True
 
 
 def test_an_address_that_is_here_opens_nobodys_account(single_sign_on: str) -> None:
-    """Also one that the provider has verified: here it never was."""
+    """Not even one that the provider has verified: here it never was."""
     User.objects.filter(pk=make_user("olive").pk).update(email="olive@example.org")
     client = Client()
     page = go(client, "thief", preferred_username="olive", email="olive@example.org", email_verified=True)
@@ -138,7 +138,7 @@ def test_an_account_is_connected_by_its_person_alone_and_disconnected(single_sig
     client = Client()
     client.force_login(olive)
     asked = go(client, "sub-5", process="connect", email="elsewhere@example.org")
-    # A session that was left open is not enough.
+    # An open session is not enough.
     assert (asked.request["PATH_INFO"], SocialAccount.objects.count()) == ("/accounts/reauthenticate/", 0)
     client.post(asked.redirect_chain[-1][0], {"password": PASSWORD}, follow=True)
     account = SocialAccount.objects.get(user=olive)
@@ -207,7 +207,7 @@ def test_two_factor_sign_in_is_asked_for_after_it(single_sign_on: str) -> None:
 
 
 def test_an_old_session_proves_nobody(single_sign_on: str) -> None:
-    """allauth takes the session of who has no password for fresh, however old it is."""
+    """allauth treats the session of a user without a password as fresh, however old it is."""
     client = Client()
     go(client, "sub-7", preferred_username="frida", email="frida@example.org")
 

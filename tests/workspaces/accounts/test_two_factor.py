@@ -1,4 +1,4 @@
-"""Two-factor sign-in: set up, asked for, and the only proof that counts once it is on."""
+"""Two-factor sign-in: set up, requested, and the only accepted proof once it is on."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ BASE = "/accounts/two-factor"
 
 
 def code_of(secret: str) -> str:
-    """What the app on the telephone shows now."""
-    counters = list(yield_hotp_counters_from_time())  # also of the half minutes before and after
+    """Return the code that the authenticator app shows now."""
+    counters = list(yield_hotp_counters_from_time())  # the half minutes before and after as well
     return format_hotp_value(hotp_value(secret, counters[len(counters) // 2]))
 
 
 def forget_used_codes() -> None:
-    """Half a minute later, for a test that needs another code."""
+    """Forget used codes, as after half a minute, for a test that needs another one."""
     cache.clear()
 
 
@@ -47,7 +47,7 @@ def type_password(client: Client) -> None:
 
 
 def turn_on(user: User, *, later: bool = True) -> tuple[Client, str]:
-    """A client that has turned it on, just now or a while ago, and the secret."""
+    """Return a client that has turned it on, just now or a while ago, and the secret."""
     client = signed_in(user)
     type_password(client)
     page = client.get(f"{BASE}/totp/activate/").content.decode()
@@ -97,7 +97,7 @@ def test_a_wrong_code_turns_nothing_on(cast: Cast) -> None:
 
 
 def test_with_an_unverified_address_it_can_be_turned_on(cast: Cast) -> None:
-    """Nothing here ever verifies an address: else nobody who gave one could."""
+    """Addresses are never verified here, so otherwise no one with an address could."""
     data = {"username": "nina", "email": "nina@example.org", "password1": PASSWORD, "password2": PASSWORD}
     Client().post("/accounts/signup/", data)
     turn_on(User.objects.get(username="nina"))
@@ -108,7 +108,7 @@ def test_signing_in_takes_the_code_after_the_password(cast: Cast, on: tuple[Clie
     client = Client()
     answer = client.post("/accounts/login/", {"login": "olive", "password": PASSWORD})
     assert answer["Location"] == f"{BASE}/authenticate/"
-    assert client.get("/profile/").status_code == 302  # the password alone opens nothing
+    assert client.get("/profile/").status_code == 302  # the password alone gives no access
     assert "Incorrect code" in client.post(f"{BASE}/authenticate/", {"code": "000000"}).content.decode()
     assert client.get("/profile/").status_code == 302
     assert client.post(f"{BASE}/authenticate/", {"code": code_of(on[1])}).status_code == 302
@@ -144,7 +144,7 @@ def test_the_code_that_activates_counts_nowhere_else(cast: Cast) -> None:
 
 
 def test_a_used_code_stays_used_as_long_as_it_is_valid(cast: Cast, on: tuple[Client, str]) -> None:
-    """The code of the next half minute is valid for over a minute, as a telephone's clock may be fast."""
+    """The code of the next half minute is valid for over a minute, as a phone's clock may be fast."""
     newest = format_hotp_value(hotp_value(on[1], max(yield_hotp_counters_from_time())))
     for expected in (302, 200):
         client = Client()
@@ -174,7 +174,7 @@ def test_a_recovery_code_lets_in_once(cast: Cast, on: tuple[Client, str]) -> Non
 
 
 def test_once_it_is_on_a_password_shows_nothing_any_more(cast: Cast, on: tuple[Client, str]) -> None:
-    """Whoever stole a session and the password can neither turn it off nor make a key."""
+    """A stolen session with the password can neither turn it off nor create a key."""
     client = Client()
     client.post("/accounts/login/", {"login": "olive", "password": PASSWORD})
     client.post(f"{BASE}/authenticate/", {"code": code_of(on[1])})
@@ -232,7 +232,8 @@ def test_turning_it_off_takes_the_codes_too(cast: Cast, on: tuple[Client, str]) 
     client, _ = on
     assert "On." in client.get(f"{BASE}/").content.decode()
     assert client.post(f"{BASE}/totp/deactivate/").status_code in {302, 200}
-    if Authenticator.objects.exists():  # the proof of before was by password, which counts no more
+    # The earlier re-authentication was by password, which no longer counts
+    if Authenticator.objects.exists():
         client.post(f"{BASE}/reauthenticate/", {"code": code_of(on[1])})
         client.post(f"{BASE}/totp/deactivate/")
     assert not Authenticator.objects.exists()
@@ -266,7 +267,7 @@ def staff(name: str, **fields: Any) -> Client:
 
 
 def turn_off(client: Client, authenticator: Authenticator) -> str:
-    """As somebody does who confirms; the page after it."""
+    """Turn it off in the admin and confirm. Return the next page."""
     path = "/admin/mfa/authenticator/"
     asked = client.post(path, {"action": "turn_off", "_selected_action": [authenticator.pk]})
     found = re.search(r'name="confirmed"\s+value="([^"]+)"', asked.content.decode())
@@ -307,7 +308,7 @@ def test_a_moderator_cannot_weaken_anybody(cast: Cast, on: tuple[Client, str]) -
         assert Authenticator.objects.count() == 2
 
 
-# How its secrets are kept
+# Storage of its secrets
 
 
 def sealed_parts() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Where who runs MemoryHub asks for two-factor sign-in: nothing opens before it is set up, nothing takes it away."""
+"""Two-factor sign-in required by the operator: no access before it is set up, and it cannot be turned off."""
 
 from __future__ import annotations
 

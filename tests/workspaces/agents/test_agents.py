@@ -1,4 +1,4 @@
-"""Assistants: who may make and change them, their names, archiving, and two people at once."""
+"""Assistants: permissions, names, archiving, and concurrent changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Assistants in the admin: to look at, to archive and to restore."""
+"""Assistants in the admin: viewed, archived and restored."""
 
 from __future__ import annotations
 

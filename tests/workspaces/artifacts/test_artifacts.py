@@ -1,4 +1,4 @@
-"""Artifacts: kept, changed, compared, taken back, deleted, forgotten; and seen by whom they are for."""
+"""Artifacts: saved, changed, compared, restored, deleted, permanently deleted; and their visibility."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ def test_pages_show_all_kinds_and_run_none_of_it(cast: Cast, client: Client) -> 
         ):
             text = said.content.decode()
             assert said.status_code == 200 and "<script>alert" not in text
-            assert "Save as a new version" not in text  # to a viewer
+            assert "Save as a new version" not in text  # for a viewer
             assert said["Content-Security-Policy"].startswith("default-src 'none'; script-src 'self';")
         file = client.get(f"{page}download/")
         assert file.content.decode() == content and file["Content-Type"] == "application/octet-stream"
@@ -275,7 +275,7 @@ def test_a_page_is_served_for_a_frame_alone_and_without_network(cast: Cast, clie
         (
             "<!-- --!><script>bad()</script> --><!doctype html>",
             "<script>{",
-        ),  # where a comment ends is a matter of views
+        ),  # where a comment ends is debatable
         ('<!doctype html "><script>bad()</script>">', '<!doctype html "><script>{'),
     ],
 )
@@ -300,7 +300,7 @@ def test_comparing_tells_a_line_separator_from_a_line_end() -> None:
 
 
 def test_comparing_takes_a_bounded_time_whatever_it_compares() -> None:
-    """Ten times of the longest that is compared would take hundreds of times as long."""
+    """Without a limit ten times the length would take hundreds of times as long."""
     lines = [f"{number % 400}" for number in range(20_000)]
     before, after = "\n".join(lines), "\n".join(reversed(lines))
     began = time.process_time()
@@ -337,7 +337,7 @@ def test_what_looks_like_a_credential_is_asked_about_once(cast: Cast, client: Cl
     assert (refused.status_code, refused.json()["error"]["code"]) == (422, "sensitive")
     assert KEY not in refused.content.decode() and not Artifact.objects.exists()
     one = f"{listed(cast)}/{api.post(listed(cast), {**code, 'confirm': True}).json()['id']}"
-    # Nobody is asked again about what stands there, and each time about what comes.
+    # Existing findings need no new confirmation, and new ones always do.
     other = code["content"].replace("a - b", "a + b")
     assert api.patch(one, {"content": other}).status_code == 200
     more = f"{other}card = '4111 1111 1111 1111'\n"
@@ -345,7 +345,7 @@ def test_what_looks_like_a_credential_is_asked_about_once(cast: Cast, client: Cl
     assert api.patch(one, {"content": "nothing"}).json()["version"] == 3
     assert api.patch(one, {"content": other}).json()["error"]["code"] == "sensitive"
     made = Artifact.objects.get()
-    artifacts.bring_back(made, 2, by=cast.editor, now=timezone.now())  # it was kept before
+    artifacts.bring_back(made, 2, by=cast.editor, now=timezone.now())  # it was confirmed before
     made.refresh_from_db()
     assert (made.version, made.content) == (4, other)
 

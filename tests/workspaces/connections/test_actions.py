@@ -1,4 +1,4 @@
-"""Making, changing and deleting connections: who may, what is stored of the key, what is noted."""
+"""Creating, changing and deleting connections: permissions, storage of the key, audit log."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_people_have_none_where_the_operator_does_not_allow_it(cast: Cast, setti
         connections.update_connection(mine, by=cast.editor, now=NOW, name="Other")
     with pytest.raises(NotFound):
         connections.get_connection(cast.editor, mine.public_id)
-    connections.delete_connection(mine, by=cast.editor, now=NOW)  # their key is theirs to take away
+    connections.delete_connection(mine, by=cast.editor, now=NOW)  # users may always remove their own key
     assert not Connection.objects.exists()
 
 

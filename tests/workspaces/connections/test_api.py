@@ -1,4 +1,4 @@
-"""Connections over REST: the key goes in and never out, and the choice of a workspace."""
+"""Connections over REST: a key is written and never returned, and a workspace's choice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which model answers: chat, workspace, default; whose own it is; what may not leave this machine."""
+"""The choice of a model: chat, workspace, default; personal connections; and local_only workspaces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model connected by its address on the page: who may, for whom, what its server is asked, and what comes of it."""
+"""Connecting a model by its address on the page: permissions, scope, requests to its server, and results."""
 
 from __future__ import annotations
 
@@ -120,7 +120,9 @@ def test_hostile_lists_are_names_and_nothing_else(
 def test_nobody_connects_without_leave(
     scripted_openai: ScriptedOpenAI, cast: Cast, settings: Settings, act: str
 ) -> None:
-    """Whoever they are in a workspace; staff who are no superusers; and inside where people may connect outside."""
+    """In any role of a workspace; staff without superuser rights; and internal addresses where only external ones are
+    allowed.
+    """
     asks = form(scripted_openai, act=act, shared="on")
     for person in (cast.owner, cast.editor, cast.viewer, cast.stranger, make_user(is_staff=True)):
         page = client(person)
@@ -135,7 +137,7 @@ def test_nobody_connects_without_leave(
 
 
 def test_for_whom_it_is(scripted_openai: ScriptedOpenAI, cast: Cast, admin: User, settings: Settings) -> None:
-    """Nobody but administrators connects for everybody, whatever is sent; they may for themselves where people may."""
+    """Only administrators connect for everyone, regardless of the form; and for themselves where people may."""
     client(admin).post(PAGE, {**FAR, "act": "keep"})
     assert Connection.objects.get().is_shared, (
         "where people have none of their own, there is nothing to choose"

@@ -1,4 +1,4 @@
-"""The larger built-in model on pages: how far it is, and who may pause or remove it."""
+"""The larger built-in model on pages: its progress, and permissions to pause or remove it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models that run on this machine: who may look, where alone is looked, and what one click does."""
+"""Models that run on this machine: permissions, the addresses probed, and connecting by one click."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ CONNECT = "/connections/here/connect/"
 
 @pytest.fixture
 def ollama(monkeypatch: pytest.MonkeyPatch) -> Iterator[Ollama]:
-    """One server that runs, in Ollama's place; in the others' nobody."""
+    """A fake Ollama server, with the ports of the others closed."""
     server = Ollama()
     server.start()
     with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))  # held and not listened at: whoever connects is refused
+        closed.bind(("127.0.0.1", 0))  # bound without listening, so that connections are refused
         nobody = closed.getsockname()[1]
         places = {
             "ollama": ("Ollama", server.port),
@@ -95,7 +95,7 @@ def test_one_that_has_no_model_yet_is_told_from_one_that_does_not_run(ollama: Ol
 
 
 def test_what_a_model_cannot_do_is_what_it_said_of_itself(ollama: Ollama, admin: User) -> None:
-    """Ollama lists models of all kinds, and says only when asked that one embeds or calls no tools."""
+    """Ollama lists models of all kinds, and reports on request that one embeds or calls no tools."""
     who: dict[str, Any] = {"by": admin, "now": timezone.now(), "place": default_workspace(admin)}
     report = connections.connect_local("ollama", EMBEDDER, **who)
     assert isinstance(report, Report)
@@ -115,9 +115,9 @@ def test_what_a_model_cannot_do_is_what_it_said_of_itself(ollama: Ollama, admin:
 def test_a_real_llama_cpp_is_found_and_connected(
     admin: User, key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The bundled server is llama.cpp's own. One that wants a key says nothing to who has none.
+    """The bundled server is llama.cpp's own. One that requires a key tells nothing without it.
 
-    Some seconds: it is started, and asked what it can do.
+    Takes some seconds: the server is started and probed.
     """
     home = default_workspace(admin)
     with running_local_model(tmp_path, key=key) as folder:
@@ -152,7 +152,7 @@ def test_one_that_does_not_answer_is_neither_kept_nor_changed_nor_chosen(ollama:
 
 
 def test_nobody_looks_into_this_network_without_leave(ollama: Ollama, cast: Cast, settings: Settings) -> None:
-    """Owners, editors and strangers alike; and where people may connect, but not inside, no more."""
+    """Owners, editors and strangers alike; also where people may connect to external addresses only."""
     settings.PEOPLE_MAY_CONNECT = True
     for person in (cast.owner, cast.editor, cast.viewer, cast.stranger, make_user(is_staff=True)):
         assert "Look for models" not in client(person).get("/connections/").content.decode()

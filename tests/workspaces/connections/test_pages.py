@@ -1,4 +1,4 @@
-"""A person's own connections, the choice of a workspace and of a chat, and the connections in the admin."""
+"""Personal connections, the choice of a workspace and of a chat, and the connections in the admin."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_memories_that_stay_and_what_the_page_says(cast: Cast, settings: Setting
 
 
 def test_a_choice_left_out_changes_nothing(cast: Cast) -> None:
-    """Another owner's own is on nobody else's list, so that theirs has nothing checked."""
+    """Another owner's connection is not on the list, so nothing is checked for them."""
     mine = make_connection(cast.owner)
     cast.workspace.connection, cast.workspace.local_only = mine, True
     cast.workspace.save()

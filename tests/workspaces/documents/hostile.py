@@ -1,4 +1,4 @@
-"""Files made to harm, some dozens of them, each made here: bombs, cycles, lies, locked, broken and empty ones.
+"""Hostile files, some dozens, all generated here: bombs, cycles, false headers, locked, broken and empty ones.
 
 Of each: its bytes (or what makes them, where that takes a while: it is for the test, not for whoever collects tests),
 what it is taken for, and the code of the sentence in which it ends; None where text may be read of it as well as any
@@ -30,7 +30,7 @@ WORD_NS = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 
 
 def lying_zip() -> bytes:
-    """Says that it unpacks to a gigabyte; of zeros, it would."""
+    """Return an archive that declares a gigabyte, and of zeros would unpack to it."""
     out = io.BytesIO()
     with (
         zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as made,
@@ -42,7 +42,7 @@ def lying_zip() -> bytes:
 
 
 def understated_zip() -> bytes:
-    """Says that it unpacks to ten bytes, where fifty million come out."""
+    """Return an archive that declares ten bytes and unpacks to fifty million."""
     whole = bytearray(archive(**{"content.xml": "<d>" + " " * 50_000_000 + "</d>"}))
     for mark, place in ((b"PK\x03\x04", 22), (b"PK\x01\x02", 24)):
         at = whole.index(mark) + place
@@ -59,7 +59,7 @@ def locked_zip() -> bytes:
 
 
 def with_part(made: bytes, name: str, content: str) -> bytes:
-    """An office file in which one part says something else."""
+    """Return an office file with one part replaced."""
     out = io.BytesIO()
     with (
         zipfile.ZipFile(io.BytesIO(made)) as before,
@@ -71,7 +71,7 @@ def with_part(made: bytes, name: str, content: str) -> bytes:
 
 
 def one_page(stream: bytes, *, more: bytes = b"", fields: bytes = b"", trailer: bytes = b"") -> bytes:
-    """A PDF of one page with this stream as its content; readers mend that it has no table of places."""
+    """Return a PDF of one page with this content stream; readers rebuild the missing xref table."""
     return (
         b"%%PDF-1.5\n1 0 obj << /Type /Catalog /Pages 2 0 R >> endobj\n"
         b"2 0 obj << /Type /Pages /Kids [3 0 R] /Count 1 >> endobj\n"
@@ -237,7 +237,7 @@ TEXTS: dict[str, Hostile] = {
 
 
 def png(width: int, height: int, *, data: bytes = b"") -> bytes:
-    """Of these sides, it says; a bit for each pixel."""
+    """Return a PNG that declares this size, with one bit a pixel."""
 
     def chunk(name: bytes, said: bytes) -> bytes:
         return len(said).to_bytes(4, "big") + name + said + zlib.crc32(name + said).to_bytes(4, "big")
@@ -258,13 +258,13 @@ def picture(kind: str, *, side: int = 64) -> bytes:
 
 
 def tiff(*, side: int = 64, pages: int) -> bytes:
-    """The pages after the first show the same; the last is followed by the first, and so without an end."""
+    """Return a TIFF whose further pages repeat the first, in an endless cycle."""
     whole = bytearray(picture("TIFF", side=side))
     first = int.from_bytes(whole[4:8], "little")
     page = whole[first : first + 2 + 12 * int.from_bytes(whole[first : first + 2], "little")]
     end = first + len(page)
     for _ in range(pages - 1):
-        whole += bytes(1_000 - len(whole) % 4)  # a reader sees whether there is room for what pages tell of
+        whole += bytes(1_000 - len(whole) % 4)  # a reader checks that the offsets of pages are inside
         whole[end : end + 4] = len(whole).to_bytes(4, "little")
         end = len(whole) + len(page)
         whole += page + bytes(4)
@@ -302,7 +302,7 @@ NOISE: dict[str, Hostile] = {
     f"{kind} of noise": (
         content[: len(content) // 2] + b"\xff\0" * 50,
         files.media_type(kind, content[:512]),
-        "broken" if content[:2] in (b"PK", b"%P") else None,  # of what is plain, the half is read
+        "broken" if content[:2] in (b"PK", b"%P") else None,  # half of a plain text is readable
     )
     for kind, (content, _, _) in SAMPLES.items()
 }

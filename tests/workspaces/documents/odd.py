@@ -1,5 +1,5 @@
 # ruff: noqa: E501, RUF001  markup in one line each, and texts in other scripts
-"""Odd PDFs, mails and texts, made here; and all odd files by name: bytes, what must be read, and what must not."""
+"""Unusual PDFs, mails and texts, generated here; and all unusual files by name: bytes, required and forbidden text."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Odd = tuple[str, bytes, tuple[str, ...], tuple[str, ...]]
 
 
 def pdf_objects(*objects: str) -> bytes:
-    """A PDF of these objects, of which the first is its catalogue; readers mend that it has no table of places."""
+    """Return a PDF of these objects, the first of which is its catalogue; readers rebuild the missing xref table."""
     body = "".join(f"{n} 0 obj {each} endobj\n" for n, each in enumerate(objects, 1))
     return f"%PDF-1.7\n{body}trailer << /Root 1 0 R /Size {len(objects) + 1} >>\n%%EOF".encode("latin-1")
 
@@ -65,7 +65,7 @@ PDF_RARE = pdf_objects(
 
 
 def picture_file(text: str = "Drawn words") -> bytes:
-    """A JPEG of this text."""
+    """Return a JPEG of this text."""
     picture, out = Image.new("RGB", (1000, 160), "white"), io.BytesIO()
     ImageDraw.Draw(picture).text((20, 40), text, "black", ImageFont.load_default(48))
     picture.save(out, "JPEG")
@@ -73,7 +73,7 @@ def picture_file(text: str = "Drawn words") -> bytes:
 
 
 def pdf_with_picture(drawn: str, printed: str, *, height: int) -> bytes:
-    """A page with a picture of a text, and a text in print."""
+    """Return a page with a picture of a text, and a printed text."""
     content = f"q 580 0 0 {height} 16 100 cm /X Do Q BT /F1 12 Tf 72 720 Td ({printed}) Tj ET"
     font = FONT.replace(">> >> >>", ">> >> /XObject << /X 5 0 R >> >>")
     return pdf_objects(

@@ -1,8 +1,8 @@
 # ruff: noqa: E501  markup in one line each, and texts in other scripts
-"""Odd office files, made here: the bytes of each, what must be read of it and what must not.
+"""Unusual office files, generated here: the bytes of each, its required and its forbidden text.
 
-Each row is one way in which people's files differ from those that programs write first: tracked changes, content
-controls, boxes, groups, charts, comments.
+Each row is a feature of real files that simple test files lack: tracked changes, content controls, boxes, groups,
+charts, comments.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def saved(made: Any) -> bytes:
 
 
 def changed(office: bytes, change: Callable[[str, bytes], bytes | None], **more: str | bytes) -> bytes:
-    """An office file with parts changed and added."""
+    """Return an office file with parts changed and added."""
     out = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(office)) as before, zipfile.ZipFile(out, "w") as after:
         for name in before.namelist():
@@ -74,7 +74,9 @@ def changed(office: bytes, change: Callable[[str, bytes], bytes | None], **more:
 
 
 def docx_with(body: str, **parts: str) -> bytes:
-    """A Word document with this in its body; ``parts`` are parts of it, with their relationship's type before "|"."""
+    """Return a Word document with this in its body; ``parts`` are further parts, with their relationship's type before
+    "|".
+    """
     made = word.Document()
     made.add_paragraph("Opening words")
     return _with_parts(saved(made), "word/", "word/document.xml", b"<w:sectPr", body, parts)
@@ -83,7 +85,7 @@ def docx_with(body: str, **parts: str) -> bytes:
 def _with_parts(
     office: bytes, folder: str, main: str, before: bytes, body: str, parts: dict[str, str]
 ) -> bytes:
-    """Puts ``body`` in front of the last ``before`` of the part ``main``, and relates ``parts`` to it."""
+    """Insert ``body`` before the last ``before`` of the part ``main``, and relate ``parts`` to it."""
     wrapped = etree.fromstring(f"<x {NAMES}>{body}</x>")
     inner = b"".join(etree.tostring(each) for each in wrapped)
     rels = main.rpartition("/")[0] + "/_rels/" + main.rpartition("/")[2] + ".rels"
@@ -290,7 +292,7 @@ DOCX: dict[str, tuple[bytes, tuple[str, ...], tuple[str, ...]]] = {
 
 
 def template(made: bytes, kind: str) -> bytes:
-    """The same with the content type of a template, or of a file with macros."""
+    """Return the file with the content type of a template, or of a file with macros."""
 
     def change(name: str, data: bytes) -> bytes | None:
         return (
@@ -432,7 +434,7 @@ def xlsx_odd() -> bytes:
 
 
 def xlsx_rare() -> bytes:
-    """With a wrong dimension, as some programs write, a formula of an array, headers and a sheet that is a chart."""
+    """Return a workbook with a wrong dimension, as some programs write, an array formula, headers and a chart sheet."""
     book = Workbook()
     sheet = book.active
     sheet.append(["what"])

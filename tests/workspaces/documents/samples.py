@@ -1,4 +1,4 @@
-"""Small files of every kind, made here: each says where the spare key lies, under a heading or on a page."""
+"""Small files of every kind, generated here: each states where the spare key is, under a heading or on a page."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ HTML = (
 
 
 def pdf(*pages: str) -> bytes:
-    """A PDF with a line of text on each page."""
+    """Return a PDF with a line of text on each page."""
     return pdf_of_lines(*([page] for page in pages))
 
 
 def pdf_of_lines(*pages: list[str]) -> bytes:
-    """The same with several lines, which are ASCII."""
+    """Return a PDF with several lines on each page, which are ASCII."""
     objects = ["<< /Type /Catalog /Pages 2 0 R >>", ""]
     kids = []
     for lines in pages:
@@ -116,7 +116,7 @@ def mail() -> bytes:
     return made.as_bytes()
 
 
-# Of each kind: a file, and the page and heading that the sentence stands under.
+# For each kind a file, and the page and heading of the sentence.
 SAMPLES: dict[str, tuple[bytes, int, str]] = {
     "keys.pdf": (pdf("Nothing here", SENTENCE), 2, ""),
     "keys.docx": (docx(), 0, "House > Keys"),

@@ -1,4 +1,4 @@
-"""Documents of a workspace: brought, read in the background, found beside memories, deleted and restored."""
+"""Documents of a workspace: uploaded, read in the background, found beside memories, deleted and restored."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_a_file_is_brought_read_found_and_taken_back(
         "Found by its words; by its meaning 0 %.",
     )
     shown_as_read = api.client.get(page).content.decode()
-    assert soon in shown_as_read and "every 2s" in shown_as_read  # it looks again
+    assert soon in shown_as_read and "every 2s" in shown_as_read  # it polls
     told = api.get(f"{list_}/{shown['id']}").json()
     assert (told["status"], told["found_by_meaning"]) == ("indexing", 0.0)
     embeds = OrmQ.objects.latest("pk").task["kwargs"]
@@ -181,7 +181,7 @@ def test_the_tool_reads_a_long_one_to_its_end(cast: Cast) -> None:
     found_one = search_workspace(
         "what is rule 117 about", cast.workspace, cast.viewer, now=timezone.now(), reach=HERE
     )
-    best = next(each for each in found_one[:3] if "thing 117 " in each.text)  # or one that it stands beside
+    best = next(each for each in found_one[:3] if "thing 117 " in each.text)  # or the one beside it
     assert best.place is not None and best.place.heading == "Rule 117"
 
 
@@ -198,7 +198,7 @@ def test_what_cannot_be_read_says_why_and_is_read_again(
     documents.read_again(made, by=cast.editor, now=now)
     made.refresh_from_db()
     assert (made.status, made.error) == ("waiting", "")
-    # A job that was killed while it read: taken over once its heartbeat has ended, and not before.
+    # A job that was killed while reading: taken over once its heartbeat has expired, and not before.
     Document.objects.update(status="reading", reading_since=now, heartbeat_at=now, updated_at=now)
     assert reading_jobs.read(made.pk, now=now + timedelta(seconds=19)) == "another job reads it"
     with django_capture_on_commit_callbacks(execute=True):
@@ -295,7 +295,7 @@ def test_files_and_texts_are_brought_on_the_page_and_what_is_wrong_with_one_is_s
 
 
 def chapters(**texts: str) -> str:
-    """Each of several passages: what follows the first sentence is the same for long."""
+    """Return a text of several passages, with a long common part after the first sentence."""
     said = (
         f"# {name}\n\n{text}\n\n" + "\n\n".join(f"Of {name} point {n} holds as well. " * 12 for n in range(5))
         for name, text in texts.items()
@@ -318,7 +318,7 @@ def test_a_newer_file_takes_its_place_and_only_what_changed_is_read_anew(
     api, path = Api(cast.editor), f"workspaces/{cast.workspace.public_id}/documents/{document.public_id}"
     made = api.post(f"{path}/versions", {"text": newer})
     assert (made.status_code, made.json()["version"], made.json()["status"]) == (201, 2, "waiting")
-    assert found(cast, "floor sweep")[0]["id"] == document.public_id  # as before, meanwhile
+    assert found(cast, "floor sweep")[0]["id"] == document.public_id  # the old text until it is read
     with django_capture_on_commit_callbacks(execute=True):
         reading_jobs.read(document.pk, now=timezone.now())
     now_there = {each.pk: each for each in document.passages.all()}
@@ -334,7 +334,7 @@ def test_a_newer_file_takes_its_place_and_only_what_changed_is_read_anew(
     assert source.get_absolute_url().endswith(
         f"?passage={source.passage_number}#passage-{source.passage_number}"
     )
-    # What is not said any more opens the document, and no other passage.
+    # A removed passage leads to the document, not to another passage.
     assert gone.passage_number is None and gone.get_absolute_url() == f"/{path}/"
 
     assert [each["version"] for each in api.get(f"{path}/versions").json()["items"]] == [1]
@@ -373,11 +373,12 @@ def test_a_text_is_edited_on_its_page_reads_anew_what_changed_and_is_taken_back(
     missing = document.passages.exclude(pk__in=PassageVector.objects.filter(kind=DOCUMENT).values("ref"))
     embed_passages(DOCUMENTS, list(missing.values_list("pk", flat=True)))
     number = document.passages.count()
-    # What says it and its two neighbours, each with what is around it.
+    # The changed passage and its two neighbours, each with its context.
     assert 0 < len(read) <= 2 * 3 < number
     assert "Tuesdays" in "".join(read) and found(cast, "bins on Tuesdays")[0]["id"] == document.public_id
 
-    late = client.post(f"{page}edit/", {"text": "Burn it.", "version": "1"})  # of two at once the second
+    # The second of two concurrent edits
+    late = client.post(f"{page}edit/", {"text": "Burn it.", "version": "1"})
     shown = late.content.decode()
     assert late.status_code == 409 and "Burn it." in shown and "On Tuesdays" in shown
     blank = client.post(f"{page}edit/", {"text": " \r\n", "version": "2"})
@@ -422,7 +423,7 @@ def test_forgotten_for_good_nothing_of_it_is_left(
         "document versions",
         "passage vectors",
     } <= set(removed)
-    assert "answer sources" not in removed  # how often others asked, in private chats too
+    assert "answer sources" not in removed  # others' questions count in private chats as well
     assert not any(storages["documents"].exists(f"{name[:2]}/{name}") for name in names)
     left = {"kind": DOCUMENT, "place": cast.workspace.pk}
     refs = set(other.passages.values_list("pk", flat=True))

@@ -1,4 +1,4 @@
-"""Files in a composer: their person's alone until the message is sent."""
+"""Files in a composer: private to their user until the message is sent."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def found_by(person: User, workspace: Workspace) -> list[str]:
 
 
 def knows(person: User, workspace: Workspace, document: Document) -> list[str]:
-    """Each place of the product that gives this person a sign of the document."""
+    """Return each place of the product that shows this user the document."""
     api, client = Api(person), Client()
     client.force_login(person)
     at, page = f"workspaces/{workspace.public_id}", f"/workspaces/{workspace.public_id}"

@@ -1,4 +1,4 @@
-"""A document is ready with its last vector; until then its words find it, and page and REST tell how much has one."""
+"""A document is ready with its last vector; until then words find it, and page and REST show the progress."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LONG = "\n\n".join(
 
 @pytest.fixture(autouse=True)
 def told(settings: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """Which documents a webhook was told of."""
+    """Record the documents of webhook events."""
     settings.FILES_DIR = tmp_path
     found: list[str] = []
 
@@ -70,7 +70,7 @@ def test_what_needs_no_vectors_is_ready_at_once(
     one = f"workspaces/{cast.workspace.public_id}/documents/{made.public_id}"
     found = Api(cast.viewer).get(one).json()
     assert (found["status"], found["found_by_meaning"]) == ("ready", None)
-    reading_jobs.complete_all()  # the embedder was taken away meanwhile
+    reading_jobs.complete_all()  # the embedder was removed
     unsettled.refresh_from_db()
     assert unsettled.status == "ready" and told == [made.public_id, unsettled.public_id]
 

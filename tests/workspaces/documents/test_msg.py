@@ -1,4 +1,4 @@
-"""Mails as Outlook saves them, as the library reads them: head, text and attached files."""
+"""Mails saved by Outlook, read by the library: header, text and attachments."""
 
 from __future__ import annotations
 

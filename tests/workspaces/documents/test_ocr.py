@@ -1,4 +1,4 @@
-"""Pictures and scanned pages: read where the program is, named where it is not, and never for longer than they may."""
+"""Pictures and scanned pages: read if the program is installed, reported otherwise, within a time limit."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Program = Callable[[str], None]
 
 @pytest.fixture
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Program:
-    """Puts a script in tesseract's place; none at first."""
+    """Install a script as tesseract; none at first."""
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", str(folder))
@@ -107,7 +107,7 @@ def test_a_picture_without_ocr_is_kept_says_why_it_has_no_text_and_is_read_once_
     assert reading_jobs.read(made.pk, now=now) == "1 passages"
     made.refresh_from_db()
     assert (made.status, made.error, made.passages.get().text.strip()) == ("indexing", "", SENTENCE)
-    # One that was read before pictures were drawn: its page, and the admin's action, have it read for that.
+    # A document read before pictures were extracted: its page and the admin's action read it again.
     DocumentPicture.objects.all().delete()
     assert list(Document.objects.not_quite_read()) == [made]
     assert (

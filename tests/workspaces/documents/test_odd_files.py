@@ -1,4 +1,4 @@
-"""Files as people have them: read in full, and where not, the document says what was left out."""
+"""Real-world files: read in full, or with a note of what was left out."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from workspaces.models import Document
 from workspaces.policy import Reach
 
 FOLDER = Path(__file__).parent / "cases"
-# Of each file in that folder: what must be read, and what must not.
+# For each file of that folder its required and its forbidden text.
 CASES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "tracked.docx": (("5,850 euros", "Brightmoor Trust"), ("4,200",)),
     "content_control.docx": (("Ottoline Brack", "V-17 | 83 newton metres"), ()),
@@ -66,7 +66,7 @@ def test_reported_file_is_read_in_full(name: str, tmp_path: Path) -> None:
     wanted, unwanted = CASES[name]
     result = read(tmp_path, name, (FOLDER / name).read_bytes())
     text = plain(result)
-    if not result.left_out:  # else the document says so: a scan where there is no OCR
+    if not result.left_out:  # otherwise the document reports it: a scan without OCR
         assert [words for words in wanted if words not in text] == []
     assert [words for words in unwanted if words in text] == []
 
@@ -193,7 +193,7 @@ def test_cell_is_read_as_shown(value: object, code: str, text: str) -> None:
 
 
 def test_reading_writes_no_file_and_needs_no_network(tmp_path: Path) -> None:
-    """The library would cache what it read, fetch models, and run OCR: none of it is switched on."""
+    """The library would cache results, download models, and run OCR: all of it is switched off."""
     (tmp_path / "home").mkdir()
     (tmp_path / "a").write_bytes(DOCX["tracked"][0])
     program = (

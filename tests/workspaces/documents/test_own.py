@@ -1,4 +1,4 @@
-"""Documents and artifacts that are one person's alone: found by them in every workspace, and by nobody else."""
+"""Personal documents and artifacts: found by their owner in every workspace, and by no one else."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def found(by: User, workspace: Workspace) -> list[str]:
 
 
 def places_of(made: Made) -> set[int]:
-    """Where the index has its words and vectors."""
+    """Return the scopes under which the index has its words and vectors."""
     kind = kind_of(made)[1]
     rows = [
         model.objects.filter(kind=kind).values_list("place", flat=True)
@@ -117,7 +117,7 @@ def test_it_is_found_by_its_person_everywhere_and_by_nobody_else(
         b"Only you" in client.get(page).content
         and b"Only you" in client.get(f"{page}{mine.public_id}/").content
     )
-    # The one who is made a member of their own workspace is nobody else either.
+    # A member of the owner's workspace may not see them either.
     Membership.objects.create(workspace=mine.workspace, user=cast.owner, role="owner")
     for person in (cast.owner, cast.viewer, cast.stranger):
         client.force_login(person)
@@ -227,7 +227,7 @@ def test_a_turn_is_given_it_where_nobody_reads_along_or_its_person_let_it_in(
         [chat],
         [],
     ]
-    # What an answer was given goes to nobody else's turn, nor away from where it must stay.
+    # A personal source is used in no one else's turn, nor where local_only forbids it.
     answer.attempt = 2
     assert sources_for(answer, question, cast.editor, room=2000, reach=HERE)
     assert sources_for(answer, question, cast.owner, room=2000, reach=HERE) == []
@@ -273,9 +273,9 @@ def test_it_is_moved_to_oneself_and_to_a_workspace(cast: Cast, make: Callable[..
     mine = move(made, None, cast.editor)
     assert mine.owner == cast.editor and places_of(made) == {-cast.editor.pk}
     assert found(cast.editor, cast.workspace) == [made.public_id] and found(cast.owner, cast.workspace) == []
-    with pytest.raises(NotFound):  # as it was looked at before
+    with pytest.raises(NotFound):  # with the row as loaded before
         move(made, cast.workspace, cast.owner)
-    assert move(mine, None, cast.editor).owner == cast.editor  # twice changes nothing
+    assert move(mine, None, cast.editor).owner == cast.editor  # the second call changes nothing
     with pytest.raises(NotFound):
         move(mine, make_workspace(owner=cast.stranger), cast.editor)
     with pytest.raises(Forbidden):

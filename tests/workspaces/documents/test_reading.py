@@ -1,4 +1,4 @@
-"""Files of every kind, read by the process that reads them in the product, and cut into passages."""
+"""Files of every kind, read by the product's reader process, and split into passages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files made to harm: each ends in a sentence, within its limits, and costs nobody else anything."""
+"""Hostile files: each ends in an error message, within its limits, without affecting others."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_it_ends_in_a_sentence_or_in_what_could_be_read(name: str, tmp_path: Pat
     if (why, kind.partition("/")[0]) == (
         None,
         "image",
-    ):  # OCR, where there is any, finds something or nothing
+    ):  # OCR, if installed, may or may not find text
         assert said in ("", "empty", "no_ocr", "broken")
     else:
         assert said == (why or "") and bool(text) == (why is None)
@@ -73,7 +73,7 @@ def test_a_reader_that_somebody_kills_is_followed_by_one_more(
     monkeypatch.setattr("workspaces.documents.reading.process.subprocess.run", runs)
     if kills == 1:
         assert [block.text for block in read_file(path, files.TEXT).blocks] == ["Bins go out on Mondays"]
-    else:  # the machine's memory, most likely
+    else:  # the machine's memory limit, most likely
         with pytest.raises(CouldNotRead, match=r"^memory$"):
             read_file(path, files.TEXT)
     assert not statuses

@@ -1,4 +1,4 @@
-"""Files of documents and memories in an S3-compatible store: their whole way, on a real server of another process."""
+"""Files of documents and memories in an S3-compatible store: their life cycle, on a real server in another process."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def store_at(endpoint: str, **more: str) -> tuple[dict[str, dict[str, Any]], boo
 
 @pytest.fixture
 def bucket(address: str, settings: Any, tmp_path: Path) -> Any:
-    """Empty, and where files lie, on a host whose folder has none."""
+    """An empty bucket as file storage, on a host whose folder is empty."""
     client = empty_bucket(address, BUCKET)
     stores, settings.FILES_STAY_HERE = store_at(address)
     settings.STORAGES = settings.STORAGES | stores
@@ -92,12 +92,12 @@ def test_a_file_goes_its_whole_way_through_the_store(
     assert full.json()["error"]["code"] == "quota" and keys_in(bucket) == [place]
     settings.QUOTAS = without
     again = api.client.post(f"{API}/{list_}", {"file": SimpleUploadedFile("again.pdf", content)})
-    assert again.status_code == 200 and keys_in(bucket) == [place]  # the second copy went
+    assert again.status_code == 200 and keys_in(bucket) == [place]  # the second copy was removed
 
     newer = documents.rewrite(document, text="# Keys", by=cast.editor, now=timezone.now()).document
     assert len(keys_in(bucket)) == 2
     assert b"".join(api.get(f"{path}/content", version=1)) == content
-    files.remove("ff" + "0" * 30)  # what is not there is no trouble
+    files.remove("ff" + "0" * 30)  # a missing file is no error
     with django_capture_on_commit_callbacks(execute=True):
         documents.forget_document(newer, by=cast.editor)
     assert keys_in(bucket) == []
@@ -155,14 +155,14 @@ def test_orphans_are_swept_and_what_is_missing_is_404(bucket: Any, cast: Cast, k
 def test_what_lies_in_the_folder_is_read_there_until_it_is_moved(
     bucket: Any, cast: Cast, settings: Any, django_capture_on_commit_callbacks: Callable[..., Any]
 ) -> None:
-    """A store is named where there are files already. What never leaves this machine does not go."""
+    """A store is configured where files exist already. Files of local_only workspaces are not moved."""
     stores, settings.STORAGES = settings.STORAGES, settings.STORAGES | file_stores(Environment("X_", {}))[0]
     memory = make_memory("A plan", cast.owner, cast.workspace)
     gone, asset = make_asset(memory, b"one"), make_asset(memory, b"two")
     document = make_document(cast.editor, cast.workspace, "three", embedded=False)
     stays = make_asset(make_memory("A secret plan", cast.owner, make_workspace(owner=cast.owner)), b"four")
     Workspace.objects.filter(pk=stays.memory.workspace_id).update(local_only=True)
-    orphan = make_asset(memory, b"five")  # whose it was nobody knows any more
+    orphan = make_asset(memory, b"five")  # its owner is unknown
     Asset.objects.filter(pk=orphan.pk).delete()
     settings.STORAGES, settings.FILES_STAY_HERE = stores, False
 
@@ -188,7 +188,7 @@ def test_what_lies_in_the_folder_is_read_there_until_it_is_moved(
 
 
 def lying(settings: Any) -> set[str]:
-    """In the folder."""
+    """Return the files in the folder."""
     return {path.name for path in settings.FILES_DIR.rglob("*") if path.is_file()}
 
 
@@ -236,7 +236,7 @@ def test_a_store_that_does_not_answer_is_said_and_nothing_is_half_done(
         make_asset(make_memory("A plan", cast.owner, cast.workspace))
     assert not Asset.objects.exists()
     with django_capture_on_commit_callbacks(execute=True):
-        documents.forget_document(document, by=cast.editor)  # the row goes, whatever the store does
+        documents.forget_document(document, by=cast.editor)  # the row is deleted even if the store fails
     with pytest.raises(BackupError, match="does not answer"):
         make_backup(place_of(tmp_path / "one.zip"), "", lambda _: None)
     assert not list(tmp_path.glob("*.zip"))
@@ -248,7 +248,7 @@ def test_a_backup_takes_them_along_and_a_restore_puts_them_where_the_settings_sa
 ) -> None:
     settings.DATA_DIR, settings.EMBEDDED_DATABASE = tmp_path / "data", False
     events.close()
-    with connection.cursor() as cursor:  # what threads of tests before left open
+    with connection.cursor() as cursor:  # left open by threads of earlier tests
         cursor.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
             "AND pid <> pg_backend_pid()"
@@ -313,7 +313,7 @@ def test_what_never_leaves_this_machine_lies_in_no_store_elsewhere(
     ):
         with pytest.raises(Forbidden):
             bring()
-    memory = make_memory("A plan", cast.owner, cast.workspace)  # as it was loaded before
+    memory = make_memory("A plan", cast.owner, cast.workspace)  # as loaded before
     with pytest.raises(Forbidden):
         make_asset(memory)
     memory.workspace.refresh_from_db()
@@ -337,7 +337,7 @@ def test_a_workspace_whose_files_lie_elsewhere_leaves_this_machine(
 
 
 def test_a_store_on_this_machine_is_asked_through_no_proxy() -> None:
-    """Not even one that the environment names."""
+    """Not even one in the environment."""
     for endpoint, through in (("http://127.0.0.1:1", {}), ("https://s3.example", None)):
         assert store_at(endpoint)[0]["assets"]["OPTIONS"]["client_config"].proxies == through
 

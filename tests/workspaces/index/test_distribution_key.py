@@ -1,6 +1,6 @@
-"""Each statement about the large tables names the column that another system could distribute them by (docs/scale.md).
+"""Each statement on the large tables has the column by which a distributed database could shard them (docs/scale.md).
 
-Statements are recorded as they are sent: what triggers do is not among them.
+Statements are recorded as sent, without those of triggers.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ KEYS = {
     "memories_memory": "workspace_id",
 }
 TABLE = re.compile(rf"\b({'|'.join(KEYS)})\b")
-# Statements about all places, by a part of their text, and why they may be.
+# Statements on all scopes, by a part of their text, and why they may be.
 EVERYWHERE = {
     "memories_memory WITH NO DATA": "an empty table like it reads no row",
     "generate_series(1, %s)": "numbers for new rows read none",
@@ -54,7 +54,7 @@ EVERYWHERE = {
     f"LIMIT {reembedding.SWEEP}": "what no job embedded is looked for everywhere",
     "WHERE id > %(after)s AND model = %(label)s": "vectors of a retired model go, wherever they are",
 }
-# Statements about memories that have only their keys. They are rare, or of jobs.
+# Statements on memories by primary key. They are rare, or of jobs.
 BY_KEY = {
     '"memories_memory"."id" = %s': "jobs embed, check and remove what they were given the keys of",
     '"memories_memory"."id" IN (%s)': "the same of several",
@@ -75,7 +75,7 @@ BY_KEY = {
 
 @contextmanager
 def recorded() -> Iterator[set[str]]:
-    """The statements about the large tables, with lists of values of one length."""
+    """Record the statements on the large tables, with lists of values of one length."""
     seen: set[str] = set()
 
     def record(execute: Any, statement: Any, params: Any, many: bool, context: Any) -> Any:
@@ -89,7 +89,7 @@ def recorded() -> Iterator[set[str]]:
 
 
 def names_key(statement: str) -> bool:
-    """Whether each large table in it is compared by its key, or is given rows that have it."""
+    """Return whether each large table in it is compared by its key, or gets rows with it."""
     return all(
         re.search(
             rf'\b{key}"? ?(=|IN\b)|= (\w+|"\w+")\."?{key}\b|INSERT INTO "?{table}"? \([^)]*\b{key}\b',
@@ -149,7 +149,7 @@ def of_memories(world: World) -> set[str]:
         store_receipt("msg_parts", found, verdicts, workspace=here, user=owner, threshold=0)
         assert receipts_for(["msg_parts"], owner)["msg_parts"].items.all()
         assert list(live_in(here, owner, now).listed()[:20])
-        assert without_key(seen, EVERYWHERE) == []  # what people wait for all day
+        assert without_key(seen, EVERYWHERE) == []  # what people do all day
         memory.embeddings.all().delete()
         assert without_vector(here, owner, now).filter(pk=memory.pk).exists()
         tasks.embed_memories(memory_ids=[memory.pk])

@@ -1,4 +1,4 @@
-"""A second kind of passages is a registration and rows: everything the index does for memories it does for these."""
+"""A second kind of passages needs only a registration and rows: the index treats it like memories."""
 
 from __future__ import annotations
 
@@ -52,7 +52,8 @@ def models_(monkeypatch: pytest.MonkeyPatch) -> Models:
 
 @pytest.fixture
 def notes(monkeypatch: pytest.MonkeyPatch, models_: Models) -> Iterator[Kind]:
-    with isolate_apps():  # one that names an app calls its ready() again, and with it all that this registers
+    # A model with an app label would call the app's ready() again, with all its registrations
+    with isolate_apps():
 
         class Note(models.Model):
             workspace = models.ForeignKey(Workspace, on_delete=models.DO_NOTHING, related_name="+")
@@ -91,7 +92,7 @@ def notes(monkeypatch: pytest.MonkeyPatch, models_: Models) -> Iterator[Kind]:
 def write(
     notes: Kind, cast: Cast, django_capture_on_commit_callbacks: Callable[..., Any]
 ) -> Callable[..., list[int]]:
-    """Store these notes, and hand them to the index."""
+    """Store notes and pass them to the index."""
 
     def stored(*texts: str, workspace: Workspace = cast.workspace) -> list[int]:
         made = notes.model._default_manager.bulk_create(
@@ -226,7 +227,7 @@ def test_an_edited_note_keeps_no_vector_of_the_text_before(cast: Cast, notes: Ki
 def test_what_stays_here_is_sent_to_no_model_elsewhere(
     cast: Cast, notes: Kind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make_memory("Tea", cast.editor, cast.workspace)  # makes the model known
+    make_memory("Tea", cast.editor, cast.workspace)  # creates the model
     Workspace.objects.filter(pk=cast.workspace.pk).update(local_only=True)
     note = notes.model._default_manager.create(workspace=cast.workspace, body="The lease ends in October")
     monkeypatch.setattr("workspaces.index.embedding.embedder_is_local", lambda *url: False)
@@ -254,12 +255,12 @@ def test_words_of_a_large_place_are_counted_for_each_kind(
 
 
 def test_one_number_is_one_kind(notes: Kind) -> None:
-    index.register_kind(notes)  # once more is no harm
+    index.register_kind(notes)  # a second registration is harmless
     with pytest.raises(ValueError, match="one number"):
         index.register_kind(Kind(99, "other", Memory, place="1", words="w", here="true"))
 
 
 def test_the_index_names_no_table_of_what_it_indexes() -> None:
     for path in Path(indexes.__file__).parent.glob("*.py"):
-        named = path.read_text().replace('"memories_near_"', "")  # indexes of before there were kinds
+        named = path.read_text().replace('"memories_near_"', "")  # indexes older than kinds
         assert "memories_" not in named and "import memories" not in named and "from memories" not in named

@@ -1,4 +1,4 @@
-"""Invitations by link and by mail: who may make them, whom they let in, and every way in which one ends."""
+"""Invitations by link and by mail: permissions, accepting, and every way in which one ends."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def page_of(invitation: Invitation) -> str:
 
 
 def test_a_link_lets_somebody_in_who_had_no_account(cast: Cast) -> None:
-    """Made on the page, opened by nobody, through sign-up and back, joined, and listed no more."""
+    """Created on the page, opened without a session, through sign-up and back, accepted, and no longer listed."""
     owner, settings_page = signed_in(cast.owner), f"/workspaces/{cast.workspace.public_id}/settings/"
     values = {"role": "editor", "most": "1", "lasts": "7"}
     html = owner.post(
@@ -174,7 +174,7 @@ def test_a_member_stays_what_they_are_and_uses_nothing_up(cast: Cast) -> None:
 
 @pytest.mark.parametrize("how", ["removed", "demoted"])
 def test_who_was_removed_comes_back_by_no_link_of_before(cast: Cast, how: str) -> None:
-    """Nor does who was let do less, and left: a new invitation lets them in, and others come by the old ones."""
+    """Nor after a demotion and leaving: a new invitation works, and others may use the old ones."""
     used, open_ = (make_invitation(cast.workspace, cast.owner, role=Role.EDITOR, most=10) for _ in range(2))
     accept(link_token(used), by=cast.stranger, now=timezone.now())
     if how == "demoted":
@@ -219,7 +219,7 @@ def test_mails_to_strangers_are_few_a_day(cast: Cast, settings: Any) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_a_restored_backup_opens_no_invitation_that_ended_since() -> None:
-    """Nor one that somebody came in by, whom it knows nothing of."""
+    """Nor one that was accepted since, which the backup does not know."""
     cast = make_cast()
     kept, revoked, joined, barred = (make_invitation(cast.workspace, cast.owner, most=10) for _ in range(4))
     revoke_invitation(cast.workspace, revoked.public_id, by=cast.owner, now=timezone.now())
@@ -227,7 +227,7 @@ def test_a_restored_backup_opens_no_invitation_that_ended_since() -> None:
     barred.used_by.append(cast.stranger.pk)
     barred.save()
     said: list[str] = []
-    with transaction.atomic():  # not in the database as others see it: as if it came with the backup
+    with transaction.atomic():  # written directly, not by the product: as if it came with the backup
         Invitation.objects.update(used=0, used_by=[], revoked_at=None)
         with dump.connect() as outside:
             invitations.close_again(outside, said.append)

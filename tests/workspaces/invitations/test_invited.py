@@ -1,4 +1,4 @@
-"""A person who is added to a workspace is invited, and becomes a member when they accept."""
+"""A person added to a workspace is invited, and becomes a member on accepting."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_it_ends_with_its_time_and_with_the_right_of_who_invited(cast: Cast) -> 
     change_role(cast.workspace, user=cast.owner, role="owner", by=cast.editor)
     Invitation.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
     assert Api(cast.stranger).post(f"{at(cast)}/members/accept").status_code == 404
-    assert invite(cast).status_code == 201  # once more
+    assert invite(cast).status_code == 201  # again
     assert invite(cast).json()["error"]["code"] == "already_invited"
 
 

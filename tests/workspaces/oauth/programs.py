@@ -1,4 +1,4 @@
-"""A program that signs in by OAuth, and the person who lets it in, in a browser without pictures."""
+"""An OAuth client, and the user who authorizes it in a browser."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def client_id(**metadata: Any) -> str:
 
 
 def address(client_id: str, **changes: Any) -> str:
-    """Where a program sends its person; what is None is left out."""
+    """Return the authorization address; parameters that are None are left out."""
     asked: dict[str, Any] = {
         "response_type": "code",
         "client_id": client_id,
@@ -56,14 +56,14 @@ def browser_of(person: User) -> Client:
 
 
 def consent(browser: Client, url: str, workspace: Workspace, **changes: str) -> Any:
-    """The page is looked at, then answered."""
+    """Open the consent page and answer it."""
     shown = browser.get(url)
     assert shown.status_code == 200, shown.content
     return browser.post(url, {"workspace": workspace.public_id, "scope": "write", "answer": "yes"} | changes)
 
 
 def said_in(response: Any) -> dict[str, str]:
-    """What the program is told by the address that the person is sent back to."""
+    """Return the parameters of the redirect back to the client."""
     assert response.status_code == 302, (response.status_code, response.content)
     return {name: values[0] for name, values in parse_qs(urlsplit(response["Location"]).query).items()}
 
@@ -89,7 +89,7 @@ def refresh(client_id: str, token: str, **more: Any) -> Any:
 
 
 def signed_in(person: User, workspace: Workspace, *, scope: str = "write", resource: str = "/mcp") -> Any:
-    """Tokens of a new program, and its id."""
+    """Return the tokens of a new client, with its id."""
     program = client_id()
     url = address(program, resource=HERE + resource)
     code = said_in(consent(browser_of(person), url, workspace, scope=scope))["code"]
@@ -97,7 +97,7 @@ def signed_in(person: User, workspace: Workspace, *, scope: str = "write", resou
 
 
 def opens(token: str, path: str = "/mcp") -> int:
-    """What the door says to this token; 406 of ``/mcp``: come in, but speak the protocol."""
+    """Return the status of a request with this token; 406 of ``/mcp`` means access to a wrong request."""
     headers = {"authorization": f"Bearer {token}"}
     client = Client(headers=headers)
     return (

@@ -1,4 +1,4 @@
-"""What a person let programs do ends with a new password: whoever knew the old one may have let them in."""
+"""Authorizations of programs end with a new password: a person who knew the old one may have made them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules of retention: who sets them, what goes by them and what stays, softly first and then for good."""
+"""Retention rules: permissions, deletion and exemptions, softly first and permanently later."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_what_is_older_goes_and_what_is_newer_pinned_or_elsewhere_stays(
     pinned = aged(make_chat(cast.owner, cast.workspace), active_at=LONG_AGO)
     elsewhere = aged(make_chat(cast.owner), active_at=LONG_AGO)
     set_mark(pinned, "pinned", by=cast.viewer)
-    with django_assert_num_queries(4):  # nobody has a rule: one question a kind
+    with django_assert_num_queries(4):  # without a rule: one query a kind
         assert swept() == 0
     set_rules(cast, chats=90)
     assert swept() == 2
@@ -109,7 +109,7 @@ def test_memories_that_nothing_used_go_with_what_was_noted_of_them(cast: Cast) -
 
 
 def test_personal_memories_follow_nobodys_rule_but_their_owners(cast: Cast, settings: Any) -> None:
-    """Also where somebody else has become an owner of the workspace that they lie in."""
+    """Even if another person became an owner of the workspace they are in."""
     home = default_workspace(cast.owner)
     mine = make_memory("Olive likes olives", cast.owner, scope="user", now=LONG_AGO)
     home.memberships.create(user=cast.stranger, role="owner")
@@ -144,7 +144,7 @@ def test_documents_and_artifacts_go_after_their_last_change(cast: Cast) -> None:
         "documents": 1,
         "artifacts": 1,
     }
-    assert swept() == 2  # and not what is somebody's own, which lies elsewhere
+    assert swept() == 2  # without personal rows, which are elsewhere
     assert (live(Document), live(Artifact)) == ({kept.pk}, {private.pk})
     assert not document.passages.filter(deleted_at=None).exists()
     documents.restore(Document.objects.get(pk=document.pk), by=cast.owner, now=NOW)

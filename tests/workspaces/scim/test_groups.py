@@ -1,4 +1,4 @@
-"""Groups over SCIM: the RFC's examples of membership, what Entra ID and Okta send, and what people then may do."""
+"""Groups over SCIM: the RFC's examples of membership, requests of Entra ID and Okta, and resulting permissions."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def make(name: str, *people: User, **more: Any) -> str:
 
 
 def change(group: str, *operations: Any) -> int:
-    """The status: 204, and no body, where it was done."""
+    """Send a PATCH and return its status: 204 without a body on success."""
     answer = Client().patch(
         f"/scim/v2/Groups/{group}",
         json.dumps({"schemas": [PATCH], "Operations": operations}),

@@ -1,4 +1,4 @@
-"""SCIM 2.0 as a directory speaks it: the RFC's examples, those of Entra ID and Okta, and what nobody should send."""
+"""SCIM 2.0 requests of directories: the RFC's examples, those of Entra ID and Okta, and invalid ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Administrators: a person's budget, and what models took everywhere."""
+"""Administrators: a person's budget, and the usage of models everywhere."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_an_administrator_sets_raises_and_lifts_a_persons_budget(cast: Cast) -> 
     assert 'value="1000"' in shown and f"user={cast.editor.pk}" in shown and "1,000 tokens, $0.0010" in shown
     save(boss, cast.editor, tokens="1000", money="2.50")
     assert Budget.objects.get().money == Decimal("2.50")
-    save(boss, cast.editor, tokens="1000", money="2.50")  # nothing changed, nothing is noted
+    save(boss, cast.editor, tokens="1000", money="2.50")  # without a change nothing is logged
     save(boss, cast.editor, tokens="", money="")
     assert not Budget.objects.exists()
     noted = AuditEvent.objects.filter(verb="budget_set", target=cast.editor.public_id).order_by("pk")
@@ -73,7 +73,7 @@ def test_staff_who_are_no_superusers_see_it_and_do_not_set_it(cast: Cast) -> Non
 
 
 def numbers(response: Any) -> dict[str, tuple[str, str]]:
-    """Label to value and address, of the figures and of the rankings."""
+    """Return label to value and address, of the figures and of the rankings."""
     groups, rankings = response.context["groups"], response.context["rankings"]
     figures = [figure for group in groups if group.title == "Models this month" for figure in group.figures]
     return {each.label: (each.value, each.url) for each in figures} | {
@@ -139,7 +139,7 @@ def test_one_statement_shows_five_of_each_however_many_there_are(cast: Cast) -> 
     assert [label for label in shown if label.startswith("Models")] == [
         f"Models: model-{n}" for n in range(5)
     ]
-    ModelUse.objects.update(workspace=None)  # of deleted ones: in the whole, and without a place
+    ModelUse.objects.update(workspace=None)  # of deleted ones: counted in the total, without a link
     kept = numbers(boss.get(HOME))
     assert kept["tokens"] == shown["tokens"] and not any(label.startswith("Workspaces") for label in kept)
 

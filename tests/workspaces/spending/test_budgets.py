@@ -1,4 +1,4 @@
-"""Budgets: who sets them, what counts, what is said at four fifths and what stops at the whole."""
+"""Budgets: permissions, counting, the warning at four fifths and the stop at the whole."""
 
 from __future__ import annotations
 
@@ -93,7 +93,9 @@ def test_a_persons_budget_holds_in_every_workspace_and_deleting_one_gives_nothin
 
 
 def test_own_connections_count_for_their_person_and_not_for_the_workspace(cast: Cast) -> None:
-    """Their server says what they took, and they say at which price: one member could stop everybody."""
+    """Its owner controls its server's usage figures and its price, so one member could exhaust the
+    workspace's budget.
+    """
     mine = make_connection(cast.editor, price_in=1_000_000, price_out=1_000_000)
     allow(cast, 1000, "1000.00")
     Budget.objects.create(user=cast.editor, tokens=1000)

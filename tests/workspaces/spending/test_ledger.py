@@ -1,4 +1,4 @@
-"""The ledger: sums of a day, added by one statement, that outlive whose they were."""
+"""The ledger: sums of a day, added by one statement, kept after their user or workspace is deleted."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_calls_of_a_day_are_one_row_added_by_one_statement(cast: Cast) -> None:
     assert bill is not None and (bill.memory, bill.documents) == (252, 505)
     record(account_of(cast), meter_with(usage), now=NOW)
     record(account_of(cast, rate=Rate("", None)), meter_with(usage), now=NOW)
-    record(account_of(cast), Meter(), now=NOW)  # nothing was asked
+    record(account_of(cast), Meter(), now=NOW)  # without a call
     row = ModelUse.objects.get(model="large-2")
     numbers = (row.calls, row.estimated, row.tokens_in, row.cached, row.tokens_out, row.reasoning)
     assert numbers == (3, 1, 2010, 400, 100, 20)
@@ -71,15 +71,15 @@ def test_sums_stay_when_their_person_and_workspace_go_and_name_nobody(cast: Cast
     for user in (cast.editor, cast.viewer):
         account = Account(cast.workspace.pk, user.pk, Purpose.ANSWER, RATE)
         record(account, meter_with(Usage(10, calls=1)), now=NOW)
-        delete_account(user)  # twice, so that both rows are of nobody on the same day
-    record(account_of(cast), meter_with(Usage(5, calls=1)), now=NOW)  # what was begun before they went
+        delete_account(user)  # two, so that both rows of a day lose their user
+    record(account_of(cast), meter_with(Usage(5, calls=1)), now=NOW)  # a call that began before the deletion
     cast.workspace.delete()
     assert set(ModelUse.objects.values_list("workspace", "user")) == {(None, None)}
     assert sum(ModelUse.objects.values_list("tokens_in", flat=True)) == 25
 
 
 def test_what_is_nobodys_is_added_up_as_well(cast: Cast) -> None:
-    """Extraction from what somebody said who is gone, and calls of whoever goes while they answer."""
+    """Extraction for a deleted user, and calls whose user is deleted while they run."""
     nobody = Account(cast.workspace.pk, None, Purpose.MEMORY, RATE)
     nowhere = Account(0, 0, Purpose.MEMORY, RATE)
     for account in (nobody, nowhere, nobody, nowhere, account_of(cast, Purpose.MEMORY), nobody):

@@ -1,4 +1,4 @@
-"""Who sees what of what models took, on pages and over REST, and what a forged question comes to."""
+"""Usage of models on pages and over REST: permissions, and forged queries."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_an_answer_says_of_what_its_tokens_were_and_what_is_guessed(
     meters = [meter_with(each, parts=Parts(1, 2, 0, 10)) for each in (usage, Usage(1000, 40, 7, calls=1))]
     bills = [Bill.of(meter.total(), rate) for meter in meters]
     answers = [make_message(chat, "Hello.", role="assistant", usage=bill.as_json()) for bill in bills]
-    make_message(chat, "Bye.", role="assistant")  # of before there was a ledger
+    make_message(chat, "Bye.", role="assistant")  # from before the ledger
     page = text(client(cast.viewer).get(f"/chats/{chat.public_id}/"))
     assert line in page
     assert page.count("≈ marks an estimate.") == 2
@@ -203,7 +203,7 @@ def test_what_is_estimated_or_has_no_price_is_marked_as_such_in_every_row(cast: 
 
 
 def test_a_month_says_each_workspace_and_chat_over_rest(cast: Cast) -> None:
-    other = make_workspace(owner=cast.editor, name=cast.workspace.name)  # of the same name
+    other = make_workspace(owner=cast.editor, name=cast.workspace.name)  # with the same name
     take(cast, cast.editor, 70)
     record(
         Account(other.pk, cast.editor.pk, Purpose.ANSWER, COSTLY),
@@ -240,7 +240,7 @@ def test_a_chat_says_what_all_its_answers_took_to_who_may_read_it(cast: Cast) ->
     for tokens, rate in ((1000, COSTLY), (70, Rate("", None))):
         bill = Bill.of(meter_with(Usage(tokens, 0, 5, calls=1), parts=Parts(1, 2, 3, 10)).total(), rate)
         make_message(chat, "Hello.", role="assistant", usage=bill.as_json())
-    make_message(chat, "Bye.", role="assistant")  # of before there was a ledger
+    make_message(chat, "Bye.", role="assistant")  # from before the ledger
     took = read(cast.viewer, url)["usage"]
     assert (took["tokens_in"], took["tokens_out"], took["calls"], took["unpriced"]) == (1070, 10, 2, 1)
     assert (took["memory"], float(took["cost"])) == (107, 0.001005)
@@ -250,7 +250,7 @@ def test_a_chat_says_what_all_its_answers_took_to_who_may_read_it(cast: Cast) ->
     assert "1,070 tokens in, 10 out, at least $0.0010" in text(client(cast.viewer).get(menu))
     assert client(cast.stranger).get(menu).status_code == 404
     page, own = f"/workspaces/{cast.workspace.public_id}/usage/", "/profile/usage/"
-    take(cast, cast.editor, 1)  # a month of which there is something to say
+    take(cast, cast.editor, 1)  # a month with usage
     row = f'<a href="/chats/{chat.public_id}/"><bdi>New chat</bdi></a> </th> <td>1,070</td>'
     assert row in text(client(cast.owner).get(page)) and row in text(client(cast.editor).get(own))
     assert row not in text(client(cast.editor).get(f"{page}?month=2020-01"))

@@ -1,4 +1,4 @@
-"""A program that is told by webhooks, on a port of its own. It verifies by the specification's own library."""
+"""A webhook receiver on its own port, which verifies signatures by the specification's own library."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Told:
     headers: dict[str, str]
 
     def verified(self, secret: str) -> dict[str, Any]:
-        """What it says. Raises where it is not signed with this secret."""
+        """Return the body. Raises if it is not signed with this secret."""
         said: dict[str, Any] = Webhook(secret).verify(self.body, self.headers)
         assert said == json.loads(self.body)
         return said
@@ -28,7 +28,7 @@ class Told:
 
 @dataclass
 class Receiver:
-    """``answers``: statuses for the next requests, with headers; 204 when they are used up."""
+    """Records requests. ``answers``: statuses for the next requests, with headers; 204 when they are used up."""
 
     url: str
     told: list[Told] = field(default_factory=list)

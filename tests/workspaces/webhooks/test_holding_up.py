@@ -1,4 +1,4 @@
-"""Receivers and owners that would hold others up, and answers that would pass for failures."""
+"""Receivers and owners that would block others, and answers that would count as failures."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_a_job_that_breaks_and_one_that_is_killed_leave_room_for_the_next(
     monkeypatch.setattr(sending, "send_due", lambda **how: 1 / 0)
     with pytest.raises(Exception, match="ZeroDivisionError"):
         tasks.tell_webhooks()
-    settings.JOB_TIMEOUT = 0  # the mark of one that is killed ends with its time
+    settings.JOB_TIMEOUT = 0  # the lock of a killed job expires with its timeout
     hooks.hold()
     save("Cats purr")
     assert jobs() == 1

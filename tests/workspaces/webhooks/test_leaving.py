@@ -1,4 +1,4 @@
-"""Whose webhook it is counts as long as they own the workspace: who left is told nothing more of it."""
+"""A webhook works while its creator owns the workspace, and stops when they leave."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Webhooks, from what happens in a workspace to a receiver that verifies what it is told."""
+"""Webhooks, from events of a workspace to a receiver that verifies them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def secret_of(hook: Webhook) -> str:
 
 
 def as_it_happened(receiver: Receiver) -> list[Told]:
-    """What comes at once may come in any order."""
+    """Return the requests in the order of their events: concurrent ones arrive in any order."""
     noted = list(WebhookDelivery.objects.order_by("pk").values_list("public_id", flat=True))
     return sorted(receiver.told, key=lambda told: noted.index(told.id))
 
@@ -185,7 +185,7 @@ def test_one_that_fails_holds_up_nobody(cast: Cast, receiver: Receiver) -> None:
     assert len(receiver.told) == 3
     assert (
         sum(dead.deliveries.values_list("attempts", flat=True)) == 3
-    )  # together, before it was known to fail
+    )  # in parallel, before the failure was known
     emit(cast.workspace.pk, "memory.saved", ["mem_" + "a" * 24], action="create")
     send(timedelta(hours=1))
     assert sum(dead.deliveries.values_list("attempts", flat=True)) == 4  # and then one at a time
@@ -290,7 +290,7 @@ def test_addresses_inside_are_refused_when_they_are_typed(cast: Cast, url: str) 
 def test_addresses_inside_are_refused_when_it_is_sent(
     cast: Cast, receiver: Receiver, settings: Any, monkeypatch: pytest.MonkeyPatch, url: str
 ) -> None:
-    """Whatever a name meant when it was typed, and whatever was allowed then."""
+    """The address is checked on sending, not only when it was typed."""
     port = receiver.url.split(":")[2].split("/")[0]
     hook = make_webhook(cast.workspace, cast.owner, url=url.format(port=port))
     settings.WEBHOOKS_INTERNAL = False
