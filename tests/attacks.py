@@ -1,4 +1,4 @@
-"""Which tests belong to the attack suite, their kind, and their count at the end of ``make attack``."""
+"""The tests of the attack suite, with their kind and their count at the end of ``make attack``."""
 
 from __future__ import annotations
 

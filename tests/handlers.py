@@ -1,4 +1,4 @@
-"""One middleware chain for all of Django's test clients, each of which would load its own for a request or two.
+"""A shared middleware chain for all of Django's test clients, each of which would load its own for a request or two.
 
 It is loaded again after a setting has changed, since some middleware reads settings when loaded.
 """

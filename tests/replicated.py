@@ -40,11 +40,11 @@ SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync' AND state = '
 """
 
 
-_halls = count()
+_numbers = count()
 
 
 class Server(EmbeddedPostgres):
-    """One of the two servers. Its socket is not used."""
+    """A primary or a replica. Its socket is not used."""
 
     def __init__(self, data_dir: Path, host: str = "127.0.0.1", *, durable: bool = False) -> None:
         super().__init__(data_dir, durable=durable)
@@ -205,7 +205,7 @@ class Traffic:
         self.reads: list[tuple[float, http.Response]] = []
         self.threads = ThreadPoolExecutor(2 * len(clients))
         self.running = [
-            self.threads.submit(self._write, client, n) for n, client in zip(_halls, clients, strict=False)
+            self.threads.submit(self._write, client, n) for n, client in zip(_numbers, clients, strict=False)
         ]
         self.running += [self.threads.submit(self._read, client) for client in clients]
 

@@ -125,7 +125,7 @@ def ask_by_token(row: Row, world: World, text: str) -> int:
 
 
 def test_which_keys_may(world: World, key_texts: dict[str, str]) -> None:
-    """Where none is accepted, only the write key is tried. Tokens: tests/test_access_of_tokens.py."""
+    """Routes without keys are tried with the write key only. Tokens: tests/test_access_of_tokens.py."""
     wrong = []
     for row in API_ROWS:
         for kind, right in zip(key_texts, row.keys, strict=True):

@@ -1,7 +1,6 @@
 """schemathesis as its own command: every route with its examples and generated requests, by key where one is accepted.
 
-In both ways the routes are asked in test_api_fuzz, so that here the command asks every eighth, and all by
-``make fuzz``.
+test_api_fuzz covers all routes, so the command tests every eighth here, and all by ``make fuzz``.
 """
 
 from __future__ import annotations

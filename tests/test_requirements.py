@@ -93,7 +93,7 @@ def test_what_people_wrote_is_what_is_locked(name: str) -> None:
 
 
 def test_the_lists_agree_with_each_other() -> None:
-    """One environment holds all four, so a second version of a package would replace the first."""
+    """All four are for one environment, so a second version of a package would replace the first."""
     versions: dict[str, tuple[str | None, list[str]]] = {}
     for name in ("base", "tracing", "dev", "models"):
         for requirement, line in locked(name).items():

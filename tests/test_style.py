@@ -9,15 +9,11 @@ import pytest
 from tests.style import ROOT, faults_of_code, faults_of_message, main, private_words
 from tests.test_docs import PAGES
 
-# Faults that are left, by package: written again one by one, never more. A package that is not listed has none.
-LEFT: dict[str, int] = {"tests": 582}
-
 
 @pytest.mark.parametrize("package", ["memoryhub", "workspaces", "memories", "chat", "tests", "client"])
 def test_comments_and_docstrings_use_standard_words(package: str) -> None:
     paths = [path for path in sorted((ROOT / package).rglob("*.py")) if "migrations" not in path.parts]
-    faults = [fault for path in paths for fault in faults_of_code(path)]
-    assert len(faults) <= LEFT.get(package, 0), "\n".join(faults)
+    assert [fault for path in paths for fault in faults_of_code(path)] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())

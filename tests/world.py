@@ -51,7 +51,7 @@ EachRow = Callable[[Iterable[Row]], Iterator[tuple[Row, "World"]]]
 
 @dataclass(frozen=True)
 class World:
-    """One of everything, created by the cast's owner in the shared workspace."""
+    """An object of every kind, created by the cast's owner in the shared workspace."""
 
     cast: Cast
     ids: dict[str, str]

@@ -1,8 +1,8 @@
 """Measure how the admin's lists grow: each page with 1,000 and with 100,000 memories and messages, and the ratio.
 
-Run by hand: ``pytest tests/bench/bench_admin.py -s``. It asserts no time; a machine under load would lie. What it
-asserts is that a page does not ask the database about each row: a table of any size costs at most the few questions
-that a count of many rows takes instead of one.
+Run by hand: ``pytest tests/bench/bench_admin.py -s``. It asserts no time, which depends on the machine's load, but that
+a page sends no query for each row: a table of any size costs at most the few queries that a count of many rows takes
+instead of one.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@
     python -m venv /tmp/chroma && /tmp/chroma/bin/pip install chromadb
     python -m tests.bench.bench_chroma /tmp/chroma/bin/python FILE [--questions 60]
 
-FILE as for bench_recall. Every question is asked of both in turn, each embedding it itself, the first tenth uncounted.
-Chroma has its default MiniLM from this project's file (8 bits; its own is 32), once as it ships, which pads every text
-to 256 tokens, and once without padding. Times are p50 / p95 in milliseconds; what says something is the ratio.
+FILE as for bench_recall. Each question goes to both in turn; both embed it, and the first tenth is not counted. Chroma
+has its default MiniLM from this project's file (8 bits; its own is 32), once as it ships, which pads every text to 256
+tokens, and once without padding. Times are p50 / p95 in milliseconds; only the ratio is meaningful.
 """
 
 from __future__ import annotations

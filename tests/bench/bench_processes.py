@@ -2,8 +2,8 @@
 
     python -m tests.bench.bench_processes [--seconds 4] [--rounds 3] [--at-once 16]
 
-Four web processes on one database, everything real. In turns one, two and all four of them are asked for lists and
-recalls as fast as they answer; all share this machine's cores with the database and with who asks.
+Four web processes on one database, everything real. In turn one, two and all four get requests for lists and recalls as
+fast as they answer; all share this machine's cores with the database and the client.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 
 Starts a database in a temporary folder and a scripted model over real HTTP. **steps**: milliseconds and tokens of a
 step over the bare call of the model. **memory**: lists and reads of a memory of 100, 200 and 1,000 entries of which the
-same hundred are asked for, and of all, of which a list gives 200; as ratios within one run. **hundred**: a hundred runs
+same hundred are requested, and of all, of which a list gives 200; as ratios within one run. **hundred**: a hundred runs
 of twenty steps, half of them one person's, by two worker processes; how long people wait who started a single one.
 """
 

@@ -2,8 +2,8 @@
 
     chroma_side.py FOLDER        # with the files that chroma's own MiniLM is made of
 
-Lines of JSON in and out: a list of texts is stored, a text is asked; the answer to either is
-``[seconds of embedding, seconds of all]``.
+Lines of JSON in and out: a list of texts is stored, a text is searched for; the answer to either is ``[seconds of
+embedding, seconds of all]``.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@
     python -m tests.bench.fit_relevance FILE … [--rows rows.pickle] [--held-out GROUP] [--keep]
 
 FILEs are workspaces_dev.jsonl, prefeval_dev.jsonl, locomo_dev_facts.jsonl and XQuAD's, beside which the project's own
-data is fitted on (relevance_data.py says how). Every message is asked of the product's own recall in a scratch
-workspace, whose measures are kept in ``--rows`` for the next run. Figures are those of four folds over workspaces,
-each with thresholds that the other three chose; with ``--held-out`` of the workspaces of one group (the first part of a
+data is fitted on (relevance_data.py says how). Every message goes through the product's own recall in a scratch
+workspace, whose measures are kept in ``--rows`` for the next run. Figures are those of four folds over workspaces, each
+with thresholds that the other three chose; with ``--held-out`` of the workspaces of one group (the first part of a
 file's name), fitted on all others. ``--keep`` writes the file, fitted on everything, with thresholds chosen on all
 folds: the lowest at which a turn, and a search or a tool, has LEAST_PRECISION on each set of hand-written workspaces.
 """

@@ -2,18 +2,17 @@
 
 `data/same/LANG.txt`, a pair a line: `= a || b` says the same, `- a || b` does not, `! I have [two|three] cats` is an
 edit, `r [Ann] manages [Bob]` an exchange of roles, `t Ann is ill || [Ann|Bob] is sick` a rewording, an edit of that,
-and both at once. `data/keeping/LANG.txt`, a message a line: `{…}` is a fact to keep
-(`{p:…}` preference, `{i:…}` instruction, `{d:…}` decision, `{e:…}` event), `~` takes back what was said before it.
+and both at once. `data/keeping/LANG.txt`, a message a line: `{…}` is a fact to keep (`{p:…}` preference, `{i:…}`
+instruction, `{d:…}` decision, `{e:…}` event), `~` takes back the statement before it.
 
-`data/corrections/LANG.txt`, a message a line: what was kept before, then what is said now, then which of those that
-replaces, counted from 1, or 0: `I live in Bristol | I run >> I've just moved to Cardiff. >> 1`.
+`data/corrections/LANG.txt`, a message a line: the facts stored before, the message, and the number of the fact that it
+replaces, or 0: `I live in Bristol | I run >> I've just moved to Cardiff. >> 1`.
 
-`data/back/LANG.txt`, a message a line: `+` takes back what was said before it, `-` does not. Two fifths, by a hash, are
+`data/back/LANG.txt`, a message a line: `+` takes back the statement before it, `-` does not. Two fifths, by a hash, are
 held back, and all of `UNFITTED`.
 
 Files with the highest number of their kind were written independently, before the last fit, and are held back whole.
-What was held back before them, and a share by a hash, is what thresholds for keeping were chosen on; those for pairs
-are chosen on folds.
+Thresholds for keeping were chosen on earlier held-out files and a share by a hash; those for pairs on folds.
 """
 
 import hashlib
@@ -80,7 +79,7 @@ class Message:
     text: str
     facts: list[Fact]
     topic: Span | None  # the subject of those facts that do not name it
-    takes_back: int | None  # position where it begins to take back what was said before
+    takes_back: int | None  # position where it begins to take back the statement before
     split: str
 
 
@@ -182,7 +181,7 @@ def takings_back() -> Iterator[TakingBack]:
 
 
 def _marked(line: str) -> tuple[str, list[Fact], Span | None, int | None]:
-    """Return the text without marks, its facts, their subject, and the position where it takes back what was said."""
+    """Return the text without marks, its facts, their subject, and the position where it takes back a statement."""
     text, at = "", 0
     facts: list[Fact] = []
     begun, topic, takes_back = ("", "", 0), None, None

@@ -260,7 +260,7 @@ class TestTools:
 
 
 class TestPeople:
-    """Whatever a user keeps of a personal answer stays personal."""
+    """Anything that a user keeps of a personal answer stays personal."""
 
     def test_remember_and_save_as_artifact(self, cast: Cast, chat: Chat) -> None:
         answer, now = answered(chat), timezone.now()

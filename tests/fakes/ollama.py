@@ -1,9 +1,9 @@
 """A fake Ollama server, with the differences between its OpenAI API and OpenAI's own.
 
 From https://docs.ollama.com/api/openai-compatibility, and from middleware/openai.go and openai/openai.go of its source:
-any key is taken; models have a tag and are listed whatever they can do, or as ``null`` where none was pulled; what one
-cannot do is said when it is asked to; every chunk has a role and a text, and a call of a tool comes whole;
-``tool_choice`` is not read.
+any key is accepted; models have a tag and are listed with any capabilities, or as ``null`` if none was pulled; a
+missing capability is reported when it is used; every chunk has a role and a text, a tool call is sent complete, and
+``tool_choice`` is ignored.
 """
 
 from __future__ import annotations

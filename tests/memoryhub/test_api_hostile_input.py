@@ -96,7 +96,7 @@ def stored() -> dict[str, str | None]:
 
 
 def test_what_is_no_request_is_refused(each_row: EachRow) -> None:
-    """One of each kind at every route; all kinds once for each parser in the next test."""
+    """A body of each kind at every route; all kinds once for each parser in the next test."""
     for row, world in each_row(WITH_BODY):
         before, send = stored(), sender(world, row)
         assert_malformed(send, "cut off")

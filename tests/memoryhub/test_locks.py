@@ -1,4 +1,4 @@
-"""Locks for one process at a time, which survive a lost connection of their holder."""
+"""Locks for one process at a time, which survive a lost connection of their owner."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def test_what_is_no_zone_is_utc(cast: Cast, zone: str) -> None:
 
 
 def test_no_long_header_is_remembered(cast: Cast) -> None:
-    """At most a thousand are cached, whoever sends them."""
+    """At most a thousand values are cached, from any client."""
     zone_named.cache_clear()
     asked_for.cache_clear()
     for number in range(3):

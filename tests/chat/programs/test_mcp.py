@@ -472,7 +472,7 @@ def test_a_desktop_program_speaks_over_standard_input_and_output(
 
 def test_a_revoked_key_is_refused_at_once(door: str, key: str) -> None:
     ApiKey.objects.filter(pk=verify_key(key, now=timezone.now()).pk).update(revoked_at=timezone.now())
-    with pytest.raises(BaseException):  # noqa: B017  whatever the client makes of 401
+    with pytest.raises(BaseException):  # noqa: B017  the client's own exception for a 401
         called(door, key, "list_memories")
     assert async_to_sync(_status)(door, key) == 401
 

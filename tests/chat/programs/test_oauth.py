@@ -29,7 +29,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 class Program(OAuthClientProvider):
-    """The SDK's own client, whose user answers the consent page. ``times``: how often they were asked."""
+    """The SDK's own client, whose user answers the consent page. ``times`` counts the consent pages."""
 
     def __init__(self, door: str, people: Cast, **consent_changes: str) -> None:
         self.tokens: Any = None

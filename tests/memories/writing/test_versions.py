@@ -25,7 +25,7 @@ TYPED, NEWER = "The deadline is in May", "The deadline is in April"
 
 
 class Door:
-    """One of the three endpoints at which a memory is read, changed and deleted."""
+    """An endpoint, of three, at which a memory is read, changed and deleted."""
 
     def __init__(self, name: str, cast: Cast) -> None:
         workspace = cast.workspace

@@ -178,7 +178,7 @@ def test_a_killed_parent_takes_the_server_with_it(
 
 
 def test_a_server_left_alive_is_replaced(killed_parent: subprocess.Popen[str], data_dir: Path) -> None:
-    """Where death signals are unsupported, the parent ends and the server lives on."""
+    """If death signals are unsupported, the parent ends and the server lives on."""
     left_alive = process_of(EmbeddedPostgres(data_dir))
     server = EmbeddedPostgres(data_dir, durable=False)
     server.start()

@@ -1,8 +1,7 @@
 """Hostile files, some dozens, all generated here: bombs, cycles, false headers, locked, broken and empty ones.
 
-Of each: its bytes (or what makes them, where that takes a while: it is for the test, not for whoever collects tests),
-what it is taken for, and the code of the sentence in which it ends; None where text may be read of it as well as any
-sentence said.
+For each file: its bytes (or a function that makes them, if that is slow, so that collecting tests stays fast), its
+media type, and the code of the resulting error; None if the file may be read or refused.
 """
 
 from __future__ import annotations
