@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import islice
+from itertools import islice, takewhile
 
 import numpy as np
 from django.core.cache import caches
@@ -36,6 +36,7 @@ from workspaces.models.index import has_vector, place_of
 
 # A word; in scripts without spaces, each pair of neighbouring characters.
 _WORD = re.compile(r"[^\W_]+")
+_CLAUSE_END = re.compile(r"[.,;:!?](?:\s|$)|[\u3001\u3002\uff01\uff0c\uff1a\uff1b\uff1f]")
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 SHARED = 3  # minimum number of common parts, because two greetings have none or two
 SHARE = 0.5  # minimum share of the shorter text's parts
@@ -52,6 +53,23 @@ def about_the_same(a: str, b: str) -> bool:
     return shared >= SHARED and shared >= SHARE * min(len(one), len(other))
 
 
+def ends_otherwise(a: str, b: str) -> bool:
+    """Return whether two texts begin with the same three words or more, and only the last one or two differ: “I live in
+    Oslo”, “I live in Bergen”.
+    """
+    one, other = _WORD.findall(a.casefold()), _WORD.findall(b.casefold())
+    same = sum(1 for __ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+    return same >= SHARED and all(1 <= len(words) - same <= 2 for words in (one, other))
+
+
+def says_all_of(longer: str, shorter: str) -> bool:
+    """Return whether the shorter text is a whole clause of the longer one: “I eat no fish, I am vegetarian” says all of
+    “I am vegetarian.”
+    """
+    clauses = ["".join(_WORD.findall(clause)) for clause in _CLAUSE_END.split(longer.casefold())]
+    return "".join(_WORD.findall(shorter.casefold())) in filter(None, clauses)
+
+
 def _parts(text: str) -> set[str]:
     parts: set[str] = set()
     for word in _WORD.findall(unicodedata.normalize("NFKC", text).casefold()):
@@ -64,6 +82,7 @@ def _parts(text: str) -> set[str]:
 
 COMPARED = 3_000  # memories; comparing them takes half a second, and grows with the square of the number
 NEAR = 0.75  # minimum cosine of two memories to be judged
+NEAR_BUT_THE_END = 0.65  # the same where only the last words differ
 JUDGED = 100  # pairs, the nearest first; judging one takes up to some milliseconds
 MOST_LINKED = 200
 KEPT_SECONDS = 600
@@ -144,7 +163,7 @@ def _compared(
     same: list[tuple[int, int]] = []
     differing: list[tuple[int, int]] = []
     for pair, (a, b) in said.items():
-        if may_merge(a, b, get_reader(), likely=True):
+        if may_merge(a, b, get_reader(), likely=True) or says_all_of(a, b) or says_all_of(b, a):
             same.append(pair)
         elif about_the_same(a, b):
             differing.append(pair)
@@ -152,24 +171,26 @@ def _compared(
 
 
 def _nearest(memories: Sequence[Memory]) -> Iterator[tuple[int, int]]:
-    """Yield the keys (older, newer) of pairs of one place whose cosine is at least ``NEAR``, the nearest first."""
+    """Yield the keys (older, newer) of near pairs of one place, the nearest first."""
     model = active_model()
     if model is None or len(memories) < 2:
         return
     ids = queries.bigints(memory.pk for memory in memories)
     places = queries.bigints({memory.place for memory in memories})
     rows = queries.rows(_VECTORS, {"kind": MEMORY, "model": model, "ids": ids, "places": places})
+    texts = {memory.pk: memory.content for memory in memories}
     found: list[tuple[float, int, int]] = []
     for place in {row[1] for row in rows}:
         here = [(pk, raw) for pk, at, raw in rows if at == place]
         vectors = np.stack([_halves(raw) for __, raw in here])
         for start in range(0, len(here), CHUNK):
             cosines = vectors[start : start + CHUNK] @ vectors.T
-            for row, column in zip(*np.nonzero(cosines >= NEAR), strict=True):
+            for row, column in zip(*np.nonzero(cosines >= NEAR_BUT_THE_END), strict=True):
                 if column > row + start:
                     found.append((float(cosines[row, column]), here[row + start][0], here[column][0]))
-    for __, older, newer in sorted(found, reverse=True):
-        yield older, newer
+    for cosine, older, newer in sorted(found, reverse=True):
+        if cosine >= NEAR or ends_otherwise(texts[older], texts[newer]):
+            yield older, newer
 
 
 def _halves(raw: bytes | memoryview) -> Vectors:

@@ -104,7 +104,7 @@ def _waiting(within: Within) -> Iterator[Figure]:
         yield _figure("proposals to review", proposed, url, "Not in use until somebody approves them.")
         updates = possible_updates(within.user, within.workspace_id)
         url = within.link("memories_memory", page="pairs")
-        yield _figure("possible updates", updates, url, "A newer memory contradicts an older one.")
+        yield _figure("possible updates", updates, url, "A newer memory may replace an older one.")
     if within.may_view("memories.extraction"):
         failed = within.of(Extraction.objects.filter(status=ExtractionStatus.FAILED))
         url = within.link("memories_extraction", "status=failed")

@@ -50,16 +50,22 @@ def test_pairs_are_of_one_place_and_told_apart(cast: Cast) -> None:
         "See ya!",
         "Later!",
         "Olive plays the cello",
+        "I am vegetarian",
+        "I do not eat meat or fish, I am vegetarian",
+        "I live in Oslo",
+        "I live in Bergen",
     ):
         make_memory(text, cast.owner, cast.workspace)
     agent = make_agent(cast.owner, cast.workspace)
     make_memory("Olive plays the cello", cast.owner, cast.workspace, scope=Scope.AGENT, agent=agent)
     found = pairs_in(cast.workspace, cast.viewer, timezone.now())
     assert said(found.duplicates) == [
-        ("The project deadline is March 15, 2026", "The project deadline is the 15th of March 2026")
+        ("The project deadline is March 15, 2026", "The project deadline is the 15th of March 2026"),
+        ("I am vegetarian", "I do not eat meat or fish, I am vegetarian"),
     ]
     assert said(found.contradictions) == [
-        ("Our office is on the third floor", "Our office is on the fifth floor")
+        ("Our office is on the third floor", "Our office is on the fifth floor"),
+        ("I live in Oslo", "I live in Bergen"),
     ]
     assert not found.partly
 
