@@ -133,11 +133,12 @@ class Entry:
         return self.versions + 1
 
     def take_receipt(self, receipt: Receipt) -> None:
-        items = receipt.items.all()
+        items = receipt.shown
         self.has_receipt, self.degraded = True, receipt.degraded
-        self.used_count = sum(item.used and not item.in_profile for item in items)
+        used = sum(item.used and not item.in_profile for item in items)
         self.profile_count = sum(item.in_profile for item in items)
-        self.left_out = len(items) - self.used_count - self.profile_count
+        self.left_out = len(items) - used - self.profile_count
+        self.used_count = used + receipt.forgotten
         self.withheld = sum(item.reason == OTHERS_READ for item in items)
 
     def take_documents(self, there: dict[str, Document]) -> None:

@@ -269,7 +269,7 @@ class ReceiptJson(serializers.Serializer[Any]):
         help_text="True: somebody imported it, so what it says was recalled elsewhere, or nowhere.",
     )
     created_at = Moment()
-    items = ReceiptItemJson(many=True)
+    items = ReceiptItemJson(many=True, source="shown")
 
     def get_degraded(self, receipt: Receipt) -> bool:
         return bool(receipt.degraded)

@@ -448,7 +448,7 @@ class RevisionAction(models.TextChoices):
     DELETE = "delete", later("Forgotten")
     RESTORE = "restore", later("Restored")
     EVICT = "evict", later("Made room")
-    MERGE = "merge", later("Merged with an older one")
+    MERGE = "merge", later("Merged with another one")
     PROPOSE = "propose", later("Proposed")
     APPROVE = "approve", later("Approved")
     REJECT = "reject", later("Rejected")

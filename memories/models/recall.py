@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from memories.models.memory import Memory
+from memories.models.memory import Memory, RevisionAction
 from memoryhub.ids import PublicIdField
 from workspaces.models import User, Workspace
 
@@ -109,6 +109,18 @@ class Receipt(models.Model):
     def __str__(self) -> str:
         return f"Receipt of {self.message_id}"
 
+    @property
+    def shown(self) -> list[ReceiptItem]:
+        """Return the items without forgotten memories, in a receipt of ``receipts_for``."""
+        return [item for item in self.items.all() if not item.is_forgotten]
+
+    @property
+    def forgotten(self) -> int:
+        """Return how many of the memories that the answer used were forgotten since, in a receipt of
+        ``receipts_for``.
+        """
+        return sum(item.is_forgotten and item.used and not item.in_profile for item in self.items.all())
+
 
 class Strength(models.TextChoices):
     """The relevance of a memory as judged by recall."""
@@ -153,6 +165,14 @@ class ReceiptItem(models.Model):
 
     def __str__(self) -> str:
         return f"{self.position}. {self.memory_id} ({self.score:.2f})"
+
+    @property
+    def is_forgotten(self) -> bool:
+        """Return whether the memory was deleted since, but not merged with another one.
+
+        ``gone_by`` is the last change of a deleted memory, annotated by ``receipts_for``.
+        """
+        return getattr(self, "gone_by", None) not in (None, RevisionAction.MERGE)
 
     @property
     def reasons(self) -> list[str]:

@@ -12,10 +12,10 @@ from typing import Any
 from django.apps import apps
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import Prefetch, Subquery, prefetch_related_objects
+from django.db.models import Case, OuterRef, Prefetch, Subquery, When, prefetch_related_objects
 from django.utils.translation import gettext as _
 
-from memories.models import Memory, Receipt, ReceiptItem
+from memories.models import Memory, Receipt, ReceiptItem, Revision
 from memories.models.recall import Strength
 from memories.recalling import overview, relevance
 from memories.recalling.loading import note_use
@@ -371,8 +371,7 @@ def _hold(memories: list[Memory]) -> set[int]:
 def receipts_for(message_ids: Iterable[str], user: User) -> dict[str, Receipt]:
     """Return the receipts of these answers by message id, with the items that the user may see.
 
-    Items whose memory was deleted or is another person's own are left out, and the positions of the others have no
-    gaps.
+    Items whose memory is another person's own are left out, and the positions of the ``shown`` ones have no gaps.
     """
     own = Workspace.objects.filter(default_of=user).values("pk")
     receipts = list(
@@ -382,14 +381,16 @@ def receipts_for(message_ids: Iterable[str], user: User) -> dict[str, Receipt]:
     )
     # The memories of a receipt belong to its workspace or to the user's own workspace.
     there = {receipt.workspace_id for receipt in receipts} | {receipt.home for receipt in receipts}
-    visible = Memory.objects.visible_to(user).filter(deleted_at=None, workspace__in=there)
+    visible = Memory.objects.visible_to(user).filter(workspace__in=there)
     items = ReceiptItem.objects.filter(memory__in=visible, memory__workspace__in=there)
     items = items.select_related(
         "memory", "memory__workspace", "memory__author", "memory__edited_by", "memory__imported_by"
     )
-    prefetch_related_objects(receipts, Prefetch("items", queryset=items))
+    last = Revision.objects.filter(memory=OuterRef("memory")).order_by("-at", "-id").values("action")[:1]
+    gone_by = Case(When(memory__deleted_at__isnull=False, then=Subquery(last)))
+    prefetch_related_objects(receipts, Prefetch("items", items.annotate(gone_by=gone_by)))
     for receipt in receipts:
-        for position, item in enumerate(receipt.items.all(), start=1):
+        for position, item in enumerate(receipt.shown, start=1):
             item.position = position
     return {receipt.message_id: receipt for receipt in receipts}
 

@@ -32,6 +32,7 @@ from memories.views.panel_context import (
     is_shared,
     on_cards,
     proposals,
+    search_forgotten,
     search_panel,
 )
 from memories.writing import changing, gate, review
@@ -280,7 +281,7 @@ def receipt(request: PageRequest, msg_id: str) -> HttpResponse:
     if found is None:
         raise NotFound(_("No memories are noted for this answer."))
     _found, context = _workspace(request, found.workspace.public_id)
-    items = list(found.items.all())
+    items = found.shown
     context |= {
         "receipt": found,
         "used": [item for item in items if item.used and not item.in_profile],
@@ -314,8 +315,10 @@ def page(request: PageRequest, ws_id: str) -> HttpResponse:
         source=asked.get("source", ""),
         pinned=asked.get("pinned") == "on",
         whose=asked.get("whose", "") if asked.get("whose") in WHOSE else "",
+        forgotten=asked.get("forgotten") == "on",
     )
-    found = search_panel(workspace, request.user, filters, before=asked.get("before", ""), size=PAGE_SIZE)
+    search = search_forgotten if filters.forgotten else search_panel
+    found = search(workspace, request.user, filters, before=asked.get("before", ""), size=PAGE_SIZE)
     context = {
         "workspace": workspace,
         "can_write": Role(workspace.role).allows(Role.EDITOR),
@@ -362,6 +365,8 @@ def change(request: PageRequest, ws_id: str) -> HttpResponse:
         text = ngettext("%d memory forgotten.", "%d memories forgotten.", len(done)) % len(done)
         query = urlencode({"act": "restore", "memory": done}, doseq=True)
         undo_url = f"{request.path}?{query}" if done else ""
+    elif act == "restore":
+        text = ngettext("%d memory restored.", "%d memories restored.", len(done)) % len(done)
     context = {"workspace": workspace, "text": text, "undo_url": undo_url, "memory": True}
     response = render(request, "partials/toast_oob.html", context)
     response["HX-Trigger"] = "memories:changed"

@@ -262,6 +262,28 @@ def test_the_receipt_line_says_what_was_used_and_saved(cast: Cast) -> None:
     assert reverse("memories:receipt", args=[written.public_id]) in html
 
 
+@pytest.mark.parametrize(
+    ("way", "now_said"),
+    [("tidy_forget", "since merged"), ("tidy_replace", "since replaced"), ("delete", "since forgotten")],
+)
+def test_a_receipt_still_says_what_was_used_after_it_is_gone(cast: Cast, way: str, now_said: str) -> None:
+    chat = make_chat(cast.owner, cast.workspace)
+    written = answer(chat, make_message(chat, "What is my dog called?"))
+    used = make_memory("My dog is Biscuit", cast.owner, cast.workspace)
+    newer = make_memory("My dog is Waffle", cast.owner, cast.workspace)
+    found, verdicts = Recall([Recalled(used, 0.8, {"meaning": 0.8})]), [(True, "")]
+    people = {"workspace": cast.workspace, "user": cast.owner}
+    store_receipt(written.public_id, found, verdicts, **people, threshold=0.3)
+    client = signed_in(cast.owner)
+    of = [cast.workspace.public_id, *([used.public_id] if way == "delete" else [])]
+    pair = {"memory": used.public_id, "into": newer.public_id}
+    assert client.post(reverse(f"memories:{way}", args=of), pair).status_code == 200
+    html = client.get(url("message", chat.public_id, written.public_id)).content.decode()
+    receipt = client.get(reverse("memories:receipt", args=[written.public_id])).content.decode()
+    assert "Used 1 memory" in html and now_said in receipt
+    assert ("Biscuit" in receipt) is (way != "delete")
+
+
 def test_where_nothing_was_looked_up_there_is_no_receipt_to_open(cast: Cast) -> None:
     chat = make_chat(cast.owner, cast.workspace)
     question = make_message(chat, "We meet on Monday")
