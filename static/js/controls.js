@@ -64,7 +64,7 @@ document.addEventListener(
     const items = menu.open && menu.querySelector(":scope > .menu__items");
     if (!items) return;
     menu.classList.remove("menu--down");
-    const top = menu.closest(".scroll")?.getBoundingClientRect().top ?? 0;
+    const top = menu.closest(".scroll, .table-scroll")?.getBoundingClientRect().top ?? 0;
     menu.classList.toggle("menu--down", items.getBoundingClientRect().top < top);
   },
   true,
@@ -94,15 +94,34 @@ document.addEventListener(
 // Toasts and “Forgotten” rows go by themselves, but never while somebody points at them or has focus in them.
 
 function vanish(element) {
-  if (element.matches(":hover, :focus-within")) {
+  if (element.matches(":hover, :focus-within") || element.closest("[data-steady]:hover")) {
     setTimeout(() => element.isConnected && vanish(element), 1500);
     return;
   }
   const later = element.querySelector(":scope > template[data-then-toast]");
   if (later) addToast(later);
-  element.remove();
+  (element.closest("tr") ?? element).remove();
   if (later) document.body.dispatchEvent(new CustomEvent("memories:changed")); // the list waited for this row to go
 }
+
+// A row that somebody dealt with by a click keeps its space until the pointer leaves its list, so that the button of the
+// next row does not slide under the pointer.
+
+document.addEventListener("htmx:beforeSwap", ({ detail }) => {
+  const { elt, triggeringEvent } = detail.requestConfig;
+  const row = detail.target;
+  if (!detail.shouldSwap || elt.getAttribute("hx-swap") !== "delete" || !row.closest("[data-steady]")) return;
+  if (!triggeringEvent?.detail) return; // by a key, which follows the focus
+  detail.swapOverride = "none";
+  row.dataset.gone = "";
+  row.inert = true;
+});
+
+document.addEventListener("pointerover", ({ target }) => {
+  for (const row of document.querySelectorAll("[data-gone]")) {
+    if (!row.closest("[data-steady]").contains(target)) row.remove();
+  }
+});
 
 function addToast(template) {
   const toast = template.content.cloneNode(true).firstElementChild;

@@ -1,6 +1,6 @@
 // The page of all memories: what is selected is counted, and all that is shown is selected at once.
 
-const boxes = () => [...document.querySelectorAll('#memory-rows [name="memory"]')];
+const boxes = () => [...document.querySelectorAll('#memory-rows tr:not(:has(.forgotten)) [name="memory"]')];
 const count = document.querySelector("[data-selected]");
 
 function show() {
@@ -27,10 +27,4 @@ document.addEventListener("htmx:afterSettle", () => {
   for (const box of boxes()) box.checked ||= selected.includes(box.value);
   selected = [];
   show();
-});
-
-// A row in somebody's hands is not redrawn under them.
-document.addEventListener("htmx:beforeRequest", (event) => {
-  const { elt } = event.detail;
-  if (elt.id === "memory-rows" && elt.querySelector("[data-editing], .forgotten")) event.preventDefault();
 });

@@ -227,10 +227,11 @@ function showFilters() {
 
 document.addEventListener("change", (event) => event.target.form?.id === "panel-filters" && showFilters());
 
-// The panel may not be redrawn under somebody's hands: not by an answer to what was asked before, and not while a
+// A list may not be redrawn under somebody's hands: not by an answer to what was asked before, and not while a
 // button in it waits for its own answer, which would come to a row that is gone.
-const IN_HAND = "[data-editing], [data-history], .forgotten, .htmx-request";
-const inHand = (region) => region.id === "memory-region" && region.querySelector(IN_HAND);
+const IN_HAND = "[data-editing], [data-history], .forgotten, .htmx-request, [data-gone]";
+const isList = (region) => region.matches?.("[data-steady]");
+const inHand = (region) => isList(region) && region.querySelector(region.id === "chat-list" ? "[data-gone]" : IN_HAND);
 
 let isBehind = false; // a refusal is made up for once nothing is in hand
 let searchedLast = false; // since a card was taken in hand: what somebody asked for then is shown
@@ -256,10 +257,9 @@ document.addEventListener("htmx:beforeSwap", (event) => {
 });
 
 new MutationObserver(() => {
-  const region = document.getElementById("memory-region");
-  if (!isBehind || !region || inHand(region)) return;
+  if (!isBehind || [...document.querySelectorAll("[data-steady]")].some(inHand)) return;
   isBehind = false;
-  document.body.dispatchEvent(new CustomEvent("memories:changed"));
+  for (const list of ["memories", "chats"]) document.body.dispatchEvent(new CustomEvent(`${list}:changed`));
 }).observe(document.body, { childList: true, subtree: true });
 
 // On a phone following a link in the sidebar closes it at once instead of with the next page.
