@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LOCALE = ROOT / "memoryhub" / "locale"
 APPS = ("memoryhub", "workspaces", "memories", "chat")
 # Texts in English only (docs/languages.md): for staff in the admin, for models and their programs.
-ENGLISH = ("templates/admin/", "chat/programs/openai_api/", "chat/programs/mcp/")
+ENGLISH = ("templates/admin/", "chat/programs/openai_api/", "chat/programs/mcp_")
 # The classical rules: two forms for the Romance languages, whose third one is only for millions.
 PLURALS = {
     "de": "nplurals=2; plural=(n != 1);",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import datetime
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 from django.http import HttpResponse
 from django.shortcuts import render
@@ -16,8 +17,8 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from memories.access import get_memory
 from memories.forgetting.forget import noted
-from memories.models import Memory
-from memories.models.memory import CATEGORIES, SOURCE_LABELS
+from memories.models import Memory, ReceiptItem
+from memories.models.memory import CATEGORIES, SOURCE_LABELS, RevisionAction
 from memories.recalling.recall import mark_not_relevant, receipt_for
 from memories.usage import count_listed, usage
 from memories.views.panel_context import (
@@ -36,7 +37,7 @@ from memories.views.panel_context import (
     search_panel,
 )
 from memories.writing import changing, gate, review
-from memories.writing.changing import Stale
+from memories.writing.changing import Stale, version_of
 from memories.writing.review import may_propose
 from memoryhub.errors import Conflict, Invalid, NotFound
 from workspaces.access import get_workspace
@@ -93,13 +94,12 @@ def _show(
 def _changed(request: PageRequest, response: HttpResponse, workspace: Workspace) -> HttpResponse:
     """Add the updated badge to the response, and trigger ``memories:changed``, on which other fragments reload.
 
-    The badge is not added on the page of a run, which has none, or of another workspace, whose badge reloads on the
-    trigger.
+    The badge is not added on pages other than a chat's, which have none, or of another workspace, whose badge reloads
+    on the trigger.
     """
-    if (
-        _place(request) != "run"
-        and request.session.get("workspace", workspace.public_id) == workspace.public_id
-    ):
+    page = urlsplit(request.htmx.current_url or "").path
+    is_chat = not page or "/chats/" in page or page.endswith(f"/workspaces/{workspace.public_id}/")
+    if is_chat and request.session.get("workspace", workspace.public_id) == workspace.public_id:
         badge = {
             "workspace": workspace,
             "count": count_listed(workspace, request.user, now=timezone.now()),
@@ -199,9 +199,19 @@ def card(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def edit(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
+    """Show the form of a memory, or save it.
+
+    ``item`` is the entry of the receipt in which the memory is edited. ``undo`` in place of the form's fields takes the
+    last edit back, if it led to that version.
+    """
     memory, context = _memory(request, ws_id, mem_id)
+    context["item"] = request.GET.get("item", "")
     if request.method == "GET":
         return render(request, "memories/edit_form.html", context | {"form": EditForm.of(memory)})
+    if "undo" in request.GET:
+        before, seen = _before_edit(memory), {request.GET["undo"]}
+        edited = gate.edit_memory(memory, by=request.user, now=context["now"], seen=seen, **before)
+        return _edited(request, edited, context, text=_("Changed back."))
     form = EditForm.of(memory, data=request.POST)
     if form.is_valid():
         try:
@@ -219,8 +229,41 @@ def edit(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
             context |= {"form": form.over(stale.memory), "newer": stale.memory}
             return _refused(render(request, "memories/edit_form.html", context), status=stale.status)
         else:
-            return _show(request, edited, context, changed=True)
+            undo_url = f"{request.path}?as=receipt&item={context['item']}&undo={version_of(edited)}"
+            return _edited(request, edited, context, text=_("Saved."), undo_url=undo_url)
     return _refused(render(request, "memories/edit_form.html", context | {"form": form}))
+
+
+def _before_edit(memory: Memory) -> dict[str, Any]:
+    """Return the fields that the last edit changed, with their values before it."""
+    last = memory.revisions.first()
+    before = last.before if last is not None and last.action == RevisionAction.EDIT else {}
+    fields = {name: before[name] for name in ("content", "category") if name in before}
+    days = {name: before[name] for name in ("valid_from", "valid_to") if name in before}
+    return fields | {name: at and datetime.fromisoformat(at) for name, at in days.items()}
+
+
+def _edited(
+    request: PageRequest, memory: Memory, context: dict[str, Any], *, text: str, undo_url: str = ""
+) -> HttpResponse:
+    """Render an edited memory; in a receipt its whole entry, and there and on the Memory page a notice with Undo."""
+    if context["place"] != "receipt":
+        return _show(request, memory, context, changed=True)
+    items = ReceiptItem.objects.filter(memory=memory).select_related("receipt")
+    item = items.filter(pk=context["item"]).first() if context["item"].isdecimal() else None
+    found = receipt_for(item.receipt.message_id, request.user) if item else None
+    if found is None or item is None:
+        response = _show(request, memory, context, changed=True)
+    else:
+        shown = next(each for each in found.shown if each.pk == item.pk)
+        context |= {"item": shown, "is_own": found.user_id == request.user.pk}
+        response = _changed(
+            request, render(request, "memories/receipt_item.html", context), context["workspace"]
+        )
+        response["HX-Retarget"], response["HX-Reswap"] = f"#receipt-item-{item.pk}", "outerHTML"
+    notice = {"text": text, "undo_url": undo_url, "memory": True, "about": memory.public_id}
+    response.write(render(request, "partials/toast_oob.html", notice).content.decode())
+    return response
 
 
 @require_POST

@@ -26,7 +26,7 @@ from memoryhub.errors import Invalid, Sensitive
 from memoryhub.llm.base import Speaker
 from memoryhub.llm.registry import embedder_is_local, get_embedder
 from workspaces.index.embedding import searchable
-from workspaces.models import Agent, Artifact, Document, User, Workspace
+from workspaces.models import Agent, Artifact, Document, Role, User, Workspace
 from workspaces.policy import Reach
 
 PAGE_SIZE = 8  # cards; more are loaded on scrolling
@@ -68,6 +68,7 @@ ON_CARD = (
     "valid_from",
     "valid_to",
     "replaced_by",
+    "deleted_at",
 )
 
 
@@ -81,9 +82,11 @@ class PanelFilters:
     pinned: bool = False
     review: bool = False
     whose: str = ""  # a scope, or the id of the assistant in whose chats it is recalled
+    forgotten: bool = False  # of the page of all memories only
 
     def __bool__(self) -> bool:
-        return any((self.q.strip(), self.category, self.source, self.pinned, self.review, self.whose))
+        chosen = (self.category, self.source, self.pinned, self.review, self.whose, self.forgotten)
+        return any((self.q.strip(), *chosen))
 
 
 @dataclass(frozen=True)
@@ -147,6 +150,25 @@ def search_panel(
         return PanelPage(on_cards(shown), more)
 
     return read(user.pk, ask)
+
+
+def search_forgotten(
+    workspace: Workspace, user: User, filters: PanelFilters, *, before: str = "", size: int = PAGE_SIZE
+) -> PanelPage:
+    """Return a page of the forgotten memories that the user may restore, the last forgotten first.
+
+    These are the workspace's if the user is an editor, and the user's own from all workspaces.
+    """
+    here = Q(workspace=workspace) if Role(workspace.role).allows(Role.EDITOR) else Q(pk=None)
+    gone = Memory.objects.visible_to(user).filter(here | Q(owner=user), deleted_at__isnull=False, review="")
+    rows = filtered(gone, filters)
+    if before:
+        last = gone.filter(public_id=before).values_list("deleted_at", "pk").first()
+        if last is None:
+            return PanelPage([])
+        rows = rows.filter(Q(deleted_at__lt=last[0]) | Q(deleted_at=last[0], pk__lt=last[1]))
+    found = list(for_cards(rows).order_by("-deleted_at", "-id")[: size + 1])
+    return PanelPage(on_cards(found[:size]), found[size - 1].public_id if len(found) > size else "")
 
 
 def _by_meaning(workspace: Workspace, user: User, filters: PanelFilters) -> list[int]:

@@ -44,7 +44,10 @@ def _said(request: PageRequest, workspace: Workspace, text: str, undo_url: str =
 
 @require_GET
 def page(request: PageRequest, ws_id: str) -> HttpResponse:
-    """Show one list of memories to review and the counts of all; with ``part=list`` without the page around it."""
+    """Show one list of memories to review and the counts of all.
+
+    With ``part=list`` only what is below the page's tabs, with ``part=tabs`` only these, of which ``tab`` is active.
+    """
     workspace, now = _workspace(request, ws_id, Role.VIEWER), timezone.now()
     pairs = pairs_in(workspace, request.user, now)
     lists = {name: rows(workspace, request.user, now) for name, rows in LISTS.items()}
@@ -60,6 +63,7 @@ def page(request: PageRequest, ws_id: str) -> HttpResponse:
         "workspace": workspace,
         "can_write": Role(workspace.role).allows(Role.EDITOR),
         "numbers": numbers,
+        "undecided": sum(number for name, number in numbers.items() if name != "waiting"),
         "most": SHOWN,
         "show": show,
         "partly": pairs.partly,
@@ -68,8 +72,9 @@ def page(request: PageRequest, ws_id: str) -> HttpResponse:
         if show in lists
         else [],
     }
-    part = request.GET.get("part") == "list"
-    return render(request, "memories/tidy/region.html" if part else "memories/tidy/page.html", context)
+    templates = {"list": "memories/tidy/region.html", "tabs": "memories/tidy/tabs.html"}
+    template = templates.get(request.GET.get("part", ""), "memories/tidy/page.html")
+    return render(request, template, context | {"tab": request.GET.get("tab", "")})
 
 
 @require_POST

@@ -53,12 +53,21 @@ function chatChanged({ chat_id: chatId }) {
   looking = setTimeout(() => dispatch("transcript:changed"), wait);
 }
 
+// No longer a member, or signed out: the server says which. Not where a form that was just sent brings the next page, as
+// after deleting the workspace itself.
+let leftAt = -Infinity;
+addEventListener("beforeunload", () => (leftAt = performance.now()));
+
+function closed() {
+  if (performance.now() - leftAt > 10_000) location.reload();
+}
+
 function hear(name, data) {
   if (name === "x_memory.auto_saved") autoSaved(data);
   else if (name === "memory.changed") dispatch("memories:changed");
   else if (name === "chat.changed") chatChanged(data);
   else if (name === "members.changed") dispatch("members:changed");
-  else if (name === "closed") location.reload(); // no longer a member, or signed out: the server says which
+  else if (name === "closed") closed();
   else {
     dispatch("memories:changed");
     dispatch("chats:changed");

@@ -38,6 +38,7 @@ const named = () => location.hash.length > 1 && document.getElementById(location
 const faulty = () => groups.find((group) => group.querySelector(".field--error, [aria-invalid='true'], [role='alert']"));
 
 show(faulty() ?? (named() || last() || groups[0]));
+faulty()?.querySelector("[aria-invalid='true']")?.focus(); // which brings it into view
 addEventListener("hashchange", () => named() && show(named()));
 
 document.addEventListener("click", (event) => {

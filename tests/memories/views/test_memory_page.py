@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from memories.models import Memory
 from memories.views.panel import PAGE_SIZE
+from memories.writing import gate
 from tests.conftest import Cast
 from tests.factories import make_agent, make_memory
 from tests.memories.views.test_pages import signed_in
@@ -105,7 +106,25 @@ def test_the_tabs_say_what_waits(cast: Cast) -> None:
     newer = make_memory("The ferry leaves at ten", cast.owner, cast.workspace)
     assert "tab__number" not in page(cast.owner, cast)
     Memory.objects.filter(pk=newer.pk).update(may_replace=older)
-    assert re.search(r'Tidy up\s*<span class="tab__number">1</span>', page(cast.owner, cast))
+    tidy = reverse("memories:tidy", args=[cast.workspace.public_id])
+    tabs = signed_in(cast.owner).get(tidy, {"part": "tabs", "tab": "tidy"}).content.decode()
+    assert re.search(r'Tidy up\s*<span class="tab__number">1</span>', tabs)
+    assert re.search(r'Contradictions\s*<span class="tab__number">1</span>', tabs)
     settings = reverse("workspaces:settings", args=[cast.workspace.public_id])
     html = signed_in(cast.owner).get(settings).content.decode()
     assert "/tidy/" not in html and "/recall-test/" not in html and "/nodes/" not in html
+
+
+def test_the_forgotten_are_listed_to_those_who_may_restore_them(cast: Cast) -> None:
+    memory = make_memory("The Wi-Fi is Kestrel-5", cast.owner, cast.workspace)
+    make_memory("The kiosk closes at six", cast.owner, cast.workspace)
+    gate.delete_memory(memory, by=cast.owner, now=timezone.now())
+    html = page(cast.owner, cast, forgotten="on")
+    assert "Kestrel-5" in html and "kiosk" not in html
+    for_good = reverse("memories:forget", args=[cast.workspace.public_id, memory.public_id])
+    assert for_good in html and for_good not in page(cast.editor, cast, forgotten="on")
+    assert "Kestrel-5" not in page(cast.viewer, cast, forgotten="on")
+    change = reverse("memories:all_change", args=[cast.workspace.public_id])
+    restored = signed_in(cast.editor).post(change, {"act": "restore", "memory": memory.public_id})
+    assert "1 memory restored." in restored.content.decode()
+    assert "Kestrel-5" in page(cast.owner, cast)

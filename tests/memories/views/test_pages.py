@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from html import unescape
 from typing import Any
 
 import pytest
@@ -348,6 +349,23 @@ def test_a_receipt_says_how_relevant_it_was(
     assert [word for word in ("Strong", "Related") if word in html] == ([shown] if shown else [])
 
 
+def test_a_memory_corrected_in_a_receipt_says_so_and_can_be_changed_back(cast: Cast) -> None:
+    receipt(cast)
+    item = ReceiptItem.objects.get(used=True)
+    client, address = signed_in(cast.owner), f"{of('edit', item.memory)}?as=receipt&item={item.pk}"
+    response = client.post(address, {f"{item.memory.public_id}-content": "It is on Tuesday"})
+    html = response.content.decode()
+    assert response["HX-Retarget"] == f"#receipt-item-{item.pk}"
+    assert (
+        "More about “It is on Tuesday”" in html and "When it was used it read:" in html and "Saved." in html
+    )
+    undo = re.search(r'hx-post="([^"]*undo=[^"]*)"', html)
+    assert undo is not None
+    html = client.post(unescape(undo[1])).content.decode()
+    assert "More about “It is on Monday”" in html and "Changed back." in html
+    assert client.post(unescape(undo[1])).status_code == 409
+
+
 def test_a_viewer_sees_a_receipt_without_its_buttons(cast: Cast) -> None:
     html = signed_in(cast.viewer).get(url("receipt", receipt(cast))).content.decode()
     assert "It is on Monday" in html
@@ -373,3 +391,10 @@ def test_a_memory_is_not_found_through_another_workspace(cast: Cast) -> None:
     memory = make_memory("Mine", cast.stranger)
     wrong = url("card", cast.workspace.public_id, memory.public_id)
     assert signed_in(cast.owner).get(wrong).status_code == 404
+
+
+def test_a_change_on_a_page_without_a_badge_sends_none(cast: Cast) -> None:
+    memory = make_memory("It is on Monday", cast.owner, cast.workspace)
+    page = {"HX-Current-URL": f"http://testserver{url('all', cast.workspace.public_id)}"}
+    html = signed_in(cast.owner).post(of("delete", memory, "receipt"), headers=page).content.decode()
+    assert "Forgotten." in html and "memory-count" not in html
