@@ -53,7 +53,6 @@ def test_a_workspace_that_is_not_there_is_not_found(cast: Cast, workspace_id: st
         ({"memory_enabled": "on"}, "memory_enabled"),
         ({"is_private": None}, "is_private"),
         ({"is_temporary": 0}, "is_temporary"),
-        ({"workspace_id": 5}, "workspace_id"),
         ({"created_by": "usr_x"}, "created_by"),
     ],
 )

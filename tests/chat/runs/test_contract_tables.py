@@ -1,4 +1,7 @@
-"""The tables of the memory's contract, a test for each row and named after it. Needs neither database nor model."""
+"""The tables of the memory's contract, a test for each row and named after it. Tools: test_memory.py.
+
+Needs neither database nor model.
+"""
 
 from __future__ import annotations
 
@@ -101,11 +104,6 @@ def test_namespace_shared_is_written_by_memory_write_alone(memory: AgentMemory) 
 # --- a step: writes, and when
 
 
-def test_step_writes_always_its_step_result(memory: AgentMemory) -> None:
-    StepExecutor(step(schema={"type": "string"}), context(memory)).execute()
-    assert keys(memory) == {"step:s": "step_result"}
-
-
 def test_step_writes_the_task_result_where_it_is_the_last_of_its_task(memory: AgentMemory) -> None:
     steps = [{"id": name, "instructions": "Do it."} for name in ("first", "last")]
     drive(
@@ -189,34 +187,3 @@ def test_plan_reads_all_results_as_task_results(executed: ParallelTaskExecutor) 
 
 def test_plan_reads_the_result_of_one_task(executed: ParallelTaskExecutor) -> None:
     assert (executed.task_result("a"), executed.task_result("nothing")) == ("A", None)
-
-
-# --- the tools: purpose and what they return
-
-
-def returned(memory: AgentMemory, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    tools = {tool.name: tool for tool in memory_tools(memory, source="s", on_access=lambda op, data: None)}
-    answer: dict[str, Any] = json.loads(tools[name].call(json.dumps(arguments), "call"))
-    return answer
-
-
-def test_tool_memory_list_discovers_metadata_only(memory: AgentMemory) -> None:
-    memory.set("task:a", MemoryKind.TASK_RESULT, "the value", source="a", title="A", description="Of a.")
-    answer = returned(memory, "memory_list", {})
-    assert set(answer) == {"total", "returned", "truncated", "entries"}
-    assert set(answer["entries"][0]) == {
-        "key", "kind", "title", "description", "source", "valueBytes", "createdAt",
-    }  # fmt: skip
-
-
-def test_tool_memory_read_fetches_full_values_and_names_what_is_missing(memory: AgentMemory) -> None:
-    memory.set("task:a", MemoryKind.TASK_RESULT, {"the": "value"})
-    answer = returned(memory, "memory_read", {"keys": ["task:a", "task:b"]})
-    assert set(answer) == {"entries", "missing"} and answer["missing"] == ["task:b"]
-    assert answer["entries"]["task:a"]["value"] == {"the": "value"}
-
-
-def test_tool_memory_write_publishes_under_shared(memory: AgentMemory) -> None:
-    answer = returned(memory, "memory_write", {"key": "k", "value": 1})
-    assert set(answer) == {"ok", "key", "kind", "createdAt"}
-    assert (answer["ok"], answer["key"], answer["kind"]) == (True, "shared:k", "shared")

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -153,13 +153,3 @@ def test_an_event_is_one_line_of_json_whatever_the_text() -> None:
     sent = to_sse(StreamEvent("token", {"text": "a\n\ndata: forged\r\n\u2028"}, 7))
     assert sent.startswith("id: 7\nevent: token\ndata: {")
     assert sent.count("\n") == 4
-
-
-def test_a_growing_answer_is_kept_while_it_grows(
-    chat: Chat, scripted_model: ScriptedOpenAI, eventually: Callable[..., None]
-) -> None:
-    scripted_model.script(Answer("One ", HOLD, "two"))
-    turn = begin_turn(chat, content="Count", by=chat.created_by, now=timezone.now())
-    eventually(lambda: Message.objects.get(pk=turn.answer.pk).content == "One ")
-    scripted_model.release()
-    assert wait_until_idle(10)

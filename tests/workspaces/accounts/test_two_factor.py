@@ -125,14 +125,6 @@ def test_a_wrong_code_of_who_is_signed_in_is_noted(cast: Cast, on: tuple[Client,
     assert (failed.by_name, failed.details) == ("olive", {"method": "code"})
 
 
-def test_a_code_counts_once(cast: Cast, on: tuple[Client, str]) -> None:
-    code = code_of(on[1])
-    for expected in (302, 200):
-        client = Client()
-        client.post("/accounts/login/", {"login": "olive", "password": PASSWORD})
-        assert client.post(f"{BASE}/authenticate/", {"code": code}).status_code == expected
-
-
 def test_the_code_that_activates_counts_nowhere_else(cast: Cast) -> None:
     client, secret = turn_on(cast.owner, later=False)
     code = code_of(secret)

@@ -54,9 +54,7 @@ def test_those_in_use_and_the_archived_are_lists_of_their_own_in_pages(cast: Cas
     [
         ({}, "name"),
         ({"name": " "}, "name"),
-        ({"name": 5}, "name"),
         ({"name": "x" * 81}, "name"),
-        ({"name": "a\u0000b"}, "name"),
         ({"name": "ok", "description": "x" * 301}, "description"),
         ({"name": "ok", "instructions": "x" * 4001}, "instructions"),
         ({"name": "ok", "instructions": None}, "instructions"),
