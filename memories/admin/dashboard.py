@@ -174,8 +174,8 @@ def _background(within: Within) -> Iterator[Figure]:
 def _growing(within: Within) -> Iterator[Figure]:
     if within.may_view("memories.memory"):
         live = within.memories()
-        number, estimate = count_or_estimate(live.filter(created_at__gt=within.now - GROWTH))
-        note = f"{_worded(number, estimate)} saved in the last {GROWTH.days} days."
+        recent = count_or_estimate(live.filter(created_at__gt=within.now - GROWTH))
+        note = f"{_worded(*recent)} saved in the last {GROWTH.days} days."
         yield _figure("memories in use", live, within.link("memories_memory"), note, attention=False)
     if within.may_view("workspaces.document"):
         live = within.of(Document.objects.live())
@@ -332,7 +332,7 @@ def _failed(user: Any, workspace_id: int | None) -> Iterator[Failed]:
         shown = [Row(row.pk, row.workspace.name, row.finished_at, row.error) for row in newest]
         url = reverse("admin:memories_extraction_changelist") + f"?status=failed{place}"
         retry = "retry" if user.has_perm("memories.change_extraction") else ""
-        yield Failed("Failed extractions", shown, _number(rows), url, retry)
+        yield Failed("Failed extractions", shown, _worded(*count_or_estimate(rows)), url, retry)
     if workspace_id is None and user.has_perm("django_q.view_failure"):
         rows = Failure.objects.order_by("-stopped")
         shown = [
@@ -341,9 +341,4 @@ def _failed(user: Any, workspace_id: int | None) -> Iterator[Failed]:
         ]
         url = reverse("admin:django_q_failure_changelist")
         retry = "run_again" if user.has_perm("django_q.change_failure") else ""
-        yield Failed("Failed jobs", shown, _number(rows), url, retry)
-
-
-def _number(rows: QuerySet[Any]) -> str:
-    number, estimate = count_or_estimate(rows)
-    return f"about {number:,}" if estimate else f"{number:,}"
+        yield Failed("Failed jobs", shown, _worded(*count_or_estimate(rows)), url, retry)

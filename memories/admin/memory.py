@@ -59,11 +59,11 @@ from workspaces.models.index import has_vector
 class ReviewActions(LeanAdmin):
     @action("Approve proposals", "change", asks="They are listed, counted and recalled from now on.")
     def approve(self, request: HttpRequest, rows: QuerySet[Memory]) -> Sentences:
-        yield from self._decide(request, rows, _open(rows), review.approve, "approved")
+        yield from self._decide(request, rows, review.approve, "approved")
 
     @action("Reject proposals", "change", asks="They are not stored, and the same is not proposed again.")
     def reject(self, request: HttpRequest, rows: QuerySet[Memory]) -> Sentences:
-        yield from self._decide(request, rows, _open(rows), review.reject, "rejected")
+        yield from self._decide(request, rows, review.reject, "rejected")
 
     @action(
         "Put back to review",
@@ -71,28 +71,20 @@ class ReviewActions(LeanAdmin):
         asks="What was decided about them is taken back: they are out of use and wait for review again.",
     )
     def reconsider(self, request: HttpRequest, rows: QuerySet[Memory]) -> Sentences:
-        decided = review.decided(rows)
-        yield from self._decide(request, rows, decided, review.reconsider, "put back to review")
+        yield from self._decide(request, rows, review.reconsider, "put back to review")
 
     def _decide(
-        self,
-        request: HttpRequest,
-        rows: QuerySet[Memory],
-        wanted: QuerySet[Memory],
-        decide: Callable[..., Any],
-        done: str,
+        self, request: HttpRequest, rows: QuerySet[Memory], decide: Callable[..., Any], done: str
     ) -> Sentences:
+        is_undo = decide is review.reconsider
+        wanted = review.decided(rows) if is_undo else rows.exclude(review=Review.NONE)
         others = rows.count() - wanted.count()
         decided, refused = one_by_one(wanted.select_related("workspace", "owner"), decide, request)
-        if decide is not review.reconsider:
+        if not is_undo:
             offer_undo(self, request, "reconsider", decided)
         sentence = f"{counted(len(decided), 'proposal', 'proposals')} {done}"
         yield with_rest(sentence, others, "no proposal"), messages.SUCCESS
         yield from refused
-
-
-def _open(rows: QuerySet[Memory]) -> QuerySet[Memory]:
-    return rows.exclude(review=Review.NONE)
 
 
 class ForgetForGood(LeanAdmin):
@@ -110,10 +102,8 @@ class ForgetForGood(LeanAdmin):
         by = cast("User", request.user)
         chosen = list(rows.select_related("workspace"))
         report = forget_memories(chosen, by=by, now=timezone.now(), among=self.get_queryset(request))
-        number = report.removed["memories"]
-        rest = ", ".join(
-            f"{each:,} {name}" for name, each in report.removed.most_common() if name != "memories"
-        )
+        number = report.removed.pop("memories", 0)
+        rest = ", ".join(f"{each:,} {name}" for name, each in report.removed.most_common())
         sentence = f"{counted(number, 'memory', 'memories')} forgotten for good."
         yield f"{sentence} With them went {rest}." if rest else sentence, messages.SUCCESS
 
@@ -160,6 +150,13 @@ def _some_keys(rows: QuerySet[Any]) -> list[int]:
     The planner assumes that every prefix is common. With an order by date it would read all memories to find a few.
     """
     return list(rows.order_by().values_list("pk", flat=True)[: EXACT_COUNT_UP_TO + 1])
+
+
+def _linked(memory: Memory | None) -> str:
+    if memory is None:
+        return "-"
+    url = reverse("admin:memories_memory_change", args=[memory.pk])
+    return format_html('<a href="{}">{}</a>', url, memory.content)
 
 
 Sentences = Iterator[tuple[str, int]]
@@ -313,17 +310,11 @@ class MemoryAdmin(ForgetForGood, ReviewActions, Pairs):
 
     @admin.display(description="may replace")
     def older(self, memory: Memory) -> str:
-        if memory.may_replace is None:
-            return "-"
-        url = reverse("admin:memories_memory_change", args=[memory.may_replace_id])
-        return format_html('<a href="{}">{}</a>', url, memory.may_replace.content)
+        return _linked(memory.may_replace)
 
     @admin.display(description="replaced by")
     def newer(self, memory: Memory) -> str:
-        if memory.replaced_by is None:
-            return "-"
-        url = reverse("admin:memories_memory_change", args=[memory.replaced_by_id])
-        return format_html('<a href="{}">{}</a>', url, memory.replaced_by.content)
+        return _linked(memory.replaced_by)
 
     def found(self, rows: QuerySet[Any], text: str) -> QuerySet[Any]:
         return search_memories(rows, text)

@@ -23,7 +23,7 @@ from memories.forgetting.forget import (
 from memories.models import Clearing, ClearingStatus, CopyKind, Memory, Scope
 from workspaces.access import get_workspace
 from workspaces.api.base import KeyedView
-from workspaces.api.fields import Body, Choice, Flag, Text
+from workspaces.api.fields import Body, Choice, Flag, Moment, Text
 from workspaces.api.schema import ID, documented_under, page_of
 from workspaces.models import Role
 
@@ -148,29 +148,15 @@ class CountJson(serializers.Serializer[Any]):
 
 class ClearingJson(serializers.Serializer[Any]):
     example = {"id": f"clr_{ID}", "status": "cleared", "total": 12, "done": 12}
-    id = serializers.CharField()
+    id = serializers.CharField(source="public_id")
     scope = serializers.ChoiceField(choices=Scope.choices)
     for_good = serializers.BooleanField()
     status = serializers.ChoiceField(choices=ClearingStatus.choices)
     total = serializers.IntegerField(help_text="Memories that the step at work began with.")
     done = serializers.IntegerField(help_text="Of these, so many are cleared or brought back.")
     left_out = serializers.IntegerField(help_text="So many stay as they are: refused by today's rules.")
-    started_at = serializers.DateTimeField()
-    finished_at = serializers.DateTimeField(allow_null=True)
-
-
-def clearing_json(clearing: Clearing) -> dict[str, Any]:
-    return {
-        "id": clearing.public_id,
-        "scope": clearing.scope,
-        "for_good": clearing.for_good,
-        "status": clearing.status,
-        "total": clearing.total,
-        "done": clearing.done,
-        "left_out": clearing.left_out,
-        "started_at": clearing.started_at,
-        "finished_at": clearing.finished_at,
-    }
+    started_at = Moment()
+    finished_at = Moment(allow_null=True)
 
 
 class ClearingList(KeyedView):
@@ -203,7 +189,7 @@ class ClearingList(KeyedView):
         started = clear.begin(
             workspace, body["scope"], agent, by=self.person, for_good=body["for_good"], now=timezone.now()
         )
-        return Response(clearing_json(started), status=202)
+        return Response(ClearingJson(started).data, status=202)
 
 
 class ClearingView(KeyedView):
@@ -217,7 +203,7 @@ class ClearingDetail(ClearingView):
     @documented("clearings_get", ClearingJson)
     def get(self, request: Request, workspace_id: str, clearing_id: str) -> Response:
         """Look at the progress of a clearing."""
-        return Response(clearing_json(self.clearing(workspace_id, clearing_id)))
+        return Response(ClearingJson(self.clearing(workspace_id, clearing_id)).data)
 
 
 class ClearingUndo(ClearingView):
@@ -228,6 +214,5 @@ class ClearingUndo(ClearingView):
         Restores in the background what it deleted, except what was restored, forgotten or refused since. 409 with code
         `clearing` if it was for good or is still running.
         """
-        return Response(
-            clearing_json(clear.undo(self.clearing(workspace_id, clearing_id), by=self.person)), status=202
-        )
+        undone = clear.undo(self.clearing(workspace_id, clearing_id), by=self.person)
+        return Response(ClearingJson(undone).data, status=202)

@@ -105,18 +105,8 @@ def save_once(view: ApiView, save: Callable[[], Saved]) -> Saved:
     """
     return view.once(
         save,
-        keep=lambda saved: {
-            "memory": saved.memory.public_id,
-            "created": saved.created,
-            "duplicate": saved.duplicate,
-            "pending": saved.pending,
-        },
-        reload=lambda note: Saved(
-            _as_it_is(view.person, note["memory"]),
-            created=note["created"],
-            duplicate=note["duplicate"],
-            pending=note.get("pending", False),
-        ),
+        keep=lambda saved: {**vars(saved), "memory": saved.memory.public_id},
+        reload=lambda note: Saved(**{**note, "memory": _as_it_is(view.person, note["memory"])}),
     )
 
 

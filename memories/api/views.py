@@ -94,13 +94,9 @@ class WorkspaceMemoryView(KeyedView):
     def memory(
         self, workspace_id: str, memory_id: str, need: Role = Role.VIEWER, *, include_deleted: bool = False
     ) -> Memory:
-        return get_memory(
-            self.person,
-            memory_id,
-            workspace=get_workspace(self.person, workspace_id),
-            need=need,
-            include_deleted=include_deleted,
-        )
+        workspace = get_workspace(self.person, workspace_id)
+        how: dict[str, Any] = {"need": need, "include_deleted": include_deleted}
+        return get_memory(self.person, memory_id, workspace=workspace, **how)
 
 
 class MemoryDetail(WorkspaceMemoryView):

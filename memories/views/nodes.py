@@ -10,7 +10,7 @@ from allauth.account.decorators import reauthentication_required
 from django import forms
 from django.conf import settings
 from django.contrib import messages as notices
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 from django.http import HttpResponse, StreamingHttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -218,7 +218,8 @@ def _page(request: PageRequest, node: MemoryNode, context: dict[str, Any], **for
     user, workspace = request.user, node.workspace
     depth = {"2": 2, "3": 3}.get(request.GET.get("depth", ""), 1)
     around = topics.neighbours(node, user, depth=depth, limit=NEIGHBOURS_SHOWN)
-    gathered = list(_gathered(request, node)[: MEMORIES_SHOWN + 1])
+    rows = topics.gathered(node, user, after=request.GET.get("after", "")).listed()
+    gathered = list(rows[: MEMORIES_SHOWN + 1])
     counted = topics.counted(node, user)
     context |= {
         "node": counted,
@@ -237,11 +238,6 @@ def _page(request: PageRequest, node: MemoryNode, context: dict[str, Any], **for
     } | forms
     failed = any(form.errors for form in forms.values())
     return render(request, "memories/nodes/node.html", context, status=422 if failed else 200)
-
-
-def _gathered(request: PageRequest, node: MemoryNode) -> QuerySet[Memory]:
-    """Return the node's memories that the user may see, newest first, continued after ``?after=``."""
-    return topics.gathered(node, request.user, after=request.GET.get("after", "")).listed()
 
 
 @require_http_methods(["GET", "POST"])

@@ -59,12 +59,8 @@ def _workspace(
     found = get_workspace(request.user, ws_id, need=need)
     can_write = Role(found.role).allows(Role.EDITOR)
     can_propose = review.may_propose(found, found.role)
-    return found, {
-        "workspace": found,
-        "can_write": can_write,
-        "can_propose": can_propose,
-        "now": timezone.now(),
-    }
+    shown = {"can_write": can_write, "can_propose": can_propose, "now": timezone.now()}
+    return found, {"workspace": found, **shown}
 
 
 def _memory(
@@ -100,11 +96,8 @@ def _changed(request: PageRequest, response: HttpResponse, workspace: Workspace)
     page = urlsplit(request.htmx.current_url or "").path
     is_chat = not page or "/chats/" in page or page.endswith(f"/workspaces/{workspace.public_id}/")
     if is_chat and request.session.get("workspace", workspace.public_id) == workspace.public_id:
-        badge = {
-            "workspace": workspace,
-            "count": count_listed(workspace, request.user, now=timezone.now()),
-            "oob": True,
-        }
+        count = count_listed(workspace, request.user, now=timezone.now())
+        badge = {"workspace": workspace, "count": count, "oob": True}
         response.write(render(request, "memories/badge.html", badge).content.decode())
     response["HX-Trigger"] = "memories:changed"
     return response
@@ -149,11 +142,8 @@ def panel(request: PageRequest, ws_id: str) -> HttpResponse:
 @require_GET
 def count(request: PageRequest, ws_id: str) -> HttpResponse:
     found, context = _workspace(request, ws_id)
-    return render(
-        request,
-        "memories/count.html",
-        context | {"count": count_listed(found, request.user, now=timezone.now())},
-    )
+    context |= {"count": count_listed(found, request.user, now=timezone.now())}
+    return render(request, "memories/count.html", context)
 
 
 @require_POST
@@ -215,14 +205,8 @@ def edit(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
     form = EditForm.of(memory, data=request.POST)
     if form.is_valid():
         try:
-            edited = gate.edit_memory(
-                memory,
-                by=request.user,
-                now=context["now"],
-                seen=form.seen,
-                confirmed=form.confirmed,
-                **form.changes,
-            )
+            who: dict[str, Any] = {"by": request.user, "now": context["now"]}
+            edited = gate.edit_memory(memory, **who, seen=form.seen, confirmed=form.confirmed, **form.changes)
         except Invalid as error:
             form.add_domain_errors(error)
         except Stale as stale:
@@ -389,10 +373,8 @@ def change(request: PageRequest, ws_id: str) -> HttpResponse:
 
     The parameters are in the form, or in the query string of an Undo.
     """
-    workspace, asked = (
-        get_workspace(request.user, ws_id),
-        request.POST if "act" in request.POST else request.GET,
-    )
+    workspace = get_workspace(request.user, ws_id)
+    asked = request.POST if "act" in request.POST else request.GET
     act, ids = asked.get("act", ""), list(dict.fromkeys(asked.getlist("memory")))[:MOST_AT_ONCE]
     if act not in _CHANGES:
         raise Invalid(fields={"act": _("Must be one of %s.") % ", ".join(_CHANGES)})
@@ -400,7 +382,7 @@ def change(request: PageRequest, ws_id: str) -> HttpResponse:
     for public_id in ids:
         with suppress(NotFound, Conflict):  # changed or deleted by somebody else since
             found = get_memory(request.user, public_id, need=Role.EDITOR, include_deleted=act == "restore")
-            _CHANGES[act](found, asked.get("category", "").strip() or None, request.user)
+            _CHANGES[act](found, asked.get("category", "").strip() or None, request.user, timezone.now())
             done.append(public_id)
     text = ngettext("%d memory changed.", "%d memories changed.", len(done)) % len(done)
     undo_url = ""
@@ -416,30 +398,10 @@ def change(request: PageRequest, ws_id: str) -> HttpResponse:
     return response
 
 
-def _forget(memory: Memory, _category: str | None, by: User) -> None:
-    gate.delete_memory(memory, by=by, now=timezone.now())
-
-
-def _restore(memory: Memory, _category: str | None, by: User) -> None:
-    changing.restore_memory(memory, by=by, now=timezone.now())
-
-
-def _categorise(memory: Memory, category: str | None, by: User) -> None:
-    gate.edit_memory(memory, by=by, now=timezone.now(), category=category)
-
-
-def _pin(memory: Memory, _category: str | None, by: User) -> None:
-    gate.edit_memory(memory, by=by, now=timezone.now(), pinned=True)
-
-
-def _unpin(memory: Memory, _category: str | None, by: User) -> None:
-    gate.edit_memory(memory, by=by, now=timezone.now(), pinned=False)
-
-
-_CHANGES: dict[str, Callable[[Memory, str | None, User], None]] = {
-    "pin": _pin,
-    "unpin": _unpin,
-    "category": _categorise,
-    "forget": _forget,
-    "restore": _restore,
+_CHANGES: dict[str, Callable[[Memory, str | None, User, datetime], Memory]] = {
+    "pin": lambda memory, category, by, now: gate.edit_memory(memory, by=by, now=now, pinned=True),
+    "unpin": lambda memory, category, by, now: gate.edit_memory(memory, by=by, now=now, pinned=False),
+    "category": lambda memory, category, by, now: gate.edit_memory(memory, by=by, now=now, category=category),
+    "forget": lambda memory, category, by, now: gate.delete_memory(memory, by=by, now=now),
+    "restore": lambda memory, category, by, now: changing.restore_memory(memory, by=by, now=now),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import partial
 
 from django.db import connection, transaction
 from django.db.models import Q, QuerySet
@@ -51,22 +52,12 @@ def _evict_batch(workspace_id: int, owner_id: int | None, agent_id: int | None, 
         above = excess(workspace_id, owner_id, agent_id, now=now, most=BATCH)
         if not above:
             return 0
-        params = {
-            "workspace": workspace_id,
-            "owner": owner_id,
-            "agent": agent_id,
-            "now": now,
-            "excess": above,
-        }
-        cursor.execute(_LEAST, params)
+        place = {"workspace": workspace_id, "owner": owner_id, "agent": agent_id}
+        cursor.execute(_LEAST, {**place, "now": now, "excess": above})
         ids = [row[0] for row in cursor.fetchall()]
         for memory in Memory.objects.filter(pk__in=ids).select_related("workspace", "owner"):
             delete_memory(memory, by=None, now=now, action=RevisionAction.EVICT)
     return len(ids)
-
-
-def _delete(memory: Memory, *, now: datetime) -> None:
-    delete_memory(memory, by=None, now=now)
 
 
 # The last use or change. Postgres's GREATEST ignores NULL.
@@ -76,7 +67,7 @@ MEMORIES = Kept(
     since=Greatest("created_at", "updated_at", "last_accessed_at"),
     shared=SHARED,
     of=lambda user: Q(owner=user),
-    delete=_delete,
+    delete=partial(delete_memory, by=None),
     by_rule=BY_RULE,
 )
 

@@ -7,12 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
-from typing import Any
 
 import numpy as np
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import Field, JSONField
+from django.db.models import JSONField
 from psycopg import sql
 
 from memories.indexing import SEARCH, index_lexemes, queue_embedding
@@ -71,11 +70,6 @@ def number_rows(memories: Sequence[Memory]) -> None:
             memory.pk = pk
 
 
-def _for_copy(column: Field[Any, Any], value: Any) -> Any:
-    """Return a value as COPY needs it. psycopg adapts every type except JSON."""
-    return column.get_db_prep_save(value, connection) if isinstance(column, JSONField) else value
-
-
 def insert_rows(memories: Iterable[Memory]) -> None:
     """Insert rows by COPY into a temporary table and one INSERT, which also computes ``search``.
 
@@ -85,7 +79,11 @@ def insert_rows(memories: Iterable[Memory]) -> None:
         cursor.execute(_STAGE)
         with cursor.copy(sql.SQL("COPY staged_memories ({}) FROM STDIN").format(_NAMES)) as copy:
             for memory in memories:
-                copy.write_row([_for_copy(column, getattr(memory, column.attname)) for column in _COLUMNS])
+                values = ((column, getattr(memory, column.attname)) for column in _COLUMNS)
+                copy.write_row(  # psycopg adapts every type except JSON
+                    column.get_db_prep_save(value, connection) if isinstance(column, JSONField) else value
+                    for column, value in values
+                )
         cursor.execute(_INSERT)
         cursor.execute("DROP TABLE staged_memories")
     for memory in memories:
@@ -101,9 +99,6 @@ class _There:
     up_to: int | None
     equals: dict[str, list[Memory]] = field(default_factory=dict)  # oldest first
     key_owners: dict[str | None, Memory] = field(default_factory=dict)
-
-    def beside(self, memory: Memory, now: datetime) -> _Beside:
-        return _Beside(self, memory, now)
 
     def add(self, memory: Memory) -> None:
         if memory.deleted_at is not None:
@@ -185,7 +180,7 @@ class Batch:
         there = self._load(memories, near=near and dedupe != "create", up_to=kept_up_to)
         forgotten = tombstones.forgotten([draft for _, draft, _ in self.rows], by=by)
         for (number, draft, embedded), memory, gone in zip(self.rows, memories, forgotten, strict=True):
-            beside = there.beside(memory, self.now)
+            beside = _Beside(there, memory, self.now)
             if kept_up_to is None:
                 forced, unchanged = dedupe == "create", False
             else:
@@ -297,12 +292,8 @@ class Batch:
         moved = []
         for previous_key_owner, memory in self.moved_keys:
             if previous_key_owner.pk in self.past_of:
-                note = changing.gone_to(memory, previous_key_owner)
-                moved.append(
-                    Revision(
-                        memory=previous_key_owner, action=RevisionAction.KEY, by=by, at=self.now, before=note
-                    )
-                )
+                note = {"action": RevisionAction.KEY, "before": changing.gone_to(memory, previous_key_owner)}
+                moved.append(Revision(memory=previous_key_owner, by=by, at=self.now, **note))
                 previous_key_owner.key = None
             else:
                 changing.move_key(previous_key_owner, to=memory, by=by, now=self.now)
@@ -337,15 +328,7 @@ class Batch:
         if not past:
             yield Revision(memory=memory, action=RevisionAction.CREATE, by=by, at=self.now)
         for revision in past:
-            before = dict(revision.before or {})
-            yield Revision(
-                memory=memory,
-                action=revision.action,
-                by=revision.by,
-                at=revision.at,
-                before=before,
-                imported=revision.imported,
-            )
+            yield Revision(memory=memory, **vars(revision) | {"before": dict(revision.before or {})})
 
     def _store_vectors(self) -> None:
         live = [(memory, embedded) for memory, embedded in self.new if memory.deleted_at is None]
@@ -384,16 +367,6 @@ def _with_past(memory: Memory, past: Past) -> Memory:
 
 
 BATCH = 500  # rows per transaction, which bounds how long other writers of the workspace wait
-
-
-@dataclass(frozen=True)
-class _Place:
-    """The scope within which drafts may be duplicates of each other: one workspace, owner and assistant."""
-
-    workspace_id: int
-    scope: str
-    owner_id: int | None
-    agent_id: int | None
 
 
 def save_memories(
@@ -463,10 +436,11 @@ def _at_home(drafts: Sequence[Draft]) -> list[Draft]:
     return [replace(draft, workspace=homes[draft.owner.pk]) if draft.owner else draft for draft in drafts]
 
 
-def _by_place(drafts: Sequence[Draft]) -> dict[_Place, list[int]]:
-    places: dict[_Place, list[int]] = {}
+def _by_place(drafts: Sequence[Draft]) -> dict[int, list[int]]:
+    """Return the numbers of the drafts by the scope within which they may be duplicates of each other."""
+    places: dict[int, list[int]] = {}
     for number, draft in enumerate(drafts):
-        places.setdefault(_place(draft), []).append(number)
+        places.setdefault(draft.place, []).append(number)
     return places
 
 
@@ -516,8 +490,3 @@ def _batch(
 ) -> Batch:
     rows = [(number, drafts[number], vectors[number]) for number in numbers]
     return Batch(rows, now, [pasts[number] for number in numbers] if pasts is not None else None)
-
-
-def _place(draft: Draft) -> _Place:
-    owner, agent = draft.owner, draft.agent
-    return _Place(draft.workspace.pk, draft.scope, owner.pk if owner else None, agent.pk if agent else None)

@@ -289,8 +289,8 @@ def update_in_place(
     memory: Memory,
     changes: Mapping[str, Any],
     embedded: Embedded | None,
-    *,
     previous_key_owner: Memory | None,
+    *,
     by: User | None,
     words: Draft | Memory,
     now: datetime,
@@ -444,7 +444,7 @@ def hold_again(memory: Memory, *, by: User | None, now: datetime) -> Memory:
 def keep_both(memory: Memory, *, by: User | None, now: datetime) -> Memory:
     """Remove the link to the older memory, because both are true. Nothing else changes."""
     with transaction.atomic():
-        return _unlink(locked_row(memory, deleted=False))
+        return _point(locked_row(memory, deleted=False), None)
 
 
 def link(memory: Memory, *, to: Memory) -> Memory:
@@ -454,10 +454,6 @@ def link(memory: Memory, *, to: Memory) -> Memory:
         if locked.may_replace is None:
             _point(locked, to)
         return locked
-
-
-def _unlink(memory: Memory) -> Memory:
-    return _point(memory, None)
 
 
 def _point(memory: Memory, older: Memory | None) -> Memory:

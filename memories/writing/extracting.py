@@ -77,7 +77,9 @@ def replaced_by(
     found: dict[int, tuple[int, Memory]] = {}
     for number, draft in enumerate(drafts):
         sentence = sentence_with(draft.content, said)
-        if not sentence or encoder is None or draft.waits_for_review or not _may_write(draft):
+        if not sentence or encoder is None or draft.waits_for_review or draft.author is None:
+            continue
+        if not _may_write(draft.author, draft.workspace, draft.scope):
             continue
         olds = _beside(draft, embedded[number] if embedded else None, said_at=said_at, now=now)
         at = surest([old.content for old in olds], sentence, encoder)
@@ -105,7 +107,7 @@ def taken_back(turn: TurnText, extraction: Extraction, *, now: datetime) -> Memo
     meant = [each for each in (turn.user_message_id, turn.said_before) if each]
     noticed = Memory.objects.filter(source_message_id__in=meant).exclude(source_type=SourceType.USER)
     found = _nobody_elses(noticed, person, now).select_related("workspace").order_by("-pk").first()
-    return found if found and _may_write_at(person, found.workspace, found.scope) else None
+    return found if found and _may_write(person, found.workspace, found.scope) else None
 
 
 def take_back(memory: Memory, *, said_by: User, now: datetime) -> None:
@@ -119,7 +121,7 @@ def take_back(memory: Memory, *, said_by: User, now: datetime) -> None:
     except NotFound:
         return
     same = Memory.objects.filter(pk=locked.pk, content_hash=memory.content_hash)
-    if _nobody_elses(same, said_by, now).exists() and _may_write_at(said_by, locked.workspace, locked.scope):
+    if _nobody_elses(same, said_by, now).exists() and _may_write(said_by, locked.workspace, locked.scope):
         gate.delete_memory(locked, by=None, now=now)
 
 
@@ -148,11 +150,7 @@ def supersede(older: Memory, *, by: Memory, now: datetime) -> None:
         changing.replace(locked, newer=by, by=None, now=now)
 
 
-def _may_write(draft: Draft) -> bool:
-    return draft.author is not None and _may_write_at(draft.author, draft.workspace, draft.scope)
-
-
-def _may_write_at(person: User, workspace: Workspace, scope: str) -> bool:
+def _may_write(person: User, workspace: Workspace, scope: str) -> bool:
     role = role_in(person, workspace)
     return scope == Scope.USER or (role is not None and Role(role).allows(Role.EDITOR))
 
@@ -203,31 +201,13 @@ def queue_extraction(
     return extraction
 
 
-def queue_distillation(
-    *,
-    workspace: Workspace,
-    user: User,
-    chat_id: str,
-    message_id: str,
-    source_type: str,
-    text: str,
-    now: datetime,
-) -> Extraction | None:
+def queue_distillation(*, text: str, **turn: Any) -> Extraction | None:
     """Queue the extraction of an output: a tool result, a summary or long thinking.
 
     Return None for an output under ``LEAST_OUTPUT`` characters, which is not extracted. ``message_id`` is the public id
-    by which the output is loaded later.
+    by which the output is loaded later. The other arguments are those of ``queue_extraction``.
     """
-    if len(text.strip()) < LEAST_OUTPUT:
-        return None
-    return queue_extraction(
-        workspace=workspace,
-        user=user,
-        chat_id=chat_id,
-        message_id=message_id,
-        source_type=source_type,
-        now=now,
-    )
+    return queue_extraction(**turn) if len(text.strip()) >= LEAST_OUTPUT else None
 
 
 def hurry(extraction: Extraction) -> None:

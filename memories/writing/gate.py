@@ -90,15 +90,9 @@ def excess(
     """Return by how many memories this scope exceeds the limit, counting at most ``most``; 0 without a limit."""
     if not settings.MAX_MEMORIES:
         return 0
-    params = {
-        "workspace": workspace_id,
-        "owner": owner_id,
-        "agent": agent_id,
-        "now": now,
-        "most": settings.MAX_MEMORIES + most,
-    }
+    place = {"workspace": workspace_id, "owner": owner_id, "agent": agent_id}
     with connection.cursor() as cursor:
-        cursor.execute(_COUNT, params)
+        cursor.execute(_COUNT, {**place, "now": now, "most": settings.MAX_MEMORIES + most})
         return max(0, int(cursor.fetchone()[0]) - settings.MAX_MEMORIES)
 
 
@@ -210,13 +204,7 @@ def save_embedded(
             case Update(memory, previous_key_owner):
                 try:
                     changed = update_in_place(
-                        memory,
-                        draft.changes,
-                        embedded,
-                        previous_key_owner=previous_key_owner,
-                        by=by,
-                        words=draft,
-                        now=now,
+                        memory, draft.changes, embedded, previous_key_owner, by=by, words=draft, now=now
                     )
                 except NotFound:  # deleted in the meantime, so decide again
                     return save_embedded(
@@ -412,9 +400,6 @@ def _check_change(memory: Memory, changes: dict[str, Any], *, confirmed: bool) -
     """
     new = {name: value for name, value in changes.items() if getattr(memory, name) != value}
     rest = {name: getattr(memory, name) or "" for name in TEXTS if name not in new}
-    rest = {name: text for name, text in rest.items() if not is_delicate(_as_text(text))}
+    texts = {name: text if isinstance(text, str) else "\n".join(text) for name, text in rest.items()}
+    rest = {name: rest[name] for name, text in texts.items() if not is_delicate(text)}
     refuse_delicate(new, rest, personal=not confirmed)
-
-
-def _as_text(value: str | list[str]) -> str:
-    return value if isinstance(value, str) else "\n".join(value)

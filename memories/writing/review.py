@@ -111,13 +111,7 @@ def approve(memory: Memory, *, by: User, now: datetime, replacing: bool = False)
             case Update(known, previous_key_owner):
                 changes = {"content": locked.content, "key": locked.key}
                 known = changing.update_in_place(
-                    known,
-                    changes,
-                    embedded,
-                    previous_key_owner=previous_key_owner,
-                    by=by,
-                    words=locked,
-                    now=now,
+                    known, changes, embedded, previous_key_owner, by=by, words=locked, now=now
                 )
                 _decide(locked, RevisionAction.REJECT, Review.REJECTED, by, now)
                 return Saved(known, created=False, duplicate=True)

@@ -1,4 +1,4 @@
-"""REST endpoints (/api/v1) for memory nodes: the topics of a workspace their relations, and files of memories."""
+"""REST endpoints (/api/v1) for memory nodes: the topics of a workspace, their relations, and files of memories."""
 
 from __future__ import annotations
 
@@ -322,12 +322,7 @@ class NodeNeighbours(NodeView):
         node = self.node(node_id)
         query = self.query(NeighboursQuery)
         found = topics.neighbours(node, self.person, depth=query["depth"], limit=query["limit"])
-        answer = {
-            "nodes": NeighbourJson(found.nodes, many=True).data,
-            "relations": RelationJson(found.relations, many=True).data,
-            "truncated": found.truncated,
-        }
-        return Response(answer)
+        return Response(NeighboursJson(found).data)
 
 
 documented_assets = documented_under("memory assets")
