@@ -80,7 +80,7 @@ def test_the_profile_is_before_the_browser_and_programs_follow_their_request(
 ) -> None:
     client.force_login(cast.owner)
     german = {"Accept-Language": pseudo_language}
-    assert f"{OPEN}Profile{CLOSED}" in client.get("/profile/", headers=german).content.decode()
+    assert f"{OPEN}Account{CLOSED}" in client.get("/profile/", headers=german).content.decode()
 
     form = text_of_form(client.get("/profile/").content.decode(), "/profile/language/")
     assert 'hx-trigger="change, submit"' in form and "<noscript>" in form, "it is saved as it is changed"
