@@ -432,7 +432,7 @@ class MemoryAdmin(ForgetForGood, ReviewActions, Pairs):
         if active_model() is None:
             yield "No embedder is configured, so nothing was queued.", messages.WARNING
             return
-        queued = reembed(rows, by=request.user)  # type: ignore[arg-type]
+        queued = reembed(rows)
         sentence = f"{counted(queued, 'memory', 'memories')} queued to be embedded anew"
         yield with_rest(sentence, rows.count() - queued, "forgotten and left alone"), messages.SUCCESS
 

@@ -171,6 +171,7 @@ class RankedSearch:
     def __post_init__(self) -> None:
         where = self.where
         self.depth = max(CANDIDATES, self.wanted)
+        self.question = read_question(self.query, self.now)
         self.params: dict[str, Any] = {
             **where.params,
             "now": self.now,
@@ -190,7 +191,7 @@ class RankedSearch:
         search.where = replace(self.where, personal_alone=True)
         search.params = self.params | search.where.params | {"at": indexing.at(search.where.places)}
         if degraded:
-            scored = search._without_vectors(ranking, read_question(self.query, self.now))
+            scored = search._without_vectors(ranking)
             return search.load(search.holding(scored)[:most])
         scored = search.ranked(ranking)[0]
         return search.load(scored[:most], search.judge(scored[: relevance.LOOKED_AT]))
@@ -199,25 +200,24 @@ class RankedSearch:
         """Return keys with the parts of their scores, best first, and why only words were searched, if they were."""
         if ranking == "lexical":
             return self._lexical(), ""
-        question = read_question(self.query, self.now)
         try:
-            embedded = self._embed(question if ranking == "hybrid" else None)
+            embedded = self._embed(self.question if ranking == "hybrid" else None)
             if embedded is None:
-                return self._without_vectors(ranking, question), "no embedder is configured"
-            self.embedded = embedded
-            self.params |= self._vector(embedded)
+                return self._without_vectors(ranking), "no embedder is configured"
+            self.embedded = model, vector = embedded
+            self.params |= {"model": model, "dimension": len(vector), "vector": queries.halfvec(vector)}
             with self._guarded():
                 if ranking == "hybrid":
-                    return self._hybrid(question, embedded), ""
+                    return self._hybrid(embedded), ""
                 return self._longterm() if ranking == "longterm" else self._semantic(), ""
         except EmbedderError as error:
             logger.warning("Recall fell back to words: %s", error.code)
-            return self._without_vectors(ranking, question), embedding.why_words(error)
+            return self._without_vectors(ranking), embedding.why_words(error)
         except DatabaseError:
             if is_reading():  # the whole search is repeated on the primary
                 raise
             logger.exception("Vector search failed; recall fell back to words")
-            return self._without_vectors(ranking, question), "the vector search failed"
+            return self._without_vectors(ranking), "the vector search failed"
 
     def _guarded(self) -> AbstractContextManager[object]:
         """Return a transaction if one is needed, to tune an index or to protect the caller's from a failure."""
@@ -288,7 +288,7 @@ class RankedSearch:
             if pk in products
         }
         message = relevance.read_message(self.query, self.asked)
-        dates = read_question(self.query, self.now).dates
+        dates = self.question.dates
         asks_past = self.as_of is None and relevance.asks_past(message)
         past = asks_past or (self.as_of is None and dates is not None and dates.is_past(self.now.date()))
         judged = relevance.judge(message, list(found.values()), background, past=past)
@@ -327,39 +327,35 @@ class RankedSearch:
         self.asked = None if question is None else vectors[0]
         return model, with_gist(vectors, share)
 
-    def _vector(self, embedded: tuple[str, Vectors]) -> dict[str, Any]:
-        model, vector = embedded
-        return {"model": model, "dimension": len(vector), "vector": queries.halfvec(vector)}
-
     def _cosines(self, statement: str) -> dict[int, float]:
         return {
             pk: float(cosine) for pk, cosine in queries.rows(statement, {**self.params, "limit": self.depth})
         }
 
-    def _hybrid(self, question: Question, embedded: tuple[str, Vectors]) -> list[Scored]:
+    def _hybrid(self, embedded: tuple[str, Vectors]) -> list[Scored]:
         """Score the best candidates by meaning and words, then those others that may still be among the wanted."""
         depth = 20 * self.depth if self.exact else self.depth
         found = find_candidates(self.query, embedded, self.where, depth, kinds=(MEMORY,), exact=self.exact)
         bounded = sorted(zip(self._at_most(found), found, strict=True), reverse=True)
         first = max(FIRST, 4 * self.wanted)
-        about, scored = self._fused(question, [candidate for _, candidate in bounded[:first]])
+        about, scored = self._fused([candidate for _, candidate in bounded[:first]])
         floor = -math.inf  # fewer than wanted: some had expired
         if len(scored) >= self.wanted:
-            floor = sum(scored[self.wanted - 1][1].values()) - self._swing(question, about)
+            floor = sum(scored[self.wanted - 1][1].values()) - self._swing(about)
         rest = [candidate for most, candidate in bounded[first:] if most >= floor]
-        return _best_first(scored + self._fused(question, rest, about)[1]) if rest else scored
+        return _best_first(scored + self._fused(rest, about)[1]) if rest else scored
 
-    def _without_vectors(self, ranking: str, question: Question) -> list[Scored]:
+    def _without_vectors(self, ranking: str) -> list[Scored]:
         """Rank by words alone, or by parts of words if no word matches."""
         if ranking != "hybrid":
             return self._lexical()
         covered = bm25(MEMORIES, self.query, self.params, self.depth)
         found = [Candidate(MEMORY, pk, None, share) for pk, share in covered.items()]
-        return self._fused(question, found)[1] if found else self._lexical()
+        return self._fused(found)[1] if found else self._lexical()
 
-    def _swing(self, question: Question, about: str) -> float:
+    def _swing(self, about: str) -> float:
         """Return the most that the signals other than meaning and words can add to a score for this question."""
-        weights = self.weights
+        weights, question = self.weights, self.question
         return (
             weights.recency + weights.importance
             + weights.date * bool(question.dates)
@@ -382,13 +378,12 @@ class RankedSearch:
             for _, _, cosine, words_share in found
         ]
 
-    def _fused(
-        self, question: Question, found: list[Candidate], about: str | None = None
-    ) -> tuple[str, list[Scored]]:
+    def _fused(self, found: list[Candidate], about: str | None = None) -> tuple[str, list[Scored]]:
         """Score the candidates. Return the name that the question is about, and the scores, best first.
 
         If ``about`` is None, the name is the only one in the question that any of these candidates is about.
         """
+        question = self.question
         given = self.params | {
             "ids": queries.bigints(each.ref for each in found),
             "missing": queries.bigints(each.ref for each in found if each.cosine is None),

@@ -413,7 +413,7 @@ def receipt_for(message_id: str, user: User) -> Receipt | None:
     return receipts_for([message_id], user).get(message_id)
 
 
-def mark_not_relevant(item_id: int, user: User, *, value: bool = True, now: datetime) -> ReceiptItem:
+def mark_not_relevant(item_id: int, user: User, *, value: bool = True) -> ReceiptItem:
     """Record that a recalled memory had nothing to do with the question.
 
     Raises NotFound unless the receipt is the user's own and the user may see the memory.

@@ -242,7 +242,7 @@ def judge(
     if not found:
         return []
     plain = measure(message, found, background)
-    rules = statement_logits(message, found)
+    rules = statement_logits(found)
     ease = ease_of(len(background))
     value = _probability(np.hstack([plain, kinds_of(message.kinds, rules, plain)]), ease)
     asking = np.concatenate([[-MOST, MOST, -MOST], message.kinds[3:]])
@@ -333,7 +333,7 @@ def _shares(message: Array) -> Array:
     return shares
 
 
-def statement_logits(message: Message, found: Sequence[Found]) -> Array:
+def statement_logits(found: Sequence[Found]) -> Array:
     """Return the logits of STATEMENT_HEADS for each statement."""
     to_unit = float(np.sqrt((1 + E5_WEIGHS) / E5_WEIGHS))
     products = np.array([each.products[3:] for each in found])

@@ -323,7 +323,7 @@ def receipt(request: PageRequest, msg_id: str) -> HttpResponse:
 @require_POST
 def not_relevant(request: PageRequest, item_id: int) -> HttpResponse:
     value = request.POST.get("value", "on") == "on"
-    item = mark_not_relevant(item_id, request.user, value=value, now=timezone.now())
+    item = mark_not_relevant(item_id, request.user, value=value)
     return render(request, "memories/not_relevant.html", {"item": item})
 
 

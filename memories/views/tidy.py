@@ -131,7 +131,7 @@ def undo_keep(request: PageRequest, ws_id: str, kept_id: int) -> HttpResponse:
 def index(request: PageRequest, ws_id: str) -> HttpResponse:
     """Embed the memories without a vector, in the background."""
     workspace = _workspace(request, ws_id, Role.EDITOR)
-    background.reembed(without_vector(workspace, request.user, timezone.now()), by=request.user)
+    background.reembed(without_vector(workspace, request.user, timezone.now()))
     return _said(request, workspace, _("They are being indexed in the background."))
 
 

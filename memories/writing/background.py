@@ -16,7 +16,6 @@ from memories.writing.changing import announce, note_wordings
 from memories.writing.decide import Known, New, Stored, decide, one_writer_at_a_time
 from memories.writing.gate import COUNTED, delete_memory, excess
 from workspaces.index.embedding import Embedded, put_vectors
-from workspaces.models import User
 from workspaces.retention import BY_RULE, SHARED, Kept
 
 BATCH = 50  # rows locked at a time, which bounds how long other writers wait
@@ -72,7 +71,7 @@ MEMORIES = Kept(
 )
 
 
-def reembed(memories: QuerySet[Memory], *, by: User | None) -> int:
+def reembed(memories: QuerySet[Memory]) -> int:
     """Queue embedding these memories again. Return their number."""
     ids = list(memories.filter(deleted_at=None).values_list("pk", flat=True))
     Memory.objects.filter(pk__in=ids).update(embedding_failed_at=None)

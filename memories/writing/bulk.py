@@ -377,7 +377,6 @@ def save_memories(
     vectors: Sequence[Embedded | None] | None = None,
     dedupe: str = "key",
     near: bool = True,
-    pasts: Sequence[Past] | None = None,
 ) -> list[Saved]:
     """Save many drafts as ``gate.save_memory`` does each. Return one result per draft, in order.
 
@@ -385,9 +384,8 @@ def save_memories(
     line before importing it; its result has ``forgotten``. ``vectors`` are those of the cleaned texts by the active
     model; if left out they are computed here, and each None among them is computed in the background.
 
-    ``near=False`` finds only equal texts as duplicates, no near-duplicates. ``pasts`` are the ids, dates and revisions
-    that the memories had elsewhere. Each batch is its own transaction, so after a crash the same call stores the rest.
-    Raises Invalid or SecretRefused before anything is stored.
+    ``near=False`` finds only equal texts as duplicates, no near-duplicates. Each batch is its own transaction, so
+    after a crash the same call stores the rest. Raises Invalid or SecretRefused before anything is stored.
     """
     cleaned = _at_home([draft.cleaned() for draft in drafts])
     saved: list[Saved] = []
@@ -400,8 +398,7 @@ def save_memories(
             reaches = [Reach.here(draft.workspace) for draft in part]
             made = embed_texts([(draft.content, draft.source_excerpt) for draft in part], reaches)
             given = made or [None] * len(part)
-        past = pasts[start : start + BATCH] if pasts is not None else None
-        saved += save_cleaned(part, given, past, by=by, now=now, dedupe=dedupe, near=near)
+        saved += save_cleaned(part, given, by=by, now=now, dedupe=dedupe, near=near)
     return saved
 
 

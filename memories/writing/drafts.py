@@ -87,7 +87,7 @@ LABEL_LENGTH = 50
 UNSTORABLE = re.compile("[\x00\ud800-\udfff]")  # Postgres stores neither
 
 
-def clean_text(name: str, value: Any, limit: int) -> str:
+def clean_text(value: Any, limit: int) -> str:
     if not isinstance(value, str):
         raise ValueError(_("must be text"))
     if UNSTORABLE.search(value):
@@ -99,31 +99,28 @@ def clean_text(name: str, value: Any, limit: int) -> str:
     return text
 
 
-def _content(name: str, value: Any) -> str:
-    text = clean_text(name, value, CONTENT_LENGTH)
+def _content(value: Any) -> str:
+    text = clean_text(value, CONTENT_LENGTH)
     if not text:
         raise ValueError(_("is required: 1 to %s characters") % grouped(CONTENT_LENGTH))
     return text
 
 
 def _label(limit: int) -> Any:
-    def clean(name: str, value: Any) -> str | None:
-        return None if value is None else clean_text(name, value, limit) or None
-
-    return clean
+    return lambda value: None if value is None else clean_text(value, limit) or None
 
 
-def _tags(name: str, value: Any) -> list[str]:
+def _tags(value: Any) -> list[str]:
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise ValueError(_("must be a list of short texts"))
-    tags = [clean_text(name, tag, TAG_LENGTH) for tag in value]
+    tags = [clean_text(tag, TAG_LENGTH) for tag in value]
     tags = list(dict.fromkeys(tag for tag in tags if tag))
     if len(tags) > TAGS:
         raise ValueError(_("may have at most %s entries") % TAGS)
     return tags
 
 
-def _importance(name: str, value: Any) -> float:
+def _importance(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise ValueError(_("must be a number from 0 to 1"))
     if not 0 <= value <= 1:
@@ -131,13 +128,13 @@ def _importance(name: str, value: Any) -> float:
     return float(value)
 
 
-def _flag(name: str, value: Any) -> bool:
+def _flag(value: Any) -> bool:
     if not isinstance(value, bool):
         raise ValueError(_("must be true or false"))
     return value
 
 
-def _moment(name: str, value: Any) -> datetime | None:
+def _moment(value: Any) -> datetime | None:
     if value is None:
         return None
     if not isinstance(value, datetime) or value.tzinfo is None:
@@ -268,7 +265,7 @@ class Draft:
     imported_at: datetime | None = None
     named: Collection[str] | None = None  # fields the caller gave; None: those unlike the defaults
 
-    @property
+    @cached_property
     def workspace_id(self) -> int:
         return self.workspace.pk
 
@@ -292,12 +289,12 @@ class Draft:
     def content_hash(self) -> str:
         return content_hash(self.content)
 
-    @property
+    @cached_property
     def owner(self) -> User | None:
         """Return the person to whom the memory will belong, or None if it will be shared."""
         return (self.owned_by or self.author) if self.scope == Scope.USER else None
 
-    @property
+    @cached_property
     def written_by(self) -> User | None:
         """Return the person who wrote the text; see ``Memory.written_by``."""
         return self.author if self.edited_at is None else self.edited_by
@@ -328,7 +325,7 @@ class Draft:
         named = {"rests_on": {"speaker": str(source.speaker), "id": source.id}}
         return replace(self, for_review=True, source_details={**self.source_details, **named})
 
-    @property
+    @cached_property
     def is_automatic(self) -> bool:
         """Return whether a model proposed it or it was extracted from a conversation; see ``Memory.is_automatic``."""
         return is_automatic(self.source_type)
@@ -354,7 +351,7 @@ class Draft:
         Raises Invalid naming each wrong field, SecretRefused if a field holds a credential, or Sensitive if a field
         holds a personal number that the person has not confirmed.
         """
-        source_type = _origin(clean_text("source_type", self.source_type, LABEL_LENGTH)) or SourceType.USER
+        source_type = _origin(clean_text(self.source_type, LABEL_LENGTH)) or SourceType.USER
         personal = not replace(self, source_type=source_type).may_be_sensitive
         values = clean_fields({name: getattr(self, name) for name in CLEANERS}, personal=personal)
         if self.scope not in Scope.values:
@@ -383,7 +380,7 @@ def clean_fields(values: Mapping[str, Any], *, personal: bool) -> dict[str, Any]
     cleaned, wrong = {}, {}
     for name, value in values.items():
         try:
-            cleaned[name] = CLEANERS[name](name, value)
+            cleaned[name] = CLEANERS[name](value)
         except ValueError as error:
             wrong[name] = str(error)
     if wrong:

@@ -48,7 +48,7 @@ def require_to_save(workspace: Workspace) -> None:
         require(role, Role.EDITOR)
 
 
-def save_or_propose(draft: Draft, *, by: User, now: datetime, dedupe: str = "key") -> Saved:
+def save_or_propose(draft: Draft, *, by: User, now: datetime) -> Saved:
     """Save a person's draft by ``gate.save_memory``, or propose it if they are a viewer.
 
     ``draft.workspace`` must carry their ``role``. Raises Forbidden if they may neither write nor propose, or propose a
@@ -59,7 +59,7 @@ def save_or_propose(draft: Draft, *, by: User, now: datetime, dedupe: str = "key
         if draft.scope == Scope.USER:
             raise Forbidden(_("You cannot save personal memories here. Save them in your own workspace."))
         draft = draft.to_review()
-    return gate.save_memory(draft, by=by, now=now, dedupe=dedupe)
+    return gate.save_memory(draft, by=by, now=now)
 
 
 def proposals(workspace: Workspace, user: User) -> MemoryQuerySet:
@@ -72,17 +72,17 @@ def proposals(workspace: Workspace, user: User) -> MemoryQuerySet:
     ).order_by("created_at", "pk")
 
 
-def get_proposal(user: User, public_id: str, *, workspace: Workspace, need: Role = Role.EDITOR) -> Memory:
+def get_proposal(user: User, public_id: str, *, workspace: Workspace) -> Memory:
     """Return a waiting or rejected proposal.
 
-    Raises NotFound if this person may not see it, or Forbidden if their role is below ``need``.
+    Raises NotFound if this person may not see it, or Forbidden unless they may edit.
     """
     rows = Memory.objects.visible_to(user).exclude(review=Review.NONE).filter(workspace=workspace)
     rows = rows.select_related("author", "edited_by", "imported_by", "workspace", "agent", "owner")
     found = rows.filter(public_id=public_id).first()
     if found is None:
         raise NotFound(_("This proposal does not exist, or someone has already decided about it."))
-    require(workspace.role, need)
+    require(workspace.role, Role.EDITOR)
     return found
 
 

@@ -90,9 +90,7 @@ def test_the_state_of_queue_and_tables_is_read_at_the_scrape(token: str, cast: C
 
 
 COUNT = "from memoryhub.monitoring import metrics; metrics.THROTTLED.labels('turns').inc(2)"
-READ = (
-    "from memoryhub.http import health; health._state.collect = list; print(health.exposition().decode())"
-)
+READ = "from memoryhub.http import health; health._state.collect = list; print(health.exposition().decode())"
 
 
 def test_processes_add_up(tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ def test_what_went_through_every_door_is_nowhere_once_it_is_forgotten(scripted_m
     ask_about_it(olive, home, scripted_model)
     deleted = make_memory(SAID, olive, home)
     Api(olive).delete(f"workspaces/{home.public_id}/memories/{deleted.public_id}")
-    reembed(Memory.objects.filter(pk=memory.pk), by=olive)
+    reembed(Memory.objects.filter(pk=memory.pk))
     Memory.objects.filter(pk=memory.pk).update(source_message_id=ToolCall.objects.get().message.public_id)
     rerun(Memory.objects.get(pk=memory.pk), by=olive, now=timezone.now())
     assert ReceiptItem.objects.filter(content=SAID).exists()

@@ -60,7 +60,7 @@ def test_nothing_is_left_in_any_table_or_in_the_queue(
         once = make_memory(TEXT + " and in the shed", cast.editor, cast.workspace)
         receipt_with(once, cast, "msg_" + "s" * 24)
         gate.edit_memory(once, by=cast.editor, now=now, content="The shed is red")
-        reembed(Memory.objects.all(), by=cast.owner)
+        reembed(Memory.objects.all())
     tasks.embed_memories(memory_ids=[memory.pk])
     assert len(places_with(TEXT)) == 3  # memories, receipts, histories
 
