@@ -28,7 +28,6 @@ from memoryhub.database.queries import release_connection
 from memoryhub.database.replicas import answering, pin_to_primary, server, stands_in
 from memoryhub.errors import Conflict, DomainError, Malformed, NotFound, Unavailable
 from memoryhub.http import health
-from memoryhub.http import health as metrics_page
 from memoryhub.monitoring import metrics, origin, tracing
 
 logger = logging.getLogger(__name__)
@@ -94,7 +93,7 @@ class ProbesMiddleware:
     VIEWS: ClassVar[dict[str, Handler]] = {
         "/healthz": health.healthz,
         "/readyz": health.readyz,
-        "/metrics": metrics_page.metrics,
+        "/metrics": health.metrics,
     }
 
     def __init__(self, get_response: Handler) -> None:
