@@ -18,11 +18,11 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, Q
 from django.utils.translation import gettext as _
 
+from memories.access import live_in
 from memories.judging.duplicates import may_merge
 from memories.models import KeptAsIs, Memory, ReceiptItem
 from memories.models.memory import MEMORY, MemoryQuerySet, RevisionAction
 from memories.recalling.recall_test import state_of
-from memories.usage import live_in
 from memories.writing import changing, gate, review
 from memories.writing.changing import note_wordings
 from memoryhub.database import queries

@@ -34,9 +34,8 @@ from django.http import HttpRequest, StreamingHttpResponse
 from django.utils.http import content_disposition_header
 from django.utils.translation import gettext as _
 
-from memoryhub.database.failures import trouble_of
 from memoryhub.environment import Environment
-from memoryhub.errors import Invalid, NotFound, TooLarge, Unavailable
+from memoryhub.errors import Invalid, NotFound, TooLarge, Unavailable, trouble_of
 from memoryhub.languages import file_size
 
 IN_MEMORY = 1_000_000  # bytes up to which a file is read in memory, without a temporary file

@@ -35,11 +35,11 @@ from chat.prompting.labels import (
 )
 from chat.prompting.provenance import RestsOn, mark_answer
 from chat.tools.loop import AnswerMode, Plan, replied, write
+from memories.access import count_live
 from memories.judging.extraction.candidates import render_conversation
 from memories.models import Memory, ReceiptItem, SourceType
 from memories.recalling.ranking import injection_threshold
 from memories.recalling.recall import recall
-from memories.usage import count_live
 from memories.writing.drafts import UNSTORABLE
 from memoryhub.kept import kept
 from memoryhub.llm.base import Capabilities, ChatModel, Speaker, Tool

@@ -30,13 +30,13 @@ from chat.prompting.labels import (
     writer_label,
 )
 from chat.prompting.short_term import ShortTerm
+from memories.access import count_live
 from memories.models import Memory
 from memories.recalling import overview
 from memories.recalling.overview import profile_of
 from memories.recalling.ranked_search import Recalled
 from memories.recalling.ranking import injection_threshold
 from memories.recalling.recall import NO_ROOM, Recall, recall, split_recall, with_newer
-from memories.usage import count_live
 from memoryhub.llm.base import Capabilities, Picture, Speaker, Tool
 from memoryhub.llm.base import Message as PromptMessage
 from memoryhub.llm.metering import Parts

@@ -27,8 +27,7 @@ from chat.models.steps import Mode
 from chat.modes.registry import model_context
 from chat.turns.services import begin_turn
 from chat.views.transcript import entries_for, load_transcript
-from memories.access import memory_on, must_ask, vetoed
-from memories.usage import count_live, live_in, own_elsewhere
+from memories.access import count_live, live_in, memory_on, must_ask, own_elsewhere, vetoed
 from workspaces.access import default_workspace, get_workspace
 from workspaces.accounts import sign_in
 from workspaces.actions.connections import may_connect, may_find

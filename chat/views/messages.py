@@ -37,8 +37,8 @@ from chat.turns.services import (
 )
 from chat.turns.stream import StreamEvent, follow_for, to_sse, with_html
 from chat.views.transcript import entries_for, entry_for, load_transcript, plan_in
+from memories.access import count_listed
 from memories.models.memory import CONTENT_LENGTH
-from memories.usage import count_listed
 from memoryhub.database.queries import release_connection
 from memoryhub.errors import Conflict, Invalid, NotFound, Sensitive
 from workspaces.artifacts import LooksDelicate

@@ -11,12 +11,11 @@ from django.utils.translation import gettext as _
 from rest_framework import status
 from rest_framework.response import Response
 
-from memories.access import get_memory
+from memories.access import get_memory, live_in
 from memories.api.serializers import MemoryJson, MemoryUpdate
 from memories.models import Memory
 from memories.models.memory import MEMORY, MemoryQuerySet, Review
 from memories.recalling.recall import Recall, recall
-from memories.usage import live_in
 from memories.writing import gate
 from memories.writing.changing import etag, set_sources
 from memories.writing.gate import Saved

@@ -240,7 +240,7 @@ class Memory(models.Model):
     )  # the words, with the scope as a lexeme; see memories.indexing
     embedding_failed_at = models.DateTimeField(null=True, blank=True, editable=False)
     # Saved without a search for near-duplicates, so none follows when its vector is computed later
-    # (writing.late_vectors).
+    # (writing.background).
     own_row = models.BooleanField(default=False, db_default=False, editable=False)
     hidden_from_profile_of = models.ManyToManyField(
         User, blank=True, related_name="+", help_text="The people who hid it from their profile."
@@ -502,7 +502,7 @@ class MemorySource(models.Model):
 class Tombstone(models.Model):
     """A keyed hash of a text that must not be saved automatically again.
 
-    Written by ``writing.tombstones``, and after a restored backup by ``forgetting.restored``.
+    Written by ``writing.tombstones``, and after a restored backup by ``forgetting.forget``.
     """
 
     place = models.BigIntegerField(help_text="Where the memory was looked for; see Memory.place.")

@@ -16,13 +16,13 @@ from django.db import transaction
 from django.db.models import Count, F, Max, Min, Prefetch, QuerySet
 from django.utils.translation import gettext as _
 
+from memories.access import count_live, live_in
 from memories.judging.secret_filter import find_secret
 from memories.models import ExpectedMemory, Memory, RecallQuestion
 from memories.models.memory import MEMORY
 from memories.models.recall import QUESTION_LENGTH
 from memories.recalling.ranking import injection_threshold
 from memories.recalling.recall import MAX_LIMIT, Recall, recall, split_recall
-from memories.usage import count_live, live_in
 from memoryhub.errors import Conflict, Invalid, NotFound, SecretRefused
 from workspaces.access import lock_to_count, require
 from workspaces.actions.workspaces import clean_text

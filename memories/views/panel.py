@@ -15,12 +15,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from memories.access import get_memory
+from memories.access import count_listed, get_memory, usage
 from memories.forgetting.forget import noted
 from memories.models import Memory, ReceiptItem
 from memories.models.memory import CATEGORIES, SOURCE_LABELS, RevisionAction
 from memories.recalling.recall import mark_not_relevant, receipt_for
-from memories.usage import count_listed, usage
 from memories.views.panel_context import (
     PROPOSALS_SHOWN,
     AddForm,

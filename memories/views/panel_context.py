@@ -14,11 +14,11 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import gettext_lazy as later
 
+from memories.access import live_in, own_elsewhere
 from memories.models import Memory, Scope
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH, MAY_REPLACE, MEMORY, MemoryQuerySet
 from memories.recalling.recall import MAX_LIMIT, recall
 from memories.recalling.relevance import is_shown
-from memories.usage import live_in, own_elsewhere
 from memories.writing import review
 from memories.writing.changing import version_of
 from memoryhub.database.replicas import read

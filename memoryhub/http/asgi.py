@@ -19,8 +19,7 @@ from django.utils.cache import patch_vary_headers
 from django.utils.translation import gettext_lazy as later
 from django.utils.translation.trans_real import parse_accept_lang_header
 
-from memoryhub.database.failures import DiskFull, trouble_of
-from memoryhub.errors import DomainError
+from memoryhub.errors import DiskFull, DomainError, trouble_of
 from memoryhub.http.middleware import PROGRAMS, speaks_json
 from memoryhub.languages import chosen_by
 

@@ -30,10 +30,10 @@ from prometheus_client import CollectorRegistry, generate_latest, multiprocess
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from memoryhub.database.failures import NO_SPACE
 from memoryhub.database.queries import count_or_estimate
 from memoryhub.database.replicas import AWAY, may_stand_in, probe_state, what_ails
 from memoryhub.database.startup import psycopg_settings, what_is_newer
+from memoryhub.errors import NO_SPACE
 from memoryhub.llm.probe import chat_model_trouble, embedder_trouble
 from memoryhub.local.worker_health import OLDEST_WAITING
 from memoryhub.monitoring.metrics import REGISTRY

@@ -23,10 +23,17 @@ from django.views.defaults import server_error as error_page
 from opentelemetry.trace import SpanKind, StatusCode
 from psycopg.errors import ForeignKeyViolation
 
-from memoryhub.database.failures import refuse_writes, trouble_of
 from memoryhub.database.queries import release_connection
 from memoryhub.database.replicas import answering, pin_to_primary, server, stands_in
-from memoryhub.errors import Conflict, DomainError, Malformed, NotFound, Unavailable
+from memoryhub.errors import (
+    Conflict,
+    DomainError,
+    Malformed,
+    NotFound,
+    Unavailable,
+    refuse_writes,
+    trouble_of,
+)
 from memoryhub.http import health
 from memoryhub.monitoring import metrics, origin, tracing
 

@@ -13,7 +13,7 @@ from django.db import InterfaceError, OperationalError, connection, transaction
 from django.test import Client
 from psycopg_pool import PoolTimeout
 
-from memoryhub.database.failures import DiskFull, trouble_of
+from memoryhub.errors import DiskFull, trouble_of
 from memoryhub.llm.errors import ModelError
 from tests.conftest import Cast
 from workspaces.models import Document

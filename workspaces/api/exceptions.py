@@ -18,8 +18,7 @@ from rest_framework import authentication, exceptions, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memoryhub.database.failures import trouble_of
-from memoryhub.errors import DomainError, Forbidden, Malformed, NotFound, TooLarge
+from memoryhub.errors import DomainError, Forbidden, Malformed, NotFound, TooLarge, trouble_of
 from memoryhub.languages import grouped
 
 CODES = {

@@ -29,8 +29,7 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods
 from pydantic import ValidationError
 
-from memoryhub.database.failures import refuse_writes
-from memoryhub.errors import Malformed, NotFound
+from memoryhub.errors import Malformed, NotFound, refuse_writes
 from memoryhub.http.asgi import receiver_of
 from memoryhub.http.asgi import scope_of as asgi_scope_of
 from memoryhub.http.middleware import STRICT

@@ -10,10 +10,10 @@ from django.test import Client
 from django.utils import timezone
 
 from memories import tasks
+from memories.access import count_live
 from memories.forgetting.forget import forget_memories
 from memories.models import Memory, Review, Tombstone
 from memories.recalling.recall import recall
-from memories.usage import count_live
 from memories.writing import changing, gate, review
 from memories.writing.gate import Draft, save_memory
 from memoryhub.errors import Conflict, Forbidden, NotFound

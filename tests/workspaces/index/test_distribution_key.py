@@ -18,12 +18,12 @@ from django.utils import timezone
 from psycopg import sql
 
 from memories import tasks
+from memories.access import live_in
 from memories.forgetting.forget import forget_memories, purge
 from memories.models import Memory, Scope
 from memories.recalling.recall import recall, receipts_for, split_recall, store_receipt
 from memories.recalling.recall_test import state_of
 from memories.tidy import pairs_in, without_vector
-from memories.usage import live_in
 from memories.writing.bulk import save_memories
 from memories.writing.changing import restore_memory
 from memories.writing.gate import Draft, delete_memory, edit_memory, save_memory
