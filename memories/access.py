@@ -1,4 +1,4 @@
-"""What a person may see: one memory, lists and their counts; and whether automatic memory may run for them."""
+"""Access to memories: one that a person may see, lists and their counts, and whether automatic memory may run."""
 
 from __future__ import annotations
 
