@@ -86,9 +86,7 @@ def memory_on(user: User, chat_value: bool | None) -> bool:
 
 
 def must_ask(user: User) -> bool:
-    """Return whether the person still has to answer the first-run question, which the operator may answer for
-    everyone.
-    """
+    """Return whether the person still has to answer the first-run question, which the operator may answer for all."""
     return user.memory_default is None and settings.MEMORY_ENABLED is None
 
 

@@ -103,9 +103,7 @@ def remove(asset: Asset, *, by: User | None) -> None:
 
 
 def _audit(verb: Verb, asset: Asset, by: User | None) -> None:
-    """Record the event in the audit log, without the workspace if the memory is personal, which other members must not
-    see.
-    """
+    """Record the event in the audit log; for a personal memory without the workspace, whose members must not see it."""
     if by is not None:
         workspace = asset.memory.workspace if asset.memory.owner_id is None else None
         record(verb, by=by, workspace=workspace, target=asset.public_id)

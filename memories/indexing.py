@@ -67,18 +67,14 @@ def index_words(memories: Sequence[Memory]) -> None:
 
 
 def index_lexemes(memories: Sequence[Memory]) -> None:
-    """Index only the BM25 lexemes of new memories, whose ``search`` is already stored, and link them to named
-    topics.
-    """
+    """Index only the BM25 lexemes of new memories, whose ``search`` is stored already, and link named topics."""
     ids, within = _of(memories)
     candidates.index_words(MEMORIES, ids, within=within)
     link_to_named_topics(memories)
 
 
 def unindex_words(memories: Sequence[Memory]) -> int:
-    """Remove the words of these memories from the index, before their text changes or they are deleted. Return the
-    number.
-    """
+    """Remove these memories' words from the index, before their text changes or they are deleted. Return the number."""
     ids, within = _of(memories)
     return candidates.unindex_words(MEMORIES, ids, within=within)
 

@@ -49,9 +49,7 @@ def embed_memories(*, memory_ids: Sequence[int]) -> int:
 
 
 def _embed(memories: Sequence[Memory]) -> list[embedding.Embedded | None] | None:
-    """Return the memories' vectors by the active model, None for each text it refuses, or None if the embedder
-    fails.
-    """
+    """Return the memories' vectors by the active model, None for a text it refuses, or None if the embedder fails."""
     try:
         model = embedding.active_or_first()
         if model is None:

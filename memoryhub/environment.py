@@ -41,9 +41,7 @@ class Environment:
         self._known: set[str] = set()
 
     def refuse_unknown(self, *others: str) -> None:
-        """Raise ImproperlyConfigured for a variable with the prefix that was neither read before nor is in
-        ``others``.
-        """
+        """Raise ImproperlyConfigured for a variable with the prefix that was neither read nor is in ``others``."""
         known = sorted(
             self._known | {f"{self.prefix}{name}{end}" for name in others for end in ("", "_FILE")}
         )

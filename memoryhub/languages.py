@@ -28,9 +28,7 @@ TURNS = {"R", "AL", "RLE", "LRE", "RLO", "LRO", "RLI", "LRI", "FSI", "PDI", "PDF
 
 
 def isolated(name: str) -> str:
-    """Return a name with Unicode isolates around it, if its text direction could affect the surrounding text or vice
-    versa.
-    """
+    """Return a name, with Unicode isolates around it if its text direction could affect the text around it."""
     if translation.get_language_bidi() or any(bidirectional(letter) in TURNS for letter in name):
         return f"\u2068{name}\u2069"
     return name

@@ -273,9 +273,7 @@ class StoredFiles:
             yield goes
 
     def put_back(self, file_name: str, content: IO[bytes]) -> Callable[[], object] | None:
-        """Store a file of a backup under its name, and return a function that undoes it; None if the file already
-        exists.
-        """
+        """Store a file of a backup under its name, and return a function that undoes it, or None if it exists."""
         place, key = self._place_of(file_name), key_of(file_name)
         if place.exists(key):
             return None
@@ -299,9 +297,7 @@ class StoredFiles:
         return [own] if isinstance(own, FileSystemStorage) else [own, Folder(self.name)]
 
     def _place_of(self, file_name: str) -> Storage:
-        """Return the storage for a file: the local folder if its workspace is local-only or unknown, else the
-        configured one.
-        """
+        """Return a file's storage: the local folder if its workspace is local-only or unknown, else the configured."""
         if settings.FILES_STAY_HERE:
             return self._storage
         stays = [

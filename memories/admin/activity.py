@@ -118,9 +118,7 @@ def stacked(
 
 
 def nice_top(highest: int) -> int:
-    """Return the end of the scale, at least ``highest``: an even multiple of a power of ten, so that its half is
-    round.
-    """
+    """Return the end of the scale, at least ``highest``: an even multiple of a power of ten, whose half is round."""
     step = 1
     while True:
         for factor in (2, 4, 6, 8, 10):

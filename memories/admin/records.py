@@ -321,9 +321,7 @@ class MemoryNodeAdmin(ReadOnlyAdmin):
     inlines = (RelationInline,)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[MemoryNode]:
-        """Exclude nodes of one person for staff who may not read personal memories, because node names may reveal
-        these.
-        """
+        """Exclude one person's nodes for staff who may not read personal memories, which node names may reveal."""
         every = NodeRelation.objects.all()
         both = number_of(every, "source") + number_of(every, "target")
         rows = super().get_queryset(request).annotate(relation_count=both)
@@ -336,9 +334,7 @@ class MemoryNodeAdmin(ReadOnlyAdmin):
 
 @admin.register(Asset)
 class AssetAdmin(ReadOnlyAdmin):
-    """The admin of attached files, without access to their bytes, which only people who may see the memory can
-    download.
-    """
+    """The admin of attached files, without their bytes, which only people who may see the memory can download."""
 
     many = "files"
     list_display = ("name", "memory_id", "content_type", "bytes", "created_by", "created_at")
@@ -348,9 +344,7 @@ class AssetAdmin(ReadOnlyAdmin):
     fields = ("public_id", "memory", "name", "content_type", "bytes", "sha256", "created_by", "created_at")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Asset]:
-        """Exclude files of personal memories for staff who may not read these, because the file's name is as
-        private.
-        """
+        """Exclude files of personal memories for staff who may not read these: the file's name is as private."""
         rows = super().get_queryset(request)
         return rows if may_read_personal(request.user) else rows.filter(memory__owner=None)
 

@@ -134,9 +134,7 @@ def copies(wanted: Sequence[Copy], user: Any) -> list[Pair]:
 
 
 def pair(older: Memory, newer: Memory) -> Pair:
-    """Return two memories with their differing words marked, or unmarked if the texts are too long to compare
-    quickly.
-    """
+    """Return two memories with their differing words marked, or unmarked if the texts are too long to compare."""
     before, after = older.content.split(), newer.content.split()
     if len(before) * len(after) > COMPARED_WORDS:
         return Pair(older, newer, [(older.content, False)], [(newer.content, False)])

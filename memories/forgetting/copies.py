@@ -77,17 +77,13 @@ _elsewhere: list[Elsewhere] = []
 
 
 def register_elsewhere(room: Elsewhere) -> None:
-    """Register a function that removes a person's copies outside this app's tables after they forget something for
-    good.
-    """
+    """Register a function that removes a person's copies outside this app's tables when they forget something."""
     if room not in _elsewhere:
         _elsewhere.append(room)
 
 
 def drop_elsewhere(wanted: Wanted, by: User) -> Counts:
-    """Remove copies by the registered functions. Call this after the commit, so that later writes find the
-    tombstones.
-    """
+    """Remove copies by the registered functions, after the commit, so that later writes find the tombstones."""
     return sum((room(wanted, by) for room in _elsewhere), Counter()) if wanted.texts else Counter()
 
 
@@ -169,9 +165,7 @@ def own_items(items: QuerySet[ReceiptItem], by: User | None) -> int:
 
 
 def holding(texts: Iterable[str]) -> re.Pattern[str]:
-    """Return a pattern that matches any of the texts as a phrase inside another; a very short text must match the
-    whole.
-    """
+    """Return a pattern that matches any of the texts as a phrase inside another; a very short text only as a whole."""
     either = [
         rf"(?<!\w){re.escape(text)}(?!\w)" if len(text) >= LEAST_PHRASE else rf"\A{re.escape(text)}\Z"
         for text in texts

@@ -152,9 +152,7 @@ def purge(*, now: datetime, seconds: float) -> int:
 
 
 def empty_places(*, workspace_ids: list[int], user_id: int | None, by: User) -> Counts:
-    """Remove the memories of deleted workspaces and of a deleted person in batches, for
-    ``workspaces.actions.removal``.
-    """
+    """Remove the memories of deleted workspaces and a deleted person in batches (``workspaces.actions.removal``)."""
     for of_turns in (Receipt, Extraction):
         of_turns.objects.filter(workspace_id__in=workspace_ids).exclude(user=by).delete()
     places = workspace_ids + [
@@ -286,9 +284,7 @@ def _lock(rows: QuerySet[Memory]) -> list[Memory]:
 
 
 def _equals(memories: Sequence[Memory]) -> list[int]:
-    """Return the keys of memories with an equal text in the same scope that are soft-deleted or by one of the same
-    authors.
-    """
+    """Return the keys of memories with an equal text in the same scope, soft-deleted or by one of the same authors."""
     said = {(memory.place, memory.content_hash) for memory in memories}
     equals = Memory.objects.filter(
         Q(deleted_at__isnull=False) | Q(author_id__in={memory.author_id for memory in memories}),
@@ -309,9 +305,7 @@ def _remove(ids: Sequence[int], by: User | None = None) -> Counts:
 
 
 def _counting(by_label: dict[str, int], own: int) -> Counts:
-    """Return the counts of ``delete()``, without receipt items under answers to others and without notes left for
-    them.
-    """
+    """Return the counts of ``delete()``, without receipt items under answers to others and notes left for them."""
     removed = counted(by_label)
     for name in ("receipt items", "kept copies"):
         removed.pop(name, None)

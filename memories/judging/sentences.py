@@ -230,9 +230,7 @@ def spans(
 
 
 def topic_before(passage: Passage, tags: dict[str, Vectors], at: int) -> Span | None:
-    """Return the likeliest topic of a clause in the words before ``at``: "my sister" in "… my sister. She is a
-    nurse".
-    """
+    """Return the likeliest topic of a clause before ``at``: "my sister" in "… my sister. She is a nurse"."""
     runs: list[tuple[Span, float]] = []
     for (a, b), chance in zip(passage.places, tags["topic"], strict=True):
         if b > at or chance < LEAST_TOPIC:

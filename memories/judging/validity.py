@@ -173,9 +173,7 @@ def _western(
 
 
 def _date_at(text: str, at: int, language: str) -> _Date | None:
-    """Return the longest date that begins at this position. A year followed by more words is taken as an amount
-    instead.
-    """
+    """Return the longest date that begins at this position. A year followed by more words is taken as an amount."""
     rest = text[at : at + 60]
     if broken := _BREAK.search(rest):
         rest = rest[: broken.start()]
@@ -221,9 +219,7 @@ def _read(phrase: str, language: str, at: int) -> _Date | None:
 
 
 def _placed(date: _Date, beside: datetime, side: str) -> _Date:
-    """Move a date without a year to the year that is meant: the last for "since", the next for "until", the nearest for
-    "from".
-    """
+    """Move a date without a year to the year meant: the last for "since", the next for "until", else the nearest."""
     if date.has_year:
         return date
     here = beside.year - date.begins.year

@@ -91,9 +91,7 @@ class Clearing(models.Model):
 
 
 def in_scope(workspace: Workspace, scope: str, by: User, agent: Agent | None) -> MemoryQuerySet:
-    """Return the memories of a workspace, of one of its assistants, or of a person in every workspace (personal
-    ones).
-    """
+    """Return the memories of a workspace, of one of its assistants, or a person's own in every workspace."""
     if scope == Scope.USER:
         return Memory.objects.filter(scope=scope, owner=by)
     if scope == Scope.AGENT:

@@ -79,9 +79,7 @@ AUTOMATIC = Q(source_type=SourceType.MODEL) | Q(source_type__startswith="auto_")
 
 
 def is_automatic(source_type: str) -> bool:
-    """Return whether a source is the model or a conversation. Such memories count towards the limit and may be
-    evicted.
-    """
+    """Return whether a source is the model or a conversation, whose memories count towards the limit."""
     return source_type == SourceType.MODEL or source_type.startswith("auto_")
 
 
@@ -117,9 +115,7 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
         return self.filter(Q(owner=None) | Q(owner=user))
 
     def forgettable_by(self, user: User) -> MemoryQuerySet:
-        """Filter to memories that this person may remove for good, including deleted ones, by the rule of
-        ``forget.may_forget``.
-        """
+        """Filter to memories, also deleted ones, that this person may remove for good, as in ``forget.may_forget``."""
         places = Membership.objects.filter(user=user)
         shared = Q(workspace__in=places.filter(role=Role.OWNER).values("workspace"))
         shared |= Q(author=user, workspace__in=places.filter(role=Role.EDITOR).values("workspace"))

@@ -130,9 +130,7 @@ class Strength(models.TextChoices):
 
 
 class ReceiptItem(models.Model):
-    """A recalled memory with its text at that time. ``reason`` says why it was left out, and is empty if it was
-    used.
-    """
+    """A recalled memory with its text at that time. ``reason`` says why it was left out; empty if it was used."""
 
     receipt = models.ForeignKey(Receipt, on_delete=models.CASCADE, related_name="items")
     memory = models.ForeignKey(Memory, on_delete=models.CASCADE, related_name="receipt_items")

@@ -36,9 +36,7 @@ FOR UPDATE SKIP LOCKED
 
 
 def evict(workspace_id: int, owner_id: int | None, agent_id: int | None = None, *, now: datetime) -> int:
-    """Soft-delete the excess above ``MEMORYHUB_MAX_MEMORIES`` in this workspace, owner and assistant. Return the number
-    deleted.
-    """
+    """Soft-delete what this workspace, owner and assistant have above ``MEMORYHUB_MAX_MEMORIES``. Return the number."""
     gone = 0
     while batch := _evict_batch(workspace_id, owner_id, agent_id, now):
         gone += batch
@@ -102,9 +100,7 @@ def store_late_vector(memory: Memory, embedded: Embedded, *, now: datetime) -> N
 
 
 def _compare_late(memory: Memory, embedded: Embedded, *, now: datetime) -> None:
-    """Compare a memory with older ones: delete it if it is a duplicate and not pinned, or link it to the one it may
-    replace.
-    """
+    """Compare a memory with older ones: delete it if it is an unpinned duplicate, or link the one it may replace."""
     verdict = decide(memory, Stored(memory, embedded, now, before=memory.pk), now=now, forgotten=False)
     match verdict:
         case Known(older) if not memory.pinned:

@@ -89,9 +89,7 @@ _TOLD = {
 
 
 def announce(memory: Memory, action: str) -> None:
-    """Notify open pages and webhooks of a change, after the commit. A personal memory's event goes to its owner's pages
-    only.
-    """
+    """Notify open pages and webhooks of a change, after the commit; of a personal memory only its owner's pages."""
     announce_many([memory], action)
 
 
@@ -117,9 +115,7 @@ def tell_webhooks(memories: Sequence[Memory], action: str) -> None:
 
 
 def text_for_webhook(workspace: Workspace, public_id: str) -> Mapping[str, Any] | None:
-    """Return the fields of a live, shared memory for a webhook, or None if it is gone or the current rules find a
-    secret in it.
-    """
+    """Return a live, shared memory's fields for a webhook, or None if it is gone or now counts as a secret."""
     found = Memory.objects.live().filter(workspace=workspace, owner=None, public_id=public_id).first()
     if found is None or (found.secret_rules != RULES and kind_in(found)):
         return None
@@ -241,9 +237,7 @@ def _validity_after(memory: Memory, changes: Mapping[str, Any], now: datetime) -
 
 
 def _is_of_another(memory: Memory, writer: User | None) -> bool:
-    """Return whether this person changes words that another person wrote. Imported memories keep their import mark
-    instead.
-    """
+    """Return whether this person changes another's words. Imported memories keep their import mark instead."""
     return writer is not None and writer != memory.written_by and not memory.is_imported
 
 
@@ -366,9 +360,7 @@ def key_is_taken() -> Conflict:
 
 
 def audit(verb: Verb, memory: Memory, by: User | None, **details: Any) -> None:
-    """Record a person's action in the audit log. A personal memory is recorded without its workspace, to hide it from
-    members.
-    """
+    """Record a person's action in the audit log; for a personal memory without the workspace, to hide it there."""
     if by is not None:
         workspace = memory.workspace if memory.owner_id is None else None
         record(verb, by=by, workspace=workspace, target=memory.public_id, details=details)

@@ -291,9 +291,7 @@ class Beside(Protocol):
 
 @dataclass(frozen=True)
 class Stored:
-    """An implementation of ``Beside`` for one draft that queries the database, limited to primary keys below
-    ``before``.
-    """
+    """An implementation of ``Beside`` for one draft that queries the database for primary keys below ``before``."""
 
     said: Draft | Memory
     embedded: Embedded | None
@@ -356,9 +354,7 @@ def decide(
 
 
 def _gave_up(key_owner: Memory, said: Draft | Memory, now: datetime) -> bool:
-    """Return whether the key may be taken from its owner: the owner has expired, or has ended while the new text still
-    holds.
-    """
+    """Return whether the key may be taken: its owner has expired, or has ended while the new text still holds."""
     return key_owner.has_expired(now) or (key_owner.is_over(now) and not said.is_over(now))
 
 

@@ -317,9 +317,7 @@ class Draft:
         return replace(self, for_review=True)
 
     def resting_on(self, source: Source) -> Draft:
-        """Return the draft unchanged if its source is a person's own words; otherwise mark it for review and name the
-        source.
-        """
+        """Return the draft, marked for review and with its source named unless that is a person's own words."""
         if source.speaker is Speaker.PERSON:
             return self
         named = {"rests_on": {"speaker": str(source.speaker), "id": source.id}}
@@ -429,17 +427,13 @@ def kind_in(memory: Memory) -> str:
 
 
 def without_secrets(excerpt: str) -> str:
-    """Return the lines of a source excerpt that hold no credential or personal number, or "" if one spans several
-    lines.
-    """
+    """Return the lines of an excerpt without a credential or personal number, or "" if one spans several lines."""
     kept = "\n".join(line for line in excerpt.splitlines() if not is_delicate(line))
     return "" if kept and is_delicate(kept) else kept
 
 
 def is_delicate(text: str) -> bool:
-    """Return whether a text holds a credential or a personal number, and so must not be stored or shown without
-    consent.
-    """
+    """Return whether a text holds a credential or a personal number, which needs consent to be stored or shown."""
     return bool(find_secret(text) or find_personal(text))
 
 
@@ -454,9 +448,7 @@ def cut_at_word(text: str, limit: int = CONTENT_LENGTH) -> str:
 
 
 def content_hash(content: str) -> str:
-    """Return a hash that is equal for texts that differ only in case, character width, white space or closing
-    punctuation.
-    """
+    """Return a hash that ignores differences in case, character width, white space and closing punctuation."""
     return hashlib.sha256(normalise(content).encode()).hexdigest()
 
 

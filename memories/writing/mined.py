@@ -172,9 +172,7 @@ def completer(
 def completer_for(
     turn: TurnText, workspace: Workspace, user: User | None, *, json: bool = False
 ) -> Complete | None:
-    """Return ``completer`` for the model that answers this person in the turn's chat. No other model receives its
-    messages.
-    """
+    """Return ``completer`` for the model that answers this person in the turn's chat. No other gets its messages."""
     said_in = turn.workspace or workspace
     chosen = chosen_for(said_in, user, first=turn.connection)
     return completer(chosen, said_in, user, json=json, stays_here=turn.stays_here)
@@ -271,18 +269,14 @@ def draft_of(extraction: Extraction, turn: TurnText, extractor: str, candidate: 
 
 
 def named_for_team(text: str, said_by: User | None, workspace: Workspace) -> str:
-    """Replace "User" at the start of a statement by the speaker's name if other members read it ("Maria's dog is called
-    Rex").
-    """
+    """Replace "User" at a statement's start by the speaker's name if other members read it ("Maria's dog is Rex")."""
     if said_by is None or not _USER.match(text) or workspace.memberships.count() < 2:
         return text
     return _USER.sub(lambda _user: said_by.shown_name, text, count=1)
 
 
 def _author(extraction: Extraction, turn: TurnText, source: Source, *, is_alone: bool) -> User | None:
-    """Return the author of the source if they are a member, else None. For an output, return the person who requested
-    it.
-    """
+    """Return the author of the source if they are a member, else None; for an output the person who requested it."""
     said_by = extraction.user if is_alone or turn.is_output else turn.said_by
     if source.author and source.author != (said_by.pk if said_by else 0):
         said_by = User.objects.filter(pk=source.author).first()

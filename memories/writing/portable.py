@@ -62,9 +62,7 @@ class PastRevision:
 
 @dataclass(frozen=True)
 class Past:
-    """The history that an imported memory has in addition to its draft. Missing parts default to those of a new
-    memory.
-    """
+    """The history that an imported memory has beside its draft. Missing parts default to those of a new memory."""
 
     public_id: str = ""
     created_at: datetime | None = None
@@ -110,9 +108,7 @@ def memory_line(memory: Memory) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class ReadMemory:
-    """A parsed and cleaned line of an export, with names and ids as in the file and a draft without a real
-    workspace.
-    """
+    """A parsed and cleaned line of an export, with names and ids as in the file and a draft without workspace."""
 
     draft: Draft
     past: Past
@@ -125,9 +121,7 @@ class ReadMemory:
 
 
 def read_memory(line: Mapping[str, Any]) -> ReadMemory:
-    """Parse and clean a line of an export. Raises Invalid naming the wrong field, or SecretRefused if a field holds a
-    secret.
-    """
+    """Parse and clean a line of an export. Raises Invalid naming the wrong field, or SecretRefused for a secret."""
     given = {name: line[name] for name in CLEANERS if name in line and name not in _MOMENTS}
     named = frozenset(name for name in CLEANERS if name in line)
     given |= {name: read_moment(name, line.get(name)) for name in _MOMENTS}
@@ -209,9 +203,7 @@ def settle(
 
 
 def _by(revision: PastRevision, who: User | None, importer: User) -> PastRevision:
-    """Return the revision with its person here, marked as imported unless it is the importer's own and has no mark in
-    the file.
-    """
+    """Return the revision with its person here, marked as imported unless it is the importer's own, unmarked one."""
     return replace(revision, by=who, imported=revision.imported or who != importer)
 
 

@@ -63,9 +63,7 @@ def save_or_propose(draft: Draft, *, by: User, now: datetime) -> Saved:
 
 
 def proposals(workspace: Workspace, user: User) -> MemoryQuerySet:
-    """Return the waiting proposals that the user may see, oldest first. Personal ones are visible to their owner
-    only.
-    """
+    """Return the waiting proposals that the user may see, oldest first. Only their owner sees personal ones."""
     waiting = Memory.objects.visible_to(user).filter(workspace=workspace, review=Review.PENDING)
     return waiting.select_related(
         "author", "edited_by", "imported_by", "workspace", "agent", "may_replace"

@@ -189,9 +189,7 @@ class Reader:
 
 
 def sealed_keys(keys: dict[str, Any], passphrase: str) -> bytes:
-    """Encrypt the keys with a key derived from the passphrase (scrypt with a salt of 16 bytes, some 64 MB of
-    memory).
-    """
+    """Encrypt the keys with one derived from the passphrase (scrypt with a salt of 16 bytes, some 64 MB of memory)."""
     salt = secrets.token_bytes(16)
     return base64.b64encode(salt) + b"\n" + _box(passphrase, salt).encrypt(json.dumps(keys).encode())
 

@@ -45,9 +45,7 @@ def own_name() -> str:
 
 
 def kept_of_before(connection: psycopg.Connection[Any]) -> str:
-    """Return a sentence about the database that an earlier restore replaced and how to remove it; empty if there is
-    none.
-    """
+    """Return a sentence about the database that an earlier restore replaced and how to remove it, or ""."""
     found = connection.execute(
         "SELECT datname FROM pg_database WHERE datname = current_database() || %s", [REPLACED]
     ).fetchone()

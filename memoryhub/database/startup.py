@@ -62,9 +62,7 @@ def newer_migrations(applied: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def is_from_before(applied: Iterable[tuple[str, str]]) -> bool:
-    """Return whether a migration is older than 0100_initial, with which each app started again
-    (docs/decisions/0002).
-    """
+    """Return whether a migration is older than 0100_initial, with which each app began again (docs/decisions/0002)."""
     first: dict[str, str] = {}
     for app, name in _our_migrations():
         first[app] = min(name, first.get(app, name))

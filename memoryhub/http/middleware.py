@@ -93,9 +93,7 @@ class OriginMiddleware:
 
 
 class ProbesMiddleware:
-    """Middleware that answers monitors before all other middleware, since they use IP addresses without HTTPS or
-    cookies.
-    """
+    """Middleware that answers monitors before all other, since they use IP addresses without HTTPS or cookies."""
 
     VIEWS: ClassVar[dict[str, Handler]] = {
         "/healthz": health.healthz,

@@ -65,9 +65,7 @@ class Pieces:
         return ids[::-1], pieces[::-1]
 
     def _likeliest(self, text: str) -> list[tuple[int, int]]:
-        """Return, for each end position, the start and id of the last piece of the best segmentation up to there
-        (Viterbi).
-        """
+        """Return, for each end position, the start and id of the last piece of the best segmentation (Viterbi)."""
         best = [0.0] + [-np.inf] * len(text)
         before = [(0, UNKNOWN)] * (len(text) + 1)
         at = 0
@@ -256,9 +254,7 @@ class Weights:
         return np.frombuffer(self.raw, _BLOCK, count // BLOCK, at).reshape(rows, -1)
 
     def layers(self) -> Iterator[Layer]:
-        """Yield the layers in eight bits: a third of the time of four bits, with equal search results
-        (docs/figures.md).
-        """
+        """Yield the layers in eight bits: a third of four bits' time, with equal search results (docs/figures.md)."""
         for own in (f"l{number}." for number in range(LAYERS)):
             bias = np.concatenate([self.vector(f"{own}{name}.b") for name in "qkv"])
             vectors = {name: self.vector(own + name) for name in VECTORS}

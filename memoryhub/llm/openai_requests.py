@@ -94,9 +94,7 @@ def listed_sight(endpoint: Endpoint) -> bool | None:
 
 
 def _sight_of(row: dict[str, Any]) -> bool | None:
-    """Return a listed model's vision support in the formats of OpenRouter, Mistral and llama.cpp; None if not
-    stated.
-    """
+    """Return a listed model's vision support in the formats of OpenRouter, Mistral and llama.cpp; None if unstated."""
     abilities = row.get("capabilities")
     if isinstance(abilities, dict) and isinstance(abilities.get("vision"), bool):
         return bool(abilities["vision"])

@@ -21,9 +21,7 @@ ExcInfo: TypeAlias = tuple[type[BaseException], BaseException, TracebackType | N
 
 
 def without_keys(line: str) -> str:
-    """Replace keys in URLs that reset a password, confirm an email address, accept an invitation or open a shared
-    chat.
-    """
+    """Replace keys in URLs that reset a password, confirm an address, accept an invitation or open a shared chat."""
     return KEYS.sub(r"\1…", line)
 
 

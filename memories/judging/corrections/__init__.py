@@ -39,9 +39,7 @@ def surest(olds: Sequence[str], said: str, encoder: Encoder) -> int | None:
 
 
 def given_of(old: Words, said: Words) -> Vectors:
-    """Return the input of the networks: how the texts align, the message as a whole, and the product of both texts'
-    vectors.
-    """
+    """Return the input of the networks: how the texts align, the message, and the product of both texts' vectors."""
     width = old.vectors.shape[1]
     whole_old, whole = old.direction, said.direction
     shares = [_own(old, said), _own(said, old), 4 * float(whole_old @ whole)]

@@ -203,9 +203,7 @@ def _parties_exchanged(a: Words, b: Words) -> bool:
 
 
 def _is_caseless(word: str) -> bool:
-    """Return whether the word's script has no capitals, so that names cannot be recognized by them: "Amit Neha ko" in
-    Hindi.
-    """
+    """Return whether the word's script has no capitals, by which names could be recognized ("Amit Neha ko")."""
     return not word.isdecimal() and word.upper() == word.lower()
 
 
@@ -239,9 +237,7 @@ def _names(words: Words) -> set[str]:
 
 
 def _matched(a: list[str], b: list[str]) -> list[tuple[int, int]]:
-    """Return (index in `a`, index in `b`) of words that occur once in both, in the same or another form, in the order
-    of `a`.
-    """
+    """Return (index in `a`, index in `b`) of words that occur once in both, in any form, in the order of `a`."""
     pairs = [(at, b.index(word)) for at, word in enumerate(a) if a.count(word) == b.count(word) == 1]
     free_b = [at for at, word in enumerate(b) if word not in a]
     for at, word in enumerate(a):
@@ -296,9 +292,7 @@ def determiners() -> frozenset[str]:
 
 @cache
 def _patterns() -> dict[str, re.Pattern[str]]:
-    """Return a pattern for each list of phrases. They match whole words, and in scripts without spaces also parts of
-    words.
-    """
+    """Return a pattern for each list of phrases, which matches whole words, or parts in scripts without spaces."""
     found = {}
     for name in ("over", "left", "right", "before", "after"):
         spaced = [phrase for phrase in _data()[name].split("|") if not _is_joined(phrase)]

@@ -84,9 +84,7 @@ def is_date(word: str) -> bool:
 
 
 def _together(values: list[int]) -> list[int]:
-    """Combine the values of consecutive number words: 2 and 100 to 200, 20 and 5 to 25. A 0 is any other word and ends
-    a number.
-    """
+    """Combine the values of consecutive number words: 2 and 100 to 200, 20 and 5 to 25. A 0 ends a number."""
     found: list[int] = []
     last = 0
     for value in values:
@@ -267,9 +265,7 @@ def _names_exchanged(a: Words, b: Words) -> bool:
 
 
 def _names_in(read: Read) -> list[str]:
-    """Return the words with a capital inside a sentence, in order; none if nearly every word has a capital, as in
-    German.
-    """
+    """Return the words with a capital inside a sentence, in order; none if nearly every word has one, as in German."""
     starts = [piece[1:] for piece in read.pieces if piece.startswith("▁") and piece[1:]]
     found = [word for word in starts[1:] if word[0].isupper() and word != "I"]
     first = [word for word in starts[:1] if word[0].isupper()]

@@ -169,9 +169,7 @@ def agrees(text: str) -> bool:
 
 
 def asks_back(question: str) -> bool:
-    """Return whether a question states nothing itself, as "Is that right?" and "Shall I remember that?". Offers do not
-    count.
-    """
+    """Return whether a question states nothing itself, such as "Is that right?". Offers do not count."""
     words = set(_WORDS.findall(unicodedata.normalize("NFC", question).casefold().replace("\u2019", "'")))
     _courtesies, _agreements, asking, beside = _words()
     return bool(words & asking) and words <= asking | beside

@@ -213,9 +213,7 @@ class _Compared:
         return len(self._words) > 1 and self._words <= words_of(sentence)
 
     def support_of(self, own: Sequence[tuple[str, Source]]) -> tuple[float, Source | None]:
-        """Return the similarity of a person's nearest sentence, and its source. A question's similarity is multiplied
-        by ``ASKED``.
-        """
+        """Return the similarity of a person's nearest sentence (a question's times ``ASKED``), and its source."""
         own = self._likeliest(own, text_of=lambda pair: pair[0])
         texts = [text for text, _source in own]
         best: tuple[float, Source | None] = (0.0, None)
@@ -276,9 +274,7 @@ class _Compared:
         return len(self._words & words_of(text)) / len(self._words) if self._words else 0.0
 
     def _share_of_bag(self, bag: str, own: Sequence[str]) -> float:
-        """Return the share of the statement's words used by no person that the bag contains, or 0 if such words are
-        few.
-        """
+        """Return the share of the statement's words used by no person that the bag contains; 0 if these are few."""
         foreign = self._words - words_of(" ".join(own))
         if len(foreign) <= (1 - OWN_WORDS) * len(self._words):
             return 0.0
@@ -339,9 +335,7 @@ def words_of(text: str) -> set[str]:
 
 
 def _speaks_of(statement: str, names: str, carriers: Sequence[str]) -> bool:
-    """Return whether the statement is about the person who asks, while the supporting sentences of another person are
-    not.
-    """
+    """Return whether the statement is about the person who asks, while another's supporting sentences are not."""
     said = {word for text in carriers for word in _WORD.findall(text.casefold())}
     asker = _THE_USER | set(_WORD.findall(names.casefold()))
     spoken = {word for word in _WORD.findall(statement.casefold()) if word in asker}

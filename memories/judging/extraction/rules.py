@@ -183,9 +183,7 @@ def _chances(rows: Vectors, nets: dict[str, Vectors]) -> Vectors:
 
 
 def chosen(judged: Sequence[Judged], least: float, *, beside: float = BESIDE) -> list[Judged]:
-    """Choose the non-overlapping clauses that together are the most certain, so that two facts joined by "and" stay
-    two.
-    """
+    """Choose the non-overlapping clauses that are the most certain, so that two facts joined by "and" stay two."""
     sure = {each.sentence for each in judged if each.chance >= least}
     least -= beside
     likely = sorted(
@@ -307,9 +305,7 @@ def _from_reply(before: str, answer: str, encoder: Encoder) -> list[Candidate]:
 
 
 def _from_messages(texts: Sequence[str], encoder: Encoder | None, least: float) -> list[list[Candidate]]:
-    """Return the candidates of each message, encoding first the clauses of all messages and then possible
-    corrections.
-    """
+    """Return the candidates of each message. Encodes the clauses of all messages first, then possible corrections."""
     if encoder is None:
         return [[] for _ in texts]
     texts = [unicodedata.normalize("NFC", own_part(text)) for text in texts]
@@ -349,16 +345,12 @@ class _Message:
 
 
 def _is_delicate(sentence: str) -> bool:
-    """Return whether the sentence holds a credential or personal number, which a clause cut from it might hide from the
-    filter.
-    """
+    """Return whether the sentence holds a credential or personal number, which a clause of it might hide."""
     return bool(find_secret(sentence) or find_personal(sentence))
 
 
 def _without_taking_back(judged: list[Judged]) -> list[Judged]:
-    """Keep only the second clause of "Scratch that, deploy on Friday", with the higher probability of it and of the
-    whole.
-    """
+    """Keep only the second clause of "Scratch that, deploy on Friday", with the higher of both probabilities."""
     backs = [each for each in judged if each.takes_back >= TAKEN_BACK and each.start == each.sentence[0]]
     holding = [each for each in judged if any(_holds(each, back) for back in backs)]
     rest = [each for each in judged if each not in holding]

@@ -87,9 +87,7 @@ _NAMES_A_SECRET = re.compile(r"secret|token|key\Z|passw|pwd")
 
 @cache
 def _assignment() -> re.Pattern[str]:
-    """Return the pattern of an assignment, compiled on first use because it would take a fifteenth of the start of a
-    process.
-    """
+    """Return the pattern of an assignment, compiled on first use, because that takes a fifteenth of a start."""
     return re.compile(_ASSIGNMENT)
 
 

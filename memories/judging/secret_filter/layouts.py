@@ -250,9 +250,7 @@ _SENTENCE_WORDS = frozenset(
 
 
 def find_command_secret(lower: str) -> Finding | None:
-    """Return the first credential of a command, a database driver or a wallet in `lower`, a folded text in lower
-    case.
-    """
+    """Return the first credential of a command, a database driver or a wallet in `lower`, folded and in lower case."""
     if finding := _find_flag(lower):
         return finding
     for match in _DRIVER.finditer(lower):

@@ -193,9 +193,7 @@ def find_personal(text: str) -> Finding | None:
 
 
 def _same_length(text: str, change: Callable[[str], str]) -> str:
-    """Return the text in another case. A few letters that would become longer are kept, so that positions stay
-    valid.
-    """
+    """Return the text in another case. Letters that would become longer are kept, so that positions stay valid."""
     changed = change(text)
     if len(changed) == len(text):
         return changed
@@ -320,9 +318,7 @@ _NUMBER = re.compile("[0-9]+")
 
 @cache
 def _word() -> re.Pattern[str]:
-    """Return the pattern of all words, compiled on first use because it would take a twentieth of the start of a
-    process.
-    """
+    """Return the pattern of all words, compiled on first use, because that takes a twentieth of a start."""
     return re.compile(
         _any_of(sorted({word for rule in _RULES for word in rule.words}, key=len, reverse=True))
     )

@@ -132,9 +132,7 @@ def is_status(value: str) -> bool:
 
 
 def is_technical(value: str) -> bool:
-    """Return whether the value begins with a name of an algorithm, standard or product that mixes letters with
-    digits.
-    """
+    """Return whether the value begins with the name of an algorithm, standard or product with letters and digits."""
     return bool(_TECHNICAL.match(value))
 
 
@@ -149,9 +147,7 @@ def ends_statement(rest: str) -> bool:
 
 
 def is_mixed(value: str, *, at_least: int) -> bool:
-    """Return whether letters are mixed with digits or symbols, as in hunter2 or S!mple, but not in well-known or
-    2nd.
-    """
+    """Return whether letters are mixed with digits or symbols, as in hunter2 or S!mple, but not well-known or 2nd."""
     if len(value) < at_least or is_path(value):
         return False
     has_digit = bool(_DIGIT.search(value))
@@ -162,9 +158,7 @@ def is_mixed(value: str, *, at_least: int) -> bool:
 
 
 def is_word(value: str) -> bool:
-    """Return whether every part of the value is a word, a number or a word with a short number: oauth2,
-    user-v2-settings.
-    """
+    """Return whether every part of the value is a word, a number or a word with a short number: user-v2-settings."""
     return bool(_WORDS.fullmatch(value))
 
 
@@ -190,9 +184,7 @@ def may_be_random(value: str) -> bool:
 
 
 def has_entropy(value: str) -> bool:
-    """Return whether the value has the Shannon entropy of a random one: 2.5 bits per character, less for short
-    values.
-    """
+    """Return whether the value has the Shannon entropy of a random one: 2.5 bits per character, less if short."""
     size = len(value)
     repeats = sum(count * math.log2(count) for count in map(value.count, set(value)) if count > 1)
     return math.log2(size) - repeats / size >= min(2.5, math.log2(size) - 0.8) - 1e-9
