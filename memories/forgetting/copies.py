@@ -270,9 +270,8 @@ class Scan:
     total: int
     checked: int = 0
     hidden: list[tuple[str, str]] = field(default_factory=list)
-    excerpts: list[str] = field(
-        default_factory=list
-    )  # ids of memories whose excerpt held a credential and was removed
+    # Ids of memories whose excerpt held a credential and was removed.
+    excerpts: list[str] = field(default_factory=list)
 
 
 def recheck(memories: Sequence[Memory], *, now: datetime) -> int:

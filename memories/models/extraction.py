@@ -69,9 +69,8 @@ class Refusal(models.Model):
     day = models.DateField()
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, db_index=False, related_name="+")
     source_type = models.CharField(max_length=20)  # a SourceType, or "other" for a caller's own label
-    kind = models.CharField(
-        max_length=KIND_LENGTH
-    )  # the kind of credential, or an error code such as "forgotten" or "invalid"
+    # The kind of credential, or an error code such as "forgotten" or "invalid".
+    kind = models.CharField(max_length=KIND_LENGTH)
     number = models.PositiveIntegerField(default=1)
 
     class Meta:

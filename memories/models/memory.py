@@ -48,9 +48,8 @@ CATEGORY_LENGTH = 50
 CATEGORIES = (noop("preference"), noop("fact"), noop("instruction"), noop("decision"), noop("event"))
 MEMORY = 1  # the number of memories as a kind of passage (memories.indexing)
 PLACE = f"coalesce(-owner_id, {AGENT_PLACES} + agent_id, workspace_id)"  # Memory.place in SQL
-WRITTEN_BY = (
-    "CASE WHEN m.edited_at IS NULL THEN m.author_id ELSE m.edited_by_id END"  # Memory.written_by in SQL
-)
+# Memory.written_by in SQL.
+WRITTEN_BY = "CASE WHEN m.edited_at IS NULL THEN m.author_id ELSE m.edited_by_id END"
 
 
 class Scope(models.TextChoices):
@@ -228,12 +227,10 @@ class Memory(models.Model):
         related_name="may_be_replaced_by",
         help_text="An older memory that says nearly the same with another value.",
     )
-    content_hash = models.CharField(
-        max_length=64, editable=False
-    )  # of the normalized content, to find equal memories
-    search = SearchVectorField(
-        editable=False, null=True
-    )  # the words, with the scope as a lexeme; see memories.indexing
+    # Of the normalized content, to find equal memories.
+    content_hash = models.CharField(max_length=64, editable=False)
+    # The words, with the scope as a lexeme; see memories.indexing.
+    search = SearchVectorField(editable=False, null=True)
     embedding_failed_at = models.DateTimeField(null=True, blank=True, editable=False)
     # Saved without a search for near-duplicates, so none follows when its vector is computed later
     # (writing.background).

@@ -195,9 +195,8 @@ class Found(NamedTuple):
     score: float
     words: float  # share of the message's words, by BM25
     meaning: float  # what the cosine adds to the score
-    products: Sequence[
-        float
-    ]  # english, multilingual, length of the English part, and each of STATEMENT_HEADS
+    # English, multilingual, length of the English part, and each of STATEMENT_HEADS.
+    products: Sequence[float]
     holds: bool | None = None  # at the time in question; None if unknown
 
 

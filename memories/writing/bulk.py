@@ -200,9 +200,8 @@ class Batch:
                     self.saved[number] = Saved(known, created=False, duplicate=True)
                 case Update(known):
                     self.one_by_one[number] = Saved(known, created=False)
-                    there.key_owners[draft.key] = (
-                        known  # later drafts with this key are saved one by one, too, after this one
-                    )
+                    # Later drafts with this key are saved one by one, too, after this one.
+                    there.key_owners[draft.key] = known
                 case Proposal():
                     self.one_by_one[number] = Saved(memory, created=False, pending=True)
                 case New(may_replace, previous_key_owner):

@@ -167,9 +167,8 @@ def decided(rows: QuerySet[Memory]) -> QuerySet[Memory]:
 
 def _decide(memory: Memory, action: str, outcome: str, by: User, now: datetime) -> None:
     memory.review, memory.updated_at = outcome, next_update(memory, now)
-    memory.deleted_at = (
-        memory.deleted_at if outcome == Review.NONE else now
-    )  # the retention of deleted rows starts now
+    # The retention of deleted rows starts now.
+    memory.deleted_at = memory.deleted_at if outcome == Review.NONE else now
     memory.save(update_fields=["review", "deleted_at", "updated_at", "may_replace"])
     Revision.objects.create(memory=memory, action=action, by=by, at=now)
     place = memory.workspace if memory.owner_id is None else None  # a personal one is nobody else's concern

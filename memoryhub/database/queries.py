@@ -47,9 +47,8 @@ class Ready(Generic[M]):
         compiled = self._compiled or self._compile()
         statement, params = compiled.statement, compiled.params_of(values)
         if limit is not None:
-            statement += (
-                f" LIMIT {int(limit)}"  # in the text, because a plan for an unknown limit reads too many rows
-            )
+            # In the text, because a plan for an unknown limit reads too many rows.
+            statement += f" LIMIT {int(limit)}"
         return compiled.objects(rows(statement, params, binary=False))
 
     def first(self, **values: Any) -> M | None:

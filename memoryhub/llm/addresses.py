@@ -59,9 +59,8 @@ METADATA_NAMES = frozenset(
 class AddressRange(Enum):
     """Ranges of addresses that a connection may reach, by who entered the URL. None includes metadata services."""
 
-    CONFIGURED = (
-        "configured"  # entered by the operator in the environment: any address, also by proxy and redirect
-    )
+    # Entered by the operator in the environment: any address, also by proxy and redirect.
+    CONFIGURED = "configured"
     ANYWHERE = "anywhere"  # entered by an administrator: any address, but no redirects
     PUBLIC = "public"  # entered by a user: no address in this server's own network
     INTERNAL = "internal"  # marked as local: only addresses in this server's own network

@@ -31,10 +31,8 @@ if TYPE_CHECKING:
 
 CONNECT_TIMEOUT_SECONDS = 5.0
 # Connections stay open for two minutes (keepalive_expiry), so that the next turn of a conversation needs no handshake.
-PINNED = (
-    AddressRange.PUBLIC,
-    AddressRange.INTERNAL,
-)  # never through a proxy, which would resolve the name itself
+# Never through a proxy, which would resolve the name itself.
+PINNED = (AddressRange.PUBLIC, AddressRange.INTERNAL)
 LIMITS = httpx2.Limits(max_connections=1000, max_keepalive_connections=100, keepalive_expiry=120.0)
 
 

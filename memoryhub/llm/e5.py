@@ -288,9 +288,8 @@ def read_weights() -> Weights:
     at += begins.nbytes + scores.nbytes
     text = raw[at : at + length].tobytes()
     at += length
-    at += 8 + int.from_bytes(
-        raw[at + 4 : at + 8].tobytes(), "little"
-    )  # skip its normalizer (NFKC, which Python has)
+    # Skip its normalizer (NFKC, which Python has).
+    at += 8 + int.from_bytes(raw[at + 4 : at + 8].tobytes(), "little")
     return Weights(raw, _directory(raw, at), (begins, scores, text))
 
 

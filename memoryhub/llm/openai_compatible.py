@@ -96,9 +96,8 @@ class OpenAIChatModel:
         self._not_ready = not_ready
         self._clients = Clients()
         self._refused_parameters: set[str] = set()
-        self._is_strict = self._takes_no_system = (
-            False  # the chat template; see memoryhub.llm.openai_requests
-        )
+        # The chat template; see memoryhub.llm.openai_requests.
+        self._is_strict = self._takes_no_system = False
         self.sees = capabilities.sees
         self._asked_list = False
         self.raw = RawChat(self._ready_endpoint, self._clients, timeout)

@@ -263,9 +263,8 @@ class TwoEncoders:
         self.multilingual = MultilingualEncoder(threads=threads)
         self._stored = RecentTexts(self._infer_stored, self.dimension)
         self._asked = RecentTexts(self._infer_asked, self.dimension)
-        self._beside = ThreadPoolExecutor(
-            max_workers=1, thread_name_prefix="minilm"
-        )  # its thread starts with the first text
+        # Its thread starts with the first text.
+        self._beside = ThreadPoolExecutor(max_workers=1, thread_name_prefix="minilm")
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """See Embedder. Return vectors for texts to store."""

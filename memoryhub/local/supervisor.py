@@ -288,9 +288,8 @@ class Service:
     is_ready: Callable[[], bool] = lambda: True  # must be fast; called repeatedly until it returns True
     before_start: Callable[[], None] = lambda: None
     when_ready: Callable[[], None] = lambda: None
-    ailment: Callable[[int], str | None] = lambda pid: (
-        None
-    )  # must be fast; returns why the process must be restarted, or None
+    # Must be fast; returns why the process must be restarted, or None.
+    ailment: Callable[[int], str | None] = lambda pid: None
     stop_signal: signal.Signals = signal.SIGTERM
     stop_seconds: float = 5.0
     stops_last: bool = False

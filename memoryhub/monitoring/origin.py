@@ -16,10 +16,8 @@ from django.conf import settings
 from django.http import HttpRequest
 
 WELL_FORMED = re.compile(r"[A-Za-z0-9._-]{8,64}")
-IPV4_PREFIX, IPV6_PREFIX = (
-    24,
-    48,
-)  # prefix lengths that show the network but do not identify a person
+# Prefix lengths that show the network but do not identify a person.
+IPV4_PREFIX, IPV6_PREFIX = (24, 48)
 
 
 @dataclass(frozen=True)

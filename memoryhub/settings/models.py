@@ -44,9 +44,8 @@ SHARE_LINKS = env.flag("SHARE_LINKS", True)  # links that show a chat without si
 PEOPLE_MAY_CONNECT = env.flag("PEOPLE_MAY_CONNECT", False)  # whether users may connect their own models
 PEOPLE_MAY_CONNECT_INTERNAL = env.flag("PEOPLE_MAY_CONNECT_INTERNAL", False)  # also in this server's network
 WEBHOOKS_INTERNAL = env.flag("WEBHOOKS_INTERNAL", False)  # allow webhooks in this network
-SEARCH_URL = env.url(
-    "SEARCH_URL"
-)  # a SearXNG server, with which runs and research can search the web and read pages
+# A SearXNG server, with which runs and research can search the web and read pages.
+SEARCH_URL = env.url("SEARCH_URL")
 EMBEDDING_BASE_URL = env.url("EMBEDDING_BASE_URL")
 EMBEDDING_API_KEY = env.text("EMBEDDING_API_KEY")
 EMBEDDING_PREVIOUS_API_KEY = env.text("EMBEDDING_PREVIOUS_API_KEY")
@@ -65,9 +64,8 @@ if EMBEDDING_MODEL not in {"", "none"} and not EMBEDDING_BASE_URL:
 
 # Memory, documents and recall.
 
-MEMORY_ENABLED = env.boolean(
-    "MEMORY_ENABLED", None
-)  # None: off until enabled in the application; False: off for everyone
+# None: off until enabled in the application; False: off for everyone.
+MEMORY_ENABLED = env.boolean("MEMORY_ENABLED", None)
 DEDUPE_THRESHOLD = env.number("DEDUPE_THRESHOLD", 0.92, low=0.0, high=1.0)
 RECALL_THRESHOLD = env.number("RECALL_THRESHOLD", 0.57, low=0.0, high=2.0)
 RECALL_LIMIT = env.integer("RECALL_LIMIT", 5, low=1, high=20)

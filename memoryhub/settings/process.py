@@ -58,9 +58,8 @@ def _kept_key(given: str | None, file_name: str) -> str:
 SECRET_KEY = _kept_key(env.optional("SECRET_KEY"), "secret-key")
 # The key for hashes of forgotten texts. Separate from SECRET_KEY, which may be changed to end all sessions.
 FORGET_KEY = _kept_key(env.optional("FORGET_KEY"), "forget-key")
-KEYS_ARE_GIVEN = bool(
-    env.optional("SECRET_KEY") and env.optional("FORGET_KEY")
-)  # so that several hosts can share them
+# So that several hosts can share them.
+KEYS_ARE_GIVEN = bool(env.optional("SECRET_KEY") and env.optional("FORGET_KEY"))
 # Keys of stored secrets (memoryhub.encryption): the first encrypts, all decrypt. If empty, SECRET_KEY is used.
 ENCRYPTION_KEYS = env.words("ENCRYPTION_KEYS")
 if any(len(key) < 32 for key in ENCRYPTION_KEYS):

@@ -179,9 +179,8 @@ def words_of(read: Read) -> Words:
 
 
 def _is_of_a_word(sign: str) -> bool:
-    return (
-        sign.isalnum() or sign in _APOSTROPHES or unicodedata.category(sign)[0] == "M"
-    )  # vowel signs of Hindi
+    # Vowel signs of Hindi.
+    return sign.isalnum() or sign in _APOSTROPHES or unicodedata.category(sign)[0] == "M"
 
 
 def _stands_alone(word: str) -> bool:

@@ -77,10 +77,8 @@ SHAPES: tuple[tuple[str, Check], ...] = (
 )
 
 ONLY_VALID = "id_number"  # a general name, so numbers count only if the check succeeds
-AMBIGUOUS = {
-    "ein",
-    "sin",
-}  # also ordinary words, so a number right after them must end its clause
+# Also ordinary words, so a number right after them must end its clause.
+AMBIGUOUS = {"ein", "sin"}
 
 # (names separated by spaces, with "_" for a space inside; forms over folded upper-case text, with checks)
 NAMED: tuple[tuple[str, tuple[tuple[str, Check], ...]], ...] = (

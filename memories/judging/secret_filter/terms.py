@@ -32,9 +32,8 @@ _COMBINING = re.compile("[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\u
 _WORD_SIGNS = re.compile("[\u3200-\u33ff\ufb50-\ufdff]")
 _ESCAPE = re.compile(r"\\[nrt]|\\/|\\u00[2-7][0-9a-fA-F]")
 _ENTITY = re.compile(r"&(?:#[0-9]{1,6}|#[xX][0-9a-fA-F]{1,5}|[A-Za-z]{2,8});")
-_DIGITS = "".join(
-    chr(zero + number) for zero in (0x660, 0x6F0, 0x966) for number in range(10)
-)  # Arabic and Hindi
+# Arabic and Hindi.
+_DIGITS = "".join(chr(zero + number) for zero in (0x660, 0x6F0, 0x966) for number in range(10))
 # Cyrillic and Greek letters that look like Latin ones, and typographic dashes, quotes and colons.
 _LOOKALIKES = str.maketrans(
     "\u0410\u0412\u0415\u0405\u0406\u0408\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0425\u0423"

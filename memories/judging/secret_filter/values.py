@@ -69,9 +69,8 @@ _WORDS = re.compile(
 _LONG_PART = re.compile(r"[^-_./:+,@]{20}")
 _NEXT_FIELD = re.compile(r"[,;|]|&(?=\w+=)")
 _ENCODED_QUOTE = re.compile(r"%22|&quot;|&#39;")
-_JOINED = re.compile(
-    "[\u1100-\u11ff\u3040-\u30ff\u4e00-\u9fff]"
-)  # scripts that may follow a value without a space
+# Scripts that may follow a value without a space.
+_JOINED = re.compile("[\u1100-\u11ff\u3040-\u30ff\u4e00-\u9fff]")
 _DIGIT, _LETTER, _SYMBOL = re.compile(r"\d"), re.compile(r"[^\W\d_]"), re.compile(r"[!@#$%^&*+=?~|]")
 _ENDS = re.compile(r"[\"'`*_)\]}]{0,4}\s{0,3}(?:$|[\n,;!|#]|\.(?:\s|$)|</|and |but |\(|-- |//)")
 _IDENTIFIER = re.compile(
