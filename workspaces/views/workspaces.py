@@ -26,10 +26,9 @@ from django.utils.translation import gettext_lazy as later
 from django.views.decorators.http import require_GET, require_http_methods, require_POST, require_safe
 
 from memoryhub import events as bus
-from memoryhub.database.failures import trouble_of
 from memoryhub.database.queries import release_connection
 from memoryhub.database.replicas import pin_to_primary
-from memoryhub.errors import DomainError, NotFound, TooManyRequests, Unavailable
+from memoryhub.errors import DomainError, NotFound, TooManyRequests, Unavailable, trouble_of
 from memoryhub.llm.registry import embedder_is_local
 from memoryhub.monitoring import metrics
 from workspaces.access import default_workspace, get_workspace, whose_own, workspaces_of
