@@ -276,6 +276,15 @@ document.addEventListener("beforeinput", ({ target }) => {
   if (target.matches?.("textarea[maxlength]")) target.removeAttribute("maxlength");
 });
 
+// An error about what was sent does not stay beside what is typed instead.
+document.addEventListener("input", ({ target }) => {
+  const field = target.closest?.(".field--error");
+  if (!field) return;
+  field.classList.remove("field--error");
+  target.removeAttribute("aria-invalid");
+  for (const error of field.querySelectorAll(".field__error")) error.remove();
+});
+
 // What htmx cannot know: the network is gone, or the session is.
 
 document.addEventListener("htmx:sendError", (event) => {
