@@ -53,9 +53,35 @@ def test_memories_are_found_and_changed_in_their_table(cast: Cast, open_as: Open
     rows.first.get_by_role("checkbox").uncheck()
     bulk.get_by_role("button", name="Forget").click()
     expect(rows).to_have_count(1)
-    page.locator(".toast").get_by_role("button", name="Undo").click()
+    page.locator(".toast", has_text="2 memories forgotten").get_by_role("button", name="Undo").click()
     expect(rows).to_have_count(3)
     assert Memory.objects.live().count() == 3
+
+
+def test_a_row_that_was_dealt_with_keeps_its_space_under_the_pointer(cast: Cast, open_as: Open) -> None:
+    for title in ("Cats", "Dogs"):
+        make_chat(cast.owner, cast.workspace, title=title)
+        make_memory(f"{title} sleep a lot", cast.owner, cast.workspace)
+    page = open_as(cast.owner)
+    page.goto(f"/workspaces/{cast.workspace.public_id}/memories/all/")
+    row = page.locator("#memory-rows tbody tr").first
+    row.get_by_role("button", name="Forget").click()
+    expect(row).to_contain_text("Forgotten.")
+    expect(row.get_by_role("button", name="Edit")).to_be_hidden()
+    row.locator("summary").click()
+    expect(row.get_by_role("link", name="Forget for good")).to_be_in_viewport(ratio=1)
+    page.keyboard.press("Escape")
+
+    chats = page.locator("#chat-list .chat-row")
+    chats.first.hover()
+    before = chats.last.bounding_box()
+    chats.first.get_by_role("button", name="Delete Dogs").click()
+    toast = page.locator(".toast", has_text="Deleted “Dogs”")
+    expect(toast).to_be_visible()
+    assert chats.last.bounding_box() == before
+    toast.locator("summary").click()
+    expect(toast.get_by_role("link", name="Forget for good")).to_be_in_viewport(ratio=1)
+    expect(chats).to_have_count(1)
 
 
 def test_by_keys_alone(cast: Cast, open_as: Open) -> None:

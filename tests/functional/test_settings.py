@@ -114,3 +114,25 @@ def test_settings_and_an_invitation(open_page: Callable[..., Page], size: str, s
     guest.keyboard.press("Enter")
     expect(guest.locator("#toasts")).to_contain_text("You have left “Harbour”.")
     assert found == []
+
+
+def test_a_deleted_workspace_is_said_to_be_deleted(open_page: Callable[..., Page]) -> None:
+    """The event that access ended comes before the next page, and would load the page of the deleted workspace."""
+    page = open_page()
+    sign_up(page, "dora")
+    page.goto("/accounts/reauthenticate/?next=/workspaces/")
+    page.locator("input[name=password]").fill(PASSWORD)
+    page.keyboard.press("Enter")
+    page.get_by_label("Name").fill("Scratch")
+    page.get_by_role("button", name="Create workspace").click()
+    workspace = page.locator("#workspace-switch", has_text="Scratch")
+    expect(workspace).to_be_visible()
+    page.goto(f"/workspaces/{page.locator('body').get_attribute('data-workspace')}/settings/#danger")
+    confirm = page.get_by_label("Type the name of the workspace")
+    confirm.fill("Scrap")
+    page.keyboard.press("Enter")
+    expect(page.locator(".field__error")).to_be_in_viewport()
+    confirm.fill("Scratch")
+    expect(page.locator(".field__error")).to_have_count(0)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Deleted for good")
