@@ -281,13 +281,16 @@ def advance(import_id: int, *, seconds: float) -> JobResult:
         if imported.attempts >= MAX_ATTEMPTS:
             return _fail(
                 imported,
-                kept("It could not be read beyond line %s, several times.") % grouped(_line(imported)),
+                kept("It could not be read beyond line %s, several times.")
+                % grouped(imported.looked_lines if imported.is_checking else imported.stored_lines),
             )
         Import.objects.filter(pk=imported.pk).update(attempts=F("attempts") + 1)
         try:
             return _go_through(imported, time.monotonic() + seconds)
         except QuotaReached as error:
-            return _halt(imported, error.message)
+            running = Import.objects.filter(pk=imported.pk, status=ImportStatus.RUNNING)
+            running.update(status=ImportStatus.STOPPED, error=error.message[:300])
+            return JobResult.FULL
         except NoVectors:
             return _wait(imported, kept("The embedding model does not answer."))
         except DomainError as error:
@@ -408,23 +411,12 @@ def _wait(imported: Import, why: str) -> JobResult:
     return JobResult.WAITING
 
 
-def _halt(imported: Import, why: str) -> JobResult:
-    """Stop the import until the user has freed space and resumes it."""
-    running = Import.objects.filter(pk=imported.pk, status=ImportStatus.RUNNING)
-    running.update(status=ImportStatus.STOPPED, error=why[:300])
-    return JobResult.FULL
-
-
 def _fail(imported: Import, why: str) -> JobResult:
     Import.objects.filter(pk=imported.pk).update(
         status=ImportStatus.FAILED, error=why[:300], finished_at=timezone.now()
     )
     upload_formats.remove(imported.public_id)
     return JobResult.FAILED
-
-
-def _line(imported: Import) -> int:
-    return imported.looked_lines if imported.is_checking else imported.stored_lines
 
 
 def _queue(imported: Import) -> None:

@@ -275,7 +275,7 @@ class Batch:
 
     def write(self, out: BinaryIO, **read: Any) -> Chunk:
         """Write the lines, each followed by the statements found in it, and empty the batch."""
-        statements = dict(zip(self.searched, self._statements(), strict=True))
+        statements = dict(zip(self.searched, statements_in(list(self.searched.values())), strict=True))
         records: list[Record] = []
         for place, line in enumerate(self.lines):
             for each in (line, *statements.get(place, ())):
@@ -294,9 +294,6 @@ class Batch:
         self._begin()
         read.setdefault("ends", False)
         return Chunk(records, self.offset, self.number, searched=self.sampling.searched, **read)
-
-    def _statements(self) -> list[list[Line]]:
-        return statements_in(list(self.searched.values()))
 
 
 def _entries(imported: Import, *, skip: int) -> Iterator[Entry]:

@@ -30,7 +30,7 @@ from chat.programs.mcp_tools import TOOLS, asking, caller, in_sight, page
 from chat.prompting.context import recalled_block
 from chat.prompting.labels import escape, held_label, writer_label
 from chat.tools.artifacts import piece_of
-from chat.tools.base import Arguments, ToolCaller, ToolTrouble, read_arguments
+from chat.tools.base import Arguments, ToolTrouble, read_arguments
 from memories.models import Memory
 from memories.recalling.ranked_search import Recalled
 from memoryhub.database.replicas import pin_to_primary
@@ -106,7 +106,8 @@ def read_resource(uri: str) -> types.ReadResourceResult:
         memory = rows.live(who.now).filter(public_id=public_id).first()
         text = _words_of(memory, who.person) if memory else None
     elif scheme == "document":
-        text = _text_of(who, public_id)
+        piece = piece_of(who, public_id, 0, most=MOST_TEXT)
+        text = piece.text + (f"\n\n(Go on with read_document, from {piece.next}.)" if piece.next else "")
     else:
         raise missing
     if text is None:
@@ -149,12 +150,6 @@ def _documents(who: Caller, cursor: str) -> tuple[list[Document], str | None]:
         rows = rows.filter(pk__lt=last.pk)
     found = list(rows[: PAGE + 1])
     return found[:PAGE], found[PAGE - 1].public_id if len(found) > PAGE else None
-
-
-def _text_of(who: ToolCaller, public_id: str) -> str:
-    """Return the text of a document. A long text is cut, with a note on how to continue."""
-    piece = piece_of(who, public_id, 0, most=MOST_TEXT)
-    return piece.text + (f"\n\n(Go on with read_document, from {piece.next}.)" if piece.next else "")
 
 
 def _of_memory(memory: Memory) -> types.Resource:

@@ -210,7 +210,9 @@ def _gather(
     """
     items: list[tuple[str, Speaker]] = []
     if others:
-        people = _people_of(others, user)
+        writers = {said[2] for row in others for said in row.last_said if len(said) > 2} - {user.pk}
+        found = User.objects.filter(pk__in=writers) if writers else ()
+        people = {user.pk: "User"} | {each.pk: named(each) for each in found}
         longest = int(room * OTHERS_SHARE * BYTES_PER_TOKEN / len(others))
         lines = [_line(entry, longest, now, people) for entry in others]
         items.append(("\n".join([prompt_text("short_term_others"), *lines]), Speaker.CHAT))
@@ -252,13 +254,6 @@ def _has_enough_messages(question: Message) -> bool:
     least = settings.SHORT_TERM_MIN_MESSAGES
     said = Message.objects.filter(chat_id=question.chat_id, pk__lte=question.pk).current().exclude(content="")
     return len(said.values_list("pk")[:least]) >= least
-
-
-def _people_of(rows: Sequence[ShortTermMemory], user: User) -> dict[int, str]:
-    """Return the names of the people who wrote in these chats, by user key. One query if other people did."""
-    writers = {said[2] for row in rows for said in row.last_said if len(said) > 2} - {user.pk}
-    found = User.objects.filter(pk__in=writers) if writers else ()
-    return {user.pk: "User"} | {each.pk: named(each) for each in found}
 
 
 def _line(row: ShortTermMemory, longest: int, now: datetime, people: Mapping[int, str]) -> str:

@@ -277,7 +277,10 @@ def start_run(workspace: Workspace, wanted: RunRequest, *, by: User, now: dateti
             served_at=now,
             progressed_at=now,
         )
-        _fill(run, wanted)
+        memory = StoredMemory(run_pk=run.pk, waits=True)
+        memory.restore(wanted.memory)
+        seed_inputs(memory, wanted.inputs)
+        memory.keep()
         begin(run, now=now)
     return run
 
@@ -391,13 +394,6 @@ def _locked(run: Run) -> Iterator[Run]:
             yield locked
     except Lost:
         raise NotFound(_("This run does not exist, or you do not have access to it.")) from None
-
-
-def _fill(run: Run, wanted: RunRequest) -> None:
-    memory = StoredMemory(run_pk=run.pk, waits=True)
-    memory.restore(wanted.memory)
-    seed_inputs(memory, wanted.inputs)
-    memory.keep()
 
 
 def rerun(run: Run, *, by: User, now: datetime, from_step: str = "") -> Run:

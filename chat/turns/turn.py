@@ -359,7 +359,7 @@ def _ensure_loop() -> asyncio.AbstractEventLoop:
         if _loop is None or _loop.is_closed():
             _loop = asyncio.new_event_loop()
             threading.Thread(target=_loop.run_forever, name="turns", daemon=True).start()
-            atexit.register(_close_what_runs)
+            atexit.register(close_interrupted)
         return _loop
 
 
@@ -368,9 +368,3 @@ def _finished(future: Future[None]) -> None:
         _running.discard(future)
     if not future.cancelled() and (error := future.exception()):
         logger.error("A turn ended in an error it did not handle: %s", type(error).__name__, exc_info=error)
-
-
-def _close_what_runs() -> None:
-    """Store the text of each unfinished answer as interrupted when the process exits."""
-
-    close_interrupted()

@@ -124,20 +124,14 @@ def has_two_factor(request: HttpRequest) -> bool:
 def typed_password_lately(request: HttpRequest) -> bool:
     """Return whether the session's person signed in or re-authenticated recently (ACCOUNT_REAUTHENTICATION_TIMEOUT)."""
     if not get_adapter(request).get_reauthentication_methods(request.user):
-        return _came_in_lately(request)
+        # For a person who has only single sign-on, allauth treats any session as fresh.
+        methods = get_authentication_records(request, request.user)
+        return bool(methods) and time.time() - methods[-1]["at"] < app_settings.REAUTHENTICATION_TIMEOUT
     try:
         reauthentication_required(lambda request: None)(request)
     except ReauthenticationRequired:
         return False
     return True
-
-
-def _came_in_lately(request: HttpRequest) -> bool:
-    """Return whether a person who has only single sign-on signed in recently. allauth treats any session of theirs
-    as fresh.
-    """
-    methods = get_authentication_records(request, request.user)
-    return bool(methods) and time.time() - methods[-1]["at"] < app_settings.REAUTHENTICATION_TIMEOUT
 
 
 def ask_for_password(request: HttpRequest) -> None:

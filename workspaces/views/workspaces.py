@@ -150,15 +150,6 @@ def _members(workspace: Workspace) -> list[Membership]:
     return members
 
 
-def _model_section(request: PageRequest, workspace: Workspace) -> dict[str, Any]:
-    """Return the model that answers here, the alternatives, and whether the embedder is local. Two queries."""
-    return {
-        "options": options_for(workspace, request.user, workspace.connection),
-        "chosen": chosen_for(workspace, request.user),
-        "embedder_is_local": embedder_is_local(),
-    }
-
-
 def invitation_link(request: PageRequest, invitation: Invitation) -> str:
     return request.build_absolute_uri(reverse("workspaces:invitation", args=[link_token(invitation)]))
 
@@ -186,7 +177,9 @@ def settings_page(request: PageRequest, workspace: Workspace, **forms: Any) -> H
         "member_form": MemberForm(),
         "delete_form": DeleteForm(name=workspace.name),
         **(_invitations(request, workspace) if workspace.role == Role.OWNER else {}),
-        **_model_section(request, workspace),
+        "options": options_for(workspace, request.user, workspace.connection),
+        "chosen": chosen_for(workspace, request.user),
+        "embedder_is_local": embedder_is_local(),
     }
     # Not to htmx, which would put it among the notices.
     failed = not request.htmx and any(form.errors for form in forms.values())
