@@ -66,13 +66,13 @@ chat_patterns = [
     path("chats/<str:chat_id>/messages/<str:message_id>/versions/", messages.versions, name="versions"),
     path("chats/<str:chat_id>/messages/<str:message_id>/step/", messages.step, name="step"),
     path("chats/<str:chat_id>/messages/<str:message_id>/rating/", messages.rating, name="rating"),
-    path("chats/<str:chat_id>/messages/<str:message_id>/back/", messages.back, name="back"),
+    path("chats/<str:chat_id>/messages/<str:message_id>/back/", messages.restore, name="back"),
     path("chats/<str:chat_id>/messages/<str:message_id>/stream/", messages.stream, name="stream"),
     path("chats/<str:chat_id>/messages/<str:message_id>/stop/", messages.stop, name="stop"),
     path("chats/<str:chat_id>/messages/<str:message_id>/retry/", messages.retry, name="retry"),
-    path("chats/<str:chat_id>/messages/<str:message_id>/continue/", messages.go_on, name="continue"),
+    path("chats/<str:chat_id>/messages/<str:message_id>/continue/", messages.continue_cut, name="continue"),
     path("chats/<str:chat_id>/messages/<str:message_id>/start/", messages.start_research, name="research"),
-    path("chats/<str:chat_id>/messages/<str:message_id>/keep/", messages.keep, name="keep"),
+    path("chats/<str:chat_id>/messages/<str:message_id>/keep/", messages.save_artifact, name="keep"),
     path("chats/<str:chat_id>/messages/<str:message_id>/remember/", messages.remember, name="remember"),
 ]
 exchange_patterns = [

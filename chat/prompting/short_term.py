@@ -272,7 +272,7 @@ def _age(moment: datetime, now: datetime) -> str:
     return "just now" if age.startswith("0") else f"{age} ago"
 
 
-def touch(answer: Message, *, now: datetime) -> None:
+def update_short_term(answer: Message, *, now: datetime) -> None:
     """Update a chat's short-term memory after a turn with memory on. Never raises."""
     try:
         with transaction.atomic():
@@ -290,7 +290,7 @@ def touch(answer: Message, *, now: datetime) -> None:
         logger.exception("A chat's short-term memory could not be touched")
 
 
-def retell(chat: Chat, *, now: datetime) -> None:
+def forget_replaced(chat: Chat, *, now: datetime) -> None:
     """Remove replaced messages from the chat's short-term memory after an edit. Never raises.
 
     A summary by the model is deleted if its answer was replaced; a summary by a person is kept.

@@ -24,7 +24,7 @@ from chat.runs import plan
 from chat.runs.services import may_steer
 from chat.turns.compaction import latest_compaction
 from chat.turns.documents import sources_for_reader
-from chat.turns.services import count_versions, standing_for
+from chat.turns.services import count_versions, current_version_of
 from chat.turns.stream import html_so_far
 from memories.models import Memory, Receipt, SourceType
 from memories.recalling.recall import OTHERS_READ, receipts_for
@@ -235,7 +235,7 @@ def load_transcript(
     named = readable.filter(public_id=around).first() if around else None
     later = False
     if named is not None:
-        shown = standing_for(named)
+        shown = current_version_of(named)
         following = list(messages.filter(pk__gte=shown.pk).order_by("pk")[: MOST_AFTER + 1])
         kept = fitting(following[:MOST_AFTER])
         later = len(kept) < len(following)

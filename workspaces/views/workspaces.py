@@ -31,7 +31,7 @@ from memoryhub.database.replicas import pin_to_primary
 from memoryhub.errors import DomainError, NotFound, TooManyRequests, Unavailable, trouble_of
 from memoryhub.llm.registry import embedder_is_local
 from memoryhub.monitoring import metrics
-from workspaces.access import default_workspace, get_workspace, whose_own, workspaces_of
+from workspaces.access import default_workspace, get_workspace, owners_of_personal, workspaces_of
 from workspaces.accounts import invitations
 from workspaces.accounts import keys as api_keys
 from workspaces.accounts.invitations import Ended, link_token, open_invitations
@@ -131,7 +131,7 @@ def workspace_list(request: PageRequest) -> HttpResponse:
     found = workspaces_of(request.user)
     context = {
         "workspaces": found,
-        "whose": whose_own(found, request.user),
+        "whose": owners_of_personal(found, request.user),
         "form": form,
         "invited_to": invitations.invitations_of(request.user, now=timezone.now()),
     }
@@ -162,7 +162,7 @@ def _invitations(request: PageRequest, workspace: Workspace) -> dict[str, Any]:
         each.link = invitation_link(request, each)  # type: ignore[attr-defined]
     return {
         "invitations": found,
-        "invited": invitations.invited(workspace, now=now),
+        "invited": invitations.open_user_invitations(workspace, now=now),
         "invitation_form": InvitationForm(),
     }
 
@@ -446,7 +446,7 @@ def answer(request: PageRequest, invitation_id: str) -> HttpResponse:
         notices.success(request, _("You are now a member of “%(name)s”.") % {"name": made.workspace.name})
         return redirect("chat:workspace", made.workspace.public_id)
     if said == "decline":
-        invitations.end_invited(**which)
+        invitations.close_user_invitation(**which)
         notices.success(request, _("You declined the invitation."))
         return redirect("workspaces:list")
     if (
