@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from django.http import QueryDict
+from django.utils.functional import cached_property
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
@@ -163,11 +164,11 @@ class Entry:
         """Return the HTML of an unfinished answer."""
         return html_so_far(self.message.content)
 
-    @property
+    @cached_property
     def is_abandoned(self) -> bool:
         return self.message.is_abandoned(self.now)
 
-    @property
+    @cached_property
     def is_streaming(self) -> bool:
         return self.message.status == MessageStatus.STREAMING and not self.is_abandoned
 
