@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from django.urls import include, path, re_path
 
-from chat.programs.mcp_server import Mcp
 from chat.programs.openai_api import views as openai_api
 from chat.views import chat_settings, chats, exchange, messages, palette, runs, sharing
 from chat.views import chat_settings as forget_views
 from chat.views import chats as views
 from chat.views import saved_prompts as prompts
 from chat.views.connect import connect
+from chat.views.mcp import Mcp
 
 chat_patterns = [
     path("", views.home, name="home"),
