@@ -192,59 +192,28 @@ class MemoryAdmin(ForgetForGood, ReviewActions, Pairs):
     sortable_by = ("created_at",)
     ids = ID_FIELDS
     search_help_text = HELP
+    # fmt: off
     actions = (
-        "forget",
-        "restore",
-        "embed_anew",
-        "extract_anew",
-        "replace_older",
-        "hold_again",
-        "keep_both",
-        "approve",
-        "reject",
-        "reconsider",
-        "forget_for_good",
+        "forget", "restore", "embed_anew", "extract_anew", "replace_older", "hold_again", "keep_both",
+        "approve", "reject", "reconsider", "forget_for_good",
     )
+    # fmt: on
     inlines = (RevisionInline,)
     autocomplete_fields = ("workspace",)
+    # fmt: off
     text_fields = (
-        "content",
-        "summary",
-        "category",
-        "key",
-        "tags",
-        "importance",
-        "pinned",
-        "expires_at",
-        "valid_from",
+        "content", "summary", "category", "key", "tags", "importance", "pinned", "expires_at", "valid_from",
         "valid_to",
     )
+    # fmt: on
+    # fmt: off
     written = (
-        "public_id",
-        "state",
-        "meaning",
-        "workspace",
-        "scope",
-        "owner",
-        "agent",
-        "author",
-        "edited_by",
-        "edited_at",
-        "imported_by",
-        "imported_at",
-        "older",
-        "newer",
-        "source_type",
-        "source_chat_id",
-        "source_message_id",
-        "source_excerpt",
-        "what_it_rests_on",
-        "source_details",
-        "created_at",
-        "updated_at",
-        "last_accessed_at",
-        "deleted_at",
+        "public_id", "state", "meaning", "workspace", "scope", "owner", "agent", "author", "edited_by",
+        "edited_at", "imported_by", "imported_at", "older", "newer", "source_type", "source_chat_id",
+        "source_message_id", "source_excerpt", "what_it_rests_on", "source_details", "created_at", "updated_at",
+        "last_accessed_at", "deleted_at",
     )
+    # fmt: on
 
     # The list
 

@@ -45,16 +45,11 @@ class DegradedFilter(ChoiceFilter):
 @admin.register(Extraction)
 class ExtractionAdmin(ReadOnlyAdmin):
     many = "extractions"
+    # fmt: off
     list_display = (
-        "message_id",
-        "workspace",
-        "user",
-        "source_type",
-        "status",
-        "attempts",
-        "outcome",
-        "created_at",
+        "message_id", "workspace", "user", "source_type", "status", "attempts", "outcome", "created_at",
     )
+    # fmt: on
     list_select_related = ("workspace", "user")
     list_filter = (WorkspaceFilter, StatusFilter)
     ids = {"msg": "message_id", "chat": "chat_id"}
@@ -90,17 +85,12 @@ class ExtractionAdmin(ReadOnlyAdmin):
 
 class ReceiptItemInline(ReadOnlyInline):
     model = ReceiptItem
+    # fmt: off
     fields = (
-        "position",
-        "content",
-        "score",
-        "score_parts",
-        "strength",
-        "used",
-        "in_profile",
-        "reason",
+        "position", "content", "score", "score_parts", "strength", "used", "in_profile", "reason",
         "not_relevant",
     )
+    # fmt: on
     readonly_fields = fields
     verbose_name_plural = "what was recalled, best first"
 
@@ -222,20 +212,12 @@ class ClearingAdmin(ReadOnlyAdmin):
     autocomplete_fields = ("workspace",)
     raw_id_fields = ("agent",)
     asked = ("workspace", "agent", "for_good", "number")
+    # fmt: off
     shown = (
-        "public_id",
-        "workspace",
-        "scope",
-        "agent",
-        "for_good",
-        "status",
-        "progress",
-        "left_out",
-        "by",
-        "as_staff",
-        "started_at",
-        "finished_at",
+        "public_id", "workspace", "scope", "agent", "for_good", "status", "progress", "left_out", "by",
+        "as_staff", "started_at", "finished_at",
     )
+    # fmt: on
     actions = ("undo",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Clearing]:
@@ -306,18 +288,12 @@ class MemoryNodeAdmin(ReadOnlyAdmin):
     list_filter = (WorkspaceFilter,)
     ids = {"node": "public_id"}
     search_help_text = "The id of a node (node_)."
+    # fmt: off
     fields = (
-        "public_id",
-        "workspace",
-        "name",
-        "kind",
-        "description",
-        "gathers_by_name",
-        "owner",
-        "created_by",
-        "created_at",
-        "updated_at",
+        "public_id", "workspace", "name", "kind", "description", "gathers_by_name", "owner", "created_by",
+        "created_at", "updated_at",
     )
+    # fmt: on
     inlines = (RelationInline,)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[MemoryNode]:

@@ -144,18 +144,12 @@ MEASURES = (
     "shared_words", "covered_message", "covered_statement", "rarest", "parts", "behind_parts", "parts_of_statement",
     "long_message", "long_statement", "best_z",
 )  # fmt: skip
+# fmt: off
 KINDS = (
-    "silent",
-    "lookup",
-    "work",
-    "past",
-    "rule",
-    "over",
-    "no_longer",
-    "wanted_past",
-    "rule_for_work",
+    "silent", "lookup", "work", "past", "rule", "over", "no_longer", "wanted_past", "rule_for_work",
     "rule_near",
 )
+# fmt: on
 
 
 class Fitted(NamedTuple):

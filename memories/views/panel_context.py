@@ -34,42 +34,17 @@ PROPOSALS_SHOWN = 20
 MOST_WORDS = 8  # of a search; each word scans the workspace's rows
 MOST_ASSISTANTS = 200  # in the filter, archived ones included
 # The columns that a card shows. The joined tables have ninety, and each one takes time for every row.
+# fmt: off
 ON_CARD = (
-    "public_id",
-    "workspace__public_id",
-    "workspace__local_only",
-    "owner",
-    "content",
-    "scope",
-    "category",
-    "pinned",
-    "source_type",
-    "source_chat_id",
-    "source_message_id",
-    "source_details",
-    "created_at",
-    "author__username",
-    "author__first_name",
-    "author__last_name",
-    "edited_at",
-    "imported_at",
-    "imported_by__username",
-    "imported_by__first_name",
-    "imported_by__last_name",
-    "edited_by__username",
-    "edited_by__first_name",
-    "edited_by__last_name",
-    "agent__name",
-    "may_replace__public_id",
-    "may_replace__content",
-    "may_replace__deleted_at",
-    "may_replace__expires_at",
-    "may_replace__replaced_by",
-    "valid_from",
-    "valid_to",
-    "replaced_by",
-    "deleted_at",
+    "public_id", "workspace__public_id", "workspace__local_only", "owner", "content", "scope", "category",
+    "pinned", "source_type", "source_chat_id", "source_message_id", "source_details", "created_at",
+    "author__username", "author__first_name", "author__last_name", "edited_at", "imported_at",
+    "imported_by__username", "imported_by__first_name", "imported_by__last_name", "edited_by__username",
+    "edited_by__first_name", "edited_by__last_name", "agent__name", "may_replace__public_id",
+    "may_replace__content", "may_replace__deleted_at", "may_replace__expires_at", "may_replace__replaced_by",
+    "valid_from", "valid_to", "replaced_by", "deleted_at",
 )
+# fmt: on
 
 
 @dataclass(frozen=True)

@@ -22,17 +22,12 @@ from workspaces.models import Agent, User, Workspace
 
 PLAIN = ("content", "summary", "key", "category", "tags", "importance", "pinned", "scope", "source_type")
 SOURCE = ("source_chat_id", "source_message_id", "source_excerpt", "source_details")
+# fmt: off
 DATES = (
-    "expires_at",
-    "valid_from",
-    "valid_to",
-    "created_at",
-    "updated_at",
-    "edited_at",
-    "imported_at",
-    "last_accessed_at",
-    "deleted_at",
+    "expires_at", "valid_from", "valid_to", "created_at", "updated_at", "edited_at", "imported_at",
+    "last_accessed_at", "deleted_at",
 )
+# fmt: on
 DERIVED = (
     "id",
     "content_hash",

@@ -47,19 +47,12 @@ LARGE_CAPABILITIES = Capabilities(
 LARGE_NAME = "qwen2.5-coder-1.5b-instruct"  # as in memoryhub.local.large_model
 EMBEDDED_NOT_READY = kept("The built-in model is still starting.", "Try again in a few seconds.")
 
+# fmt: off
 CHAT_SETTINGS = (
-    "LLM_BASE_URL",
-    "LLM_API_KEY",
-    "LLM_MODEL",
-    "LLM_HAS_TOOLS",
-    "LLM_CAN_EXTRACT",
-    "LLM_CONTEXT_TOKENS",
-    "LLM_TIMEOUT",
-    "LLM_LOCAL",
-    "LLM_SEES",
-    "EMBEDDED_MODEL",
-    "DATA_DIR",
+    "LLM_BASE_URL", "LLM_API_KEY", "LLM_MODEL", "LLM_HAS_TOOLS", "LLM_CAN_EXTRACT", "LLM_CONTEXT_TOKENS",
+    "LLM_TIMEOUT", "LLM_LOCAL", "LLM_SEES", "EMBEDDED_MODEL", "DATA_DIR",
 )
+# fmt: on
 EMBEDDING_SETTINGS = ("EMBEDDING_BASE_URL", "EMBEDDING_API_KEY", "EMBEDDING_MODEL")
 
 _lock = threading.Lock()
