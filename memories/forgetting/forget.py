@@ -192,7 +192,9 @@ def _forget(
     for part in parts(ids):
         removed += _remove(part, by)
     wanted = _wanted(locked, texts)
-    removed += copies.drop(wanted, _beside(locked, by).filter(_is_among(among)), by)
+    # A personal memory of the person may come from a chat in one of these workspaces.
+    here = Q(workspace__in={memory.workspace_id for memory in locked}) | Q(owner=by, owner__isnull=False)
+    removed += copies.drop(wanted, Memory.objects.filter(here, _is_among(among)), by)
     announce_many(locked, "forget")
     return Gone(removed, stones, locked, wanted)
 
@@ -209,16 +211,6 @@ def _texts(memories: Sequence[Memory]) -> list[tuple[int, str]]:
 def _is_among(among: QuerySet[Memory]) -> Exists:
     """Return ``among`` as a join, because a list of a million keys would be scanned for each row."""
     return Exists(among.filter(pk=OuterRef("pk")))
-
-
-def _beside(memories: Sequence[Memory], by: User | None) -> QuerySet[Memory]:
-    """Return the memories that may hold copies: those of the same workspaces, and the personal ones of ``by``.
-
-    A personal memory may come from a chat in one of these workspaces.
-    """
-    return Memory.objects.filter(
-        Q(workspace__in={memory.workspace_id for memory in memories}) | Q(owner=by, owner__isnull=False)
-    )
 
 
 def _wanted(memories: Sequence[Memory], texts: Iterable[tuple[int, str]]) -> Wanted:

@@ -183,7 +183,9 @@ def of_everything(
         .order_by()
         .values_list(*values)
     ]
-    return spread(rows, _topics([row.key for row in rows])), found.order_by().count()
+    links = NodeMemory.objects.filter(memory__in=[row.key for row in rows]).order_by("-node")
+    topics = dict(links.values_list("memory", "node"))  # one topic of each memory that has any
+    return spread(rows, topics), found.order_by().count()
 
 
 def candidates(
@@ -214,12 +216,6 @@ def spread(rows: list[_Row], topics: Mapping[int, int]) -> list[int]:
     turns.sort(key=lambda turn: turn[1].order, reverse=True)
     turns.sort(key=lambda turn: turn[0])
     return [row.key for _, row in turns]
-
-
-def _topics(keys: list[int]) -> dict[int, int]:
-    """Return one topic of each memory that has any, by memory."""
-    links = NodeMemory.objects.filter(memory__in=keys).order_by("-node").values_list("memory", "node")
-    return dict(links)
 
 
 def _is_about(content: str, user: User) -> bool:

@@ -312,39 +312,27 @@ def delete_memory(
     return locked
 
 
+# fmt: off
+# The columns of a memory that have the same name and value in its draft.
+CARRIED = (
+    "workspace", "scope", "owner", "agent", "author", "edited_by", "edited_at", "imported_by", "imported_at", "content",
+    "summary", "key", "category", "importance", "pinned", "expires_at", "valid_from", "valid_to", "source_type",
+    "source_chat_id", "source_message_id", "source_excerpt", "content_hash",
+)
+# fmt: on
+
+
 def new_row(
     draft: Draft, may_replace: Memory | None, *, brought_by: int | None, now: datetime, own_row: bool = False
 ) -> Memory:
     """Return an unsaved row for a cleaned draft. ``brought_by``: see ``quotas``."""
     return Memory(
-        workspace=draft.workspace,
-        scope=draft.scope,
-        owner=draft.owner,
-        agent=draft.agent,
-        author=draft.author,
-        edited_by=draft.edited_by,
-        edited_at=draft.edited_at,
-        imported_by=draft.imported_by,
-        imported_at=draft.imported_at,
-        brought_by=brought_by,
-        content=draft.content,
-        summary=draft.summary,
-        key=draft.key,
-        category=draft.category,
+        **{name: getattr(draft, name) for name in CARRIED},
         tags=list(draft.tags),
-        importance=draft.importance,
-        pinned=draft.pinned,
-        expires_at=draft.expires_at,
-        valid_from=draft.valid_from,
-        valid_to=draft.valid_to,
-        source_type=draft.source_type,
-        source_chat_id=draft.source_chat_id,
-        source_message_id=draft.source_message_id,
-        source_excerpt=draft.source_excerpt,
         source_details=dict(draft.source_details),
+        brought_by=brought_by,
         may_replace=may_replace,
         own_row=own_row,
-        content_hash=draft.content_hash,
         secret_rules=RULES,
         created_at=now,
         updated_at=now,

@@ -191,15 +191,12 @@ def settle(
     )
     draft = replace(draft, **marks)
     revisions = tuple(
-        _by(revision, person(name) if name else None, importer)
+        # Marked as imported, unless it is the importer's own and has no mark in the file.
+        replace(revision, by=who, imported=revision.imported or who != importer)
         for revision, name in zip(read.past.revisions, read.revisers, strict=True)
+        for who in [person(name) if name else None]
     )
     return draft, replace(read.past, revisions=revisions)
-
-
-def _by(revision: PastRevision, who: User | None, importer: User) -> PastRevision:
-    """Return the revision with its person here, marked as imported unless it is the importer's own, unmarked one."""
-    return replace(revision, by=who, imported=revision.imported or who != importer)
 
 
 def import_marks(

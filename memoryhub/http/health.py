@@ -78,7 +78,9 @@ class Readiness:
     def status(self) -> str:
         if not all(self.parts[name].ok for name in ESSENTIAL):
             # A replica still answers reads, and another host could not write either.
-            return "degraded" if _stands_in(self.parts) else "not_ready"
+            is_away = not self.parts["database"].ok
+            stands_in = is_away and any(may_stand_in(self.parts[each].why) for each in settings.REPLICAS)
+            return "degraded" if stands_in else "not_ready"
         return "ok" if all(part.ok for part in self.parts.values()) else "degraded"
 
 
@@ -154,10 +156,6 @@ def _replicas() -> dict[str, Part]:
     """Return the state of each replica, by its number in MEMORYHUB_REPLICA_URLS."""
     troubles = {alias: what_ails(probe_state(alias)) for alias in settings.REPLICAS}
     return {alias: Part(not why, why) for alias, why in troubles.items()}
-
-
-def _stands_in(parts: dict[str, Part]) -> bool:
-    return not parts["database"].ok and any(may_stand_in(parts[alias].why) for alias in settings.REPLICAS)
 
 
 def _database() -> dict[str, Part]:

@@ -272,8 +272,9 @@ class ReadingMiddleware:
             _ = request.body  # cache the body, so that it can be read twice
         try:
             response = self._answered(request)
+            was_cut = connection.connection is not None and bool(connection.connection.closed)
             if response.status_code >= 500 and (
-                is_worth_another(request) or (request.method in READING and _was_cut())
+                is_worth_another(request) or (request.method in READING and was_cut)
             ):
                 connection.close()
                 response = self._answered(request)
@@ -287,10 +288,6 @@ class ReadingMiddleware:
     def _answered(self, request: HttpRequest) -> HttpResponseBase:
         with answered_from_replicas(request):
             return self.get_response(request)
-
-
-def _was_cut() -> bool:
-    return connection.connection is not None and bool(connection.connection.closed)
 
 
 def reads_only(request: HttpRequest) -> bool:
