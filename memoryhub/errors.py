@@ -205,8 +205,7 @@ _BY_SQLSTATE: dict[str, type[Unavailable]] = {
 
 
 def trouble_of(error: BaseException | None) -> Unavailable | None:
-    """Return the error to respond with if the database or a full disk caused ``error``, and log the cause; otherwise
-    None.
+    """Return the error to respond with if the database or a full disk caused ``error``, and log it; otherwise None.
 
     Errors that are raised while a cursor is closed, for example of a form's choices, are psycopg's own, because Django
     does not wrap them.
@@ -238,8 +237,7 @@ def is_disk_full(error: BaseException | None) -> bool:
 
 
 def refuse_writes(*, ask: bool = False) -> None:
-    """Raise ReadOnly if this connection cannot write. No query, because the server reports its state (since version
-    14).
+    """Raise ReadOnly if this connection cannot write. No query: the server reports its state (since version 14).
 
     ``ask`` makes one query to detect a read-only transaction too.
     """

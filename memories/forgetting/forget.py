@@ -142,8 +142,7 @@ def report_on(gone: Gone, removed: Counts, *, by: User | None, now: datetime) ->
 
 
 def purge(*, now: datetime, seconds: float) -> int:
-    """Remove memories that were soft-deleted ``MEMORYHUB_PURGE_AFTER_DAYS`` ago, for about ``seconds``. Return their
-    number.
+    """Remove memories deleted ``MEMORYHUB_PURGE_AFTER_DAYS`` ago, for about ``seconds``. Return their number.
 
     No tombstones are stored, because nobody asked that the texts never be saved again.
     """

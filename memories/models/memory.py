@@ -121,8 +121,7 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
         return self.filter(Q(owner=user) | Q(shared, owner=None))
 
     def recallable_in(self, workspace: Workspace, user: User, agent: Agent | None = None) -> MemoryQuerySet:
-        """Filter to memories that may be recalled in this person's chats in this workspace, including their personal
-        ones.
+        """Filter to memories that may be recalled in this person's chats here, including their personal ones.
 
         Memories of an assistant are recalled only in chats with that assistant.
         """
@@ -386,8 +385,7 @@ class Memory(models.Model):
 
     @property
     def rests_on(self) -> dict[str, str] | None:
-        """Return the ``Speaker`` and public id of the source that the text depends on, or None for a person's own
-        words.
+        """Return the ``Speaker`` and public id of the text's source, or None for a person's own words.
 
         ``source_details`` is validated here, because an import stores it as it is in the file.
         """

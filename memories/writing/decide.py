@@ -86,8 +86,7 @@ def find_similar(
     before: int = MOST_KEYS,
     key: str | None = None,
 ) -> Similar[Memory]:
-    """Find the duplicate or the possible update of a text among the live memories of its scope with keys below
-    ``before``.
+    """Find the duplicate or possible update of a text among its scope's live memories with keys below ``before``.
 
     A memory is a duplicate if its similarity reaches ``threshold``, by these vectors or by the encoder, and the guard
     allows merging. A near memory with another number, date, name or negation is a possible update, however near.

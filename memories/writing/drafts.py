@@ -335,8 +335,7 @@ class Draft:
 
     @cached_property
     def waits_for_review(self) -> bool:
-        """Return whether the draft becomes a proposal: it is marked for review, or the workspace reviews automatic
-        memories.
+        """Return whether the draft becomes a proposal: marked for review, or automatic where these are reviewed.
 
         Personal memories are reviewed only if they are marked.
         """
@@ -390,8 +389,7 @@ def clean_fields(values: Mapping[str, Any], *, personal: bool) -> dict[str, Any]
 def refuse_delicate(
     values: Mapping[str, Any], beside: Mapping[str, Any] | None = None, *, personal: bool
 ) -> None:
-    """Raise SecretRefused if a field holds a credential, or, with ``personal``, Sensitive if one holds a personal
-    number.
+    """Raise SecretRefused if a field holds a credential, or, with ``personal``, Sensitive for a personal number.
 
     The errors name the field and the kind, and never contain the text. ``beside`` are other fields of the same memory;
     they are checked only in combination with these.

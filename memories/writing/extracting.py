@@ -255,8 +255,7 @@ def extract(extraction_id: int, *, now: datetime) -> str:
 
 
 def _claim(extraction_id: int, now: datetime) -> Extraction | None:
-    """Lock the extraction and count the attempt beforehand, so that a turn that crashes its worker is eventually given
-    up.
+    """Lock the extraction and count the attempt first, so that a turn that crashes its worker is given up.
 
     Return None if there is nothing to do.
     """

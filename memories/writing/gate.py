@@ -159,8 +159,7 @@ def save_memory(draft: Draft, *, by: User | None, now: datetime, dedupe: str = "
 
 
 def read_ahead(draft: Draft, embedded: Embedded | None, *, now: datetime) -> None:
-    """Compare the draft with its nearest memories before the transaction, so that the encoder's results are already
-    cached.
+    """Compare the draft with its nearest memories before the transaction, so that the encoder's results are cached.
 
     Other writers wait for the transaction, so it must not wait for the encoder.
     """

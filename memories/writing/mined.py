@@ -112,8 +112,7 @@ _message_loader: list[MessageLoader] = []
 
 
 def register_loaders(*, turn: TurnLoader, message: MessageLoader) -> None:
-    """Register the functions that load messages for extraction. Both return None for a message that is gone or not
-    visible.
+    """Register the functions that load messages for extraction, or None if one is gone or not visible.
 
     ``turn`` loads the text to extract from, by the public id of the extraction, its source type and its user.
     ``message`` loads any message by its id, for a person who may see it.
@@ -208,8 +207,7 @@ def _name_of(user: User | None) -> str:
 
 
 def place_for(extraction: Extraction, turn: TurnText, *, own_words: bool = True) -> Workspace | None:
-    """Return the workspace for extracted memories, or None if they must stay on this machine and no workspace ensures
-    it.
+    """Return the workspace for extracted memories, or None if none ensures that they stay on this machine.
 
     ``own_words``: a person said the text plainly, so it depends on nothing that the answer was based on.
     """

@@ -207,8 +207,7 @@ def import_marks(
     *,
     now: datetime,
 ) -> dict[str, Any]:
-    """Return ``imported_by`` and ``imported_at`` of an imported row; both None for the importer's own words without a
-    mark.
+    """Return ``imported_by`` and ``imported_at`` of an imported row; both None for the importer's own, unmarked words.
 
     The importer is named because they are responsible for the contents of the file. Only an administrator's file is
     trusted to name another importer.

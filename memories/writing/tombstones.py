@@ -43,8 +43,7 @@ class WasForgotten(Conflict):
 
 
 def essence(text: str) -> str:
-    """Return the text without case, width, spacing, punctuation and invisible characters, so that rewritten copies
-    match.
+    """Return the text without case, width, spacing, punctuation and invisible characters, to match rewritten copies.
 
     Punctuation inside a number is kept: ``3.5`` is not ``35``.
     """
@@ -174,8 +173,7 @@ def note(refusal: DomainError, workspace_id: int, source_type: str, now: datetim
 
 
 def note_all(refusals: Iterable[DomainError], workspace_id: int, source_type: str, now: datetime) -> None:
-    """Count refusals. Never raises and waits at most 250 ms for a lock, because a count may be lost but not the
-    caller's work.
+    """Count refusals. Never raises, waits at most 250 ms for a lock: a count may be lost, not the caller's work.
 
     In a transaction the counting waits for the commit, so that no lock is held until then. Outside one it happens at
     once, so that the count survives a failing request.

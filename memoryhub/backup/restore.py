@@ -29,8 +29,7 @@ Undo = Callable[[], object]
 
 
 def restore(archive: Reader, passphrase: str, *, replace: bool, say: Say) -> str | None:
-    """Replace the installation's database by the archive's. Return the replaced database's new name, or None if it was
-    empty.
+    """Replace the installation's database by the archive's. Return the replaced one's new name, or None if empty.
 
     Nothing is changed until the new database is complete, migrated and has repeated the forgetting that the replaced
     database and newer backups in the same folder record. Raises BackupError if the restore fails.

@@ -175,8 +175,7 @@ EXACT_COUNT_UP_TO = 1000
 
 
 def count_or_estimate(rows: models.QuerySet[Any]) -> tuple[int, bool]:
-    """Count rows exactly up to 1,000, else estimate. Return the number, and whether it is an estimate. One or two
-    queries.
+    """Count rows exactly up to 1,000, else estimate. Return the number and whether it is an estimate. 1-2 queries.
 
     The estimate is the query planner's, based on the last ANALYZE.
     """

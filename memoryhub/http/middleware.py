@@ -257,8 +257,7 @@ READING = frozenset({"GET", "HEAD"})
 
 
 class ReadingMiddleware:
-    """Middleware that retries a request that only reads, if its database connection was lost or a replica can answer
-    it.
+    """Middleware that retries a request that only reads, if its connection was lost or a replica can answer it.
 
     So a restart of the database delays reads but causes no errors. With replicas, one answers while the primary is
     unavailable. A streaming response releases its connection before it starts, because it runs in another thread.

@@ -204,8 +204,7 @@ class ChatModel(Protocol):
         timeout: float | None = None,
         json: bool = False,
     ) -> str:
-        """Return the whole answer. Blocks the calling thread, so it is for workers. Raises a ModelError if the call
-        fails.
+        """Return the whole answer. Blocks the thread, so it is for workers. Raises a ModelError if the call fails.
 
         `json` asks the server to enforce a JSON object if it can; the caller must still validate the answer.
         """

@@ -158,8 +158,7 @@ def _way(endpoint: Endpoint, pinned: type[PinnedTransport] | type[AsyncPinnedTra
 
 
 def _authorities(endpoint: Endpoint) -> ssl.SSLContext:
-    """Return the TLS context. Loading trusted authorities takes 35 ms, so it happens once per process and only if
-    needed.
+    """Return the TLS context. Loading trusted authorities takes 35 ms, so it happens once, and only if needed.
 
     A plain HTTP server without redirects gets a context without authorities, with which every TLS connection fails.
     """

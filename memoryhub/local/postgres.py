@@ -302,8 +302,7 @@ ORPHAN_SECONDS = 1.0
 
 
 def end_leftovers(cluster: Path, locks: Iterable[Path]) -> None:
-    """End a running server of `cluster`, then its orphaned children, which hold its shared memory, and remove its
-    locks.
+    """End a running server of `cluster`, its orphaned children, which hold its shared memory, and remove its locks.
 
     A remaining lock file would be trusted as soon as another process of this user gets the process id in it.
     """

@@ -25,8 +25,7 @@ FAREWELL = "farewell"
 
 
 def read_children(lines: list[str]) -> tuple[dict[int, tuple[int, bool]], bool]:
-    """Parse the supervisor's lines. Return the process groups with (stop signal, stops last), and whether it said
-    farewell.
+    """Parse the supervisor's lines. Return the process groups with (stop signal, stops last), and if it said farewell.
 
     A line is `+ GROUP SIGNAL LAST .` (LAST is 0 or 1), `- GROUP .`, or the farewell. An incomplete line is ignored.
     """

@@ -71,8 +71,7 @@ class WorkerHealth:
 
 
 def cluster_members(cluster: int) -> dict[int, str]:
-    """Return the titles of the cluster's workers, pusher and monitor by process id: the grandchildren of its main
-    process.
+    """Return the titles of the cluster's workers, pusher and monitor by process id: its main process' grandchildren.
 
     Processes that jobs start are deeper in the tree and not included.
     """

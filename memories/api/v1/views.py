@@ -54,8 +54,7 @@ class OrganisationView(KeyedView):
     always_takes = PlaceQuery
 
     def workspace(self, need: Role = Role.VIEWER) -> Workspace:
-        """Return the active workspace: that of the API key; in a session ``?workspace_id=`` or the person's default
-        one.
+        """Return the active workspace: the API key's; in a session ``?workspace_id=`` or the person's default one.
 
         Raises NotFound if ``?workspace_id=`` is not the workspace of the API key.
         """

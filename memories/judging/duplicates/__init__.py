@@ -128,8 +128,7 @@ def _folded(text: str) -> str:
 
 
 def roles_differ(a: Words, b: Words) -> bool:
-    """Return whether the roles differ, as in "my boss trusts me" and "I trust my boss", or two names have changed
-    places.
+    """Return whether the roles differ ("my boss trusts me", "I trust my boss"), or two names have changed places.
 
     A passive reverses the order of its parties, so there the same order is the difference.
     """

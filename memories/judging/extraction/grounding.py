@@ -55,8 +55,7 @@ _RELATIVE_SIGNS = re.compile(
 
 
 def is_grounded(statement: str, *, said: Iterable[str], today: date | None = None, names: str = "") -> bool:
-    """Return whether every name and number of the statement occurs in the messages ``said``, or in the speaker's
-    ``names``.
+    """Return whether every name and number of the statement occurs in ``said``, or in the speaker's ``names``.
 
     ``today`` is the day of the conversation, from which "tomorrow" may have been turned into a date.
     """
