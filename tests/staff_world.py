@@ -76,9 +76,9 @@ def make_world() -> World:
     User.objects.filter(pk=victim.pk).update(password=f"md5${SECRET}${SECRET * 2}")
     workspace = make_workspace(owner=victim)
     rows: Rows = {Workspace: [workspace], User: [victim, make_user("root", is_staff=True, is_superuser=True)]}
-    rows |= _ways_in(victim, workspace, now)
-    rows |= _remembered(victim, workspace, now)
-    rows |= _said(victim, workspace, rows[Memory][0], now)
+    rows |= _credentials(victim, workspace, now)
+    rows |= _memories(victim, workspace, now)
+    rows |= _chats(victim, workspace, rows[Memory][0], now)
     rows |= _jobs(now)
     rows |= {
         AuditEvent: list(AuditEvent.objects.all()[:1]),
@@ -87,7 +87,7 @@ def make_world() -> World:
     return World(rows, victim, make_user("mallory", is_staff=True))
 
 
-def _ways_in(victim: User, workspace: Workspace, now: datetime) -> Rows:
+def _credentials(victim: User, workspace: Workspace, now: datetime) -> Rows:
     """Create credentials of accounts and of models."""
     make_key_text(victim, workspace)
     ApiKey.objects.update(key_hash=SECRET)
@@ -102,7 +102,7 @@ def _ways_in(victim: User, workspace: Workspace, now: datetime) -> Rows:
     }
 
 
-def _remembered(victim: User, workspace: Workspace, now: datetime) -> Rows:
+def _memories(victim: User, workspace: Workspace, now: datetime) -> Rows:
     """Create personal memories, and other contents of the workspace."""
     older, newer = (
         make_memory(f"The {FINDABLE} sings {SECRET} {when}", victim, workspace, scope="user")
@@ -127,7 +127,7 @@ def _remembered(victim: User, workspace: Workspace, now: datetime) -> Rows:
     }
 
 
-def _said(victim: User, workspace: Workspace, older: Memory, now: datetime) -> Rows:
+def _chats(victim: User, workspace: Workspace, older: Memory, now: datetime) -> Rows:
     """Create private chats, and data derived from them."""
     private = make_chat(victim, workspace, title=f"{FINDABLE} {SECRET}", is_private=True)
     passing = make_chat(victim, workspace, title=f"{FINDABLE} {SECRET}", is_temporary=True)

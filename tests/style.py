@@ -50,7 +50,7 @@ def private_words(text: str, *, code: bool = True) -> Iterator[str]:
 
 
 def faults_of_code(path: Path) -> Iterator[str]:
-    """Each private word in a comment or docstring, and each docstring that begins with neither a noun nor a verb."""
+    """Yield each private word in a comment or docstring, and each docstring without a noun or verb at its beginning."""
     text = path.read_text()
     name = path.relative_to(ROOT).as_posix()
     for number, line in enumerate(text.splitlines(), start=1):

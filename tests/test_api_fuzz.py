@@ -90,7 +90,7 @@ def session_of(cast: Cast, *, fresh: bool) -> dict[str, str]:
 def test_answers_are_as_the_schema_says(
     row: Row, schema: Any, world: World, scripted_model: ScriptedOpenAI
 ) -> None:
-    """In this process; every other route with a key, where it accepts one. The command uses both."""
+    """Runs in this process; every other route uses a key, if it accepts one. The command uses both."""
     cast = world.cast
     if row.keys == NO_KEYS or ROWS.index(row) % 2:
         cookies, headers = session_of(cast, fresh=row.fresh), {"X-CSRFToken": TOKEN}

@@ -153,7 +153,7 @@ def test_an_edit_is_made_once_and_what_came_after_it_stays(cast: Cast, door: str
 
 
 @contextmanager
-def at_work(request: Any) -> Iterator[None]:
+def request_in_progress(request: Any) -> Iterator[None]:
     """Let another connection begin the same request and not finish it."""
     begun, finish = Event(), Event()
 
@@ -186,7 +186,7 @@ def asked_by(person: Any, key: str = KEY, said: str = "") -> idempotency.Asked:
 @pytest.mark.django_db(transaction=True)
 def test_while_the_first_is_at_work_the_second_waits_and_after_a_crash_it_acts(cast: Cast) -> None:
     api, path = Api(cast.owner), f"chat/api/workspaces/{cast.workspace.public_id}/memories"
-    with at_work(asked_by(cast.owner)):
+    with request_in_progress(asked_by(cast.owner)):
         early = send(api, path, {"content": "Cats purr"})
         assert (early.status_code, error_of(early)["code"]) == (409, "idempotency_running")
         assert int(early["Retry-After"]) >= 1

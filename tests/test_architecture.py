@@ -43,7 +43,7 @@ def test_no_file_imports_from_above() -> None:
 
 
 def test_a_circle_and_an_import_upwards_are_seen(tmp_path: Path) -> None:
-    """Also at the end of a chain, inside a function, and as a relative import."""
+    """They are found at the end of a chain, inside a function, and as a relative import as well."""
     for name, text in {
         "memoryhub/ids.py": "def make():\n    from workspaces import access\n",
         "workspaces/access.py": "from workspaces.models import people\n",

@@ -125,7 +125,7 @@ ALONE = [row for row in READING_PAGES if row.route in ("", "profile/", "workspac
 
 @pytest.mark.parametrize("row", ALONE, ids=str)
 def test_no_header_that_lies_opens_anything(world: World, row: Row) -> None:
-    """Each alone, as one could mask the effect of another. All together: tests/test_access_matrix.py."""
+    """Headers are sent one at a time, as one could mask another. All together: tests/test_access_matrix.py."""
     for person in (world.cast.stranger, None):
         client = Client(raise_request_exception=False)
         if person is not None:

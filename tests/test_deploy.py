@@ -168,7 +168,7 @@ def settings_known() -> set[str]:
 
 
 def test_kubernetes_takes_every_manifest() -> None:
-    """By its own schemas, of the newest and of an old version, without unknown fields."""
+    """The manifests match Kubernetes' own schemas, of the newest and of an old version, without unknown fields."""
     validate = pytest.importorskip("kubernetes_validate").validate
     objects = of_kubernetes()
     assert {each["kind"] for each in objects} >= {

@@ -58,7 +58,7 @@ def hidden_world(cast: Cast, kind: dict[str, bool]) -> World:
     return replace(world, ids=world.ids | hidden)
 
 
-def doors_left_open(cast: Cast, kind: dict[str, bool], rows: list[Row]) -> list[str]:
+def routes_left_open(cast: Cast, kind: dict[str, bool], rows: list[Row]) -> list[str]:
     world, found = hidden_world(cast, kind), []
     for row in rows:
         for person in (cast.owner, cast.viewer, cast.stranger):
@@ -71,13 +71,13 @@ def doors_left_open(cast: Cast, kind: dict[str, bool], rows: list[Row]) -> list[
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_no_route_opens_a_hidden_chat_for_others(cast: Cast, kind: dict[str, bool]) -> None:
-    assert doors_left_open(cast, kind, [row for row in OF_A_CHAT if not row.in_threads]) == []
+    assert routes_left_open(cast, kind, [row for row in OF_A_CHAT if not row.in_threads]) == []
 
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_no_stream_opens_a_hidden_chat_for_others(cast: Cast, kind: dict[str, bool]) -> None:
-    assert doors_left_open(cast, kind, [row for row in OF_A_CHAT if row.in_threads]) == []
+    assert routes_left_open(cast, kind, [row for row in OF_A_CHAT if row.in_threads]) == []
 
 
 def signed_in(user: User) -> Client:

@@ -36,7 +36,7 @@ from workspaces.models import Artifact, Document, EmbeddingModel, Membership, Ro
 API = "/chat/api"
 
 
-class House:
+class GrowingWorkspace:
     """A workspace in which everything that any page lists grows."""
 
     def __init__(self, cast: Cast) -> None:
@@ -203,7 +203,7 @@ def test_everything_costs_the_same_for_few_rows_and_for_many(cast: Cast) -> None
     cast.owner.save()
     client = Client()
     client.force_login(cast.owner)
-    house = House(cast)
+    house = GrowingWorkspace(cast)
 
     def queries() -> dict[str, int]:
         ids = {

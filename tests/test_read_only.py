@@ -69,14 +69,14 @@ def assert_said(response: Any, row: Row) -> None:
 
 
 def test_of_what_is_sent_recall_and_search_alone_are_for_replicas(world: World) -> None:
-    """Not `/v1` and `/mcp`: a client reads its own writes there, and a failed model call must not be paid twice."""
+    """`/v1` and `/mcp` are not: a client reads its own writes there, and a failed model call must not be paid twice."""
     sent = [row for row in ROWS if row.method not in {"GET", "HEAD"}]
     told = {row.route for row in sent if reads_only(RequestFactory().generic(row.method, world.address(row)))}
     assert told == {f"{WS}/recall", f"{WS}/search", f"{V1}/memories/recall"}
 
 
 def test_writes_are_refused(each_row: EachRow) -> None:
-    """For a server that reports it beforehand, and for one that only a write detects."""
+    """The first kind of server reports it beforehand; with the second only a write detects it."""
     for row, world in each_row([row for row in IN_REQUEST if row not in READS]):
         client = client_of(world.cast.owner, row)
         assert_said(on_read_only(client, row, world, SAID), row)

@@ -102,7 +102,7 @@ def test_the_lists_agree_with_each_other() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_no_list_names_where_it_was_made(name: str) -> None:
-    """Neither an index nor a folder: a file is identified by its hash."""
+    """A list names neither an index nor a folder, since a file is identified by its hash."""
     for kind in ("in", "txt"):
         text = (FOLDER / f"{name}.{kind}").read_text()
         assert not re.search(r"https?://|file://|index-url|find-links|trusted-host|/opt/|/tmp/|/home/", text)

@@ -347,7 +347,7 @@ def test_what_is_kept_of_a_models_failure_is_marked_sentence_by_sentence(said: l
 def test_a_language_says_all_of_it_and_nothing_is_broken(
     language: str, said: list[Said], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """For missing translations: ``make messages``, then ``make untranslated`` (docs/languages.md)."""
+    """``make messages``, then ``make untranslated`` list what is missing (docs/languages.md)."""
     assert len(said) > 1500
     monkeypatch.setattr(messages, "collected", lambda: said)
     assert messages.main(["--missing", language]) == 0

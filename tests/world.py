@@ -84,13 +84,13 @@ class World:
 
 
 def make_world(cast: Cast) -> World:
-    ids = _places(cast) | _conversation(cast) | _things(cast) | _programs(cast)
+    ids = _members(cast) | _conversation(cast) | _documents(cast) | _programs(cast)
     draft = Draft("Olive sings", cast.workspace, cast.owner).to_review()
     proposed = save_memory(draft, by=cast.owner, now=timezone.now()).memory.public_id
     return World(cast, ids, _deleted(cast), {"memory_id": proposed, "mem_id": proposed})
 
 
-def _places(cast: Cast) -> Ids:
+def _members(cast: Cast) -> Ids:
     """Create the workspace's members and invitations."""
     member = make_user("max")
     Membership.objects.create(workspace=cast.workspace, user=member, role=Role.EDITOR)
@@ -126,12 +126,12 @@ def _conversation(cast: Cast) -> Ids:
         "link_id": link.public_id,
         "share_token": share_token,
         "prompt_id": make_prompt(workspace, owner).public_id,
-        **_remembered(cast, chat, question, answer),
+        **_memory_rows(cast, chat, question, answer),
         **_brought_and_run(cast),
     }
 
 
-def _remembered(cast: Cast, chat: Chat, question: Message, answer: Message) -> Ids:
+def _memory_rows(cast: Cast, chat: Chat, question: Message, answer: Message) -> Ids:
     """Create a memory extracted from a question, and its dependent rows."""
     owner, workspace, now = cast.owner, cast.workspace, timezone.now()
     source: dict[str, Any] = {"source_chat_id": chat.public_id, "source_message_id": question.public_id}
@@ -174,7 +174,7 @@ def _brought_and_run(cast: Cast) -> Ids:
     }
 
 
-def _things(cast: Cast) -> Ids:
+def _documents(cast: Cast) -> Ids:
     """Create nodes, an artifact, a document."""
     owner, workspace = cast.owner, cast.workspace
     document = make_document(owner, workspace)

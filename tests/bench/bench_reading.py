@@ -38,7 +38,7 @@ _TEXTS = "SELECT heading, text FROM workspaces_documentpassage WHERE workspace_i
 
 
 @dataclass
-class Seen:
+class FirstSeen:
     """The seconds from the upload until each state was first seen."""
 
     at: dict[str, float] = field(default_factory=dict)
@@ -66,7 +66,7 @@ def database(folder: Path) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
 
 def measure(person: http.Client, folder: Path, name: str, content: bytes) -> None:
     workspace = person.post("/chat/api/workspaces", json={"name": name}).json()["id"]
-    path, seen = f"/chat/api/workspaces/{workspace}", Seen()
+    path, seen = f"/chat/api/workspaces/{workspace}", FirstSeen()
     made = person.post(f"{path}/documents", files={"file": (name, content)})
     assert made.status_code == 201, made.text
     with database(folder) as connection:

@@ -153,7 +153,7 @@ def staff_with(*codenames: str) -> Client:
 
 @pytest.mark.parametrize("kind", ["is_private", "is_temporary"])
 def test_private_chats_are_read_by_a_permission_of_its_own(cast: Cast, kind: str) -> None:
-    """Neither title nor text appears in a list, page, search, filter or choice."""
+    """The title and the text appear in no list, page, search, filter or choice."""
     secret = make_chat(cast.owner, cast.workspace, title="Leaving plans", **{kind: True})
     kept = make_message(secret, "I hand in my notice")
     open_one = make_chat(cast.owner, cast.workspace, title="Tea")

@@ -152,7 +152,7 @@ class TestLocalOnly:
     def test_nothing_of_it_leaves_after_a_switch_to_a_model_elsewhere(
         self, cast: Cast, kept: Workspace, model: ScriptedOpenAI, settings: Any
     ) -> None:
-        """Even if the receiving workspace may send its own texts away by then; summaries included."""
+        """The receiving workspace may send its own texts away by then; summaries are included."""
         settings.LLM_LOCAL = True
         place = make_workspace(owner=cast.editor)
         Workspace.objects.filter(pk=place.pk).update(local_only=True)
@@ -277,7 +277,9 @@ class TestWhatIsPersonal:
     def test_no_later_prompt_tells_them(
         self, cast: Cast, alone: Workspace, model: ScriptedOpenAI, way: Callable[[Cast, Workspace], None]
     ) -> None:
-        """Neither a turn of a new member nor one of the owner, whose answer the member would read."""
+        """A turn of a new member gets none of it, and neither does one of the owner, whose answer the member would
+        read.
+        """
         way(cast, alone)
         chat = make_chat(cast.owner, alone)
         answer = ask(chat)

@@ -200,7 +200,7 @@ class TestWhatTheModelIsShown:
     def test_the_check_of_a_thought_through_answer(
         self, cast: Cast, chat: Chat, model: ScriptedOpenAI, taken_back: bool
     ) -> None:
-        """Even if the permission is withdrawn during the turn, its receipt names the memories that the answer got."""
+        """The receipt still names the memories that the answer got if the permission is withdrawn during the turn."""
         use_personal(chat, allowed=taken_back, by=cast.owner)
         checks = []
 

@@ -81,7 +81,7 @@ def join(place: Workspace) -> Any:
     return later
 
 
-def mined(
+def extract_from(
     answer: Message, server: ScriptedOpenAI, text: str, kind: str = SourceType.AUTO_CHAT
 ) -> list[Memory]:
     """Extract from this answer with a model that finds this statement. Return the new memories."""
@@ -108,7 +108,9 @@ class TestExtraction:
         self, cast: Cast, chat: Chat, scripted_model: ScriptedOpenAI, personal: str, kind: str
     ) -> None:
         Memory.objects.all().delete()
-        [memory] = mined(answered(chat, personal), scripted_model, "Aunt Mabel is allergic to walnuts", kind)
+        [memory] = extract_from(
+            answered(chat, personal), scripted_model, "Aunt Mabel is allergic to walnuts", kind
+        )
         assert (memory.owner, memory.workspace) == (cast.owner, default_workspace(cast.owner))
         assert memory.review == Review.PENDING
         assert not Memory.objects.visible_to(join(chat.workspace)).exists()
@@ -118,7 +120,7 @@ class TestExtraction:
     ) -> None:
         """It may come from the answer as well, so it stays personal."""
         Memory.objects.all().delete()
-        [memory] = mined(answered(chat), scripted_model, "The party cake has no nuts")
+        [memory] = extract_from(answered(chat), scripted_model, "The party cake has no nuts")
         assert (memory.owner, memory.review) == (cast.owner, Review.NONE)
 
     def test_a_persons_own_words_beside_a_personal_answer_stay_the_workspaces(
@@ -126,14 +128,14 @@ class TestExtraction:
     ) -> None:
         question = make_message(chat, "Our bakery is called Sweet Corner.")
         answer = make_message(chat, "Noted.", MessageRole.ASSISTANT, reply_to=question, personal="held")
-        [memory] = mined(answer, scripted_model, "Our bakery is called Sweet Corner")
+        [memory] = extract_from(answer, scripted_model, "Our bakery is called Sweet Corner")
         assert (memory.owner, memory.workspace, memory.review) == (None, chat.workspace, Review.NONE)
 
     def test_of_an_answer_that_is_not_personal_it_is_proposed_to_the_workspace(
         self, chat: Chat, scripted_model: ScriptedOpenAI
     ) -> None:
         Memory.objects.all().delete()
-        [memory] = mined(answered(chat, ""), scripted_model, "Aunt Mabel is allergic to walnuts")
+        [memory] = extract_from(answered(chat, ""), scripted_model, "Aunt Mabel is allergic to walnuts")
         assert (memory.owner, memory.workspace, memory.review) == (None, chat.workspace, Review.PENDING)
 
     def test_text_that_never_leaves_this_machine_is_kept_nowhere_where_it_could(
@@ -142,9 +144,9 @@ class TestExtraction:
         settings.LLM_LOCAL = True
         Memory.objects.all().delete()
         answer = answered(chat, stays_here=True)
-        assert mined(answer, scripted_model, "Aunt Mabel is allergic to walnuts") == []
+        assert extract_from(answer, scripted_model, "Aunt Mabel is allergic to walnuts") == []
         Workspace.objects.filter(pk=default_workspace(cast.owner).pk).update(local_only=True)
-        [memory] = mined(answer, scripted_model, "Aunt Mabel is allergic to walnuts")
+        [memory] = extract_from(answer, scripted_model, "Aunt Mabel is allergic to walnuts")
         assert memory.owner == cast.owner and memory.workspace.local_only
 
     def test_a_later_turn_is_not_understood_by_it(self, chat: Chat) -> None:

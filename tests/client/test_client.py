@@ -236,7 +236,7 @@ def test_what_may_not_be_done_twice_is_not_sent_twice(monkeypatch: pytest.Monkey
 
 
 def test_an_edit_is_sent_again_as_the_same_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the version seen as well: its own first attempt is not a conflict."""
+    """The version seen is sent again as well, and the first attempt is not a conflict."""
     net = Failing(monkeypatch, httpx2.ReadError("reset"), good())
     net.hub.edit_memory("ws_1", "mem_1", seen='"mem_1.1"', content="Other")
     assert len({request.headers["Idempotency-Key"] for request in net.asked}) == 1 and len(net.asked) == 2

@@ -36,7 +36,7 @@ def schema() -> Schema:
     return SchemaGenerator().get_schema(request=None, public=True)
 
 
-class Drift:
+class SchemaComparison:
     """The differences between the client and a schema, each as a sentence."""
 
     def __init__(self, schema: Schema) -> None:
@@ -210,7 +210,7 @@ def fields_of(made: Any) -> dict[str, tuple[Any, bool]]:
 
 @pytest.mark.parametrize("name", METHODS)
 def test_what_is_asked_and_answered_stands_in_the_schema(name: str, schema: Schema) -> None:
-    assert Drift(schema).of_method(name) == []
+    assert SchemaComparison(schema).of_method(name) == []
 
 
 def renamed(component: str, old: str) -> Callable[[Schema], None]:
@@ -257,11 +257,11 @@ CHANGES: dict[str, tuple[str, Callable[[Schema], None]]] = {
 def test_what_changes_in_the_schema_is_noticed(change: str, schema: Schema) -> None:
     name, make = CHANGES[change]
     make(other := deepcopy(schema))
-    assert Drift(other).of_method(name) != []
+    assert SchemaComparison(other).of_method(name) != []
 
 
 def test_a_post_that_takes_the_name_of_its_request_sends_one(schema: Schema) -> None:
-    drift = Drift(schema)
+    drift = SchemaComparison(schema)
     for name, made in METHODS.items():
         call = made.make(None, **arguments(made)[0])
         takes = drift.operations[call.operation][2].get("parameters", [])

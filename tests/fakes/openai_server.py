@@ -24,7 +24,7 @@ USAGE = {"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 12}  # of e
 
 
 class Hold:
-    """In place of a piece of text: the stream waits here for `server.release()`."""
+    """A place in a stream that waits for `server.release()`, among the pieces of text."""
 
 
 HOLD = Hold()

@@ -191,7 +191,7 @@ def without_allowlist(route: Route) -> None:
 def test_what_runs_in_the_frame_reaches_nothing(
     browser: Browser, scripted_hub: ScriptedHub, outside: tuple[str, list[str]], knows_header: bool
 ) -> None:
-    """Also in a browser that does not support the header against WebRTC."""
+    """The isolation holds in a browser without the header against WebRTC as well."""
     there, asked = outside
     context = browser.new_context(
         base_url=scripted_hub.address, extra_http_headers={"X-Forwarded-For": next(ADDRESSES)}

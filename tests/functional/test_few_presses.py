@@ -35,7 +35,7 @@ PHONE: Any = {"width": 390, "height": 844}
 
 
 @dataclass
-class Hand:
+class PressCounter:
     """Counts clicks, taps and key presses. Typing a search and scrolling do not count."""
 
     page: Page
@@ -53,13 +53,13 @@ class Hand:
         self.page.keyboard.press(key)
 
 
-def remember(hand: Hand) -> None:
+def remember(hand: PressCounter) -> None:
     message = hand.page.locator(".message--user")
     hand.click(message.get_by_role("button", name="Remember this"), message)
     expect(message.locator(".remember-slot")).to_contain_text("Remembered")
 
 
-def forget(hand: Hand) -> None:
+def forget(hand: PressCounter) -> None:
     if hand.by_touch:
         hand.click(hand.page.get_by_role("button", name="Memory panel"))
     card = hand.page.locator("#panel [data-memory]", has_text="The ferry leaves at nine")
@@ -67,13 +67,13 @@ def forget(hand: Hand) -> None:
     expect(hand.page.locator("#panel .forgotten")).to_be_visible()
 
 
-def take_it_back(hand: Hand) -> None:
+def take_it_back(hand: PressCounter) -> None:
     panel = hand.page.locator("#panel")
     hand.click(panel.locator(".forgotten").get_by_role("button", name="Undo"))
     expect(panel.locator("[data-memory]", has_text="The ferry leaves at nine")).to_be_visible()
 
 
-def find_an_old_chat(hand: Hand) -> None:
+def find_an_old_chat(hand: PressCounter) -> None:
     if hand.by_touch:  # rows beyond the list's first page load on scrolling
         hand.click(hand.page.get_by_role("button", name="Show the list of chats").first)
         old = hand.page.get_by_role("link", name="Spices of Zanzibar")
@@ -87,40 +87,40 @@ def find_an_old_chat(hand: Hand) -> None:
     expect(hand.page.get_by_role("heading", name="Spices of Zanzibar")).to_be_visible()
 
 
-def make_it_private(hand: Hand) -> None:
+def make_it_private(hand: PressCounter) -> None:
     hand.click(hand.page.get_by_role("button", name="Make private"))
     expect(hand.page.locator("#readers")).to_contain_text("Only you")
     assert Chat.objects.get(title="Crossings").is_private
 
 
-def connect_a_model(hand: Hand) -> None:
+def connect_a_model(hand: PressCounter) -> None:
     hand.click(hand.page.get_by_role("button", name="Connect a model"))
     hand.click(hand.page.get_by_role("button", name=f"Connect {CHAT}"))
     expect(hand.page.locator("#toasts")).to_contain_text("is connected and answers")
 
 
-def share(hand: Hand) -> None:
+def share(hand: PressCounter) -> None:
     hand.click(hand.page.locator("details.share > summary"))
     hand.click(hand.page.get_by_role("button", name="Create and copy link"))
     expect(hand.page.locator("#announce")).to_have_text("Copied")
     assert "/shared/" in hand.page.evaluate("navigator.clipboard.readText()")
 
 
-def delete_a_chat(hand: Hand) -> None:
+def delete_a_chat(hand: PressCounter) -> None:
     row = hand.page.locator(".chat-row", has_text="Harbour dues 3").first
     hand.click(row.get_by_role("button", name="Delete"), row)
     toast = hand.page.locator(".toast", has_text="Deleted")
     expect(toast.get_by_role("button", name="Undo")).to_be_visible()
 
 
-def begin_with_an_assistant(hand: Hand) -> None:
+def begin_with_an_assistant(hand: PressCounter) -> None:
     if hand.by_touch:
         hand.click(hand.page.get_by_role("button", name="Show the list of chats").first)
     hand.click(hand.page.locator("#sidebar").get_by_role("link", name="Chef"))
     expect(hand.page.locator("#welcome-title")).to_contain_text("Chef")
 
 
-def invite(hand: Hand) -> None:
+def invite(hand: PressCounter) -> None:
     hand.click(hand.page.locator("#workspace-switch > summary"))
     hand.click(hand.page.get_by_role("link", name="Invite people"))
     form = hand.page.locator(".member-form").first  # the other one creates links
@@ -135,7 +135,7 @@ def test_a_person_is_invited_in_three_presses(cast: Cast, open_as: Open) -> None
     page = open_as(cast.owner)
     page.set_viewport_size(WIDE)
     page.goto(f"/workspaces/{cast.workspace.public_id}/")
-    hand = Hand(page, by_touch=False)
+    hand = PressCounter(page, by_touch=False)
     invite(hand)
     print("invite", hand.presses)
     assert hand.presses == 3
@@ -169,7 +169,7 @@ def test_what_people_do_most_takes_two_presses(cast: Cast, open_as: Open, role: 
     page.set_viewport_size(PHONE if by_touch else WIDE)
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     here, new = f"/chats/{chat.public_id}/", f"/workspaces/{cast.workspace.public_id}/"
-    tasks: dict[Callable[[Hand], None], str] = {find_an_old_chat: here}
+    tasks: dict[Callable[[PressCounter], None], str] = {find_an_old_chat: here}
     if role != "viewer":
         tasks |= {remember: here, forget: here, take_it_back: "", share: here, make_it_private: here}
         tasks[begin_with_an_assistant] = here
@@ -183,7 +183,7 @@ def test_what_people_do_most_takes_two_presses(cast: Cast, open_as: Open, role: 
         if address:
             page.goto(address)
             expect(page.locator("#panel-filters")).to_be_visible(visible=not by_touch)
-        hand = Hand(page, by_touch)
+        hand = PressCounter(page, by_touch)
         task(hand)
         took[task.__name__] = hand.presses
     print(role, "by touch" if by_touch else "by mouse and keys", took)

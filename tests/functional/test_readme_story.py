@@ -30,7 +30,7 @@ STATEMENTS = ("My project deadline is March 15", "I am vegetarian")
 EXAMPLES = ("What do you remember about my project deadline?", "I am vegetarian: what should I keep in mind?")
 
 
-class Told:
+class ReadmeSteps:
     """The README's steps on the page of a new installation."""
 
     def __init__(self, page: Page, name: str, *, patience: int = SLOW) -> None:
@@ -148,7 +148,7 @@ def install(
 def test_with_the_small_model(install: Callable[..., tuple[Path, Page]]) -> None:
     folder, page = install()
     with running_local_model(folder):
-        told = Told(page, "small")
+        told = ReadmeSteps(page, "small")
         told.begin()
         told.connect_is_in_sight()
         told.say_yes()
@@ -163,7 +163,7 @@ def test_with_the_small_model(install: Callable[..., tuple[Path, Page]]) -> None
 def test_with_the_larger_model(install: Callable[..., tuple[Path, Page]]) -> None:
     folder, page = install()
     with running_large_model(folder):
-        told = Told(page, "large", patience=4 * SLOW)
+        told = ReadmeSteps(page, "large", patience=4 * SLOW)
         told.begin()
         told.connect_is_in_the_menu()
         told.say_yes()
@@ -177,7 +177,7 @@ def test_with_the_larger_model(install: Callable[..., tuple[Path, Page]]) -> Non
 def test_with_ollama(install: Callable[..., tuple[Path, Page]], ollama: tuple[str, Ollama]) -> None:
     ollama[1].respond = as_llama_answers
     _folder, page = install()
-    told = Told(page, "ollama")
+    told = ReadmeSteps(page, "ollama")
     told.begin()
     told.connect_is_in_sight()
     page.get_by_role("button", name="Connect a model").click()
@@ -196,7 +196,7 @@ def test_with_ollama(install: Callable[..., tuple[Path, Page]], ollama: tuple[st
 def test_with_no_model(install: Callable[..., tuple[Path, Page]]) -> None:
     """Everything else works without a model, and the page says how to connect one."""
     _folder, page = install(MEMORYHUB_BUILTIN_MODEL="off")
-    told = Told(page, "none")
+    told = ReadmeSteps(page, "none")
     told.begin()
     expect(page.get_by_text("No model is connected, so messages get no answer.")).to_be_visible()
     told.connect_is_in_sight()

@@ -159,7 +159,7 @@ def restore(cast: Cast, _: Situation, deleted: Memory) -> Any:
     return restore_memory(deleted, by=cast.editor, now=timezone.now())
 
 
-def come_late(cast: Cast, said: Situation, use_embedder: Callable[[Any], None]) -> None:
+def save_without_vector(cast: Cast, said: Situation, use_embedder: Callable[[Any], None]) -> None:
     """Save without an embedder, and compare once it works."""
     embedder = get_embedder()
     use_embedder(None)
@@ -194,7 +194,7 @@ DOORS = {
     ),
     # A memory with a key is not merged away.
     "a late vector": Door(
-        lambda cast, said, given: come_late(cast, said, given),
+        lambda cast, said, given: save_without_vector(cast, said, given),
         differs={"key, near duplicate without": "new"},
     ),
 }

@@ -70,7 +70,7 @@ def home(cast: Cast, fake_embedder: object) -> Home:
     return Home(workspace, cast.owner, cast.editor, cast.stranger, personal, shared)
 
 
-def kept(user: User) -> Any:
+def rows_of_others(user: User) -> Any:
     """Return all rows that this user may not delete, with dependent rows."""
     theirs = Memory.objects.exclude(pk__in=Memory.objects.forgettable_by(user).values("pk"))
     rows = theirs.order_by("pk").values_list("pk", "content", "source_excerpt", "deleted_at")
@@ -103,14 +103,14 @@ GUESSES: dict[str, Callable[[str], str]] = {
 
 @pytest.mark.parametrize("guess", GUESSES)
 def test_a_right_guess_looks_like_a_wrong_one_and_takes_nothing(home: Home, guess: str) -> None:
-    before = kept(home.editor)
+    before = rows_of_others(home.editor)
     right, wrong = (over_rest(home, home.editor, GUESSES[guess](text)) for text in (SECRET, WRONG))
     for report in (right, wrong):
         report["recall"].pop("others")  # further results of the same words that the editor may read anyway
         report["removed"].pop("memory_words")  # the words of the texts themselves
     assert right == wrong
     assert set(right["removed"]) == {"memories", "memory_embeddings", "revisions"}
-    assert kept(home.editor) == before
+    assert rows_of_others(home.editor) == before
 
 
 def test_a_guess_in_a_summary_tells_not_that_it_was_forgotten_before(home: Home) -> None:
@@ -124,9 +124,9 @@ def test_a_guess_in_a_summary_tells_not_that_it_was_forgotten_before(home: Home)
 
 def test_a_second_owner_takes_what_is_shared_and_never_what_is_personal(home: Home) -> None:
     twin = make_memory(SECRET, home.second, home.workspace)
-    before = kept(home.second)
+    before = rows_of_others(home.second)
     report = forget_memories([twin], by=home.second, now=timezone.now())
-    assert kept(home.second) == before
+    assert rows_of_others(home.second) == before
     assert report.removed["memories"] == 2  # the owner's deleted one, too
     assert report.removed["source excerpts"] == 1
     assert report.removed["earlier versions of other memories"] == 1
@@ -144,11 +144,11 @@ def test_a_second_owner_takes_what_is_shared_and_never_what_is_personal(home: Ho
 def test_five_histories_of_the_owner_stay_when_an_editor_forgets_a_phrase(cast: Cast) -> None:
     for number in range(5):
         say(f"The deadline is March {number}", cast.owner, cast.workspace)
-    before = kept(cast.editor)
+    before = rows_of_others(cast.editor)
     report = forget_memories(
         [make_memory("deadline is March", cast.editor, cast.workspace)], by=cast.editor, now=timezone.now()
     )
-    assert kept(cast.editor) == before
+    assert rows_of_others(cast.editor) == before
     assert set(report.removed) <= {"memories", "memory embeddings", "memory words", "revisions"}
 
 
@@ -180,12 +180,12 @@ def test_ones_own_copies_elsewhere_go_too(home: Home) -> None:
 
 
 def test_more_texts_than_are_looked_for_touch_no_more(home: Home) -> None:
-    before = kept(home.editor)
+    before = rows_of_others(home.editor)
     guesses = [make_memory(f"{SECRET} {n}", home.editor, home.workspace) for n in range(LOOKED_FOR)]
     forget_memories(
         [*guesses, make_memory(SECRET, home.editor, home.workspace)], by=home.editor, now=timezone.now()
     )
-    assert kept(home.editor) == before
+    assert rows_of_others(home.editor) == before
 
 
 def test_a_chat_forgotten_with_its_memories_tells_nothing_of_others_either(home: Home) -> None:
@@ -220,13 +220,13 @@ def test_staff_take_what_they_may_read(home: Home, client: Client, django_user_m
     staff.user_permissions.set(
         Permission.objects.filter(codename__in=["view_memory", "delete_memory", "change_memory"])
     )
-    personal = [row for row in kept(home.second)[1] if SECRET in str(row)]
+    personal = [row for row in rows_of_others(home.second)[1] if SECRET in str(row)]
     twin = make_memory(SECRET, home.editor, home.workspace)
     client.force_login(staff)
     type_password_again(client)
     run_action(client, "/admin/memories/memory/", "forget_for_good", twin)
     assert not Memory.objects.filter(pk=twin.pk).exists()
-    assert [row for row in kept(home.second)[1] if SECRET in str(row)] == personal
+    assert [row for row in rows_of_others(home.second)[1] if SECRET in str(row)] == personal
     assert not Memory.objects.filter(owner=None).filter(Q(source_excerpt__contains=SECRET)).exists()
 
 

@@ -228,7 +228,7 @@ def test_a_file_cannot_say_anything_of_where_a_key_went(note: Any) -> None:
 def test_two_lines_of_one_export_with_one_key(
     cast: Cast, embedder: bool, tmp_path: Any, settings: Any
 ) -> None:
-    """As an earlier release could store them: the later one keeps the key, nothing is lost."""
+    """An earlier release could store two; the later one keeps the key, and nothing is lost."""
     settings.DATA_DIR = tmp_path
     lines = [memory("Tea", key="drink"), memory("Coffee", key="drink"), memory("Water", key="drink")]
     imported = imported_whole(cast.owner, file_of(*lines), cast.workspace)

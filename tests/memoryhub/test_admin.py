@@ -81,7 +81,7 @@ def superuser() -> User:
 
 
 @pytest.fixture
-def looker() -> User:
+def staff_viewer() -> User:
     """Staff with all view permissions only."""
     user = make_user("looker", is_staff=True)
     user.user_permissions.set(Permission.objects.filter(codename__startswith="view_"))
@@ -89,7 +89,7 @@ def looker() -> User:
 
 
 @pytest.fixture
-def newcomer() -> User:
+def bare_staff() -> User:
     """Staff without any permission."""
     return make_user("newcomer", is_staff=True)
 
@@ -127,12 +127,18 @@ def everything() -> dict[Any, Any]:
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model._meta.label)
-def test_who_sees_a_list_and_may_add_to_it(model: Any, superuser: User, looker: User, newcomer: User) -> None:
+def test_who_sees_a_list_and_may_add_to_it(
+    model: Any, superuser: User, staff_viewer: User, bare_staff: User
+) -> None:
     """Superusers see every list, view-only staff may not add, staff without permissions see no list; others are
     redirected to sign in.
     """
     added_here = 403 if model in NOT_ADDED_HERE else 200
-    for user, *expected in ((superuser, 200, added_here), (looker, 200, 403), (newcomer, 403, 403)):
+    for user, *expected in (
+        (superuser, 200, added_here),
+        (staff_viewer, 200, 403),
+        (bare_staff, 403, 403),
+    ):
         client = signed_in(user)
         found = [client.get(url(model, page)).status_code for page in ("changelist", "add")]
         assert found == expected, user
@@ -152,21 +158,27 @@ def test_the_admin_has_no_sign_in_of_its_own() -> None:
 
 @pytest.mark.parametrize("model", OURS, ids=lambda model: model._meta.label)
 def test_single_pages_follow_permissions(
-    model: Any, everything: dict[Any, Any], superuser: User, looker: User, newcomer: User
+    model: Any,
+    everything: dict[Any, Any],
+    superuser: User,
+    staff_viewer: User,
+    bare_staff: User,
 ) -> None:
     page = url(model, "change", everything[model].pk)
     assert signed_in(superuser).get(page).status_code == 200
-    looked_at = signed_in(looker).get(page)
+    looked_at = signed_in(staff_viewer).get(page)
     assert looked_at.status_code == 200
     assert b'name="_save"' not in looked_at.content
-    assert signed_in(looker).post(page, {"content": "changed"}).status_code == 403
-    assert signed_in(newcomer).get(page).status_code == 403
+    assert signed_in(staff_viewer).post(page, {"content": "changed"}).status_code == 403
+    assert signed_in(bare_staff).get(page).status_code == 403
     assert signed_in(make_user("passer-by")).get(page).status_code == 302
 
 
 @pytest.mark.parametrize("model", OURS, ids=lambda model: model._meta.label)
-def test_who_may_only_look_is_offered_no_action(model: Any, everything: dict[Any, Any], looker: User) -> None:
-    response = signed_in(looker).get(url(model, "changelist"))
+def test_who_may_only_look_is_offered_no_action(
+    model: Any, everything: dict[Any, Any], staff_viewer: User
+) -> None:
+    response = signed_in(staff_viewer).get(url(model, "changelist"))
     assert b'name="action"' not in response.content
 
 
@@ -227,16 +239,16 @@ def test_the_first_page_links_to_what_waits(superuser: User, everything: dict[An
 
 
 def test_the_first_page_tells_nothing_to_who_may_see_nothing(
-    newcomer: User, everything: dict[Any, Any]
+    bare_staff: User, everything: dict[Any, Any]
 ) -> None:
-    page = signed_in(newcomer).get("/admin/")
+    page = signed_in(bare_staff).get("/admin/")
     assert page.status_code == 200
     assert "overview" not in page.content.decode()
 
 
-def test_the_first_page_shows_only_the_figures_of_what_one_may_see(newcomer: User) -> None:
-    newcomer.user_permissions.add(Permission.objects.get(codename="view_extraction"))
-    page = signed_in(newcomer).get("/admin/")
+def test_the_first_page_shows_only_the_figures_of_what_one_may_see(bare_staff: User) -> None:
+    bare_staff.user_permissions.add(Permission.objects.get(codename="view_extraction"))
+    page = signed_in(bare_staff).get("/admin/")
     labels = [figure.label for group in page.context["groups"] for figure in group.figures]
     assert labels == ["failed extractions"]
 
@@ -273,7 +285,7 @@ def test_nobody_types_a_function_into_the_queue(superuser: User) -> None:
     assert sweep.func == "memories.tasks.sweep"
 
 
-def test_a_failed_job_is_run_again_by_who_may_change_it(superuser: User, looker: User) -> None:
+def test_a_failed_job_is_run_again_by_who_may_change_it(superuser: User, staff_viewer: User) -> None:
     now = timezone.now()
     failed = Failure.objects.create(
         id="f" * 32,
@@ -284,7 +296,7 @@ def test_a_failed_job_is_run_again_by_who_may_change_it(superuser: User, looker:
         stopped=now,
         success=False,
     )
-    run_action(signed_in(looker), url(Failure, "changelist"), "run_again", failed)
+    run_action(signed_in(staff_viewer), url(Failure, "changelist"), "run_again", failed)
     assert Failure.objects.exists()
     run_action(signed_in(superuser), url(Failure, "changelist"), "run_again", failed)
     assert not Failure.objects.exists()

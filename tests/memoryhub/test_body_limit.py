@@ -17,7 +17,9 @@ pytestmark = pytest.mark.django_db(transaction=True)
 MOST, PIECE = 100_000, 20_000
 
 
-def asked(*headers: tuple[bytes, bytes], path: str = "/accounts/login/") -> tuple[list[int], int, str]:
+def post_endlessly(
+    *headers: tuple[bytes, bytes], path: str = "/accounts/login/"
+) -> tuple[list[int], int, str]:
     """Send an endless POST. Return the statuses, the number of bytes read, and the answer."""
     sent: list[int] = []
     read, said = 0, ""
@@ -50,18 +52,20 @@ def asked(*headers: tuple[bytes, bytes], path: str = "/accounts/login/") -> tupl
 
 @pytest.mark.parametrize("length", [b"100001", b"9" * 5000])
 def test_what_says_that_it_is_too_long_is_not_read(length: bytes) -> None:
-    assert asked((b"content-length", length)) == ([413], 0, "The request is too large.")
+    assert post_endlessly((b"content-length", length)) == ([413], 0, "The request is too large.")
 
 
 def test_it_is_said_in_the_language_that_is_asked_for(pseudo_language: str) -> None:
     headers = (b"content-length", b"100001"), (b"accept-language", pseudo_language.encode())
-    assert asked(*headers)[2] == f"{OPEN}The request is too large.{CLOSED}"
-    assert asked(*headers, path="/v1/responses")[2] == "The request is too large.", "programs read English"
+    assert post_endlessly(*headers)[2] == f"{OPEN}The request is too large.{CLOSED}"
+    assert post_endlessly(*headers, path="/v1/responses")[2] == "The request is too large.", (
+        "programs read English"
+    )
 
 
 @pytest.mark.parametrize("headers", [[], [(b"content-length", b"10")], [(b"content-length", b"x")]])
 def test_what_lies_about_its_length_is_hung_up_on(headers: list[tuple[bytes, bytes]]) -> None:
-    statuses, read, _said = asked(*headers)
+    statuses, read, _said = post_endlessly(*headers)
     assert statuses == [413]
     assert read <= MOST + PIECE
 

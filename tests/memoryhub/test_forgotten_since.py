@@ -77,7 +77,7 @@ def _make(folder: Path) -> None:
         cursor.execute(LOST)
 
 
-def cut(place: Path, name: str) -> None:
+def remove_part(place: Path, name: str) -> None:
     """Remove a part of the backup, as if an earlier version had made it."""
     with zipfile.ZipFile(place) as source, zipfile.ZipFile(place.with_suffix(".cut"), "w") as target:
         for info in source.infolist():
@@ -120,7 +120,7 @@ def test_another_zip_with_a_manifest_is_no_backup(
 def test_newer_backups_beside_it_say_what_was_forgotten(older: Path, made_before: bool) -> None:
     newer = older.with_name("two.zip")
     if made_before:  # deletions were recorded already
-        cut(newer, FORGOTTEN)
+        remove_part(newer, FORGOTTEN)
     said = run("restore", older)
     assert contents() == {"The deadline is March 15"}, said
     assert not Document.objects.exists() and Invitation.objects.get().revoked_at
@@ -179,7 +179,7 @@ def test_another_database_tells_nothing(older: Path) -> None:
 def test_on_another_machine_the_key_of_the_backup_tells_what_was_forgotten(
     older: Path, settings: Any
 ) -> None:
-    """Into an empty, unmigrated database as well, such as the one in DATABASE_URL."""
+    """An empty, unmigrated database works as well, such as the one in DATABASE_URL."""
     settings.FORGET_KEY = "of another machine " * 3
     own, aside = own_name(), f"{own_name()}_aside"
     _end_other_sessions()

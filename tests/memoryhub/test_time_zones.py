@@ -86,7 +86,7 @@ def test_no_long_header_is_remembered(cast: Cast) -> None:
     ("zone", "moment"), [("America/New_York", datetime.min), ("Asia/Tokyo", datetime.max)], ids=str
 )
 def test_a_moment_that_a_zone_has_no_hour_for_breaks_no_page(cast: Cast, zone: str, moment: datetime) -> None:
-    """As from a member's import, or a key without an end."""
+    """Such dates come from a member's import, or a key without an end."""
     place, at = f"/workspaces/{cast.workspace.public_id}", moment.replace(tzinfo=UTC)
     make_chat(cast.owner, cast.workspace, title="Of another time")
     make_memory("The kettle is green", cast.owner, cast.workspace)

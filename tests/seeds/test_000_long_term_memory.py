@@ -71,7 +71,7 @@ def found(*texts: str, **more: Any) -> Answer:
     return Answer(json.dumps({"memories": [{"text": text, **each} for text in texts]}))
 
 
-def noticed(turns: Hub, said: str, reply: Answer) -> None:
+def extract_from_turn(turns: Hub, said: str, reply: Answer) -> None:
     """Take a turn with this message, and extract from it with this reply of the model."""
     turns.say(turns.chat(), said)
     turns.model.script(reply)
@@ -87,7 +87,7 @@ def test_shown_elsewhere(shown_by: str) -> None:
 
 
 def test_what_one_chat_taught_another_knows(turns: Hub) -> None:
-    noticed(turns, f"{DEADLINE}.", found(DEADLINE))
+    extract_from_turn(turns, f"{DEADLINE}.", found(DEADLINE))
     turns.say(turns.chat(), ASKED)
     assert DEADLINE in turns.items(BLOCK)[0]["content"]
 
@@ -218,18 +218,18 @@ def test_what_tools_and_the_system_said_never_reaches_the_miner(turns: Hub) -> N
 def test_eight_candidates_at_most(turns: Hub) -> None:
     things = ["chess", "tennis", "piano", "golf", "cello", "rugby", "poker", "drums", "darts", "hockey"]
     texts = [f"User plays {thing}" for thing in things]
-    noticed(turns, " ".join(f"I play {thing}." for thing in things), found(*texts))
+    extract_from_turn(turns, " ".join(f"I play {thing}." for thing in things), found(*texts))
     assert Extraction.objects.get().stored_count <= 8
     assert 1 <= len(turns.memories()) <= 8
 
 
 def test_the_miner_reads_twelve_thousand_characters_at_most(turns: Hub) -> None:
-    noticed(turns, "I play chess. " * 2000, found("User plays chess"))
+    extract_from_turn(turns, "I play chess. " * 2000, found("User plays chess"))
     assert len(str(turns.asked.messages[-1]["content"])) < 12_500
 
 
 def test_a_candidate_has_text_kind_and_importance(turns: Hub) -> None:
-    noticed(
+    extract_from_turn(
         turns,
         "I prefer short answers.",
         found("User prefers short answers", kind="preference", importance=0.9),
@@ -240,33 +240,33 @@ def test_a_candidate_has_text_kind_and_importance(turns: Hub) -> None:
 
 
 def test_what_is_not_json_stores_nothing(turns: Hub) -> None:
-    noticed(turns, "I play chess on Mondays.", Answer("The user plays chess."))
+    extract_from_turn(turns, "I play chess on Mondays.", Answer("The user plays chess."))
     assert turns.memories() == []
 
 
 @pytest.mark.parametrize("kind", CREDENTIALS)
 def test_a_credential_that_was_noticed_is_dropped_in_silence(turns: Hub, kind: str) -> None:
     text = f"Mine is {CREDENTIALS[kind]}"
-    noticed(turns, f"I play chess. {text}", found(text))
+    extract_from_turn(turns, f"I play chess. {text}", found(text))
     assert turns.memories() == []
 
 
 def test_what_is_known_already_is_not_stored_again(turns: Hub) -> None:
-    noticed(turns, "I play chess on Mondays.", found("User plays chess on Mondays"))
-    noticed(turns, "I play chess on Mondays!", found("User plays chess on Mondays."))
+    extract_from_turn(turns, "I play chess on Mondays.", found("User plays chess on Mondays"))
+    extract_from_turn(turns, "I play chess on Mondays!", found("User plays chess on Mondays."))
     assert len(turns.memories()) == 1
 
 
 def test_the_least_valuable_go_beyond_the_cap(turns: Hub, settings: Settings) -> None:
     settings.MAX_MEMORIES = 1
     for thing, importance in (("chess", 0.1), ("tennis", 0.9)):
-        noticed(turns, f"I play {thing}.", found(f"User plays {thing}", importance=importance))
+        extract_from_turn(turns, f"I play {thing}.", found(f"User plays {thing}", importance=importance))
     tasks.evict(workspace_id=turns.cast.workspace.pk, owner_id=None)
     assert turns.texts() == {"olive plays tennis"}
 
 
 def test_the_miner_is_told_to_take_only_what_the_person_said_and_no_credentials(turns: Hub) -> None:
-    noticed(turns, "I play chess.", found())
+    extract_from_turn(turns, "I play chess.", found())
     told = str(turns.asked.messages[0]["content"])
     for rule in ("only what the user says", "credentials", "advised", "infer", "wrote"):
         assert rule in told
@@ -383,7 +383,7 @@ def test_answers_use_a_ranking_that_was_measured(turns: Hub) -> None:
 
 def test_what_only_the_model_said_waits_for_review(turns: Hub) -> None:
     said, guessed = "I play chess with Anna at the club.", "daughter Anna plays chess in Oslo"
-    noticed(turns, said, found(f"User's {guessed}"))
+    extract_from_turn(turns, said, found(f"User's {guessed}"))
     assert turns.memories() == []
     [proposal] = turns.api.get(f"{turns.ws}/proposals").json()["items"]
     assert proposal["content"].endswith(guessed)

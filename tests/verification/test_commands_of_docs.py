@@ -108,7 +108,7 @@ def test_every_command_of_the_docs_is_typed_or_listed_with_why_not() -> None:
     assert unused == set()
 
 
-class Shell:
+class DocumentedCommands:
     """Runs documented commands, with actual paths and names in place of the examples."""
 
     def __init__(self, stack: Stack, store: Any, put_in: dict[str, str]) -> None:
@@ -129,7 +129,7 @@ class Shell:
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Iterator[Shell]:
+def shell(tmp_path: Path) -> Iterator[DocumentedCommands]:
     (tmp_path / "backups").mkdir()
     env = {"MEMORYHUB_ADMIN_USERNAME": "admin", "MEMORYHUB_ADMIN_PASSWORD": "difference engine"}
     env |= {"MEMORYHUB_BACKUP_PASSPHRASE": "opens what is in it", "MEMORYHUB_PASSWORD_SIGN_IN": "off"}
@@ -137,10 +137,10 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
     env |= {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET}
     with running_store() as address, running_stack(tmp_path, **env, AWS_ENDPOINT_URL_S3=address) as stack:
         bucket = empty_bucket(address, "bucket")
-        yield Shell(stack, bucket, {"/backups": str(tmp_path / "backups"), "NAME": "admin"})
+        yield DocumentedCommands(stack, bucket, {"/backups": str(tmp_path / "backups"), "NAME": "admin"})
 
 
-def test_what_the_docs_say_to_type_does_what_they_say(shell: Shell, tmp_path: Path) -> None:
+def test_what_the_docs_say_to_type_does_what_they_say(shell: DocumentedCommands, tmp_path: Path) -> None:
     shell.stack.manage("ensure_admin")
     with psycopg.connect(address_of(shell.stack)) as connection:
         [found] = connection.execute("SELECT public_id FROM workspaces_workspace ORDER BY id").fetchone() or [

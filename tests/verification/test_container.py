@@ -81,7 +81,7 @@ def recalled(client: http.Client, workspace: str) -> list[str]:
     return [memory["content"] for memory in answer.json()["memories"]]
 
 
-def as_nobody_of_note(podman: Podman, container: str) -> None:
+def assert_unprivileged(podman: Podman, container: str) -> None:
     """Check that the first process is an ordinary user without capabilities, and the root is read-only."""
     status = podman("exec", container, "cat", "/proc/1/status")
     assert re.search(r"^Uid:\t10001\t10001\t10001\t10001$", status, re.MULTILINE)
@@ -105,7 +105,7 @@ def test_all_in_one_keeps_over_a_restart_what_it_was_told(podman: Podman) -> Non
     container = "container_memoryhub_1"
     with http.Client(base_url=HERE, timeout=60, follow_redirects=True) as client:
         assert {"database", "worker", "model", "embedder"} <= parts_of(HERE, client).keys()
-        as_nobody_of_note(podman, container)
+        assert_unprivileged(podman, container)
         podman("healthcheck", "run", container)
         workspace = remember(client)
         assert recalled(client, workspace) == [SAID]
@@ -137,7 +137,7 @@ def test_beside_a_postgres_of_its_own(podman: Podman) -> None:
     container = "container_memoryhub_1"
     with http.Client(base_url=HERE, timeout=60, follow_redirects=True) as client:
         parts_of(HERE, client)
-        as_nobody_of_note(podman, container)
+        assert_unprivileged(podman, container)
         workspace = remember(client)
         rows = "SELECT count(*) FROM memories_memory"
         postgres = ("exec", "container_postgres_1", "psql", "-tA", "-U", "memoryhub", "-c")
@@ -187,7 +187,7 @@ def test_hosts_behind_a_proxy_with_tls_and_a_replica(
     with client:
         assert parts_of(there, client)["replica 1"] == {"ok": True, "why": ""}
         for name in ("web_1", "web_2", "worker_1"):
-            as_nobody_of_note(podman, f"container_{name}")
+            assert_unprivileged(podman, f"container_{name}")
             podman("healthcheck", "run", f"container_{name}")
         assert client.get("http://localhost/accounts/login/").url.scheme == "https"
         workspace = remember(client)

@@ -169,14 +169,14 @@ def test_two_hosts_begin_at_once_and_one_does_what_the_other_was_asked(
     front, back = both
     steps = re.findall("1 steps", front.said.read_text() + back.said.read_text())
     assert len(steps) == 1, "one host brought the database up to date, the other found it done"
-    bring(person, place, "bins.txt")
+    upload_document(person, place, "bins.txt")
     assert len(object_store.keys_in(hub.bucket, "files")) == 1
     assert not {each.name for each in hub.folder.glob("*/data/*")} & {"assets", "documents"}
-    say(person, model, "The vault opens at nine")
+    send_fact(person, model, "The vault opens at nine")
     wait_until(
         lambda: "at nine" in person.get(f"{place}/memories").text, "it noticed what was said", pause=0.3
     )
-    tells_how_it_is(back)
+    assert_worker_healthy(back)
 
 
 def test_a_version_that_only_adds_runs_beside_the_one_before_and_there_is_a_way_back(
@@ -198,18 +198,18 @@ def test_a_version_that_only_adds_runs_beside_the_one_before_and_there_is_a_way_
         file = {"file": ("plan.txt", b"North wall")}
         added = person.post(f"/api/v1/memories/{kept[0]}/assets", params=of_workspace, files=file).json()
         assert anew.get(f"/api/v1/assets/{added['id']}", params=of_workspace).content == b"North wall"
-        bring(anew, place, "rooms.txt")
+        upload_document(anew, place, "rooms.txt")
         old_worker.end()
         wait_until(
             lambda: "none is running" in http.get(f"{old.web.url}/readyz").text, "the worker is missed"
         )
 
-        say(person, model, "The project deadline is March 15")
+        send_fact(person, model, "The project deadline is March 15")
         worker = hub.start("newer-worker", newer, "qcluster")
         try:
             noticed = "The project deadline is March 15"
             wait_until(lambda: noticed in person.get(f"{place}/memories").text, "it noticed it", pause=0.3)
-            bring(person, place, "walls.txt")
+            upload_document(person, place, "walls.txt")
         finally:
             worker.terminate()
             worker.wait(60)
@@ -220,12 +220,12 @@ def test_a_version_that_only_adds_runs_beside_the_one_before_and_there_is_a_way_
                 again.wait()
             new.end()
             last = again.as_there(person)
-            bring(last, place, "keys.txt")
+            upload_document(last, place, "keys.txt")
             assert len(kept) > 10
             assert all(last.get(f"{place}/memories/{each}").status_code == 200 for each in kept)
 
 
-def say(person: http.Client, model: ScriptedOpenAI, fact: str) -> None:
+def send_fact(person: http.Client, model: ScriptedOpenAI, fact: str) -> None:
     """Send a message from which a worker extracts this fact."""
     model.script(Answer("Noted."), Answer(json.dumps([{"text": fact, "kind": "fact", "importance": 0.6}])))
     chat = person.post("/chat/api/chats", json={"memory_enabled": True}).json()["id"]
@@ -233,7 +233,7 @@ def say(person: http.Client, model: ScriptedOpenAI, fact: str) -> None:
     assert person.post(f"/chat/api/{chat}/messages", json=said).status_code == 201
 
 
-def tells_how_it_is(worker: Host) -> None:
+def assert_worker_healthy(worker: Host) -> None:
     """Check the health endpoints of a worker's host, which has no web server."""
     at = worker.web.url
     assert http.get(f"{at}/healthz").json() == {"status": "ok"}
@@ -247,7 +247,7 @@ def tells_how_it_is(worker: Host) -> None:
     assert http.post(f"{at}/healthz", content=b"x").status_code == 413
 
 
-def bring(person: http.Client, place: str, name: str) -> None:
+def upload_document(person: http.Client, place: str, name: str) -> None:
     """Upload a document and wait until a worker has read it."""
     file = {"file": (name, f"The {name} go out on Monday.".encode())}
     brought = person.post(f"{place}/documents", files=file).json()

@@ -105,7 +105,7 @@ def test_who_wrote_reads_it_and_others_read_from_the_replica(hub: Hub) -> None:
 
 
 def test_what_a_program_saves_and_forgets_its_person_reads(hub: Hub) -> None:
-    """Over MCP, with replay paused."""
+    """The program uses MCP, and replay is paused."""
     person = signed_up(hub.webs[0], "petra")
     place = place_of(person)
     headers = {

@@ -309,7 +309,7 @@ def test_stopping_leaves_no_process_and_the_data(up: Installation) -> None:
 
 
 def test_the_larger_model_takes_over_and_the_small_one_again_when_it_is_removed() -> None:
-    """With the small one's weights under its name, so that nothing is downloaded."""
+    """The small model's weights stand in for the larger one's, so that nothing is downloaded."""
     with installed() as hub:
         prepared_in(hub.data_dir)
         lend_to(hub.data_dir)

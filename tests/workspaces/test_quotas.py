@@ -101,7 +101,7 @@ def test_the_sentence_names_the_limit_and_what_to_do(cast: Cast) -> None:
 
 
 def test_whoever_made_it_is_charged_and_nobody_else(cast: Cast) -> None:
-    """Neither a workspace's owner nor one added as owner: others could exhaust their quota."""
+    """A workspace's owner is not charged, nor one added as owner: others could exhaust their quota."""
     fill(cast.editor, cast.workspace)
     for place in Workspace.objects.filter(made_by=cast.editor):
         Membership.objects.create(workspace=place, user=cast.owner, role=Role.OWNER)

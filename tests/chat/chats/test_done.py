@@ -28,7 +28,7 @@ Told = list[tuple[str, dict[str, Any]]]
 
 
 @pytest.fixture
-def told() -> Iterator[Told]:
+def work_done_events() -> Iterator[Told]:
     """Yield the list of ``work.done`` events published, as channel and data."""
     heard: Told = []
     publish = events.publish
@@ -47,7 +47,12 @@ def told() -> Iterator[Told]:
     [(9.9, Answer("Plums"), False), (10, Answer("Plums"), True), (60, Failure(500), True)],
 )
 def test_who_asked_is_told_of_a_long_answer_wherever_it_stands(
-    cast: Cast, scripted_model: ScriptedOpenAI, told: Told, seconds: float, reply: Any, is_told: bool
+    cast: Cast,
+    scripted_model: ScriptedOpenAI,
+    work_done_events: Told,
+    seconds: float,
+    reply: Any,
+    is_told: bool,
 ) -> None:
     chat = make_chat(cast.owner, cast.workspace)  # visible to all members; one of them asks
     scripted_model.script(reply)
@@ -55,11 +60,11 @@ def test_who_asked_is_told_of_a_long_answer_wherever_it_stands(
         begin_turn(chat, content="The secret of plums", by=cast.editor, now=timezone.now())
         assert wait_until_idle(10)
     mine = (f"user:{cast.editor.public_id}", {"kind": "answer", "url": f"/chats/{chat.public_id}/"})
-    assert told == ([mine] if is_told else [])
+    assert work_done_events == ([mine] if is_told else [])
 
 
 def test_nobody_is_told_of_an_answer_that_they_stopped(
-    cast: Cast, scripted_model: ScriptedOpenAI, told: Told
+    cast: Cast, scripted_model: ScriptedOpenAI, work_done_events: Told
 ) -> None:
     scripted_model.script(Answer("Plums", HOLD, " bought"))
     with patch.object(LiveAnswer, "took", 60):
@@ -68,12 +73,12 @@ def test_nobody_is_told_of_an_answer_that_they_stopped(
         )
         stop_answer(turn.answer, by=cast.owner, now=timezone.now())
         assert wait_until_idle(10)
-    assert told == []
+    assert work_done_events == []
 
 
 @pytest.mark.parametrize(("waited", "is_told"), [(timedelta(seconds=1), False), (timedelta(minutes=1), True)])
 def test_who_began_a_run_is_told_when_it_is_over(
-    cast: Cast, scripted_model: ScriptedOpenAI, told: Told, waited: timedelta, is_told: bool
+    cast: Cast, scripted_model: ScriptedOpenAI, work_done_events: Told, waited: timedelta, is_told: bool
 ) -> None:
     place, before = get_workspace(cast.editor, cast.workspace.public_id), timezone.now() - waited
     plan = {"tasks": [{"id": "only", "title": "The secret of plums"}]}
@@ -83,5 +88,5 @@ def test_who_began_a_run_is_told_when_it_is_over(
     run.refresh_from_db()
     url = f"/workspaces/{place.public_id}/runs/{run.public_id}/"
     mine = (f"user:{cast.editor.public_id}", {"kind": "run", "url": url})
-    assert run.is_over and told == ([mine] if is_told else [])
-    assert "plums" not in json.dumps(told)
+    assert run.is_over and work_done_events == ([mine] if is_told else [])
+    assert "plums" not in json.dumps(work_done_events)

@@ -41,7 +41,7 @@ def _data_dir(tmp_path: Any, settings: Any) -> None:
     settings.DATA_DIR = tmp_path
 
 
-def told() -> list[dict[str, Any]]:
+def stored_artifacts() -> list[dict[str, Any]]:
     """Return every artifact with its versions, without primary keys."""
     names = ("number", "title", "language", "content", "size", "by__username", "by_model", "created_at")
     return [
@@ -72,14 +72,14 @@ def test_they_go_along_with_all_versions_and_for_whom_they_are(cast: Cast) -> No
     assert [line["title"] for line in lines_of(exported(cast.viewer, cast.workspace), "artifact")] == ["Plan"]
     data = exported(cast.owner)
     Artifact.objects.exclude(pk__in=[plan.pk, own.pk]).delete()
-    before = told()
+    before = stored_artifacts()
     Artifact.objects.all().delete()
     olive, *_ = empty_installation("olive", "eddie")
     done = imported_whole(olive, data)
     assert done.outcomes["artifact"]["new"] == 2
     # An import adds no members: what eddie changed is attributed to the importer.
     before[0]["versions"][0]["by__username"] = "olive"
-    assert told() == before
+    assert stored_artifacts() == before
     assert Artifact.objects.get(title="Plan").owner is None
     assert Artifact.objects.get(content="my diary").workspace == default_workspace(olive)
     launch = Workspace.objects.get(pk=Artifact.objects.get(title="Plan").workspace_id)
@@ -88,7 +88,7 @@ def test_they_go_along_with_all_versions_and_for_whom_they_are(cast: Cast) -> No
         "cactus", launch, olive, limit=5, types=["artifact"], now=timezone.now(), reach=HERE
     )
     assert [each.id for each in found] == [plan.public_id]
-    assert imported_whole(olive, data).outcomes["artifact"]["duplicate"] == 2 and told() == before
+    assert imported_whole(olive, data).outcomes["artifact"]["duplicate"] == 2 and stored_artifacts() == before
 
 
 def test_of_more_than_a_line_holds_the_newest_versions_are_in_it(

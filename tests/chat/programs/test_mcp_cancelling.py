@@ -21,7 +21,7 @@ JSON = "application/json, text/event-stream"
 VERSIONS = ["2025-03-26", "2025-11-25"]
 
 
-class Held:
+class HeldCall:
     """A tool call that starts, and ends when released."""
 
     def __init__(self) -> None:
@@ -37,10 +37,10 @@ class Held:
 
 
 @pytest.fixture
-def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
+def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[HeldCall]:
     from chat.programs import mcp_tools
 
-    held = Held()
+    held = HeldCall()
     monkeypatch.setattr(mcp_tools, "store", held.before(mcp_tools.store))
     yield held
     held.may_end.set()
@@ -60,7 +60,7 @@ def save(*, told: bool) -> dict[str, Any]:
 
 @pytest.mark.parametrize("told", [False, True], ids=["in JSON", "in events"])
 def test_who_hangs_up_in_the_middle_leaves_nothing_half_done(
-    door: str, headers: dict[str, str], held: Held, told: bool, eventually: Callable[..., None]
+    door: str, headers: dict[str, str], held: HeldCall, told: bool, eventually: Callable[..., None]
 ) -> None:
     address = urlsplit(door)
     connection = HTTPConnection(str(address.hostname), address.port or 80, timeout=20)
@@ -75,7 +75,7 @@ def test_who_hangs_up_in_the_middle_leaves_nothing_half_done(
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_posted_cancellation_is_taken_and_ends_nobodys_call(
-    door: str, headers: dict[str, str], held: Held, version: str
+    door: str, headers: dict[str, str], held: HeldCall, version: str
 ) -> None:
     """Ids are the clients' own (1, 2, 3) and there are no sessions, so the cancelled call cannot be identified."""
     headers |= {"mcp-protocol-version": version}

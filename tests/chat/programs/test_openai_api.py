@@ -103,7 +103,7 @@ def test_a_streamed_answer_comes_piece_by_piece_and_is_mined_once(
     assert (extraction.message_id, turn.answer, turn.user) == (turn.public_id, "On March 15.", people.editor)
 
 
-def mined(scripted_model: ScriptedOpenAI, *statements: str) -> None:
+def run_extractions(scripted_model: ScriptedOpenAI, *statements: str) -> None:
     """Run the pending extractions with a model that finds these statements."""
     found = ", ".join(f'{{"text": "{each}", "kind": "fact", "importance": 0.7}}' for each in statements)
     scripted_model.script(*[Answer(f"[{found}]")] * Extraction.objects.filter(status="pending").count())
@@ -116,7 +116,7 @@ def test_what_is_said_is_remembered_and_the_next_turn_says_so(
 ) -> None:
     said = [{"role": "user", "content": "I moved to Lisbon last week and work for Acme now."}]
     ask(client, said)
-    mined(scripted_model, "Eddie moved to Lisbon last week and works for Acme")
+    run_extractions(scripted_model, "Eddie moved to Lisbon last week and works for Acme")
     memory = Memory.objects.get()
     turn = PassingTurn.objects.get()
     assert (memory.author, memory.workspace, memory.source_type) == (
@@ -141,7 +141,7 @@ def test_what_is_said_is_remembered_and_the_next_turn_says_so(
     assert (older.said, older.answer, older.memory_ids) == ([], "", []), "its text is gone once it is mined"
     newer.refresh_from_db()
     assert newer.said, "and not before"
-    mined(scripted_model)
+    run_extractions(scripted_model)
     program_turns.sweep(now=timezone.now() + timedelta(hours=25))
     assert not PassingTurn.objects.exists()
 
@@ -153,7 +153,7 @@ def test_what_the_program_brought_in_waits_for_review(
         {"role": "system", "content": "The user's account manager is called Beatrice Vandermeer."},
         {"role": "user", "content": "Hello there, how are things going today?"},
     ])  # fmt: skip
-    mined(scripted_model, "The account manager is called Beatrice Vandermeer")
+    run_extractions(scripted_model, "The account manager is called Beatrice Vandermeer")
     assert not Memory.objects.live().exists()
     assert Memory.objects.count() == 1
 

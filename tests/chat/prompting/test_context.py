@@ -52,7 +52,7 @@ def test_the_block_has_one_end_whatever_lies_in_it() -> None:
 
 
 def test_a_prompt_is_built_of_words_alone() -> None:
-    """Without a database: endpoints that store no chats build their prompts here too."""
+    """The prompt is built without a database, as endpoints that store no chats do."""
     capabilities = Capabilities(has_tools=False, can_extract=True, context_tokens=16_384, local=True)
     conversation = Conversation(
         question=Line("user", "And tomorrow?", 3),

@@ -120,7 +120,7 @@ def test_the_longest_result_is_kept_whole_and_shown_in_part(
 def test_of_two_who_go_on_at_once_one_does_and_the_other_hears_it(
     scripted_model: ScriptedOpenAI, cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each continues with a plan of their own: the first one's plan is executed whole, nothing of the other."""
+    """Both continue with a plan of their own: only the first one's plan is executed."""
     place, now = get_workspace(cast.owner, cast.workspace.public_id), timezone.now()
     wanted = RunRequest("Do it", plan=ONE, reviews_plan=True)
     run, pause, others = start_run(place, wanted, by=cast.owner, now=now), Pause(), list[Work]()

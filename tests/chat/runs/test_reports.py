@@ -83,8 +83,8 @@ def test_copies_of_a_chats_research_are_read_by_whom_the_chat_is(
     for each in (*copies, made_since):
         assert seen(cast, each) == [True, False, False, False]
         for user in (cast.owner, cast.viewer, cast.stranger):
-            assert doors(user, cast, each, template) == {404}
-        assert doors(cast.editor, cast, each, template) == {200}
+            assert statuses_for(user, cast, each, template) == {404}
+        assert statuses_for(cast.editor, cast, each, template) == {200}
         assert seen(cast, of_no_chat) == [True] * 4
     theirs.refresh_from_db()
     mine.refresh_from_db()
@@ -98,7 +98,7 @@ def test_copies_of_a_chats_research_are_read_by_whom_the_chat_is(
     assert reaches == [True, False, True]  # personal memories are never shown to others
     set_private(chat, is_private=False, by=cast.editor, now=timezone.now())
     assert all(seen(cast, each) == [True] * 4 for each in (*copies, made_since))
-    assert doors(cast.viewer, cast, theirs, template) == {200} and doors(
+    assert statuses_for(cast.viewer, cast, theirs, template) == {200} and statuses_for(
         cast.stranger, cast, theirs, template
     ) == {404}
     set_private(chat, is_private=True, by=cast.editor, now=timezone.now())
@@ -106,7 +106,7 @@ def test_copies_of_a_chats_research_are_read_by_whom_the_chat_is(
     assert Run.objects.get() == of_no_chat
 
 
-def doors(user: User, cast: Cast, run: Run, template: RunTemplate) -> set[int]:
+def statuses_for(user: User, cast: Cast, run: Run, template: RunTemplate) -> set[int]:
     """Return the status codes of all pages and endpoints that show a run or a template, for this user."""
     client, place = signed_in(user), f"workspaces/{cast.workspace.public_id}/runs"
     rest = f"/chat/api/{place}/{run.public_id}"

@@ -173,7 +173,7 @@ def test_a_person_starts_a_run_changes_its_plan_and_lets_it_go(
 def test_what_a_run_saved_is_undone_on_its_page(
     scripted_model: ScriptedOpenAI, cast: Cast, owner: Client
 ) -> None:
-    """By the button on its page: only for users who may write, and only if the run saved something."""
+    """The page's button does it, only for users who may write, and only if the run saved something."""
     save = Call("x_save_memory", {"content": "The cheapest offer costs 7 euros"})
     scripted_model.respond = lambda request: Answer("Done.") if request.tool_results else Answer(calls=[save])
     objective = "Note what the cheapest offer costs: 7 EUR."

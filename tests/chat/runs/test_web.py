@@ -84,7 +84,7 @@ def site(settings: Settings) -> Iterator[str]:
 
 
 @pytest.fixture
-def near(monkeypatch: pytest.MonkeyPatch) -> None:
+def allow_local_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Allow the test's pages on this machine, which are otherwise blocked."""
     monkeypatch.setattr(web, "PAGES", AddressRange.ANYWHERE)
 
@@ -104,7 +104,7 @@ def call(run: Run, name: str, **arguments: Any) -> str:
 
 
 def test_a_step_searches_reads_what_it_found_and_what_it_saves_waits_for_a_person(
-    scripted_model: ScriptedOpenAI, place: Workspace, cast: Cast, site: str, near: None
+    scripted_model: ScriptedOpenAI, place: Workspace, cast: Cast, site: str, allow_local_pages: None
 ) -> None:
     calls = [
         Call("web_search", {"query": "hosting in Bern"}),
@@ -171,7 +171,7 @@ def test_inside_nothing_is_read(
     ],
 )
 def test_a_page_that_cannot_be_read_is_told_in_words(
-    place: Workspace, cast: Cast, site: str, near: None, scripted_model: Any, path: str, why: str
+    place: Workspace, cast: Cast, site: str, allow_local_pages: None, scripted_model: Any, path: str, why: str
 ) -> None:
     run = begun(place, cast)
     Run.objects.update(web_urls=[f"{site}/{path}"])
@@ -197,7 +197,7 @@ def sent_slowly(listening: socket.socket, over: Event, what: str) -> None:
 
 @pytest.mark.parametrize("what", ["headers", "interim", "a flood of interim", "names"])
 def test_a_page_that_never_comes_to_an_end_is_given_up_in_time(
-    near: None, monkeypatch: pytest.MonkeyPatch, what: str
+    allow_local_pages: None, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     monkeypatch.setattr(web, "SECONDS", 0.5)
     over = Event()

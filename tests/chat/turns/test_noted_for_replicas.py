@@ -69,7 +69,7 @@ def test_an_event_of_a_workspace_is_noted_before_it_is_told() -> None:
 
 @pytest.mark.usefixtures("replicas")
 def test_what_a_program_saves_is_noted_when_its_tool_has_done_it() -> None:
-    """Not when the request was answered: with events, that is before the tool runs."""
+    """The write is recorded after the tool has run; a request with events is answered before."""
     person = make_user()
     User.objects.update(memory_default=True)
     workspace = make_workspace(owner=person)

@@ -183,7 +183,7 @@ def test_the_next_turn_uses_a_key_that_was_put_right(chat: Chat, scripted_openai
 def test_a_persons_connection_that_points_inside_is_refused_at_the_door(
     scripted_openai: ScriptedOpenAI, settings: Settings
 ) -> None:
-    """By any host name, and even if its DNS changed later."""
+    """The address is refused under any host name, and even if its DNS changed later."""
     settings.PEOPLE_MAY_CONNECT = True
     olive = make_user(memory_default=True)
     mine = make_connection(olive, base_url=f"http://localhost:{scripted_openai.port}/v1", model="m")

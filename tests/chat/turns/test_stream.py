@@ -88,7 +88,7 @@ async def test_many_readers_see_the_same(chat: Chat, scripted_model: ScriptedOpe
 async def test_another_process_follows_through_the_database(
     chat: Chat, scripted_model: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without the live answer of this process, ``follow`` reads what another process writes: rows and notifications."""
+    """``follow`` reads rows and notifications of another process if this one has no live answer."""
     scripted_model.script(Answer("One ", HOLD, "two"))
     answer = await begin(chat, "Count")
     monkeypatch.setattr(stream, "live_answer", lambda public_id: None)

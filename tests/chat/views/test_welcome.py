@@ -43,7 +43,7 @@ def test_what_the_model_cannot_do_well_is_not_proposed(cast: Cast, settings: Any
 
 
 def test_what_is_connected_is_offered_where_the_small_one_answers(cast: Cast) -> None:
-    """In one click: for the workspace by its owner, for the new chat by other editors."""
+    """A click uses it: for the workspace by its owner, for the new chat by other editors."""
     page, model = url("workspace", cast.workspace.public_id), f"/workspaces/{cast.workspace.public_id}/model/"
     house, hers = make_connection(name="House"), make_connection(cast.stranger, name="Hers")
     owners = signed_in(cast.owner).get(page).content.decode()
@@ -63,7 +63,7 @@ def test_what_is_connected_is_offered_where_the_small_one_answers(cast: Cast) ->
 
 
 def test_starters_are_offered_only_where_they_come_true(cast: Cast, settings: Any) -> None:
-    """In an empty workspace, for users who may write there and have memory turned on."""
+    """The workspace must be empty, and the user may write there and has memory turned on."""
     able = make_connection(name="House")
     cast.workspace.connection = able
     cast.workspace.save()
@@ -92,7 +92,7 @@ def test_starters_are_offered_only_where_they_come_true(cast: Cast, settings: An
 
 
 def test_questions_are_made_from_what_is_remembered_and_may_be_read(cast: Cast, settings: Any) -> None:
-    """For any model, small ones too, which answer with a memory; without a memory no question is suggested."""
+    """All models answer them with a memory, small ones too; without a memory no question is suggested."""
     User.objects.update(memory_default=True)
     page, place = url("workspace", cast.workspace.public_id), cast.workspace
     remembered = ("Wir sind per Du.", "I am vegetarian", "My project deadline is March 15", "x" * 100)

@@ -344,7 +344,7 @@ def test_asking_costs_the_same_for_few_and_for_many(cast: Cast, boss: Client) ->
 
 @pytest.mark.django_db(transaction=True)
 def test_no_part_reads_the_whole_table(boss: Client, cast: Cast, fake_embedder: FakeEmbedder) -> None:
-    """At most the entries of an index are scanned, never all rows."""
+    """Queries scan at most the entries of an index, never all rows."""
     insert_memories(MANY, author=cast.owner, model="fake-64")
     with connection.cursor() as cursor:
         cursor.execute("VACUUM ANALYZE memories_memory")  # index-only scans need the visibility map

@@ -280,7 +280,7 @@ def test_purging_goes_in_chunks(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> 
 def test_the_embedder_is_not_asked_when_something_is_forgotten(
     cast: Cast, fake_embedder: FakeEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not inside the transaction; only the recall that checks the result afterwards embeds."""
+    """The transaction embeds nothing; only the recall that checks the result afterwards does."""
     memory = make_memory(TEXT, cast.owner, cast.workspace)
     calls: list[Any] = []
     monkeypatch.setattr(FakeEmbedder, "embed", lambda self, texts: calls.extend(texts))

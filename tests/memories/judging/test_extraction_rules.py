@@ -20,7 +20,7 @@ def kept(*texts: str) -> list[Candidate]:
 
 @pytest.mark.parametrize("english", [True, False])
 def test_what_lasts_is_found_and_little_else(english: bool) -> None:
-    """On held-out messages (docs/figures.md)."""
+    """Measured on held-out messages (docs/figures.md)."""
     of = [each for each in messages() if each.split == "held back" and (each.language == "en") == english]
     counts = [found_of(each, ENCODER, LEAST)[:3] for each in of]
     facts, found, statements = (sum(column) for column in zip(*counts, strict=True))
@@ -81,7 +81,9 @@ def test_a_reply_to_nobodys_question_is_not_kept() -> None:
 
 
 def test_scratch_that_is_heard_in_sixteen_languages() -> None:
-    """On held-out messages, with all of Arabic, Hindi, Korean and Vietnamese; "remember that" does not take back."""
+    """Measured on held-out messages, with all of Arabic, Hindi, Korean and Vietnamese; "remember that" does not take
+    back.
+    """
     held = [each for each in takings_back() if each.split == "held back"]
     heard = {each: only_takes_back(each.text, ENCODER) for each in held}
     is_right = [is_heard for each, is_heard in heard.items() if each.takes_back]

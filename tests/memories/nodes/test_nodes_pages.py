@@ -254,7 +254,7 @@ def test_names_that_recur_are_offered_and_fill_the_topic(cast: Cast) -> None:
 
 
 def test_names_that_the_model_gave_are_suggested_too(cast: Cast) -> None:
-    """They need no capital, but must occur in the memory's current text; an import may contain anything."""
+    """Such a name needs no capital, but must occur in the memory's current text; an import may contain anything."""
     [read] = parse_candidates(
         '{"memories": [{"text": "The pizza oven costs 900 euros", "about": ["pizza oven", "Ann"]}]}'
     )

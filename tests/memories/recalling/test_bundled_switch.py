@@ -47,8 +47,8 @@ def test_recall_works_at_every_moment_and_ends_with_all_of_it_in_the_new_space(
     monkeypatch.setattr(reembedding, "BATCH", 1)
     seen: list[str | None] = []
 
-    def meanwhile(building: EmbeddingModel) -> None:
-        """After every batch, check that old and new memories are found, by the vectors of one model."""
+    def check_between_batches(building: EmbeddingModel) -> None:
+        """Check after each batch that old and new memories are found, by the vectors of one model."""
         seen.append(active_model())
         assert first("Where is the office?") == "The office is in Lisbon"
         assert ask("What is my pet's name?").items[0].relevance is None, "the head knows the new space alone"
@@ -62,7 +62,7 @@ def test_recall_works_at_every_moment_and_ends_with_all_of_it_in_the_new_space(
             assert first("Do I take milk in my coffee?") == "I take coffee without milk"
 
     reembedding.start()
-    assert reembedding.advance(seconds=120, progressed=meanwhile) == Outcome.SWITCHED
+    assert reembedding.advance(seconds=120, progressed=check_between_batches) == Outcome.SWITCHED
     assert len(seen) > 5
     assert set(seen) == {OnnxEmbedder.name}, "one space until all of the other is there"
     assert active_model() == TwoEncoders.name

@@ -41,7 +41,7 @@ def post(person: User, workspace: Workspace, act: str, **data: Any) -> Any:
 
 
 def test_pairs_are_of_one_place_and_told_apart(cast: Cast) -> None:
-    """With the real embedder: rewordings, other values, unrelated texts, and small talk in one workspace."""
+    """The workspace has rewordings, other values, unrelated texts, and small talk, with the real embedder."""
     for text in (
         "The project deadline is March 15, 2026",
         "The project deadline is the 15th of March 2026",

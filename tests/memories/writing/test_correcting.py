@@ -38,7 +38,9 @@ def kept(room: Workspace, author: User, *texts: str, **more: object) -> list[Mem
     return [save_memory(draft, by=author, now=timezone.now()).memory for draft in drafts]
 
 
-def say(room: Workspace, person: User, *texts: str, at: datetime | None = None, **chat: object) -> list[str]:
+def take_turns(
+    room: Workspace, person: User, *texts: str, at: datetime | None = None, **chat: object
+) -> list[str]:
     """Take these turns in one chat, ``at`` a time or now, and extract from each. Return the live memories."""
     return say_in(make_chat(person, workspace=room, **chat), person, *texts, at=at)
 
@@ -79,7 +81,7 @@ def test_a_correction_takes_the_place_of_what_was_kept(
     room: Workspace, person: User, old: str, beside: str, said: str, new: str
 ) -> None:
     older, _other = kept(room, person, old, beside)
-    now_live = say(room, person, said)
+    now_live = take_turns(room, person, said)
     assert old not in now_live and beside in now_live
     assert new in now_live[-1]
     newer = Memory.objects.live(timezone.now()).get(content=now_live[-1])
@@ -91,10 +93,12 @@ def test_a_correction_takes_the_place_of_what_was_kept(
 
 def test_two_turns_of_a_chat_and_two_sentences_of_a_message(room: Workspace, person: User) -> None:
     assert "Wednesday" not in " ".join(
-        say(room, person, "Deploy on Wednesday.", "Scratch that, deploy on Friday.")
+        take_turns(room, person, "Deploy on Wednesday.", "Scratch that, deploy on Friday.")
     )
     Memory.objects.all().delete()
-    found = say(room, person, "The demo is on Monday at noon. Sorry, the demo is on Wednesday, not Monday.")
+    found = take_turns(
+        room, person, "The demo is on Monday at noon. Sorry, the demo is on Wednesday, not Monday."
+    )
     assert len(found) == 1 and "Wednesday" in found[0]
 
 
@@ -108,8 +112,8 @@ def test_scratch_that_alone_takes_back_what_was_just_kept(
 ) -> None:
     old = "I live in Boston"
     kept(room, person, old)
-    assert len(say(room, person, "My sister is called Dana.")) == 2
-    found = say(room, person, "My brother is called Ted.", words)
+    assert len(take_turns(room, person, "My sister is called Dana.")) == 2
+    found = take_turns(room, person, "My brother is called Ted.", words)
     assert found == [old, "My sister is called Dana"], "the last alone, and of this chat"
     gone = Memory.objects.exclude(deleted_at=None).get()
     restore_memory(gone, by=person, now=timezone.now())
@@ -121,8 +125,8 @@ def test_it_takes_back_nothing_older_nothing_pinned_and_nothing_of_others(
     room: Workspace, person: User, more: dict[str, object]
 ) -> None:
     text = "My brother is called Ted"
-    assert text in say(room, person, f"{text}.", "Thanks!", "Scratch that.")
-    assert text in say(room, person, "That's wrong.")
+    assert text in take_turns(room, person, f"{text}.", "Thanks!", "Scratch that.")
+    assert text in take_turns(room, person, "That's wrong.")
     other = make_user()
     Membership.objects.create(workspace=room, user=other, role=Role.EDITOR)
     here = make_chat(person, workspace=room)
@@ -151,17 +155,17 @@ def test_it_takes_back_nothing_older_nothing_pinned_and_nothing_of_others(
 )
 def test_nothing_is_replaced_where_nothing_was_corrected(room: Workspace, person: User, said: str) -> None:
     kept(room, person, "I work at Acme as an analyst", "I live in Boston")
-    assert {"I work at Acme as an analyst", "I live in Boston"} <= set(say(room, person, said))
+    assert {"I work at Acme as an analyst", "I live in Boston"} <= set(take_turns(room, person, said))
 
 
 def test_what_another_said_or_only_its_person_sees_stays(room: Workspace, person: User) -> None:
     other = make_user()
     Membership.objects.create(workspace=room, user=other, role=Role.EDITOR)
     kept(room, other, "I work at Acme as an analyst")
-    assert "I work at Acme as an analyst" in say(room, person, "I left Acme, I'm at Globex now.")
+    assert "I work at Acme as an analyst" in take_turns(room, person, "I left Acme, I'm at Globex now.")
     Memory.objects.all().delete()
     kept(room, person, "I work at Acme as an analyst")
-    assert "I work at Acme as an analyst" in say(
+    assert "I work at Acme as an analyst" in take_turns(
         room, person, "I left Acme, I'm at Globex now.", is_private=True
     )
 
@@ -171,14 +175,14 @@ def test_what_is_pinned_or_has_a_key_is_asked_about(
     room: Workspace, person: User, more: dict[str, object]
 ) -> None:
     [older] = kept(room, person, "The meeting is on Tuesday", **more)
-    assert len(say(room, person, "Actually the meeting is on Thursday, not Tuesday.")) == 2
+    assert len(take_turns(room, person, "Actually the meeting is on Thursday, not Tuesday.")) == 2
     newer = Memory.objects.order_by("pk").last()
     assert newer is not None and newer.may_replace == older and newer.replaced is None
 
 
 def test_undo_on_the_card_brings_it_back(room: Workspace, person: User, client: Client) -> None:
     [older] = kept(room, person, "The meeting is on Tuesday")
-    say(room, person, "Actually the meeting is on Thursday, not Tuesday.")
+    take_turns(room, person, "Actually the meeting is on Thursday, not Tuesday.")
     client.force_login(person)
     panel = reverse("memories:panel", args=[room.public_id])
     undo = reverse("memories:replace", args=[room.public_id, Memory.objects.get(replaces=older).public_id])
@@ -196,7 +200,7 @@ def test_undo_on_the_card_brings_it_back(room: Workspace, person: User, client: 
 def test_what_is_forgotten_meanwhile_replaces_nothing(
     room: Workspace, person: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between reading and the transaction."""
+    """It is deleted between reading and the transaction."""
     [older] = kept(room, person, "The meeting is on Tuesday")
     find = extracting.replaced_by
 
@@ -207,7 +211,7 @@ def test_what_is_forgotten_meanwhile_replaces_nothing(
         return found
 
     monkeypatch.setattr(extracting, "replaced_by", and_forget)
-    assert len(say(room, person, "Actually the meeting is on Thursday, not Tuesday.")) == 1
+    assert len(take_turns(room, person, "Actually the meeting is on Thursday, not Tuesday.")) == 1
     assert Memory.objects.get().may_replace is None
 
 
@@ -215,7 +219,7 @@ def test_what_is_forgotten_meanwhile_replaces_nothing(
 def test_what_is_changed_meanwhile_is_not_taken_back(
     room: Workspace, person: User, monkeypatch: pytest.MonkeyPatch, meanwhile: dict[str, object]
 ) -> None:
-    """Between reading and the transaction."""
+    """It is changed between reading and the transaction."""
     find = extracting.taken_back
 
     def and_change(*args: object, **named: object) -> Memory | None:
@@ -225,17 +229,17 @@ def test_what_is_changed_meanwhile_is_not_taken_back(
         return found
 
     monkeypatch.setattr(extracting, "taken_back", and_change)
-    say(room, person, "My brother is called Ted.", "Scratch that.")
+    take_turns(room, person, "My brother is called Ted.", "Scratch that.")
     [stays] = Memory.objects.live(timezone.now())
     assert [getattr(stays, name) for name in meanwhile] == [*meanwhile.values()]
 
 
 def test_a_replaced_one_that_was_brought_back_is_replaced_again(room: Workspace, person: User) -> None:
     [older] = kept(room, person, "The meeting is on Tuesday")
-    say(room, person, "Actually the meeting is on Thursday, not Tuesday.")
+    take_turns(room, person, "Actually the meeting is on Thursday, not Tuesday.")
     hold_again(Memory.objects.get(replaces=older), by=person, now=timezone.now())
     assert "The meeting is on Tuesday" in live()
-    assert "The meeting is on Tuesday" not in say(
+    assert "The meeting is on Tuesday" not in take_turns(
         room, person, "No, the meeting is on Thursday, not on Tuesday."
     )
 
@@ -243,7 +247,7 @@ def test_a_replaced_one_that_was_brought_back_is_replaced_again(room: Workspace,
 def test_an_old_message_that_is_mined_late_corrects_nothing_newer(room: Workspace, person: User) -> None:
     kept(room, person, "The meeting is on Friday")
     then = timezone.now() - timedelta(days=3)
-    now = say(room, person, "Actually the meeting is on Thursday, not Friday.", at=then)
+    now = take_turns(room, person, "Actually the meeting is on Thursday, not Friday.", at=then)
     assert "The meeting is on Friday" in now
 
 
@@ -252,14 +256,14 @@ def test_what_somebody_else_has_edited_is_theirs_too(room: Workspace, person: Us
     edit_memory(
         older, by=make_user(), now=timezone.now(), content="The meeting is on Tuesday at nine in room 4"
     )
-    assert len(say(room, person, "Actually the meeting is on Thursday, not Tuesday.")) == 2
+    assert len(take_turns(room, person, "Actually the meeting is on Thursday, not Tuesday.")) == 2
 
 
 @pytest.mark.parametrize("role", [None, Role.VIEWER])
 def test_who_may_not_write_here_any_more_replaces_nothing(
     room: Workspace, person: User, role: Role | None
 ) -> None:
-    """Nor does the memory of a closed account get replaced by one without an author."""
+    """A memory of a closed account is not replaced by one without an author either."""
     gone = make_user()
     kept(room, gone, "The meeting is on Tuesday")
     kept(room, person, "The meeting is on Tuesday in room 4")
@@ -268,7 +272,7 @@ def test_who_may_not_write_here_any_more_replaces_nothing(
     if role is not None:
         Membership.objects.create(user=person, workspace=room, role=role)
     before = live()
-    assert set(before) <= set(say(room, person, "Actually the meeting is on Thursday, not Tuesday."))
+    assert set(before) <= set(take_turns(room, person, "Actually the meeting is on Thursday, not Tuesday."))
 
 
 def test_a_newer_one_takes_the_place_of_one_alone(room: Workspace, person: User) -> None:

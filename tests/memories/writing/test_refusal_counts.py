@@ -66,7 +66,7 @@ def test_what_was_forgotten_for_good_is_counted_too(cast: Cast) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_no_word_of_it_is_kept(cast: Cast) -> None:
-    """Neither of the text nor of a caller's own label, which is text as well."""
+    """The text leaves no word, and neither does a caller's own label."""
     refuse(cast, f"the key is {SECRET}", source_type="zotero of olive")
     refuse(cast, "harmless", source_type=f"label {SECRET}"[:50])
     with connection.cursor() as cursor:

@@ -139,7 +139,7 @@ def test_approving_replaces_the_older_one_if_it_is_asked_to_and_undo_lets_it_hol
 
 
 def test_what_nobody_decided_about_cannot_be_put_to_review(cast: Cast) -> None:
-    """Neither can a deleted one: a memory hidden for a credential would reappear in the panel."""
+    """A deleted memory cannot either: one hidden for a credential would reappear in the panel."""
     plain, approved = make_memory("Cats purr", cast.owner, cast.workspace), propose(cast)
     review.approve(approved, by=cast.owner, now=timezone.now())
     gate.delete_memory(approved, by=None, now=timezone.now())

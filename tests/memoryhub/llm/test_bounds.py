@@ -60,7 +60,7 @@ async def test_an_answer_without_end_is_ended(
 
 
 @pytest.fixture
-def packing() -> Iterator[tuple[str, list[bytes]]]:
+def compressing_server() -> Iterator[tuple[str, list[bytes]]]:
     """Run a server that compresses every answer. Yield its address and the requests."""
     asked: list[bytes] = []
     body = gzip.compress(b" " * 10_000_000)
@@ -82,8 +82,10 @@ def packing() -> Iterator[tuple[str, list[bytes]]]:
         server.shutdown(socket.SHUT_RDWR)
 
 
-async def test_a_packed_reply_is_not_asked_for_and_not_unpacked(packing: tuple[str, list[bytes]]) -> None:
-    base_url, asked = packing
+async def test_a_packed_reply_is_not_asked_for_and_not_unpacked(
+    compressing_server: tuple[str, list[bytes]],
+) -> None:
+    base_url, asked = compressing_server
     model = model_at(base_url, AddressRange.ANYWHERE)
     with pytest.raises(errors.ModelError):
         await streamed(model)

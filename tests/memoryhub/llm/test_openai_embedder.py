@@ -148,7 +148,7 @@ def test_a_passing_failure_is_not_noticed(embedder: OpenAIEmbedder, scripted_ope
 
 
 @contextmanager
-def dripping(before: bytes, drop: bytes) -> Iterator[str]:
+def dripping_server(before: bytes, drop: bytes) -> Iterator[str]:
     """Run a server that sends `before`, then `drop` repeatedly, well within the read timeout. Yield its address."""
     over = threading.Event()
 
@@ -183,7 +183,7 @@ def test_a_reply_that_trickles_ends_with_the_time_of_the_call(
     monkeypatch: pytest.MonkeyPatch, before: bytes, drop: bytes
 ) -> None:
     monkeypatch.setattr(openai_compatible, "EMBEDDING_TIMEOUT_SECONDS", 0.4)
-    with dripping(before, drop) as address:
+    with dripping_server(before, drop) as address:
         began = time.monotonic()
         with pytest.raises(errors.EmbedderUnavailable):
             OpenAIEmbedder(Endpoint(address, "key", "m")).embed(["a text"])

@@ -40,7 +40,7 @@ def parts(monkeypatch: pytest.MonkeyPatch) -> dict[str, Part]:
     return found
 
 
-def visit() -> tuple[str, str]:
+def run_doctor() -> tuple[str, str]:
     """Run the doctor. Return its output, and the error if there is one."""
     out = StringIO()
     try:
@@ -55,7 +55,7 @@ def test_it_knows_what_to_do_about_every_part() -> None:
 
 
 def test_all_is_well(parts: dict[str, Part]) -> None:
-    said, verdict = visit()
+    said, verdict = run_doctor()
     assert (said.splitlines()[-1], verdict) == ("Nothing is wrong.", "")
 
 
@@ -66,7 +66,7 @@ def test_a_long_queue_is_said_with_its_length(
     for number in (2, 3):
         OrmQ.objects.all().delete()
         OrmQ.objects.bulk_create(OrmQ(key="memoryhub", payload="") for _ in range(number))
-        assert ("jobs: 3 are in the queue" in visit()[0]) == (number == 3)
+        assert ("jobs: 3 are in the queue" in run_doctor()[0]) == (number == 3)
 
 
 def test_each_trouble_is_said_with_what_to_do(
@@ -87,7 +87,7 @@ def test_each_trouble_is_said_with_what_to_do(
             stopped=stopped,
             success=False,
         )
-    said, verdict = visit()
+    said, verdict = run_doctor()
     assert "worker: none is running. Start MemoryHub" in said
     assert "disk: 0.0 GB" in said
     assert f"upgrade: {tmp_path}/postgres.before-18 is the database of before" in said
@@ -113,40 +113,40 @@ def test_a_backup_that_is_due_is_said(
     if made is not None:
         AuditEvent.objects.create(verb="backup_made", at=now - timedelta(days=30))
         AuditEvent.objects.create(verb="backup_made", at=now - timedelta(days=made))
-    assert ("backup: " in visit()[0]) == (made == 8), "there was somebody for less than a week"
+    assert ("backup: " in run_doctor()[0]) == (made == 8), "there was somebody for less than a week"
     User.objects.filter(pk=olive.pk).update(date_joined=now - timedelta(days=8))
-    said = visit()[0]
+    said = run_doctor()[0]
     assert says in said and ("backup: " in said) == bool(says)
     settings.BACKUP_DAYS = 0
-    assert "backup: " not in visit()[0]
+    assert "backup: " not in run_doctor()[0]
 
 
 def test_mail_that_waits_is_said(parts: dict[str, Part], settings: Any) -> None:
     now = timezone.now()
     # As every mail is for a minute
     WaitingMail.objects.create(sealed="x", created_at=now, next_attempt_at=now)
-    assert visit() == (visit()[0], "") and "mail" not in visit()[0]
+    assert run_doctor() == (run_doctor()[0], "") and "mail" not in run_doctor()[0]
     for hours in (1, 3):
         WaitingMail.objects.create(sealed="x", created_at=now - timedelta(hours=hours), next_attempt_at=now)
     assert (
         "mail: 2 have waited for up to 3 hours. The server does not take it: see MEMORYHUB_SMTP_URL"
-        in visit()[0]
+        in run_doctor()[0]
     )
     settings.EMAIL_BACKEND = mail.NONE
-    assert "No server is set any more" in visit()[0]
+    assert "No server is set any more" in run_doctor()[0]
 
 
 def test_keys_of_another_host_are_said(parts: dict[str, Part], settings: Any, tmp_path: Path) -> None:
     sealed = seal("a secret")
     Authenticator.objects.create(user=make_user("olive"), type="totp", data={"secret": sealed})
     call_command("backup", tmp_path / "one.zip", stdout=StringIO())
-    assert visit()[1] == ""
+    assert run_doctor()[1] == ""
     settings.SECRET_KEY = "k" * 32
-    assert "keys: 1 stored secrets" in visit()[0]
+    assert "keys: 1 stored secrets" in run_doctor()[0]
     settings.ENCRYPTION_KEYS = []
     settings.FORGET_KEY = "f" * 32
-    assert "keys: the last backup was made with another MEMORYHUB_FORGET_KEY" in visit()[0]
-    assert visit()[1] == "2 things need attention."
+    assert "keys: the last backup was made with another MEMORYHUB_FORGET_KEY" in run_doctor()[0]
+    assert run_doctor()[1] == "2 things need attention."
 
 
 @pytest.mark.parametrize(
@@ -161,13 +161,13 @@ def test_a_clock_that_goes_wrong_is_said(
             return datetime.now(tz) + timedelta(seconds=seconds)
 
     monkeypatch.setattr(doctor, "datetime", Clock)
-    found = visit()[0]
+    found = run_doctor()[0]
     assert said in found and ("clock: " in found) == bool(said)
 
 
 def test_what_the_database_alone_knows_is_no_trouble_of_its_own(parts: dict[str, Part]) -> None:
     parts["database"], parts["writes"] = Part(False, "cannot be reached"), health.UNKNOWN
-    said, verdict = visit()
+    said, verdict = run_doctor()
     assert "writes: unknown without the database.\n" in said and verdict == "1 thing needs attention."
 
 
@@ -187,15 +187,16 @@ def test_where_files_lie_takes_them_or_it_is_said(
 
     settings.FILES_DIR = tmp_path  # earlier tests leave files in the shared folder
     stored_by("django.core.files.storage.InMemoryStorage")
-    assert visit()[1] == "" and storages["documents"].listdir("") == ([], [])
+    assert run_doctor()[1] == "" and storages["documents"].listdir("") == ([], [])
     stored_by("tests.memoryhub.management.test_doctor.Refusing")
-    said = visit()[0]
+    said = run_doctor()[0]
     assert "files: the store of the documents takes no file, or does not give it up (OSError)" in said
     assert "AKIA" not in said
     (tmp_path / "file").touch()
     settings.FILES_DIR = str(tmp_path / "file" / "below")
     assert (
-        f"files: {tmp_path}/file may not be written by this user. Files of people are kept in" in visit()[0]
+        f"files: {tmp_path}/file may not be written by this user. Files of people are kept in"
+        in run_doctor()[0]
     )
 
 
@@ -204,8 +205,8 @@ def test_a_pooler_that_is_away_is_said(parts: dict[str, Part], settings: Any) ->
     settings.POOLER_URL = (
         f"postgres://{place['USER']}@/{place['NAME']}?host={place['HOST']}&port={place['PORT']}"
     )
-    assert visit()[1] == ""
+    assert run_doctor()[1] == ""
     settings.POOLER_URL = "postgres://olive:sesame@127.0.0.1:1/hub"
-    said = visit()[0]
+    said = run_doctor()[0]
     assert "pooler: it does not let us to the database: " in said and "unset MEMORYHUB_POOLER_URL" in said
     assert "sesame" not in said

@@ -64,7 +64,7 @@ def test_a_database_that_is_away_is_said_with_the_settings_name(
 def test_a_database_that_keeps_bytes_and_no_letters_is_refused(
     settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As Debian creates them without a locale. All text read from one is bytes."""
+    """Debian creates such databases without a locale. All text read from one is bytes."""
     with connection.cursor() as cursor:
         cursor.execute("CREATE DATABASE of_bytes TEMPLATE template0 ENCODING 'SQL_ASCII' LOCALE 'C'")
     try:
@@ -132,7 +132,7 @@ def test_a_database_of_a_newer_version_is_refused_with_a_sentence(
 def test_a_database_of_before_the_initial_migrations_is_told_to_export_and_import(
     applied: Callable[[str, str], None],
 ) -> None:
-    """By the command before the web server, by the web server, and by Django's own command."""
+    """The command before the web server, the web server, and Django's own command all refuse."""
     applied("workspaces", "0002_api_keys")
     before = set(MigrationRecorder.Migration.objects.values_list("app", "name"))
     sentence = r"export what it holds with the version you have .* import that into this version"
@@ -176,7 +176,7 @@ def test_the_web_server_starts_before_its_database(settings: Any, monkeypatch: p
 def test_the_processes_of_another_version_end_at_once(
     applied: Callable[[str, str], None], name: str, sentence: str
 ) -> None:
-    """As separate processes on this database: the server, the worker, and the migration."""
+    """The server, the worker, and the migration run as separate processes on this database."""
     applied("chat", name)
     place = psycopg_settings()
     url = f"postgres://{place['user']}@/{place['dbname']}?host={place['host']}&port={place['port']}"

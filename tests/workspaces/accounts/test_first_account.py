@@ -22,7 +22,7 @@ SIGN_UP = "/accounts/signup/"
 
 
 @pytest.fixture(autouse=True)
-def as_installed(settings: Settings) -> None:
+def default_hosts(settings: Settings) -> None:
     """Allow the hosts of a fresh installation; tests have others."""
     settings.ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]", "127.0.0.1"]
 
@@ -132,7 +132,7 @@ def test_who_was_made_before_is_somebody(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_no_other_door_makes_one(
     single_sign_on: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not even if the settings that reveal other users are ignored."""
+    """This holds even if the check that the server is reachable from here alone is bypassed."""
     monkeypatch.setattr(first_account, "serves_only_here", lambda: True)
     settings.SCIM_TOKEN = "t" * 32
     directory = Client(SERVER_NAME="localhost", headers={"Authorization": f"Bearer {settings.SCIM_TOKEN}"})

@@ -139,7 +139,7 @@ def test_where_sign_up_is_closed_nobody_new_comes_by_what_is_open_to_all(
 def test_only_verified_addresses_of_the_domains_come_in(
     provider: str, server: OAuthProviders, settings: Any, address: str | None, verified: bool, comes: bool
 ) -> None:
-    """For existing users too: leaving the company ends their access."""
+    """The check applies to existing users too: leaving the company ends their access."""
     settings.OAUTH_DOMAINS, settings.OIDC_DOMAINS = ["example.org"], ["elsewhere.org"]
     client = Client()
     page = go(client, provider, at=server, name="dora", email=address, verified=verified)
@@ -151,7 +151,7 @@ def test_only_verified_addresses_of_the_domains_come_in(
 
 
 def test_an_address_that_is_here_opens_nobodys_account(server: OAuthProviders, settings: Any) -> None:
-    """Neither one that the company's directory created for users of its own provider."""
+    """An account that the company's directory created for its own provider's users is safe as well."""
     settings.SCIM_TOKEN = "of the directory alone " * 2
     made = make_user("olive")
     made.set_unusable_password()

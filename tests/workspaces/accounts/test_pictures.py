@@ -38,7 +38,7 @@ def photograph(size: tuple[int, int] = (900, 600)) -> bytes:
     return out.getvalue()
 
 
-def bring(person: User, content: bytes, **more: Any) -> str:
+def upload_picture(person: User, content: bytes, **more: Any) -> str:
     """Upload a picture. Return the profile page."""
     client = Client()
     client.force_login(person)
@@ -54,8 +54,8 @@ def address_of(person: User) -> str:
 def test_it_is_drawn_anew_shown_to_those_who_know_them_and_goes_with_the_account(cast: Cast) -> None:
     chat = make_chat(cast.owner, cast.workspace)
     make_message(chat, "Hello")
-    assert "<img" not in bring(cast.owner, b"")
-    page = bring(cast.owner, photograph())
+    assert "<img" not in upload_picture(cast.owner, b"")
+    page = upload_picture(cast.owner, photograph())
     first = address_of(cast.owner)
     assert "Saved." in page and page.count(f'src="{first}"') == 3  # the profile and both forms of the sidebar
 
@@ -74,7 +74,7 @@ def test_it_is_drawn_anew_shown_to_those_who_know_them_and_goes_with_the_account
 
     header = json.loads(next(export(cast.owner, now=timezone.now())))
     assert len(header["picture"]) > 400
-    bring(cast.owner, png(16, 16, data=bytes(48)))
+    upload_picture(cast.owner, png(16, 16, data=bytes(48)))
     assert address_of(cast.owner) != first
 
     remove_member(cast.workspace, user=cast.viewer, by=cast.owner)
@@ -83,7 +83,7 @@ def test_it_is_drawn_anew_shown_to_those_who_know_them_and_goes_with_the_account
     owner.force_login(cast.owner)
     assert "/picture/?v=" not in owner.post(URL, {"remove": "on"}, follow=True).content.decode()
     assert owner.get(first).status_code == 404
-    bring(cast.viewer, photograph())
+    upload_picture(cast.viewer, photograph())
     assert delete_account(cast.viewer)["pictures"] == 1
     assert not PersonPicture.objects.exists()
 
@@ -101,7 +101,7 @@ NO_PICTURES = {
 def test_what_is_no_picture_is_refused_and_the_one_before_stays(cast: Cast, content: bytes) -> None:
     PersonPicture.objects.create(user=cast.owner, jpeg=b"before")
     User.objects.filter(pk=cast.owner.pk).update(picture_version="before")
-    page = bring(cast.owner, content, remove="")
+    page = upload_picture(cast.owner, content, remove="")
     assert "Saved." not in page and 'src="/people/' in page
     assert bytes(PersonPicture.objects.get().jpeg) == b"before"
 
@@ -114,8 +114,8 @@ def test_nobody_brings_one_for_another_or_more_than_their_share(
     file = SimpleUploadedFile("me.jpg", photograph())
     assert forged.post(URL, {"file": file, "user": cast.viewer.public_id}).status_code == 403
     monkeypatch.setitem(settings.THROTTLES, "uploads", 1)
-    bring(cast.owner, photograph(), user=cast.viewer.public_id, user_id=cast.viewer.public_id)
+    upload_picture(cast.owner, photograph(), user=cast.viewer.public_id, user_id=cast.viewer.public_id)
     kept = PersonPicture.objects.get()
     assert kept.user == cast.owner
-    assert "Saved." not in bring(cast.owner, png(16, 16, data=bytes(48)))
+    assert "Saved." not in upload_picture(cast.owner, png(16, 16, data=bytes(48)))
     assert bytes(PersonPicture.objects.get().jpeg) == bytes(kept.jpeg)

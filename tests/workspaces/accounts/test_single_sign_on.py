@@ -85,7 +85,7 @@ def test_who_comes_gets_an_account_once_and_comes_back_to_it(single_sign_on: str
 
 
 def test_an_address_that_is_here_opens_nobodys_account(single_sign_on: str) -> None:
-    """Not even one that the provider has verified: here it never was."""
+    """The provider's verification does not help: here the address was never verified."""
     User.objects.filter(pk=make_user("olive").pk).update(email="olive@example.org")
     client = Client()
     page = go(client, "thief", preferred_username="olive", email="olive@example.org", email_verified=True)

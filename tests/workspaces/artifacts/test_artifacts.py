@@ -302,7 +302,7 @@ def test_comparing_tells_a_line_separator_from_a_line_end() -> None:
 
 
 def test_comparing_takes_a_bounded_time_whatever_it_compares() -> None:
-    """Without a limit ten times the length would take hundreds of times as long."""
+    """Ten times the length would take hundreds of times as long without a limit."""
     lines = [f"{number % 400}" for number in range(20_000)]
     before, after = "\n".join(lines), "\n".join(reversed(lines))
     began = time.process_time()

@@ -120,8 +120,8 @@ def test_hostile_lists_are_names_and_nothing_else(
 def test_nobody_connects_without_leave(
     scripted_openai: ScriptedOpenAI, cast: Cast, settings: Settings, act: str
 ) -> None:
-    """In any role of a workspace; staff without superuser rights; and internal addresses where only external ones are
-    allowed.
+    """No workspace role suffices, nor does staff without superuser rights; internal addresses need their own
+    setting.
     """
     asks = form(scripted_openai, act=act, shared="on")
     for person in (cast.owner, cast.editor, cast.viewer, cast.stranger, make_user(is_staff=True)):

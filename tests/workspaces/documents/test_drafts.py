@@ -67,7 +67,7 @@ def found_by(person: User, workspace: Workspace) -> list[str]:
     return [each.passage.document.public_id for each in found]
 
 
-def knows(person: User, workspace: Workspace, document: Document) -> list[str]:
+def places_showing(person: User, workspace: Workspace, document: Document) -> list[str]:
     """Return each place of the product that shows this user the document."""
     api, client = Api(person), Client()
     client.force_login(person)
@@ -102,11 +102,13 @@ def test_a_file_in_a_composer_is_known_to_its_person_alone(cast: Cast) -> None:
     assert (
         waits.passage_count and not PassageWord.objects.filter(ref__in=waits.passages.values("pk")).exists()
     )
-    assert knows(cast.owner, cast.workspace, waits) == []
-    assert knows(cast.viewer, cast.workspace, waits) == []
-    assert knows(cast.editor, cast.workspace, waits) == ["REST"]  # where the composer reads its state
+    assert places_showing(cast.owner, cast.workspace, waits) == []
+    assert places_showing(cast.viewer, cast.workspace, waits) == []
+    assert places_showing(cast.editor, cast.workspace, waits) == [
+        "REST"
+    ]  # where the composer reads its state
     own = default_workspace(cast.editor)
-    assert knows(cast.editor, own, waits) == []
+    assert places_showing(cast.editor, own, waits) == []
     for path, body in (("restore", {}), ("forget", {}), ("versions", {"text": "x"})):
         at = f"workspaces/{cast.workspace.public_id}/documents/{waits.public_id}/{path}"
         assert Api(cast.editor).post(at, body).status_code in (403, 404)
@@ -155,7 +157,7 @@ def test_sending_makes_it_the_workspaces_and_the_answer_draws_on_it(
     everywhere = (
         "REST list, REST search, REST, REST content, page list, page, choices, search page, palette, activity"
     )
-    assert [*knows(cast.owner, cast.workspace, waits)] == [*everywhere.split(", "), "search"]
+    assert [*places_showing(cast.owner, cast.workspace, waits)] == [*everywhere.split(", "), "search"]
     waits.refresh_from_db()
     assert (waits.owner, waits.is_draft, waits.deleted_at) == (None, False, None)
 
@@ -168,8 +170,8 @@ def test_sending_in_a_private_chat_keeps_it_for_its_person(
     waits = draft(cast.editor, cast.workspace)
     chat = make_chat(cast.editor, cast.workspace, is_private=True)
     assert send(cast.editor, chat, waits.public_id).status_code in (200, 201)
-    assert knows(cast.owner, cast.workspace, waits) == []
-    assert "REST list" in knows(cast.editor, default_workspace(cast.editor), waits)
+    assert places_showing(cast.owner, cast.workspace, waits) == []
+    assert "REST list" in places_showing(cast.editor, default_workspace(cast.editor), waits)
 
 
 def test_the_same_content_twice_is_one_document(cast: Cast) -> None:

@@ -24,7 +24,7 @@ LONG = "\n\n".join(
 
 
 @pytest.fixture(autouse=True)
-def told(settings: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+def ready_documents(settings: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """Record the documents of webhook events."""
     settings.FILES_DIR = tmp_path
     found: list[str] = []
@@ -37,7 +37,7 @@ def told(settings: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Itera
     yield found
 
 
-def test_ready_comes_with_the_last_vector(cast: Cast, client: Client, told: list[str]) -> None:
+def test_ready_comes_with_the_last_vector(cast: Cast, client: Client, ready_documents: list[str]) -> None:
     made = make_document(cast.owner, cast.workspace, LONG, embedded=False)
     one = f"workspaces/{cast.workspace.public_id}/documents/{made.public_id}"
     refs = list(made.passages.order_by("number").values_list("pk", flat=True))
@@ -52,17 +52,17 @@ def test_ready_comes_with_the_last_vector(cast: Cast, client: Client, told: list
         for page in ("", f"{made.public_id}/"):
             shown = client.get(f"/workspaces/{cast.workspace.public_id}/documents/{page}").content.decode()
             assert f"Found by its words; by its meaning {round(100 * shares[-1])} %." in shown
-        assert told == []
+        assert ready_documents == []
         tasks.embed_passages(kind=DOCUMENT, refs=[ref])
     assert shares == pytest.approx([n / len(refs) for n in range(len(refs))])
     ready = Api(cast.viewer).get(one).json()
-    assert (ready["status"], ready["found_by_meaning"], told) == ("ready", 1.0, [made.public_id])
+    assert (ready["status"], ready["found_by_meaning"], ready_documents) == ("ready", 1.0, [made.public_id])
     tasks.embed_passages(kind=DOCUMENT, refs=refs)
-    assert told == [made.public_id], "told once"
+    assert ready_documents == [made.public_id], "told once"
 
 
 def test_what_needs_no_vectors_is_ready_at_once(
-    cast: Cast, told: list[str], monkeypatch: pytest.MonkeyPatch
+    cast: Cast, ready_documents: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     unsettled = make_document(cast.owner, cast.workspace, "The oven is off.", embedded=False)
     monkeypatch.setattr(reading_jobs, "get_embedder", lambda: None)
@@ -72,12 +72,14 @@ def test_what_needs_no_vectors_is_ready_at_once(
     assert (found["status"], found["found_by_meaning"]) == ("ready", None)
     reading_jobs.complete_all()  # the embedder was removed
     unsettled.refresh_from_db()
-    assert unsettled.status == "ready" and told == [made.public_id, unsettled.public_id]
+    assert unsettled.status == "ready" and ready_documents == [made.public_id, unsettled.public_id]
 
 
-def test_an_own_document_becomes_ready_and_no_webhook_hears_of_it(cast: Cast, told: list[str]) -> None:
+def test_an_own_document_becomes_ready_and_no_webhook_hears_of_it(
+    cast: Cast, ready_documents: list[str]
+) -> None:
     made = make_document(cast.editor, cast.workspace, personal=True)
-    assert (made.status, told) == ("ready", [])
+    assert (made.status, ready_documents) == ("ready", [])
 
 
 def test_a_new_version_is_indexed_anew(cast: Cast) -> None:

@@ -85,7 +85,7 @@ def found(by: User, workspace: Workspace) -> list[str]:
     return [each["id"] for each in answer.json()["results"]]
 
 
-def places_of(made: Made) -> set[int]:
+def index_scopes(made: Made) -> set[int]:
     """Return the scopes under which the index has its words and vectors."""
     kind = kind_of(made)[1]
     rows = [
@@ -102,7 +102,7 @@ def test_it_is_found_by_its_person_everywhere_and_by_nobody_else(
     mine = make(cast.editor, cast.workspace, TEXT, title="Mine", personal=True)
     other = make_workspace(owner=cast.owner, editor=cast.editor)
     kind = kind_of(mine)[0]
-    assert mine.workspace == default_workspace(cast.editor) and places_of(mine) == {-cast.editor.pk}
+    assert mine.workspace == default_workspace(cast.editor) and index_scopes(mine) == {-cast.editor.pk}
     for place in (cast.workspace, other, default_workspace(cast.editor)):
         assert found(cast.editor, place) == [mine.public_id]
         one = f"workspaces/{place.public_id}/{kind}/{mine.public_id}"
@@ -269,9 +269,9 @@ def test_it_is_moved_to_oneself_and_to_a_workspace(cast: Cast, make: Callable[..
     for person, error in ((other, Forbidden), (cast.viewer, Forbidden), (cast.stranger, Forbidden)):
         with pytest.raises(error):
             move(made, None, person)
-    assert found(cast.owner, cast.workspace) == [made.public_id] and places_of(made) == {cast.workspace.pk}
+    assert found(cast.owner, cast.workspace) == [made.public_id] and index_scopes(made) == {cast.workspace.pk}
     mine = move(made, None, cast.editor)
-    assert mine.owner == cast.editor and places_of(made) == {-cast.editor.pk}
+    assert mine.owner == cast.editor and index_scopes(made) == {-cast.editor.pk}
     assert found(cast.editor, cast.workspace) == [made.public_id] and found(cast.owner, cast.workspace) == []
     with pytest.raises(NotFound):  # with the row as loaded before
         move(made, cast.workspace, cast.owner)
@@ -282,7 +282,7 @@ def test_it_is_moved_to_oneself_and_to_a_workspace(cast: Cast, make: Callable[..
         move(mine, make_workspace(owner=cast.owner, viewer=cast.editor), cast.editor)
     second = make_workspace(owner=cast.owner, editor=cast.editor)
     there = move(mine, second, cast.editor)
-    assert (there.workspace, there.owner, places_of(made)) == (second, None, {second.pk})
+    assert (there.workspace, there.owner, index_scopes(made)) == (second, None, {second.pk})
     assert found(cast.owner, second) == [made.public_id] and found(cast.editor, cast.workspace) == []
     taken = move(there, None, cast.owner)  # an owner of the workspace may
     assert found(cast.editor, second) == [] and found(cast.owner, cast.workspace) == [made.public_id]
@@ -358,7 +358,7 @@ def test_it_goes_with_its_owner_and_not_with_a_membership(
         find_passages(ASKED, cast.workspace, cast.editor, limit=5, reach=HERE)
     gone = make_document(cast.editor, None, f"{TEXT} Twice.", personal=True)
     assert documents.forget_document(gone, by=cast.editor)["document passages"] == 1
-    assert places_of(drawn) == {-cast.editor.pk}
+    assert index_scopes(drawn) == {-cast.editor.pk}
     names = [mine.file_name, *mine.versions.values_list("file_name", flat=True)]
     assert set(names) <= set(files.DOCUMENT_FILES.names()) and len(names) == 2
     with django_capture_on_commit_callbacks(execute=True):

@@ -173,13 +173,13 @@ def test_what_lies_in_the_folder_is_read_there_until_it_is_moved(
     assert read() == [b"two", b"three", b"four"] and keys_in(bucket) == []
     with django_capture_on_commit_callbacks(execute=True):
         gone.delete()
-    assert lying(settings) == {each.file_name for each in (asset, document, stays, orphan)}
+    assert files_in_folder(settings) == {each.file_name for each in (asset, document, stays, orphan)}
     assert len(_said_by_doctor()) == 2
     out = StringIO()
     call_command("move_files", stdout=out)
     assert _said_by_doctor() == []
     assert "2 files moved" in out.getvalue() and "2 stay there" in out.getvalue()
-    assert lying(settings) == {stays.file_name, orphan.file_name}
+    assert files_in_folder(settings) == {stays.file_name, orphan.file_name}
     assert {key.rpartition("/")[2] for key in keys_in(bucket)} == {asset.file_name, document.file_name}
     assert read() == [b"two", b"three", b"four"]
     settings.STORAGES = settings.STORAGES | file_stores(Environment("X_", {}))[0]
@@ -187,7 +187,7 @@ def test_what_lies_in_the_folder_is_read_there_until_it_is_moved(
         call_command("move_files")
 
 
-def lying(settings: Any) -> set[str]:
+def files_in_folder(settings: Any) -> set[str]:
     """Return the files in the folder."""
     return {path.name for path in settings.FILES_DIR.rglob("*") if path.is_file()}
 
@@ -209,7 +209,7 @@ def test_what_is_forgotten_while_it_is_moved_is_nowhere(
     for stay_here in (True, False):
         settings.FILES_STAY_HERE = stay_here
         list(ASSET_FILES.move())
-    assert (keys_in(bucket), lying(settings)) == ([], set())
+    assert (keys_in(bucket), files_in_folder(settings)) == ([], set())
 
 
 def _said_by_doctor() -> list[str]:
@@ -337,7 +337,7 @@ def test_a_workspace_whose_files_lie_elsewhere_leaves_this_machine(
 
 
 def test_a_store_on_this_machine_is_asked_through_no_proxy() -> None:
-    """Not even one in the environment."""
+    """The environment's proxy is not used either."""
     for endpoint, through in (("http://127.0.0.1:1", {}), ("https://s3.example", None)):
         assert store_at(endpoint)[0]["assets"]["OPTIONS"]["client_config"].proxies == through
 

@@ -174,7 +174,7 @@ def test_a_member_stays_what_they_are_and_uses_nothing_up(cast: Cast) -> None:
 
 @pytest.mark.parametrize("how", ["removed", "demoted"])
 def test_who_was_removed_comes_back_by_no_link_of_before(cast: Cast, how: str) -> None:
-    """Nor after a demotion and leaving: a new invitation works, and others may use the old ones."""
+    """A demotion and leaving count as well. A new invitation works, and others may use the old ones."""
     used, open_ = (make_invitation(cast.workspace, cast.owner, role=Role.EDITOR, most=10) for _ in range(2))
     accept(link_token(used), by=cast.stranger, now=timezone.now())
     if how == "demoted":
@@ -219,7 +219,7 @@ def test_mails_to_strangers_are_few_a_day(cast: Cast, settings: Any) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_a_restored_backup_opens_no_invitation_that_ended_since() -> None:
-    """Nor one that was accepted since, which the backup does not know."""
+    """An invitation that was accepted since, which the backup does not know, is revoked as well."""
     cast = make_cast()
     kept, revoked, joined, barred = (make_invitation(cast.workspace, cast.owner, most=10) for _ in range(4))
     revoke_invitation(cast.workspace, revoked.public_id, by=cast.owner, now=timezone.now())

@@ -144,7 +144,7 @@ WRONG = {
 
 @pytest.mark.parametrize("how", WRONG)
 def test_a_wrong_request_sends_nobody_anywhere(cast: Cast, how: str) -> None:
-    """Not even to a registered address: anyone may register one (open redirects)."""
+    """Registered addresses are no exception: anyone may register one (open redirects)."""
     url = address(**{"client_id": client_id()} | WRONG[how])  # type: ignore[arg-type]
     browser = browser_of(cast.editor)
     for answer in (

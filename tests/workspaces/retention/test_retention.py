@@ -109,7 +109,7 @@ def test_memories_that_nothing_used_go_with_what_was_noted_of_them(cast: Cast) -
 
 
 def test_personal_memories_follow_nobodys_rule_but_their_owners(cast: Cast, settings: Any) -> None:
-    """Even if another person became an owner of the workspace they are in."""
+    """The rule of another person who became an owner of their workspace does not count."""
     home = default_workspace(cast.owner)
     mine = make_memory("Olive likes olives", cast.owner, scope="user", now=LONG_AGO)
     home.memberships.create(user=cast.stranger, role="owner")

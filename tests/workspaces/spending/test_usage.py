@@ -180,7 +180,7 @@ def test_an_answer_says_of_what_its_tokens_were_and_what_is_guessed(
 
 
 def test_what_is_estimated_or_has_no_price_is_marked_as_such_in_every_row(cast: Cast) -> None:
-    """In tables, in a budget's sentence, for administrators and over REST."""
+    """The mark is shown in tables, in a budget's sentence, to administrators and over REST."""
     guessed = meter_with(Usage(1000, 0, 5, calls=1, estimated=1), parts=Parts(1, 2, 3, 10))
     account = Account(cast.workspace.pk, cast.owner.pk, Purpose.ANSWER, COSTLY)
     record(account, guessed, now=timezone.now())
