@@ -78,10 +78,10 @@ class Subscription:
             event = Event(event.channel, RESYNC)
         self.queue.put_nowait(event)
 
-    async def get(self, patience: float | None = None) -> Event | None:
-        """Return the next event, or None after ``patience`` seconds."""
+    async def get(self, seconds: float | None = None) -> Event | None:
+        """Return the next event, or None after ``seconds``."""
         try:
-            return await asyncio.wait_for(self.queue.get(), patience)
+            return await asyncio.wait_for(self.queue.get(), seconds)
         except TimeoutError:
             return None
 

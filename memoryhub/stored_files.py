@@ -169,12 +169,12 @@ class Stored:
 
 
 class StoredFiles:
-    """The files of one storage. ``told_by`` maps models with a ``file_name`` to their lookup of the workspace."""
+    """The files of one storage. ``workspace_lookups``: models with a ``file_name``, and their path to the workspace."""
 
     every: ClassVar[dict[str, StoredFiles]] = {}  # by name, which is also the folder in a backup
 
-    def __init__(self, name: str, told_by: Mapping[Rows, str]) -> None:
-        self.name, self._told_by = name, told_by
+    def __init__(self, name: str, workspace_lookups: Mapping[Rows, str]) -> None:
+        self.name, self._workspace_lookups = name, workspace_lookups
         self.every[name] = self
 
     def store(self, content: Iterable[bytes], most: int) -> Stored:
@@ -284,7 +284,7 @@ class StoredFiles:
         """Return whether the workspace has any files. At most one query per model."""
         return any(
             model._base_manager.filter(**{place: workspace}).exists()
-            for model, place in self._told_by.items()
+            for model, place in self._workspace_lookups.items()
         )
 
     @property
@@ -302,7 +302,7 @@ class StoredFiles:
             return self._storage
         stays = [
             local_only
-            for model, place in self._told_by.items()
+            for model, place in self._workspace_lookups.items()
             for local_only in model._base_manager.filter(file_name=file_name).values_list(
                 f"{place}__local_only", flat=True
             )
@@ -312,7 +312,7 @@ class StoredFiles:
     def _told_of(self, names: Iterable[str]) -> set[str]:
         return {
             name
-            for model in self._told_by
+            for model in self._workspace_lookups
             for name in model._base_manager.filter(file_name__in=names).values_list("file_name", flat=True)
         }
 

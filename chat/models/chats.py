@@ -331,8 +331,8 @@ class Message(models.Model):
 
     def is_abandoned(self, now: datetime) -> bool:
         """Return whether the process that was writing this answer is gone."""
-        patience = STOPPED_AFTER if self.stop_requested else ABANDONED_AFTER
-        return self.status == MessageStatus.STREAMING and (self.beat_at or self.created_at) < now - patience
+        limit = STOPPED_AFTER if self.stop_requested else ABANDONED_AFTER
+        return self.status == MessageStatus.STREAMING and (self.beat_at or self.created_at) < now - limit
 
 
 class MessageWords(models.Model):

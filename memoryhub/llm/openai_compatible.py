@@ -31,7 +31,7 @@ from memoryhub.llm.metering import (
 )
 from memoryhub.llm.openai_errors import (
     VENDOR_ERRORS,
-    Patience,
+    IdleTimeout,
     delay_before_retry,
     embedder_error,
     model_error,
@@ -120,15 +120,15 @@ class OpenAIChatModel:
         """See ChatModel.stream."""
         request = _request(messages, max_tokens, temperature) | _offer(tools, tool_choice)
         request["stream_options"] = {"include_usage": True}
-        attempt, patience = 0, Patience(timeout or self._timeout)
+        attempt, idle = 0, IdleTimeout(timeout or self._timeout)
         while True:
             answer = StreamedAnswer()
             endpoint, accepted = self._ready_endpoint(), self._accepted(request)
             with call_of(endpoint.model) as call:
                 try:
-                    async with aclosing(self._texts(endpoint, accepted, answer, patience.left)) as texts:
+                    async with aclosing(self._texts(endpoint, accepted, answer, idle.left)) as texts:
                         async for delta in texts:
-                            patience.hear()
+                            idle.restart()
                             self._sees_what_it_answered(accepted)
                             yield delta
                     yield _last(answer)
@@ -142,7 +142,7 @@ class OpenAIChatModel:
                     failure = _failure(error, endpoint, streaming=answer.has_begun)
                     may_retry = not answer.has_text
                     delay = (
-                        delay_before_retry(failure, attempt, left=patience.left, after_silence=True)
+                        delay_before_retry(failure, attempt, left=idle.left, after_silence=True)
                         if may_retry
                         else None
                     )

@@ -158,19 +158,19 @@ def embedder_error(error: errors.ModelError) -> errors.EmbedderError:
 T = TypeVar("T")
 
 
-class Patience:
+class IdleTimeout:
     """A timeout shared by all attempts of a call: the total seconds they may wait without receiving data."""
 
     def __init__(self, limit: float) -> None:
-        self._limit, self._heard_at = limit, time.monotonic()
+        self._limit, self._restarted_at = limit, time.monotonic()
 
-    def hear(self) -> None:
+    def restart(self) -> None:
         """Restart the timeout, because data arrived."""
-        self._heard_at = time.monotonic()
+        self._restarted_at = time.monotonic()
 
     @property
     def left(self) -> float:
-        return self._limit - (time.monotonic() - self._heard_at)
+        return self._limit - (time.monotonic() - self._restarted_at)
 
 
 def tried(
@@ -186,17 +186,17 @@ def tried(
     Retries at once if ``learns`` returns True for the error, and with a delay after a temporary failure. Raises the
     error that ``failure_of`` returns if no retry is left. All attempts share the timeout of ``limit`` seconds.
     """
-    attempt, patience = 0, Patience(limit)
+    attempt, idle = 0, IdleTimeout(limit)
     while True:
         at = endpoint()
         with call_of(at.model) as call:
             try:
-                return ask(at, call, patience.left)
+                return ask(at, call, idle.left)
             except VENDOR_ERRORS as error:
                 if learns(error):
                     continue
                 failure = failure_of(error, at)
-                delay = delay_before_retry(failure, attempt, left=patience.left)
+                delay = delay_before_retry(failure, attempt, left=idle.left)
                 if delay is None:
                     raise failure from error
                 failed(call, failure)

@@ -21,7 +21,7 @@ from memoryhub.llm.base import INSERTED, Message
 from memoryhub.llm.clients import Clients, Endpoint, ask_for_models, timeout_of
 from memoryhub.llm.errors import ModelBadReply, ModelBadRequest, ModelError
 from memoryhub.llm.metering import Usage, call_of, guessed, report, usage_said
-from memoryhub.llm.openai_errors import VENDOR_ERRORS, Patience, delay_before_retry, model_error, tried
+from memoryhub.llm.openai_errors import VENDOR_ERRORS, IdleTimeout, delay_before_retry, model_error, tried
 from memoryhub.llm.openai_replies import checked, chunks_of, error_text
 from memoryhub.monitoring.tracing import Span, failed
 
@@ -205,7 +205,7 @@ class RawChat:
 
         Raises a ModelError if the call fails, possibly in the middle. Close the generator to stop the model.
         """
-        attempt, has_begun, patience = 0, False, Patience(self.timeout)
+        attempt, has_begun, idle = 0, False, IdleTimeout(self.timeout)
         while True:
             endpoint = self.endpoint()
             read = _Read()
@@ -216,7 +216,7 @@ class RawChat:
                     if not self.is_silent:
                         sent.setdefault("stream_options", {"include_usage": True})
                     async with client.chat.completions.with_streaming_response.create(
-                        **self._options(sent, patience.left), stream=True
+                        **self._options(sent, idle.left), stream=True
                     ) as response:
                         async for chunk in chunks_of(response.http_response):
                             if not isinstance(chunk.get("choices"), list):
@@ -231,7 +231,7 @@ class RawChat:
                     if not has_begun and self._learns_from(error, body):
                         continue
                     failure = _failure(error, endpoint, streaming=has_begun)
-                    delay = None if has_begun else delay_before_retry(failure, attempt, left=patience.left)
+                    delay = None if has_begun else delay_before_retry(failure, attempt, left=idle.left)
                     if delay is None:
                         raise failure from error
                     failed(call, failure)

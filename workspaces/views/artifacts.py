@@ -297,27 +297,18 @@ WITHOUT_WEBRTC = """<script>{
 _DECLARED = re.compile("shadowroot(?=mode)", re.IGNORECASE)
 _DOCTYPE = re.compile(r"\s*<!doctype[^>]*>", re.IGNORECASE)
 ENDINGS = {ArtifactKind.MARKDOWN: "md", ArtifactKind.TABLE: "md", ArtifactKind.HTML: "html"}
-OF_LANGUAGES = {
-    **{
-        "python": "py",
-        "javascript": "js",
-        "typescript": "ts",
-        "bash": "sh",
-        "shell": "sh",
-        "rust": "rs",
-        "ruby": "rb",
-    },
-    **dict.fromkeys(
-        ("c", "cpp", "cs", "css", "go", "html", "java", "js", "json", "kt", "lua", "php", "py", "r"), ""
-    ),
-    **dict.fromkeys(("rb", "rs", "sh", "sql", "svg", "swift", "toml", "ts", "tsx", "xml", "yaml", "yml"), ""),
-}
+ENDINGS_OF_LANGUAGES = {
+    "python": "py", "javascript": "js", "typescript": "ts", "bash": "sh", "shell": "sh", "rust": "rs", "ruby": "rb",
+}  # fmt: skip
+OWN_ENDINGS = {
+    "c", "cpp", "cs", "css", "go", "html", "java", "js", "json", "kt", "lua", "php", "py", "r", "rb", "rs", "sh", "sql",
+    "svg", "swift", "toml", "ts", "tsx", "xml", "yaml", "yml",
+}  # fmt: skip
 
 
 def file_name(artifact: Artifact, language: str) -> str:
-    ending = ENDINGS.get(ArtifactKind(artifact.kind)) or (
-        (OF_LANGUAGES[language] or language) if language in OF_LANGUAGES else "txt"
-    )
+    ending = ENDINGS.get(ArtifactKind(artifact.kind)) or ENDINGS_OF_LANGUAGES.get(language)
+    ending = ending or (language if language in OWN_ENDINGS else "txt")
     return f"{slugify(artifact.title)[:80] or 'artifact'}.{ending}"
 
 
