@@ -91,7 +91,7 @@ def collect(made: list[Case], user: User) -> Iterator[Asked]:
                 found = recall(message.text, workspace, user, limit=1, reach=HERE, now=now, noted=False)
             if not seen or found.search is None or found.search.asked is None:
                 continue
-            refs, plain = seen
+            refs, plain = seen[:2]  # a message about the past is measured twice
             yield Asked(
                 case.group,
                 case.origin,
