@@ -45,7 +45,7 @@ NONE, SELF, HERE, TOPIC = "none", "self", "here", "topic"
 # Rows of the head: no overview, or one of the person, the workspace or a topic.
 CLASSES = (NONE, SELF, HERE, TOPIC)
 STEEP = 3.0  # length of the vectors that the head was fitted to
-AT, SURE = 0.75, 0.95  # minimum probability that a message asks for an overview, usually and in doubt
+AT, SURE = 0.85, 0.998  # minimum probability that a message asks for an overview, usually and in doubt
 
 
 class Fitted(NamedTuple):
@@ -64,7 +64,7 @@ def kind_of(vector: Array, head: Array | None = None, *, in_doubt: bool = False)
     """Return SELF, HERE or TOPIC, or "" if the message asks for no overview.
 
     ``vector`` is the e5 part of the message's vector. ``in_doubt`` requires a higher probability, because a single
-    memory answers the message or the message seems to ask for nothing.
+    memory answers the message.
     """
     head = fitted().head if head is None else head
     logits = STEEP * head[:, :-1] @ vector / np.linalg.norm(vector) + head[:, -1]

@@ -155,7 +155,7 @@ def _overview(
         return None
     if relevance.asks_past(relevance.read_message(search.query, search.asked)):
         return None
-    in_doubt = any(each.value >= relevance.STRONG or each.asks == "silent" for each in judged.values())
+    in_doubt = any(each.value >= relevance.STRONG for each in judged.values())
     kind = overview.kind_of(search.asked[MULTILINGUAL], in_doubt=in_doubt)
     if not kind:
         return None

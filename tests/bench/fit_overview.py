@@ -3,7 +3,7 @@
 
     python -m tests.bench.fit_overview FILE … [--keep] [--show]
 
-data/relevance/overview.tsv has a phrasing a line, in sixteen languages, some in English alone. A ``frame`` is filled
+data/relevance/overview.tsv has a phrasing a line, in sixteen languages, some in one alone. A ``frame`` is filled
 with every object, whose kind begins with ``+``. ``near`` is what sounds like a question about everything but is none.
 The other messages that relevance is fitted on are no such questions either. Figures are those of three folds over
 phrasings (a filled frame is left out with its frame and with its object), and of what nothing is fitted on: the lines
@@ -40,7 +40,9 @@ from tests.bench.judging_data import bucket
 from tests.bench.relevance_data import DATA, everyday, own_workspaces, past_questions
 
 Array = NDArray[Any]
-FOLDS, RIDGE, NEAR_WEIGHS = 3, 1 / 20, 3.0
+FOLDS, RIDGE = 3, 1 / 2
+FRAME_WEIGHS, ALONE_WEIGHS, NEAR_WEIGHS = 0.1, 3.0, 3.0  # filled frames; phrasings in one language alone
+NONE_WEIGHS = 2.0  # times as much as each other class: most messages ask for no overview
 SOME = 300  # messages of each FILE
 NONE = ("near", "none")
 
@@ -52,6 +54,7 @@ class Row(NamedTuple):
     language: str
     text: str
     folds: frozenset[int]
+    weight: float = 1.0
 
 
 def phrasings() -> Iterator[Row]:
@@ -71,12 +74,12 @@ def phrasings() -> Iterator[Row]:
                     if not frame[at]:
                         continue
                     filled = frame[at].replace("{}", text)
-                    yield Row(kind[1:], language, filled, frozenset([fold, number % FOLDS]))
+                    folds = frozenset([fold, number % FOLDS])
+                    yield Row(kind[1:], language, filled, folds, FRAME_WEIGHS)
             elif kind != "frame":
-                held = kind.startswith("held-")
-                yield Row(
-                    kind.removeprefix("held-"), language, text, frozenset() if held else frozenset([fold])
-                )
+                folds = frozenset[int]() if kind.startswith("held-") else frozenset([fold])
+                weight = ALONE_WEIGHS if sum(map(bool, texts)) == 1 else 1.0
+                yield Row(kind.removeprefix("held-"), language, text, folds, weight)
 
 
 def others(known: set[str], files: list[Path]) -> Iterator[Row]:
@@ -106,13 +109,14 @@ def read(rows: list[Row], embedder: TwoEncoders) -> Array:
 
 
 def fit(rows: list[Row], vectors: Array) -> Array:
-    """Fit one row of weights for each of ``overview_kind.CLASSES``, all with the same weight."""
+    """Fit one row of weights for each of ``overview_kind.CLASSES``; all but the first have the same weight."""
     kinds = ["none" if row.kind in NONE else row.kind for row in rows]
     classes = np.array([[kind == name for name in overview.CLASSES] for kind in kinds])
-    weights = np.where([row.kind == "near" for row in rows], NEAR_WEIGHS, 1.0)
-    shares = (classes / (classes * weights[:, None]).sum(axis=0)).sum(axis=1)
+    weights = np.array([max(row.weight, NEAR_WEIGHS * (row.kind == "near")) for row in rows])
+    each = np.array([NONE_WEIGHS, 1.0, 1.0, 1.0]) / (classes * weights[:, None]).sum(axis=0)
+    shares = (classes * each).sum(axis=1)
     weights = weights * shares * len(rows) / classes.shape[1]
-    return softmax(overview.STEEP * vectors, classes, weights, RIDGE, steps=600)
+    return softmax(overview.STEEP * vectors, classes, weights, RIDGE, steps=300)
 
 
 def report(name: str, rows: list[Row], found: list[str], *, show: bool = False) -> None:

@@ -20,7 +20,7 @@ from tests.factories import HERE, make_memory
 from workspaces.models import User
 
 NOW = timezone.now()
-EVERYTHING = ("Give me an overview", "Was weißt du über unser Projekt?", "你对我们的项目了解多少？")
+EVERYTHING = ("Catch me up, I have been away", "Was weißt du über unser Projekt?", "你对我们的项目了解多少？")
 ABOUT_ME = (
     "What do you know about me?",
     "¿Qué sabes de mí?",
