@@ -430,6 +430,7 @@ def search(request: PageRequest, ws_id: str) -> HttpResponse:
         reach=Reach.here(workspace),
         private_chats=True,
         noted=False,  # a GET writes nothing
+        listed=True,
     )
     context = {
         "workspace": workspace,

@@ -115,6 +115,21 @@ def recall(
     return found
 
 
+def find_listed(
+    query: str,
+    workspace: Workspace,
+    user: User,
+    *,
+    limit: int = MAX_LIMIT,
+    agent: Agent | None = None,
+    reach: Reach,
+    now: datetime,
+) -> list[Recalled]:
+    """Return the memories that a list shows when a person searches it, best first. Nothing is marked as accessed."""
+    found = recall(query, workspace, user, limit=limit, agent=agent, reach=reach, now=now, noted=False)
+    return [item for item in found.items if found.degraded or relevance.is_shown(item.score, item.relevance)]
+
+
 def _found(
     search: RankedSearch,
     ranking: str,

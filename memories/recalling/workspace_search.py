@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
-from memories.recalling.recall import MAX_LIMIT, recall
+from memories.recalling.recall import MAX_LIMIT, Recalled, find_listed, recall
 from memoryhub.database.replicas import read
 from workspaces.artifacts import find_artifacts
 from workspaces.documents.passages import find_passages
 from workspaces.models import Agent, User, Workspace
-from workspaces.policy import Reach, is_local_elsewhere
+from workspaces.policy import Reach, stays_elsewhere
 
 TYPES = ("memory", "document", "artifact", "message")
 LIMIT = 10  # default number of results; at most MAX_LIMIT
@@ -79,13 +79,14 @@ def search_workspace(
     reach: Reach,
     private_chats: bool = False,
     noted: bool = True,
+    listed: bool = False,
 ) -> list[Found]:
     """Return what is relevant to the query, best first on one scale: memories, documents, artifacts and messages.
 
     Memories are found by the hybrid ranking, including those of ``agent``. Documents are returned as passages. Messages
     come from chats that the user may see, and from private chats only with ``private_chats``. Personal content is
     included if ``reach`` allows it. A blank query or a limit below 1 finds nothing. ``noted`` marks found memories as
-    accessed.
+    accessed. ``listed`` finds the memories that a person finds in a list of memories (``find_listed``).
 
     Costs one recall and one search for each other type. Raises NotFound if the user is not a member.
     """
@@ -94,7 +95,9 @@ def search_workspace(
     def ask() -> list[Found]:
         found = list[Found]()
         if "memory" in types:
-            found += _memories(*where, limit=limit, noted=noted, agent=agent, reach=reach, now=now)
+            how: dict[str, Any] = {"limit": limit, "agent": agent, "reach": reach, "now": now}
+            recalled = find_listed(*where, **how) if listed else _found(*where, noted=noted, **how)
+            found += [_shown(item, workspace) for item in recalled]
         if "document" in types:
             found += _passages(*where, limit, reach)
         if "artifact" in types:
@@ -106,23 +109,23 @@ def search_workspace(
     return sorted(read(user.pk, ask), key=lambda each: -each.score)[: max(0, limit)]
 
 
-def _memories(query: str, workspace: Workspace, user: User, **how: Any) -> list[Found]:
-    recalled = recall(query, workspace, user, floor=True, **how)
-    return [
-        Found(
-            "memory",
-            item.memory.public_id,
-            item.memory.content,
-            item.score,
-            item.memory.created_at,
-            stays_here=is_local_elsewhere(item.memory, workspace),
-            is_imported=item.memory.is_imported,
-            imported_by=item.memory.imported_by,
-            written_by=item.memory.written_by,
-            is_edited=item.memory.edited_at is not None,
-        )
-        for item in recalled.items
-    ]
+def _found(query: str, workspace: Workspace, user: User, **how: Any) -> list[Recalled]:
+    return recall(query, workspace, user, floor=True, **how).items
+
+
+def _shown(item: Recalled, workspace: Workspace) -> Found:
+    return Found(
+        "memory",
+        item.memory.public_id,
+        item.memory.content,
+        item.score,
+        item.memory.created_at,
+        stays_here=stays_elsewhere(item.memory, workspace),
+        is_imported=item.memory.is_imported,
+        imported_by=item.memory.imported_by,
+        written_by=item.memory.written_by,
+        is_edited=item.memory.edited_at is not None,
+    )
 
 
 def _artifacts(query: str, workspace: Workspace, user: User, limit: int, reach: Reach) -> list[Found]:
@@ -136,7 +139,7 @@ def _artifacts(query: str, workspace: Workspace, user: User, limit: int, reach: 
             each.artifact.title,
             workspace_id=each.artifact.workspace.public_id,
             personal=each.artifact.is_personal,
-            stays_here=is_local_elsewhere(each.artifact, workspace),
+            stays_here=stays_elsewhere(each.artifact, workspace),
         )
         for each in find_artifacts(query, workspace, user, limit=limit, reach=reach)
     ]
@@ -160,7 +163,7 @@ def _passages(query: str, workspace: Workspace, user: User, limit: int, reach: R
                 passage.number,
                 workspace_id=document.workspace.public_id,
                 personal=document.is_personal,
-                stays_here=is_local_elsewhere(document, workspace),
+                stays_here=stays_elsewhere(document, workspace),
             )
         )
     return found

@@ -52,7 +52,7 @@ def page(request: PageRequest, ws_id: str) -> HttpResponse:
         except Invalid as error:
             form.add_domain_errors(error)
         else:
-            notices.success(request, _("Added to your profile. Only you see it."))
+            notices.success(request, _("Added to your profile. Other members do not see it."))
             return redirect("memories:profile", ws_id)
     profile = profile_of(workspace, request.user, reach=Reach.here(workspace), now=now)
     context = {

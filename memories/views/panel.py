@@ -16,8 +16,8 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from memories.access import count_listed, get_memory, usage
-from memories.forgetting.forget import noted
-from memories.models import Memory, ReceiptItem
+from memories.forgetting.forget import forget_memories, noted
+from memories.models import Memory, ReceiptItem, Scope
 from memories.models.memory import CATEGORIES, SOURCE_LABELS, RevisionAction
 from memories.recalling.recall import mark_not_relevant, receipt_for
 from memories.views.panel_context import (
@@ -47,6 +47,7 @@ from workspaces.views import PageRequest
 PLACES = {
     "panel": "memories/cards.html",
     "receipt": "memories/receipt_memory.html",
+    "page": "memories/page/memory.html",
     "run": "memories/receipt_memory.html",
     "message": "memories/message_slot.html",
 }
@@ -196,12 +197,13 @@ def edit(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
     memory, context = _memory(request, ws_id, mem_id)
     context["item"] = request.GET.get("item", "")
     if request.method == "GET":
-        return render(request, "memories/edit_form.html", context | {"form": EditForm.of(memory)})
+        context["form"] = EditForm.of(memory, by=request.user)
+        return render(request, "memories/edit_form.html", context)
     if "undo" in request.GET:
         before, seen = _before_edit(memory), {request.GET["undo"]}
         edited = gate.edit_memory(memory, by=request.user, now=context["now"], seen=seen, **before)
         return _edited(request, edited, context, text=_("Changed back."))
-    form = EditForm.of(memory, data=request.POST)
+    form = EditForm.of(memory, by=request.user, data=request.POST)
     if form.is_valid():
         try:
             who: dict[str, Any] = {"by": request.user, "now": context["now"]}
@@ -209,10 +211,14 @@ def edit(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
         except Invalid as error:
             form.add_domain_errors(error)
         except Stale as stale:
-            context |= {"form": form.over(stale.memory), "newer": stale.memory}
+            context |= {"form": form.over(stale.memory, request.user), "newer": stale.memory}
             return _refused(render(request, "memories/edit_form.html", context), status=stale.status)
         else:
-            undo_url = f"{request.path}?as=receipt&item={context['item']}&undo={version_of(edited)}"
+            if "whose" in form.fields and "whose" in form.changed_data:
+                return _moved(request, edited, form, context)
+            undo_url = (
+                f"{request.path}?as={context['place']}&item={context['item']}&undo={version_of(edited)}"
+            )
             return _edited(request, edited, context, text=_("Saved."), undo_url=undo_url)
     return _refused(render(request, "memories/edit_form.html", context | {"form": form}))
 
@@ -230,7 +236,7 @@ def _edited(
     request: PageRequest, memory: Memory, context: dict[str, Any], *, text: str, undo_url: str = ""
 ) -> HttpResponse:
     """Render an edited memory; in a receipt its whole entry, and there and on the Memory page a notice with Undo."""
-    if context["place"] != "receipt":
+    if context["place"] not in ("receipt", "page"):
         return _show(request, memory, context, changed=True)
     items = ReceiptItem.objects.filter(memory=memory).select_related("receipt")
     item = items.filter(pk=context["item"]).first() if context["item"].isdecimal() else None
@@ -246,6 +252,28 @@ def _edited(
         response["HX-Retarget"], response["HX-Reswap"] = f"#receipt-item-{item.pk}", "outerHTML"
     notice = {"text": text, "undo_url": undo_url, "memory": True, "about": memory.public_id}
     response.write(render(request, "partials/toast_oob.html", notice).content.decode())
+    return response
+
+
+def _moved(request: PageRequest, memory: Memory, form: EditForm, context: dict[str, Any]) -> HttpResponse:
+    """Change who sees an edited memory, and show it with a notice."""
+    chosen = form.cleaned_data["whose"]
+    to = None if chosen == Scope.USER else get_workspace(request.user, chosen, need=Role.EDITOR)
+    try:
+        moved = gate.move_memory(memory, workspace=to, by=request.user, now=context["now"]).memory
+    except Conflict as error:
+        form = form.over(memory, request.user)
+        form.add_error("whose", error.message)
+        return _refused(render(request, "memories/edit_form.html", context | {"form": form}))
+    response = _show(request, moved, context, changed=True)
+    text = _("Other members no longer see this memory.")
+    if to is None:  # not even among the forgotten ones
+        forget_memories([memory], by=request.user, now=context["now"])
+    else:
+        text = _("Everyone in %(name)s sees this memory now.") % {"name": to.name}
+    response.write(
+        render(request, "partials/toast_oob.html", {"text": text, "memory": True}).content.decode()
+    )
     return response
 
 

@@ -17,14 +17,14 @@ from django.utils.translation import gettext_lazy as later
 from memories.access import live_in, own_elsewhere
 from memories.models import Memory, Scope
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH, MAY_REPLACE, MEMORY, MemoryQuerySet
-from memories.recalling.recall import MAX_LIMIT, recall
-from memories.recalling.relevance import is_shown
+from memories.recalling.recall import find_listed
 from memories.writing import review
 from memories.writing.changing import version_of
 from memoryhub.database.replicas import read
 from memoryhub.errors import Invalid, Sensitive
 from memoryhub.llm.base import Speaker
 from memoryhub.llm.registry import embedder_is_local, get_embedder
+from workspaces.access import workspaces_of
 from workspaces.index.embedding import searchable
 from workspaces.models import Agent, Artifact, Document, Role, User, Workspace
 from workspaces.policy import Reach
@@ -60,8 +60,12 @@ class PanelFilters:
     forgotten: bool = False  # of the page of all memories only
 
     def __bool__(self) -> bool:
-        chosen = (self.category, self.source, self.pinned, self.review, self.whose, self.forgotten)
-        return any((self.q.strip(), *chosen))
+        return bool(self.q.strip()) or self.narrows
+
+    @property
+    def narrows(self) -> bool:
+        """Return whether a filter other than the search is set."""
+        return any((self.category, self.source, self.pinned, self.review, self.whose, self.forgotten))
 
 
 @dataclass(frozen=True)
@@ -150,9 +154,8 @@ def _by_meaning(workspace: Workspace, user: User, filters: PanelFilters) -> list
     """Return the keys of the memories that recall finds, best first; none for fewer than two letters or digits."""
     if sum(map(str.isalnum, filters.q)) < 2:
         return []
-    reach, now = Reach.here(workspace), timezone.now()
-    found = recall(filters.q, workspace, user, limit=MAX_LIMIT, reach=reach, now=now, noted=False)
-    return [item.memory.pk for item in found.items if found.degraded or is_shown(item.score, item.relevance)]
+    found = find_listed(filters.q, workspace, user, reach=Reach.here(workspace), now=timezone.now())
+    return [item.memory.pk for item in found]
 
 
 def _ranked(best: list[int], filters: PanelFilters, user: User) -> list[Memory]:
@@ -274,6 +277,9 @@ class MemoryForm(forms.Form):
     content = forms.CharField(
         label=_("What to remember"),
         max_length=CONTENT_LENGTH,
+        error_messages={
+            "max_length": _("This is too long: %(show_value)d characters, at most %(limit_value)d.")
+        },
         widget=forms.Textarea(attrs={"rows": 3, "placeholder": _("One statement, such as: I am vegetarian")}),
     )
     category = forms.CharField(
@@ -303,6 +309,9 @@ class MemoryForm(forms.Form):
             self.add_error(name, message if len(named) == 1 else f"{message} {text}")
 
 
+READ_BY_ADMINISTRATORS = _("Administrators of this MemoryHub can also read it.")
+
+
 class WhoseField(forms.ChoiceField):
     """Choice of who sees a memory. Without a choice, everyone in the workspace does."""
 
@@ -313,7 +322,7 @@ class WhoseField(forms.ChoiceField):
 class AddForm(MemoryForm):
     """Form for a new memory, with a choice of who sees it."""
 
-    whose = WhoseField(label=_("Visible to"))
+    whose = WhoseField(label=_("Visible to"), help_text=READ_BY_ADMINISTRATORS)
 
     def __init__(self, *args: Any, agents: Iterable[Agent], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs | {"prefix": "new"})
@@ -336,6 +345,19 @@ class AddForm(MemoryForm):
         }
 
 
+def possible_readers(memory: Memory, user: User) -> list[Workspace]:
+    """Return the workspaces whose members may see this memory if its author chooses so; none for other users.
+
+    A shared memory stays in its workspace.
+    """
+    if memory.scope == Scope.AGENT or memory.author_id != user.pk:
+        return []
+    if memory.owner_id is None:
+        return [memory.workspace]
+    writable = [each for each in workspaces_of(user) if Role(each.role).allows(Role.EDITOR)]
+    return [each for each in writable if each.local_only or not memory.workspace.local_only]
+
+
 def _day(label: Any) -> forms.DateField:
     return forms.DateField(
         label=label, required=False, widget=forms.DateInput(format="%Y-%m-%d", attrs={"type": "date"})
@@ -343,22 +365,38 @@ def _day(label: Any) -> forms.DateField:
 
 
 class EditForm(MemoryForm):
-    """Form for a stored memory. ``version`` is the version that the person saw. Days are in UTC."""
+    """Form for a stored memory. ``version`` is the version that the person saw. Days are in UTC.
 
+    Its author also chooses who sees it: ``whose`` is the scope ``user`` or the public id of a workspace.
+    """
+
+    whose = forms.ChoiceField(label=_("Visible to"), help_text=READ_BY_ADMINISTRATORS)
     valid_from = _day(_("Holds from"))
     valid_to = _day(_("Until"))
     version = forms.CharField(required=False, widget=forms.HiddenInput)
 
+    def __init__(self, *args: Any, readers: Iterable[Workspace] = (), **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if not readers or (self.is_bound and self.add_prefix("whose") not in self.data):
+            del self.fields["whose"]
+            return
+        self.fields["whose"].choices = [  # type: ignore[attr-defined]
+            (Scope.USER, _("Only me, in every workspace")),
+            *((each.public_id, _("Everyone in %(name)s") % {"name": each.name}) for each in readers),
+        ]
+
     @classmethod
-    def of(cls, memory: Memory, **kwargs: Any) -> EditForm:
+    def of(cls, memory: Memory, *, by: User, **kwargs: Any) -> EditForm:
         initial = {
+            "whose": Scope.USER if memory.owner_id else memory.workspace.public_id,
             "content": memory.content,
             "category": memory.category or "",
             "valid_from": memory.valid_from and memory.valid_from.astimezone(UTC).date(),
             "valid_to": memory.valid_to and memory.valid_to.astimezone(UTC).date(),
             "version": version_of(memory),
         }
-        return cls(initial=initial, prefix=memory.public_id, **kwargs)
+        readers = possible_readers(memory, by)
+        return cls(initial=initial, prefix=memory.public_id, readers=readers, **kwargs)
 
     def clean(self) -> dict[str, Any]:
         begin, end = self.cleaned_data.get("valid_from"), self.cleaned_data.get("valid_to")
@@ -381,8 +419,8 @@ class EditForm(MemoryForm):
         version = self.cleaned_data["version"]
         return {version} if version else None
 
-    def over(self, newer: Memory) -> EditForm:
+    def over(self, newer: Memory, by: User) -> EditForm:
         """Return a form with the typed values that is saved over the ``newer`` version."""
         return type(self).of(
-            newer, data={**dict(self.data.items()), self.add_prefix("version"): version_of(newer)}
+            newer, by=by, data={**dict(self.data.items()), self.add_prefix("version"): version_of(newer)}
         )

@@ -84,10 +84,12 @@ def forget(request: PageRequest, ws_id: str) -> HttpResponse:
     memory = _memory(request, workspace)
     if request.POST.get("into"):
         tidy.merge(memory, into=_memory(request, workspace, "into"), by=request.user, now=now)
+        text = _("Merged. The older wording is in the history of the memory that stays.")
     else:
         gate.delete_memory(memory, by=request.user, now=now)
+        text = _("Forgotten.")
     undo_url = reverse("memories:restore", args=[workspace.public_id, memory.public_id])
-    return _said(request, workspace, _("Forgotten."), undo_url)
+    return _said(request, workspace, text, undo_url)
 
 
 @require_POST

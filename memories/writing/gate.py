@@ -16,7 +16,7 @@ from django_q.tasks import async_task
 
 from memories.indexing import index_words, put_in_index, unindex_words
 from memories.judging.secret_filter import RULES
-from memories.models import Memory, Review, Revision
+from memories.models import Memory, Review, Revision, Scope
 from memories.models.memory import RevisionAction
 from memories.writing import tombstones
 from memories.writing.changing import (
@@ -58,14 +58,14 @@ from memories.writing.drafts import (
     refuse_delicate,
 )
 from memories.writing.tombstones import WasForgotten
-from memoryhub.errors import Invalid, NotFound
+from memoryhub.errors import Forbidden, Invalid, NotFound
 from memoryhub.monitoring import metrics
-from workspaces.access import default_workspace
+from workspaces.access import default_workspace, lock_places, personal_place, require_stays_local
 from workspaces.audit import Verb
 from workspaces.index.embedding import Embedded, embed_one
-from workspaces.models import User
+from workspaces.models import User, Workspace
 from workspaces.policy import Reach
-from workspaces.quotas import charge
+from workspaces.quotas import take_room
 
 # The limit of automatic memories: ``MEMORYHUB_MAX_MEMORIES`` for each workspace, owner and assistant. After
 # every automatic save, a query on a small partial index counts up to the limit.
@@ -215,7 +215,7 @@ def save_embedded(
             case Proposal(may_replace):
                 return _propose(draft, may_replace, by=by, now=now)
             case New(may_replace, previous_key_owner):
-                payer = charge("memories", by, draft.author)
+                payer = take_room("memories", by, draft.author)
                 own_row = dedupe == "create" or not near
                 row = new_row(draft, may_replace, brought_by=payer, now=now, own_row=own_row)
                 return Saved(_insert(row, draft, embedded, previous_key_owner, by=by, now=now), created=True)
@@ -283,6 +283,49 @@ def edit_memory(
             change(locked, changes, by=by, now=now, writer=writer, embedded=embedded)
             announce(locked, "edit")
         return locked
+
+
+def move_memory(memory: Memory, *, workspace: Workspace | None, by: User, now: datetime) -> Saved:
+    """Make a memory visible to the members of ``workspace``, or with None only to its author ``by``.
+
+    It is saved under the new scope with a new id, since scope and workspace of a row never change; then the old row is
+    deleted. A shared memory loses its excerpt, which can quote a private chat. Costs one embedding.
+
+    Raises Forbidden unless ``by`` is its author and an editor of the workspace, and Conflict if its key is taken there
+    or it would leave a local-only workspace.
+    """
+    if memory.scope == Scope.AGENT or memory.author_id != by.pk or memory.owner_id not in (None, by.pk):
+        raise Forbidden(_("Only the person who saved a memory can change who sees it."))
+    to = workspace or personal_place(by, said_in=memory.workspace)
+    require_stays_local(memory.workspace, to)
+    draft = Draft(
+        **{name: getattr(memory, name) for name in CLEANERS},
+        workspace=to,
+        author=by,
+        scope=Scope.WORKSPACE if workspace else Scope.USER,
+        source_type=memory.source_type,
+        source_chat_id=memory.source_chat_id,
+        source_message_id=memory.source_message_id,
+        source_excerpt="" if workspace else memory.source_excerpt,
+        source_details=memory.source_details,
+        sources=list(memory.sources.values_list("source_id", flat=True)),
+        was_in_use=True,
+        edited_by=memory.edited_by,
+        edited_at=memory.edited_at,
+        imported_by=memory.imported_by,
+        imported_at=memory.imported_at,
+        named=frozenset(CLEANERS),
+    )
+    embedded = embed_one(draft.content, draft.source_excerpt, Reach.here(to))
+    read_ahead(draft, embedded, now=now)
+    with one_owner_per_key():
+        lock_places(by, memory.workspace, to)
+        if draft.key and find_key_owner(draft):
+            raise key_is_taken()
+        saved = save_embedded(draft, embedded, by=by, now=now)
+        memory.assets.update(memory=saved.memory)
+        delete_memory(memory, by=by, now=now)
+    return saved
 
 
 def delete_memory(
@@ -365,7 +408,7 @@ def _propose(draft: Draft, may_replace: Memory | None, *, by: User | None, now: 
 
     If an equal proposal is waiting or was rejected, return that one instead.
     """
-    payer = charge("memories", by, draft.author)
+    payer = take_room("memories", by, draft.author)
     proposed = new_row(draft, may_replace, brought_by=payer, now=now)
     equals = Memory.objects.exclude(review=Review.NONE).filter(
         workspace=draft.workspace, content_hash=proposed.content_hash

@@ -54,7 +54,7 @@ def test_the_filter_narrows_to_one_assistant(cast: Cast, planner: Agent) -> None
     make_memory(TEXT, cast.editor, cast.workspace, scope=Scope.AGENT, agent=planner)
     make_memory("Readers like it", cast.editor, cast.workspace)
     archive_agent(planner, by=cast.owner, now=timezone.now())
-    assert f'<option value="{planner.public_id}">For chats with' in panel(cast, cast.viewer)
+    assert f'<option value="{planner.public_id}">Chats with' in panel(cast, cast.viewer)
     for whose, texts in (
         (planner.public_id, {TEXT}),
         ("workspace", {"Readers like it"}),

@@ -195,7 +195,7 @@ def test_an_account_goes_by_its_page(cast: Cast) -> None:
     done = client.post("/profile/delete/", {"confirm": "eddie"}).content.decode()
     assert "Your account has been deleted" in done
     named = set(re.findall(r'<th scope="row">(.*?)</th>', done))
-    assert {"Memories", "Workspaces"} <= named <= {*map(str, KNOWN.values()), "Other notes about them"}
+    assert {"Memories", "Workspaces"} <= named <= {*map(str, KNOWN.values()), "Other records about them"}
     assert places_with(TEXT) == []
     assert not User.objects.filter(username="eddie").exists()
     for session in (client, elsewhere):

@@ -57,6 +57,25 @@ def test_it_lists_all_that_one_may_see_and_narrows_by_whose_it_is(cast: Cast) ->
     assert listed(cast.editor, whose="nonsense") == texts[:3]
 
 
+def test_search_everything_finds_the_same_memories(cast: Cast) -> None:
+    texts = {
+        "Our cat is called Miso.",
+        "The ferry leaves at nine.",
+        "I am vegetarian.",
+        "My sister lives in Oslo.",
+    }
+    for text in texts:
+        make_memory(text, cast.owner, cast.workspace)
+    search = reverse("chat:search", args=[cast.workspace.public_id])
+    found = set[str]()
+    for q in ("pet name", "boat", "diet", "siblings", "taxes"):
+        results = signed_in(cast.owner).get(search, {"q": q}).context["results"]
+        on_the_page = page(cast.owner, cast, q=q)
+        assert {each.found.text for each in results} == {text for text in texts if text in on_the_page}, q
+        found |= {each.found.text for each in results}
+    assert found == texts
+
+
 def test_who_may_only_read_changes_what_is_their_own_alone(cast: Cast) -> None:
     shared = make_memory("The ferry leaves at nine", cast.owner, cast.workspace)
     own = make_memory("My shoes are size 44", cast.viewer, scope="user")

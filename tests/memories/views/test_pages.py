@@ -283,10 +283,10 @@ def test_what_may_replace_an_older_one_shows_both_and_lets_a_person_decide(cast:
     Memory.objects.filter(pk=newer.pk).update(may_replace=older)
     client = signed_in(cast.owner)
     html = panel(client, cast, review="on", part="list")
-    assert "May replace" in html and "March 15" in html and "March 22" in html
+    assert "Older memory" in html and "March 15" in html and "March 22" in html
     assert "Keep both" not in panel(signed_in(cast.viewer), cast)
     response = client.post(of("replace", newer)).content.decode()
-    assert "May replace" not in response and "Replaced" in response
+    assert "Older memory" not in response and "Replaced" in response
     older.refresh_from_db()
     assert (older.replaced_by, older.deleted_at) == (newer, None)
 

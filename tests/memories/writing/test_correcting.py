@@ -194,7 +194,7 @@ def test_undo_on_the_card_brings_it_back(room: Workspace, person: User, client: 
     assert client.post(undo, answer).status_code == 200
     assert "The meeting is on Tuesday" in live()
     page = client.get(panel).content.decode()
-    assert "Undo" not in page and "May replace" in page
+    assert "Undo" not in page and "Older memory" in page
 
 
 def test_what_is_forgotten_meanwhile_replaces_nothing(

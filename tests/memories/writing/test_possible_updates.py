@@ -82,7 +82,7 @@ def test_the_panel_shows_both_and_replaces_with_one_click(
     client.force_login(cast.editor)
     panel = f"/workspaces/{cast.workspace.public_id}/memories/"
     html = client.get(f"{panel}?review=on&part=list").content.decode()
-    assert older.content in html and newer.content in html and "May replace" in html
+    assert older.content in html and newer.content in html and "Older memory" in html
     assert client.post(f"{panel}{newer.public_id}/replace/").status_code == 200
     assert list(Memory.objects.not_over(timezone.now())) == [newer]
     assert newer.content not in client.get(f"{panel}?review=on&part=list").content.decode()

@@ -1,0 +1,68 @@
+"""The choice of who sees a saved memory, in its edit form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.test import Client
+
+from memories.models import Memory, Scope
+from tests.conftest import Cast
+from tests.factories import make_memory
+from workspaces.models import User
+
+TEXT = "The newsletter goes out on Tuesdays"
+
+
+def signed_in(user: User) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def edit(memory: Memory, by: User, whose: str, **fields: str) -> Any:
+    address = f"/workspaces/{memory.workspace.public_id}/memories/{memory.public_id}/edit/?as=receipt"
+    data = {"content": memory.content, "whose": whose} | fields
+    return signed_in(by).post(address, {f"{memory.public_id}-{name}": value for name, value in data.items()})
+
+
+def seen_by(user: User) -> list[str]:
+    return list(Memory.objects.visible_to(user).live().values_list("content", flat=True))
+
+
+def test_author_changes_who_sees_a_memory(cast: Cast) -> None:
+    own = make_memory(TEXT, cast.editor, scope=Scope.USER, key="newsletter", category="fact")
+    assert seen_by(cast.viewer) == []
+    response = edit(own, cast.editor, cast.workspace.public_id, category="event")
+    assert f"Everyone in {cast.workspace.name} sees this memory now." in response.content.decode()
+    assert seen_by(cast.viewer) == [TEXT]
+    shared = Memory.objects.live().get(content=TEXT)
+    assert (shared.key, shared.category, shared.author) == ("newsletter", "event", cast.editor)
+    response = edit(shared, cast.editor, "user")
+    assert "Other members no longer see this memory." in response.content.decode()
+    assert seen_by(cast.viewer) == [] and seen_by(cast.editor) == [TEXT]
+    assert Memory.objects.live().get(content=TEXT).owner == cast.editor
+    page = f"/workspaces/{cast.workspace.public_id}/memories/all/?forgotten=on"
+    assert TEXT not in signed_in(cast.owner).get(page).content.decode()
+
+
+def test_only_the_author_is_offered_the_choice(cast: Cast) -> None:
+    memory = make_memory(TEXT, cast.editor, cast.workspace)
+    address = f"/workspaces/{memory.workspace.public_id}/memories/{memory.public_id}/edit/"
+    assert "Visible to" in signed_in(cast.editor).get(address).content.decode()
+    assert "Visible to" not in signed_in(cast.owner).get(address).content.decode()
+    edit(memory, cast.owner, "user")
+    assert seen_by(cast.viewer) == [TEXT]
+
+
+def test_a_taken_key_and_a_local_only_workspace_refuse_the_move(cast: Cast) -> None:
+    make_memory("Sent weekly", cast.owner, cast.workspace, key="newsletter")
+    own = make_memory(TEXT, cast.editor, scope=Scope.USER, key="newsletter")
+    response = edit(own, cast.editor, cast.workspace.public_id)
+    assert response.status_code == 422 and "already has this key" in response.content.decode()
+    shared = make_memory("Readers like it", cast.editor, cast.workspace)
+    cast.workspace.local_only = True
+    cast.workspace.save()
+    response = edit(shared, cast.editor, "user")
+    assert response.status_code == 422 and "keeps everything on this machine" in response.content.decode()
+    assert "Readers like it" in seen_by(cast.viewer) and TEXT not in seen_by(cast.viewer)
