@@ -212,7 +212,9 @@ class DeepThink(AnswerMode):
     about = later(
         "Think: plan the answer first, then check it against memory. Takes two to three times as long."
     )
-    why_not = later("The model in use is too small to plan and check an answer. Connect a larger one.")
+    why_not = later(
+        "Think needs a model that can extract memories, and the one in use cannot. Connect a larger one."
+    )
     distilled_as = SourceType.AUTO_DEEP_THINK
 
     def can(self, capabilities: Capabilities) -> bool:

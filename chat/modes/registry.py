@@ -19,6 +19,7 @@ from chat.modes.research import Research
 from chat.tools.loop import AnswerMode
 from memoryhub.errors import Invalid
 from memoryhub.llm.base import Capabilities
+from workspaces.actions.connections import may_manage
 from workspaces.billing import rate_of, require_budget
 from workspaces.connections import Chosen, chosen_for, wanted_by
 from workspaces.models import User, Workspace
@@ -50,7 +51,7 @@ def require_mode(name: str, capabilities: Callable[[], Capabilities]) -> None:
         raise Invalid(why, fields={"mode": f"{why} " + _("Allowed: %s.") % allowed})
 
 
-def mode_or_chat(name: str, capabilities: Callable[[], Capabilities]) -> str:
+def or_plain(name: str, capabilities: Callable[[], Capabilities]) -> str:
     """Return this mode if the model supports it, else the chat mode."""
     return name if name == Mode.CHAT or MODES[name].can(capabilities()) else Mode.CHAT
 
@@ -75,7 +76,9 @@ def model_context(
     if chat is None:
         connection = wanted_by(user, wanted)
     chosen = chosen_for(workspace, user, first=connection)
+    used = chosen.connection
     return {
+        "may_change_model": used is not None and (used.owner_id == user.pk or may_manage(user)),
         "chosen": chosen,
         "wanted_connection": wanted if chat is None and connection else "",
         "modes": modes_for(chosen.model.capabilities),

@@ -28,7 +28,7 @@ from chat.exchange.import_run import ROW_FOR_EACH, refusals, with_texts
 from chat.exchange.personal_copy import copy_response
 from chat.exchange.upload_formats import refuse_too_large
 from chat.models import Chat, Message, MessageRole, MessageStatus
-from chat.models.imports import Import, ImportStatus, Outcome
+from chat.models.imports import Import, ImportKind, ImportStatus, Outcome
 from chat.prompting.labels import imported, withheld
 from memoryhub.languages import grouped
 from workspaces.access import default_workspace, get_workspace
@@ -206,6 +206,13 @@ def _went_to(imported: Import) -> list[Workspace]:
     return list(Workspace.objects.visible_to(imported.user).filter(public_id__in=ids)[:LINKED])
 
 
+def _other_readers(imported: Import) -> int:
+    """Return how many other members will read what is not private. Conversations of other programs become private."""
+    if imported.workspace is None or imported.kind != ImportKind.MEMORYHUB:
+        return 0
+    return imported.workspace.memberships.exclude(user=imported.user).count()
+
+
 def _context(imported: Import) -> dict[str, Any]:
     left = imported.seconds_left(timezone.now())
     counts = imported.foreseen if imported.checked_at is None or not imported.outcomes else imported.outcomes
@@ -216,6 +223,7 @@ def _context(imported: Import) -> dict[str, Any]:
         "counts": [
             {"label": label, **counts[kind], "kind": kind} for kind, label in KINDS.items() if kind in counts
         ],
+        "others": _other_readers(imported),
         "refusals": [{**each, "label": KINDS.get(each["kind"], each["kind"])} for each in refusals(imported)],
         "has_chats": "chat" in imported.foreseen,
         "has_memories": "memory" in imported.foreseen,

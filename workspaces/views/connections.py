@@ -44,12 +44,14 @@ def connection_list(request: PageRequest) -> HttpResponse:
     more: dict[str, Any] = {}
     if act == "models":
         form.fields["model"].required = False
-        more["offered"] = form.done(lambda: connections.list_offered(**who, **form.values()))
+        more["offered"] = offered = form.done(lambda: connections.list_offered(**who, **form.values()))
+        if offered and len(offered) == 1:
+            form.data = {**dict(form.data.items()), form.add_prefix("model"): offered[0]}
         form.fields["model"].required = True  # the displayed form requires it
     elif act == "test":
-        more["report"] = form.done(lambda: connections.test_draft(**who, **form.values()))
+        more["report"] = form.done(lambda: connections.try_out(**who, **form.values()))
     elif act == "keep":
-        if kept := form.done(lambda: connections.save_untested(**who, **form.values())):
+        if kept := form.done(lambda: connections.keep(**who, **form.values())):
             text = _("“%(name)s” has been saved. Test it, then choose it in a chat.")
             notices.success(request, text % {"name": kept.name})
             return _leave(request, redirect("workspaces:connections"))
@@ -99,7 +101,7 @@ def find_here(request: PageRequest) -> HttpResponse:
     """Show the model servers on this machine. GET redirects to the list, for a person who had to re-authenticate."""
     if request.method == "GET":
         return redirect("workspaces:connections")
-    running = connections.find_local_servers(by=request.user, now=timezone.now())
+    running = connections.find(by=request.user, now=timezone.now())
     return _list_page(request, _new_form(request, sent=False), running=running)
 
 
@@ -112,10 +114,7 @@ def connect_here(request: PageRequest) -> HttpResponse:
     )
     if isinstance(made, connections.Connected):
         return _connected(request, made)
-    tried = {
-        "running": connections.running_servers(),
-        "tried": {"server": server, "model": model, "report": made},
-    }
+    tried = {"running": connections.running(), "tried": {"server": server, "model": model, "report": made}}
     return _list_page(request, _new_form(request, sent=False), **tried)
 
 
@@ -151,18 +150,26 @@ def connection(request: PageRequest, connection_id: str) -> HttpResponse:
     return render(request, "workspaces/connection.html", context, status=422 if form.errors else 200)
 
 
+SWITCHED = {
+    ("is_default", True): later("“%(name)s” answers now wherever no other model is chosen."),
+    ("is_default", False): later("“%(name)s” is no longer the default for everyone."),
+    ("has_tools", True): later("“%(name)s” can call tools now."),
+    ("has_tools", False): later("“%(name)s” is no longer given tools."),
+    ("can_extract", True): later("“%(name)s” can extract memories now."),
+    ("can_extract", False): later("“%(name)s” no longer extracts memories."),
+}
+
+
 @require_POST
-def default(request: PageRequest, connection_id: str) -> HttpResponse:
-    """Set or unset a shared connection as the default for everyone."""
-    shared = connections.get_connection(request.user, connection_id, to="change")
-    ask_for_password(request)
-    wanted = request.POST.get("is_default") == "on"
-    connections.update_connection(shared, by=request.user, now=timezone.now(), is_default=wanted)
-    if wanted:
-        text = _("“%(name)s” answers now wherever no other model is chosen.")
-    else:
-        text = _("“%(name)s” is no longer the default for everyone.")
-    notices.success(request, text % {"name": shared.name})
+def switch(request: PageRequest, connection_id: str) -> HttpResponse:
+    """Turn one setting of SWITCHED on or off, such as ``is_default=on``."""
+    found = connections.get_connection(request.user, connection_id, to="change")
+    if found.is_shared:
+        ask_for_password(request)
+    for (name, wanted), text in SWITCHED.items():
+        if request.POST.get(name) == ("on" if wanted else "off"):
+            connections.update_connection(found, by=request.user, now=timezone.now(), **{name: wanted})
+            notices.success(request, text % {"name": found.name})
     return redirect("workspaces:connections")
 
 
@@ -180,7 +187,8 @@ def test(request: PageRequest, connection_id: str) -> HttpResponse:
     """Test one's own connection, or a shared one as an administrator."""
     found = connections.get_connection(request.user, connection_id, to="change")
     report = try_connection(found, by=request.user, now=timezone.now())
-    context: dict[str, Any] = {"connection": found, "name": found.name, "report": report}
+    misset = {name: works for name, works in report.abilities.items() if getattr(found, name) != works}
+    context: dict[str, Any] = {"connection": found, "name": found.name, "report": report, "misset": misset}
     if request.htmx:
         return render(request, "workspaces/connection_report.html", context)
     return render(request, "workspaces/connection_tested.html", context)

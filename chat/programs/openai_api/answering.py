@@ -336,7 +336,8 @@ class Pump:
 # The models of ``/v1`` and their names.
 
 BUILT_IN = "built-in"  # used until the model's server has started and reported its name
-WHATEVER = frozenset({"", "default", "memoryhub"})
+DEFAULT = "default"  # listed with the models; answers with the first of them
+WHATEVER = frozenset({"", DEFAULT, "memoryhub"})
 
 
 def served(workspace: Workspace, person: User) -> dict[str, Chosen]:

@@ -18,7 +18,7 @@ from django.utils.translation import gettext as _
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from chat.programs.openai_api.answering import AnswerStream, AsChunks, prepare, served, whole
+from chat.programs.openai_api.answering import DEFAULT, AnswerStream, AsChunks, prepare, served, whole
 from chat.programs.openai_api.messages import MessageWriter, limit_answer, read_message
 from chat.programs.openai_api.request import (
     ModelMissing,
@@ -100,6 +100,8 @@ class ModelList(ProgramView):
     def get(self, request: Request) -> Response:
         workspace = self.workspace()
         names = list(served(workspace, self.person))
+        if names:
+            names = list(dict.fromkeys([DEFAULT, *names]))
         embedder = get_embedder()
         names += [f"{workspace.name}/{name}" for name in names] + ([embedder.name] if embedder else [])
         models = [self.model_body(name) for name in names]
@@ -114,7 +116,8 @@ class ModelList(ProgramView):
 class ModelDetail(ProgramView):
     def get(self, request: Request, model: str) -> Response:
         workspace = self.workspace()
-        if model.removeprefix(f"{workspace.name}/") not in served(workspace, self.person):
+        models = served(workspace, self.person)
+        if model.removeprefix(f"{workspace.name}/") not in ({DEFAULT, *models} if models else ()):
             raise ModelMissing
         return Response(self.model_body(model))
 

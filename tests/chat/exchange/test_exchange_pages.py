@@ -91,6 +91,13 @@ def test_from_the_settings_to_a_finished_import(cast: Cast) -> None:
     assert "facts &lt;" not in text_of(client, "/imports/")
 
 
+def test_a_preview_names_the_other_members_who_will_read_it(cast: Cast) -> None:
+    upload = uploaded(cast.editor, file_of(chat()), workspace=cast.workspace)
+    shown = text_of(signed_in(cast.editor), f"/imports/{upload.public_id}/")
+    others = cast.workspace.memberships.count() - 1
+    assert re.search(rf"{others} other members of .* will be able to read", shown)
+
+
 def test_it_is_stopped_and_goes_on_from_its_page(cast: Cast) -> None:
     client = signed_in(cast.editor)
     imported = uploaded(cast.editor, as_json([gpt_conversation()]), cast.workspace)

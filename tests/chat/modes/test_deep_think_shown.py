@@ -235,7 +235,7 @@ class TestRest:
         refused = Api(chat.created_by).post(f"{chat.public_id}/messages", body)
         assert refused.status_code == 422
         why = error_of(refused)["fields"]["mode"]
-        assert "too small" in why
+        assert "can extract memories" in why
         assert why.endswith("Allowed: chat.")
 
     def test_a_viewer_may_not_and_a_stranger_finds_nothing(self, cast: Cast) -> None:

@@ -319,7 +319,8 @@ def test_models_are_those_that_the_person_may_use(
     make_connection(name="Twin", model="large-2")
     make_connection(people.owner, name="Olive's", model="hers")
     names = [model.id for model in client.models.list()]
-    assert names[:3] == ["scripted-model", "large-2", "Twin"] and "hers" not in names
+    assert names[:4] == ["default", "scripted-model", "large-2", "Twin"] and "hers" not in names
+    assert client.models.retrieve("default").id == "default"
     assert "Shared/large-2" in names
     assert client.models.retrieve("Shared/large-2").id == "Shared/large-2"
     for name in ("large-2", "Shared/large-2", "House"):

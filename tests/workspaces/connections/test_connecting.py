@@ -211,7 +211,7 @@ def test_first_one_for_everybody_is_offered_as_the_default(
 
 def test_switch_of_the_default_asks_who_it_is(cast: Cast, admin: User) -> None:
     first, second = make_connection(is_default=True), make_connection(name="Second")
-    address = f"{PAGE}{second.public_id}/default/"
+    address = f"{PAGE}{second.public_id}/switch/"
     for person in (cast.owner, cast.viewer, cast.stranger):
         assert client(person).post(address, {"is_default": "on"}).status_code == 403
     page = client(admin)
@@ -219,8 +219,8 @@ def test_switch_of_the_default_asks_who_it_is(cast: Cast, admin: User) -> None:
     type_password_again(page)
     page.post(address, {"is_default": "on"})
     assert Connection.objects.get(is_default=True) == second
-    assert "Not the default" in text(page.get(PAGE))
-    page.post(address)
+    assert "Stop using it as the default" in text(page.get(PAGE))
+    page.post(address, {"is_default": "off"})
     assert not Connection.objects.filter(is_default=True).exists() and first.pk
 
 

@@ -51,7 +51,7 @@ def test_ready_comes_with_the_last_vector(cast: Cast, client: Client, ready_docu
         shares.append(told_now["found_by_meaning"])
         for page in ("", f"{made.public_id}/"):
             shown = client.get(f"/workspaces/{cast.workspace.public_id}/documents/{page}").content.decode()
-            assert f"Found by its words; by its meaning {round(100 * shares[-1])} %." in shown
+            assert f"So far {round(100 * shares[-1])} % can be found by meaning" in shown
         assert ready_documents == []
         tasks.embed_passages(kind=DOCUMENT, refs=[ref])
     assert shares == pytest.approx([n / len(refs) for n in range(len(refs))])
@@ -96,7 +96,7 @@ def test_a_new_version_is_indexed_anew(cast: Cast) -> None:
 
 def test_a_draft_is_indexed_when_its_message_is_sent(cast: Cast) -> None:
     now = timezone.now()
-    made = documents.add_document(
+    made = documents.bring(
         cast.workspace, name="a.md", content=[LONG.encode()], by=cast.editor, now=now, draft=True
     ).document
     reading_jobs.read(made.pk, now=now)
