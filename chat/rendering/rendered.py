@@ -24,6 +24,7 @@ from django_q.tasks import async_task
 
 from chat.models import AnswerSource, Message, MessageRole, MessageStatus
 from chat.rendering.markdown import RENDERER, Budget, TooHeavy, render_markdown
+from workspaces.index.scores import FLOOR
 
 logger = logging.getLogger(__name__)
 # Limits in steps, measured by tests/bench/bench_markdown.py: hostile text takes up to seven microseconds a step, which
@@ -154,6 +155,13 @@ _TAG = re.compile(r'(<[^<>"]*(?:"[^"]*"[^<>"]*)*>)')
 _NAME = re.compile(r"<(/?)(a|code|pre)\b")  # inside these elements a number in brackets is not a citation
 MOST = 100  # limit of linked citations in an answer, since a link's HTML is a thousand times as long as its number
 _CITED = re.compile(r"\[(\d{1,2}(?:, ?\d{1,2}){0,9})\]")
+
+
+def cited_in(text: str, sources: Sequence[AnswerSource]) -> Sequence[AnswerSource]:
+    """Return the sources that an answer cites; if it cites none, those above the search's floor, or the first one."""
+    numbers = {int(number) for group in _CITED.findall(text) for number in group.split(",")}
+    cited = [source for source in sources if source.number in numbers]
+    return cited or [source for source in sources if source.score >= FLOOR] or sources[:1]
 
 
 def with_links(html: SafeString, sources: Iterable[AnswerSource]) -> SafeString:

@@ -9,7 +9,6 @@ from datetime import datetime
 from typing import Any
 
 from django.http import QueryDict
-from django.utils.functional import cached_property
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
@@ -20,12 +19,12 @@ from chat.live_answers import CUT, PLAN, advice_for
 from chat.models import AnswerRating, AnswerSource, Chat, Compaction, Message, MessageRole, MessageStatus
 from chat.models.runs import Run, RunStatus
 from chat.modes.registry import get_mode
-from chat.rendering.rendered import Shown, show, with_links
+from chat.rendering.rendered import Shown, cited_in, show, with_links
 from chat.runs import plan
 from chat.runs.services import may_steer
 from chat.turns.compaction import latest_compaction
 from chat.turns.documents import sources_for_reader
-from chat.turns.services import count_versions, current_version_of
+from chat.turns.services import count_versions, standing_for
 from chat.turns.stream import html_so_far
 from memories.models import Memory, Receipt, SourceType
 from memories.recalling.recall import OTHERS_READ, receipts_for
@@ -160,15 +159,19 @@ class Entry:
         return with_links(self.shown.html, self.sources) if self.shown else SafeString()
 
     @property
+    def cited(self) -> Sequence[AnswerSource]:
+        return cited_in(self.message.content, self.sources)
+
+    @property
     def growing(self) -> SafeString:
         """Return the HTML of an unfinished answer."""
         return html_so_far(self.message.content)
 
-    @cached_property
+    @property
     def is_abandoned(self) -> bool:
         return self.message.is_abandoned(self.now)
 
-    @cached_property
+    @property
     def is_streaming(self) -> bool:
         return self.message.status == MessageStatus.STREAMING and not self.is_abandoned
 
@@ -236,7 +239,7 @@ def load_transcript(
     named = readable.filter(public_id=around).first() if around else None
     later = False
     if named is not None:
-        shown = current_version_of(named)
+        shown = standing_for(named)
         following = list(messages.filter(pk__gte=shown.pk).order_by("pk")[: MOST_AFTER + 1])
         kept = fitting(following[:MOST_AFTER])
         later = len(kept) < len(following)

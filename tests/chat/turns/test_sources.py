@@ -11,7 +11,7 @@ from django.utils import timezone
 from django.utils.safestring import mark_safe
 
 from chat.models import AnswerSource, Message, MessageRole
-from chat.rendering.rendered import MOST, with_links
+from chat.rendering.rendered import MOST, cited_in, with_links
 from chat.tools.base import InChat, ToolCaller, ToolTrouble
 from chat.tools.memory import ToSearch, search
 from chat.turns import documents as answer_sources
@@ -63,6 +63,13 @@ def test_a_turn_is_given_what_fits_as_data_and_the_answer_says_which(cast: Cast,
     documents.delete(document, by=cast.owner, now=timezone.now())
     without = client.get(f"/chats/{chat.public_id}/transcript/").content.decode()
     assert page not in without and "pot [1, 7]" in without
+
+
+def test_only_cited_or_near_passages_are_listed() -> None:
+    sources = [AnswerSource(number=number, score=score) for number, score in ((1, 0.3), (2, 0.9), (3, 0.5))]
+    for text, numbers in (("Five euros [1].", [1]), ("See [3, 1].", [1, 3]), ("Five euros.", [2, 3])):
+        assert [source.number for source in cited_in(text, sources)] == numbers
+    assert [source.number for source in cited_in("As [9] says.", sources[:1])] == [1]
 
 
 def test_an_answer_that_goes_on_cites_by_the_numbers_it_began_with(cast: Cast) -> None:
