@@ -28,6 +28,7 @@ from chat.modes.registry import model_context
 from chat.turns.services import begin_turn
 from chat.views.transcript import entries_for, load_transcript
 from memories.access import count_live, live_in, memory_on, must_ask, own_elsewhere, vetoed
+from memories.writing.drafts import is_delicate
 from workspaces.access import default_workspace, get_workspace
 from workspaces.accounts import sign_in
 from workspaces.actions.connections import may_connect, may_find
@@ -60,7 +61,6 @@ def has_panel(request: PageRequest) -> bool:
 
 MOST = 3
 LOOKED_AT = 20  # limit of the newest memories
-LONGEST = 70  # limit in characters of a statement that is quoted
 # The subject of a statement that begins with an article or a possessive: "My project deadline" is March 15.
 _SUBJECT = re.compile(
     r"(?P<subject>(?:my|our|the|mein\w*|unser\w*|der|die|das|mon|ma|mes|notre|nos|le|la|les|mi|mis|nuestr\w+|el|los|las"
@@ -73,25 +73,26 @@ _SUBJECT = re.compile(
 def example_questions(workspace: Workspace, user: User, *, alone: bool, now: datetime) -> list[str]:
     """Return at most three questions that memories of this workspace answer. One query.
 
-    Without ``alone``, others can read the chat, so personal memories are not used.
+    Without ``alone``, others can read the chat, so only shared memories in the user's own words are used. Memories with
+    personal numbers are never used.
     """
     found = live_in(workspace, user, now).filter(agent=None)
     if not alone:
-        found = found.filter(owner=None)
-    newest = found.order_by("-created_at", "-id").values_list("content", flat=True)[:LOOKED_AT]
+        found = found.filter(owner=None, author=user)
+    newest = list(found.order_by("-created_at", "-id").values_list("content", flat=True)[:LOOKED_AT])
     questions = dict.fromkeys(filter(None, map(_question, newest)))
-    return list(questions)[:MOST]
+    if newest:
+        questions = dict.fromkeys([*list(questions)[: MOST - 1], _("What do you know about me?")])
+    return list(questions)
 
 
 def _question(statement: str) -> str:
-    """Return the question that this statement answers, or "" if the statement is too long to quote."""
-    if about := _SUBJECT.match(statement):
-        subject = about["subject"]
-        return _("What do you remember about %(subject)s?") % {"subject": subject[0].lower() + subject[1:]}
-    statement = statement.strip().rstrip(".。!")
-    if len(statement) > LONGEST or "\n" in statement:
+    """Return the question about the statement's subject, or "" if it names none or holds a personal number."""
+    about = _SUBJECT.match(statement)
+    if about is None or is_delicate(statement):
         return ""
-    return _("%(statement)s: what should I keep in mind?") % {"statement": statement}
+    subject = about["subject"]
+    return _("What do you remember about %(subject)s?") % {"subject": subject[0].lower() + subject[1:]}
 
 
 def can_write(workspace: Workspace) -> bool:
@@ -323,9 +324,9 @@ def private(request: PageRequest, chat_id: str) -> HttpResponse:
     asked = request.GET.get("private") or request.POST.get("private")
     had_links = found.share_links.exists()
     services.set_private(found, is_private=asked == "on", by=request.user, now=timezone.now())
-    alone = _("Only you can read this chat now.")
+    alone = _("Other members can no longer read this chat.")
     if had_links:
-        alone = _("Only you can read this chat now, and its links are turned off.")
+        alone = _("Other members can no longer read this chat, and its links are turned off.")
     context = {
         "chat": found,
         "workspace": found.workspace,

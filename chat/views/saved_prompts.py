@@ -37,9 +37,9 @@ class PromptForm(DomainForm):
         ),
     )
     personal = forms.TypedChoiceField(
-        label=later("For"),
+        label=later("Visible to"),
         coerce=lambda value: value == "me",
-        choices=[("me", later("Me, in all my workspaces")), ("all", later("Everyone in this workspace"))],
+        choices=[("me", later("Only me, in every workspace")), ("all", later("Everyone in this workspace"))],
     )
 
     def __init__(self, *args: Any, workspace: Workspace, fixed: bool = False, **kwargs: Any) -> None:

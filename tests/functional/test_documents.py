@@ -162,7 +162,7 @@ def test_a_file_beside_a_private_chat_is_ones_own_and_deleted_when_left_out(
     page = open_scripted_page("phone", "light")
     sign_up(page, "documents_private")
     body, files = page.locator("body"), page.locator(".attached__file")
-    readers = page.get_by_text("Only you can read this.")
+    readers = page.get_by_text("No other member can read this.")
     address = page.url
     page.get_by_label("Private chat").check(force=True)
     expect(readers).to_be_hidden()  # until there is a file

@@ -169,7 +169,7 @@ def test_a_model_elsewhere_is_connected_by_keys_alone(
         write(page, "Address", server.base_url)
         write(page, "Key", server.api_key)
         press(page, "Show its models")
-        expect(page.locator("#connect-report")).to_contain_text("choose it in the field")
+        expect(page.locator("#connect-report")).to_contain_text("in the field now")
         expect(page.locator("#connect-models")).to_be_focused()
         expect(page.locator("#offered-models option")).to_have_attribute("value", server.model)
         write(page, "Model", "no-such-model")

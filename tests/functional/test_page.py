@@ -331,7 +331,7 @@ def test_a_temporary_chat_says_what_it_is_and_keeps_nothing(
     page.get_by_role("button", name="Yes, remember").click()
     expect(page.locator("#consent")).to_have_count(0)
     page.goto(f"{page.url}?temporary=on")
-    expect(page.locator(".welcome__lead")).to_contain_text("leaves nothing behind")
+    expect(page.locator(".welcome__lead")).to_contain_text("No memories are used or saved")
     expect(page.locator("#memory-chip")).to_have_count(0)
     shoot(page, f"page-temporary-{size}")
     assert faults(page) == []
@@ -612,7 +612,7 @@ def test_the_palette_goes_to_chats_and_memories_by_keys_alone(
     take("zebra")
     expect(page.get_by_role("heading", name="Where is the zebra?")).to_be_visible()
     take("private")
-    expect(page.locator("#toasts")).to_contain_text("Only you can read this chat now")
+    expect(page.locator("#toasts")).to_contain_text("Other members can no longer read this chat")
     take("share")
     expect(page.get_by_role("button", name="Create and copy link")).to_be_visible()
     expect(page.locator(".share > summary")).to_be_focused()

@@ -81,7 +81,7 @@ def test_a_conversation_with_keys_alone_is_read_out_in_its_order(
         "The answer is finished. I will remember that.",
         "Memories saved: 1",
         "Forgotten.",
-        "Only you can read this chat now.",
+        "Other members can no longer read this chat.",
         "The answer is being written.",
         "The answer stopped before its end.",
     ):

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.local_model
 _STEPS = (ROOT / "README.md").read_text().partition("## Two minutes")[2].partition("\n## ")[0]
 SAID, ASKED = re.findall(r'"([^"]+)"', _STEPS)
 STATEMENTS = ("My project deadline is March 15", "I am vegetarian")
-EXAMPLES = ("What do you remember about my project deadline?", "I am vegetarian: what should I keep in mind?")
+EXAMPLES = ("What do you remember about my project deadline?", "What do you know about me?")
 
 
 class ReadmeSteps:

@@ -64,7 +64,7 @@ def counted(by_label: Mapping[str, int]) -> Counts:
 # Names for the rows that people know. All other rows are counted together.
 KNOWN: Mapping[str, Promise] = {
     "memories": later("Memories"),
-    "revisions": later("Earlier versions of memories"),
+    "revisions": later("Entries in the history of memories"),
     "memory nodes": later("Topics"),
     "assets": later("Files"),
     "recall questions": later("Questions of the recall test"),
@@ -96,7 +96,7 @@ def lines_of(removed: Counts) -> list[tuple[str, int]]:
         if name in KNOWN:
             lines[str(KNOWN[name])] += number
     others = sum(removed.values()) - sum(lines.values())
-    return [*lines.most_common(), *([(_("Other notes about them"), others)] if others else [])]
+    return [*lines.most_common(), *([(_("Other records about them"), others)] if others else [])]
 
 
 def purge_deleted(

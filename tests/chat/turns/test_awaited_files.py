@@ -46,7 +46,7 @@ def chat(scripted_model: ScriptedOpenAI) -> Chat:
 
 def brought(chat: Chat, name: str = "report.txt", **given: Any) -> Document:
     made = {"content": [TEXT + name.encode()], "by": chat.created_by, "now": timezone.now()} | given
-    return documents.add_document(chat.workspace, name=name, **made).document
+    return documents.bring(chat.workspace, name=name, **made).document
 
 
 def ask(chat: Chat, *named: Document, content: str = "Who keeps the eastern warehouse?") -> Message:
@@ -128,7 +128,9 @@ def test_words_find_a_file_whose_vectors_take_long(
     document = brought(chat)
     reading_jobs.read(document.pk, now=timezone.now())
     answer = done(ask(chat, document))
-    assert line_of(answer) == "Read report.txt. Found by words; by meaning 0 %."
+    assert line_of(answer) == (
+        "Read report.txt. So far 0 % of it can be found by meaning, all of it by words."
+    )
     assert "Morag Tulloch" in prompt(scripted_model)
 
 

@@ -42,7 +42,7 @@ def test_the_header_says_who_reads_and_its_creator_changes_it(cast: Cast) -> Non
     client = client_of(cast.editor)
     answer = client.post(f"/chats/{chat.public_id}/private/", {"private": "on"})
     said = answer.content.decode()
-    assert "Only you can read this chat now." in said
+    assert "Other members can no longer read this chat." in said
     assert f"/chats/{chat.public_id}/private/?private=off" in said
     assert answer["HX-Trigger"] == "chats:changed"
     assert client_of(cast.viewer).get(f"/chats/{chat.public_id}/").status_code == 404

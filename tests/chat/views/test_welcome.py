@@ -95,9 +95,15 @@ def test_questions_are_made_from_what_is_remembered_and_may_be_read(cast: Cast, 
     """All models answer them with a memory, small ones too; without a memory no question is suggested."""
     User.objects.update(memory_default=True)
     page, place = url("workspace", cast.workspace.public_id), cast.workspace
-    remembered = ("Wir sind per Du.", "I am vegetarian", "My project deadline is March 15", "x" * 100)
+    remembered = (
+        "Wir sind per Du.",
+        "I am vegetarian",
+        "My locker is blue",
+        "My project deadline is March 15",
+    )
     for text in remembered:
         make_memory(text, cast.owner, place)
+    Memory.objects.filter(content="My locker is blue").update(content="My PIN is 4711")
     make_memory("My project deadline is March 15 and I am vegetarian", cast.owner, place)
     kept = make_memory("My garden is large", cast.owner, place, scope="user")
     Memory.objects.filter(pk=kept.pk).update(workspace=place)  # as after a workspace stopped being shared
@@ -108,10 +114,10 @@ def test_questions_are_made_from_what_is_remembered_and_may_be_read(cast: Cast, 
 
     questions = [
         "What do you remember about my project deadline?",
-        "I am vegetarian: what should I keep in mind?",
-        "Wir sind per Du: what should I keep in mind?",
+        "What do you know about me?",
     ]
-    assert offered(cast.owner) == offered(cast.editor) == questions, "others read what is asked here"
+    assert offered(cast.owner) == questions, "others read what is asked here"
+    assert offered(cast.editor) == [], "of another's words nothing is asked as if they were one's own"
     assert offered(cast.viewer) == offered(cast.owner, temporary="on") == []
     settings.EMBEDDED_MODEL, settings.LLM_BASE_URL = False, None
     assert offered(cast.owner) == []

@@ -27,7 +27,7 @@ from workspaces.documents.reading import pictures
 
 logger = logging.getLogger(__name__)
 SENTENCES: dict[str, str | Promise] = {
-    "unknown": later("Files of this kind cannot be read."),
+    "unknown": later("Files of this kind cannot be read. PDF, Office, HTML, text, email and pictures can."),
     "encrypted": later("The file is protected by a password. Save it without one and add it again."),
     "broken": later("The file is damaged, or is not what its name says."),
     "empty": later("There is no text in it."),
