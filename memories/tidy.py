@@ -183,9 +183,12 @@ def _nearest(memories: Sequence[Memory]) -> Iterator[tuple[int, int]]:
     for place in {row[1] for row in rows}:
         here = [(pk, raw) for pk, at, raw in rows if at == place]
         vectors = np.stack([_halves(raw) for __, raw in here])
+        begins = np.array([hash(" ".join(_WORD.findall(texts[pk].casefold())[:SHARED])) for pk, __ in here])
         for start in range(0, len(here), CHUNK):
             cosines = vectors[start : start + CHUNK] @ vectors.T
-            for row, column in zip(*np.nonzero(cosines >= NEAR_BUT_THE_END), strict=True):
+            alike = begins[start : start + CHUNK, None] == begins
+            near = cosines >= np.where(alike, NEAR_BUT_THE_END, NEAR)
+            for row, column in zip(*np.nonzero(near), strict=True):
                 if column > row + start:
                     found.append((float(cosines[row, column]), here[row + start][0], here[column][0]))
     for cosine, older, newer in sorted(found, reverse=True):

@@ -124,11 +124,15 @@ scim_patterns = [
 account_patterns = [
     path("login/", accounts.sign_in, name="account_login"),
     # It requires the current password itself; with two-factor sign-in on, a code first.
-    path("password/change/", reauthentication_required(enabled=has_two_factor)(password_change)),
-    path("password/reset/", accounts.reset_password),
-    path("password/set/", proven_first(password_set)),
-    path("email/", proven_first(email)),
-    path("two-factor/totp/activate/", proven_first(activate_totp)),
+    path(
+        "password/change/",
+        reauthentication_required(enabled=has_two_factor)(password_change),
+        name="account_change_password",
+    ),
+    path("password/reset/", accounts.reset_password, name="account_reset_password"),
+    path("password/set/", proven_first(password_set), name="account_set_password"),
+    path("email/", proven_first(email), name="account_email"),
+    path("two-factor/totp/activate/", proven_first(activate_totp), name="mfa_activate_totp"),
     path("single-sign-on/", include("allauth.socialaccount.urls")),
     path("single-sign-on/with/<slug:provider_id>/", begin, name="openid_connect_login"),
     path("single-sign-on/with/<slug:provider_id>/callback/", come_back, name="openid_connect_callback"),

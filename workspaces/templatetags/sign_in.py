@@ -17,6 +17,7 @@ ERASES = _("You are about to erase something permanently.")
 CREATES_KEY = _("You are about to create an API key.")
 CHANGES_SIGN_IN = _("You are about to change how you sign in.")
 CHANGES_CONNECTION = _("You are about to change a connection that everyone here may use.")
+CHANGES_WEBHOOK = _("You are about to change what a webhook sends, and where.")
 REASONS = {
     "workspaces:keys": CREATES_KEY,
     "connect": CREATES_KEY,
@@ -25,6 +26,9 @@ REASONS = {
     "workspaces:delete": _("You are about to delete a workspace."),
     "exchange:personal_copy": _("You are about to download everything kept about you."),
     "workspaces:rotate_webhook": _("You are about to change the secret of a webhook."),
+    "workspaces:webhooks": CHANGES_WEBHOOK,
+    "workspaces:webhook": CHANGES_WEBHOOK,
+    "workspaces:enable_webhook": CHANGES_WEBHOOK,
     "workspaces:connection": CHANGES_CONNECTION,
     "workspaces:switch_connection": CHANGES_CONNECTION,
     "workspaces:delete_connection": CHANGES_CONNECTION,
@@ -41,6 +45,8 @@ REASONS = {
     "mfa_activate_totp": CHANGES_SIGN_IN,
     "mfa_deactivate_totp": CHANGES_SIGN_IN,
     "mfa_generate_recovery_codes": CHANGES_SIGN_IN,
+    "mfa_view_recovery_codes": CHANGES_SIGN_IN,
+    "mfa_download_recovery_codes": CHANGES_SIGN_IN,
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,6 +14,7 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.sessions.models import Session
 from django.db import connection
 from django.test import Client
+from django.urls import NoReverseMatch, resolve, reverse
 from django.utils import timezone
 
 from memories.judging.secret_filter import find_secret
@@ -24,6 +26,7 @@ from tests.factories import PASSWORD, make_key_text, make_memory, make_user, mak
 from workspaces.access import default_workspace
 from workspaces.accounts import keys
 from workspaces.models import ApiKey, KeyScope, Membership, Role, User, Workspace
+from workspaces.templatetags.sign_in import REASONS
 
 pytestmark = pytest.mark.django_db
 NOON = datetime(2026, 3, 7, 12, 0, 20, tzinfo=UTC)
@@ -251,6 +254,15 @@ def test_the_profile_offers_a_key_for_each_of_ones_workspaces(client: Client, ca
     page = client.get(PROFILE).content.decode()
     assert "Create key" in page and cast.workspace.public_id in page and "Personal" in page
     assert "Elsewhere" not in page
+
+
+@pytest.mark.parametrize("name", REASONS)
+def test_a_reason_to_confirm_is_of_a_page_that_there_is(name: str) -> None:
+    addresses = []
+    for number in range(4):
+        with suppress(NoReverseMatch):
+            addresses.append(reverse(name, args=["x"] * number))
+    assert {resolve(address).view_name for address in addresses} == {name}
 
 
 def test_making_a_key_asks_for_the_password_and_shows_it_once(client: Client, cast: Cast) -> None:
