@@ -178,7 +178,7 @@ def test_a_file_beside_a_private_chat_is_ones_own_and_deleted_when_left_out(
     assert page.request.get(kept).json()["items"] == []
 
     page.goto(f"{address.split('?')[0]}documents/")
-    page.get_by_label("For", exact=True).select_option("on")
+    page.get_by_label("Visible to", exact=True).select_option("on")
     page.locator("[data-attach-files]").set_input_files(
         {"name": "mine.md", "mimeType": "text/markdown", "buffer": b"The spare key lies at Mona's."}
     )
@@ -187,10 +187,10 @@ def test_a_file_beside_a_private_chat_is_ones_own_and_deleted_when_left_out(
     row.get_by_role("link", name="mine").click()
     for size, width in (("phone", 390), ("desktop", 1440)):
         page.set_viewport_size({"width": width, "height": 900})
-        page.get_by_label("For", exact=True).scroll_into_view_if_needed()
+        page.get_by_label("Visible to", exact=True).scroll_into_view_if_needed()
         shoot(page, f"documents-8-own-{size}-light")
         assert not faults(page)
-    page.get_by_label("For", exact=True).select_option(index=1)
+    page.get_by_label("Visible to", exact=True).select_option(index=1)
     page.get_by_role("button", name="Change").click()
     expect(page.get_by_text("is for everyone in")).to_be_visible()
     page.set_viewport_size({"width": 390, "height": 844})

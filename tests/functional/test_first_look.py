@@ -84,7 +84,7 @@ def test_a_password_that_is_refused_is_told_its_rules_once(open_as: Open) -> Non
 def test_for_whom_a_file_is_stands_before_choosing_one_sends_it(cast: Cast, open_as: Open) -> None:
     page = open_as(cast.owner)
     page.goto(f"/workspaces/{cast.workspace.public_id}/documents/")
-    whom, files = page.get_by_label("For", exact=True), page.locator("[data-attach-files]")
+    whom, files = page.get_by_label("Visible to", exact=True), page.locator("[data-attach-files]")
     tops = [box["y"] for box in (whom.bounding_box(), files.bounding_box()) if box]
     assert len(tops) == 2 and tops[0] < tops[1]
     files.set_input_files({"name": "empty.txt", "mimeType": "text/plain", "buffer": b""})
