@@ -11,8 +11,9 @@ replaces, or 0: `I live in Bristol | I run >> I've just moved to Cardiff. >> 1`.
 `data/back/LANG.txt`, a message a line: `+` takes back the statement before it, `-` does not. Two fifths, by a hash, are
 held back, and all of `UNFITTED`.
 
-Files with the highest number of their kind were written independently, before the last fit, and are held back whole.
-Thresholds for keeping were chosen on earlier held-out files and a share by a hash; those for pairs on folds.
+Files with the highest number of their kind were written independently, before the last fit, and are held back whole,
+except `keeping/LANG8.txt`: mostly long messages, on which the networks are fitted. Thresholds for keeping were chosen
+on earlier held-out files and a share by a hash; those for pairs on folds.
 """
 
 import hashlib

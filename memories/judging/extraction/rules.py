@@ -193,7 +193,7 @@ def chosen(judged: Sequence[Judged], least: float, *, beside: float = BESIDE) ->
     for number, each in enumerate(likely):
         before = max(at for at in range(number + 1) if at == 0 or likely[at - 1].end <= each.start)
         value, taken = best[before]
-        gain = value + each.chance - least + 0.05
+        gain = value + each.chance - least + 0.1
         best.append(max(best[-1], (gain, [*taken, each]), key=lambda pair: pair[0]))
     return best[-1][1]
 
