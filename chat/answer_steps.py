@@ -79,7 +79,7 @@ def count_of(call: ToolCall) -> int:
 def call_line(call: ToolCall, *, is_over: bool = False) -> str:
     """Return one line that says what was done and the result. The line never contains the text of a memory."""
     if call.status == ToolStatus.RUNNING:
-        return _unfinished(call) if is_over else _running(call)
+        return (_("%(tool)s did not finish") % {"tool": call.name}) if is_over else _running(call)
     if call.name in ARTIFACTS and (call.outcome in _DONE or call.arguments.get("tells")):
         return _of_artifact(call)
     if call.outcome == ToolOutcome.FOUND and is_reading(call):
@@ -133,10 +133,6 @@ def _running(call: ToolCall) -> str:
     if call.name == TOOL_NAME:
         return _("Noting a summary…")
     return _("Using %(tool)s…") % {"tool": call.name}
-
-
-def _unfinished(call: ToolCall) -> str:
-    return _("%(tool)s did not finish") % {"tool": call.name}
 
 
 def _searched(call: ToolCall) -> str:

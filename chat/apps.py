@@ -21,7 +21,7 @@ class ChatConfig(AppConfig):
         from memories.writing.mined import register_loaders
         from workspaces.accounts.closing import on_closing
         from workspaces.actions.removal import register_room
-        from workspaces.quotas import charged_to, register_quota
+        from workspaces.quotas import charged_rows, register_quota
         from workspaces.retention import register_kept
         from workspaces.usage import register_chats
         from workspaces.webhooks.hooks import register_text
@@ -37,6 +37,6 @@ class ChatConfig(AppConfig):
         register_elsewhere(forget_in_imports)
         register_elsewhere(forget_in_runs)
         register_elsewhere(forget_in_links)
-        register_quota("chats", lambda user: Chat.objects.filter(charged_to(user, "created_by")))
+        register_quota("chats", lambda user: Chat.objects.filter(charged_rows(user, "created_by")))
         register_quota("bytes", lambda user: Import.objects.of(user).filter(finished_at=None))
         run_every(1, "chat.tasks.sweep", name="chat: sweep", app=self)

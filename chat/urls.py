@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from django.urls import include, path, re_path
 
-from chat.programs.mcp_server import Mcp
 from chat.programs.openai_api import views as openai_api
 from chat.views import chat_settings, chats, exchange, messages, palette, runs, sharing
 from chat.views import chat_settings as forget_views
 from chat.views import chats as views
 from chat.views import saved_prompts as prompts
 from chat.views.connect import connect
+from chat.views.mcp import Mcp
 
 chat_patterns = [
     path("", views.home, name="home"),
@@ -66,13 +66,13 @@ chat_patterns = [
     path("chats/<str:chat_id>/messages/<str:message_id>/versions/", messages.versions, name="versions"),
     path("chats/<str:chat_id>/messages/<str:message_id>/step/", messages.step, name="step"),
     path("chats/<str:chat_id>/messages/<str:message_id>/rating/", messages.rating, name="rating"),
-    path("chats/<str:chat_id>/messages/<str:message_id>/back/", messages.back, name="back"),
+    path("chats/<str:chat_id>/messages/<str:message_id>/back/", messages.restore, name="back"),
     path("chats/<str:chat_id>/messages/<str:message_id>/stream/", messages.stream, name="stream"),
     path("chats/<str:chat_id>/messages/<str:message_id>/stop/", messages.stop, name="stop"),
     path("chats/<str:chat_id>/messages/<str:message_id>/retry/", messages.retry, name="retry"),
-    path("chats/<str:chat_id>/messages/<str:message_id>/continue/", messages.go_on, name="continue"),
+    path("chats/<str:chat_id>/messages/<str:message_id>/continue/", messages.continue_cut, name="continue"),
     path("chats/<str:chat_id>/messages/<str:message_id>/start/", messages.start_research, name="research"),
-    path("chats/<str:chat_id>/messages/<str:message_id>/keep/", messages.keep, name="keep"),
+    path("chats/<str:chat_id>/messages/<str:message_id>/keep/", messages.save_artifact, name="keep"),
     path("chats/<str:chat_id>/messages/<str:message_id>/remember/", messages.remember, name="remember"),
 ]
 exchange_patterns = [

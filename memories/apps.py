@@ -20,7 +20,7 @@ class MemoriesConfig(AppConfig):
         from workspaces.actions.removal import register_room
         from workspaces.artifacts import register_judge
         from workspaces.models.index import register_kind
-        from workspaces.quotas import charged_to, register_quota
+        from workspaces.quotas import charged_rows, register_quota
         from workspaces.retention import register_kept
         from workspaces.webhooks.hooks import register_text
 
@@ -29,7 +29,7 @@ class MemoriesConfig(AppConfig):
         register_room(empty_places)
         register_kept(KEPT_MEMORIES)
         register_text("memory", text_for_webhook)
-        register_quota("memories", lambda user: Memory.objects.filter(charged_to(user, "author")))
+        register_quota("memories", lambda user: Memory.objects.filter(charged_rows(user, "author")))
         register_quota("bytes", lambda user: Asset.objects.filter(created_by=user))
         register_gauge(
             "memoryhub_memories",

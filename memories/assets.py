@@ -21,7 +21,7 @@ from memories.writing.changing import announce
 from memoryhub.errors import Conflict, Forbidden, NotFound, SecretRefused
 from memoryhub.stored_files import StoredFiles, file_response
 from workspaces.audit import Verb, record
-from workspaces.documents.files import require_it_may_lie_there
+from workspaces.documents.files import require_storage_allowed
 from workspaces.models import Role, User
 from workspaces.quotas import require_room, spend
 
@@ -69,7 +69,7 @@ def attach(memory: Memory, *, name: str, content: Iterable[bytes], by: User | No
     if by is not None:
         spend("uploads", by, now=now)
     require_room("bytes", by)  # checked before writing; again with the size once it is known
-    require_it_may_lie_there(memory.workspace)
+    require_storage_allowed(memory.workspace)
     text = _TextProbe()
     stored = ASSET_FILES.store(text.looking_at(content), settings.ASSET_MAX_BYTES)
     try:
@@ -78,7 +78,7 @@ def attach(memory: Memory, *, name: str, content: Iterable[bytes], by: User | No
             locked = rows.select_related("workspace", "owner").filter(pk=memory.pk).first()
             if locked is None:
                 raise NotFound(_("This memory has since been forgotten."))
-            require_it_may_lie_there(locked.workspace)
+            require_storage_allowed(locked.workspace)
             require_room("bytes", by, stored.size)
             if locked.assets.count() >= MOST_ASSETS:
                 raise Conflict(_("A memory can have at most %s files.") % MOST_ASSETS)

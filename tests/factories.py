@@ -151,7 +151,7 @@ def make_artifact(
     """Create an artifact, and embed it as its job does."""
     written = Written(title or f"Artifact {next(_number)}", content, language)
     place = workspace or default_workspace(by)
-    made = artifacts.keep(place, written, kind=kind, by=by, now=timezone.now(), **given)
+    made = artifacts.create_artifact(place, written, kind=kind, by=by, now=timezone.now(), **given)
     if embedded:
         embed_passages(ARTIFACTS, [made.pk])
     return made

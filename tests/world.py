@@ -10,12 +10,12 @@ from typing import Any
 from django.utils import timezone
 
 from chat.chats.services import delete_chat
-from chat.chats.sharing import make_link
+from chat.chats.sharing import create_link
 from chat.exchange import import_run
 from chat.models import Chat, Message, MessageRole, Run
 from chat.models.imports import Import
 from chat.runs.services import save_template
-from chat.turns.services import set_aside
+from chat.turns.services import supersede
 from memories.models import Clearing, ClearingStatus, CopyKind, KeptCopy, Receipt, ReceiptItem, Scope
 from memories.recalling.recall_test import keep_question
 from memories.tidy import keep
@@ -115,8 +115,8 @@ def _conversation(cast: Cast) -> Ids:
         chat, "In March.", role=MessageRole.ASSISTANT, reply_to=question, error_code="length"
     )
     earlier = make_message(chat, "In May.", role=MessageRole.ASSISTANT, reply_to=question)
-    set_aside(chat.messages.filter(pk=earlier.pk), first=earlier, by=answer, now=now)
-    link, share_token = make_link(chat, days=None, by=owner, now=now)
+    supersede(chat.messages.filter(pk=earlier.pk), first=earlier, by=answer, now=now)
+    link, share_token = create_link(chat, days=None, by=owner, now=now)
     return {
         "chat_id": chat.public_id,
         "question_id": question.public_id,

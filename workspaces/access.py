@@ -49,7 +49,7 @@ def workspaces_of(user: User) -> list[Workspace]:
     return list(Workspace.objects.visible_to(user))
 
 
-def whose_own(workspaces: Iterable[Workspace], user: User) -> dict[int, str]:
+def owners_of_personal(workspaces: Iterable[Workspace], user: User) -> dict[int, str]:
     """Return the owners' names of the other users' personal workspaces among these, by primary key.
 
     All personal workspaces have the same name, so lists show the owner's. No query if there are none, as is usual.
@@ -177,7 +177,7 @@ def require_right_to_move(found: Document | Artifact, to: Workspace, owner: User
     leave a local-only workspace for one that is not.
     """
     taken = found.owner_id is None and (owner is not None or to != found.workspace)
-    if taken and not may_take_away(found, by, role_in(by, found.workspace)):
+    if taken and not may_move_away(found, by, role_in(by, found.workspace)):
         raise Forbidden(_("Only the person who added it or an owner of the workspace can move it."))
     require_stays_local(found.workspace, to)
 
@@ -210,7 +210,7 @@ def lock_places(by: User, *places: Workspace) -> None:
         lock_as_editor(place, by)
 
 
-def may_take_away(found: Document | Artifact, by: User, role: str | None) -> bool:
+def may_move_away(found: Document | Artifact, by: User, role: str | None) -> bool:
     """Return whether this person may take a document or artifact from the other members.
 
     Its creator may if they are still an editor, and so may the owners of the workspace.
@@ -221,7 +221,7 @@ def may_take_away(found: Document | Artifact, by: User, role: str | None) -> boo
 
 
 def require_right_to_forget(found: Document | Artifact, by: User) -> None:
-    if not may_take_away(found, by, role_in(by, found.workspace)):
+    if not may_move_away(found, by, role_in(by, found.workspace)):
         raise Forbidden(
             _("Only the person who added it or an owner of the workspace can forget it for good.")
         )

@@ -96,7 +96,7 @@ def get_artifact(
     return artifact
 
 
-def keep(
+def create_artifact(
     workspace: Workspace,
     written: Written,
     *,
@@ -138,7 +138,7 @@ def keep(
     return get_artifact(by, artifact.public_id)
 
 
-def change(
+def update_artifact(
     artifact: Artifact,
     *,
     by: User,
@@ -185,12 +185,12 @@ def get_version(artifact: Artifact, number: int) -> ArtifactVersion:
     return found
 
 
-def bring_back(
+def restore_version(
     artifact: Artifact, number: int, *, by: User, now: datetime, seen: Collection[str] | None = None
 ) -> Artifact:
     """Save an earlier version again as the newest one. The versions in between stay."""
     earlier = get_version(artifact, number)
-    return change(
+    return update_artifact(
         artifact,
         by=by,
         now=now,
@@ -212,7 +212,7 @@ def undo(artifact: Artifact, number: int, *, by: User, now: datetime) -> None:
     if number == 1:
         delete(artifact, by=by, now=now, seen={version_of(artifact)})
     else:
-        bring_back(artifact, number - 1, by=by, now=now, seen={version_of(artifact)})
+        restore_version(artifact, number - 1, by=by, now=now, seen={version_of(artifact)})
 
 
 def move(artifact: Artifact, to: Workspace | None, *, by: User) -> Artifact:
@@ -245,11 +245,11 @@ def delete(artifact: Artifact, *, by: User, now: datetime, seen: Collection[str]
         locked = lock_artifact(artifact, by)
         if seen is not None and version_of(locked) not in seen:
             raise Stale(locked)
-        take_out(locked, now=now)
+        soft_delete(locked, now=now)
         note(Verb.ARTIFACT_DELETED, locked, by)
 
 
-def take_out(locked: Artifact, *, now: datetime) -> None:
+def soft_delete(locked: Artifact, *, now: datetime) -> None:
     """Soft-delete a locked, live artifact. The caller checks the right to delete."""
     unindex_words(ARTIFACTS, [locked.pk])
     _set_deleted(locked, now)
@@ -357,7 +357,7 @@ class Past:
     imported: bool = False
 
 
-def checked(versions: Sequence[Past]) -> list[Past]:
+def checked_versions(versions: Sequence[Past]) -> list[Past]:
     """Return the cleaned versions of an imported artifact, oldest first.
 
     Raises Invalid for a wrong field, SecretRefused for a credential, because an import cannot ask for confirmation.
@@ -370,7 +370,7 @@ def checked(versions: Sequence[Past]) -> list[Past]:
     return made
 
 
-def bring(artifact: Artifact, versions: Sequence[Past], *, by: User) -> None:
+def import_artifact(artifact: Artifact, versions: Sequence[Past], *, by: User) -> None:
     """Store an imported artifact with its ``checked`` versions, numbered from 1. Editors only. Raises QuotaReached."""
     rows = [
         ArtifactVersion(

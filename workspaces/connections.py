@@ -121,14 +121,14 @@ def _usable_by(user: User) -> Iterable[Connection]:
 def _default(workspace: Workspace, lost: str = "") -> Chosen:
     """Return the default model. A remote default is skipped in a local-only workspace."""
     everyones = Connection.objects.everyones_default()
-    if everyones is None or why_not_here(workspace, everyones.is_local, everyones.name):
+    if everyones is None or why_not_allowed(workspace, everyones.is_local, everyones.name):
         return _configured(workspace, lost)
     return Chosen(model_of(everyones), everyones, lost, _trouble_with(everyones, workspace))
 
 
 def _configured(workspace: Workspace, lost: str = "") -> Chosen:
     model = get_chat_model()
-    refusal = why_not_here(workspace, model.capabilities.local, default_label())
+    refusal = why_not_allowed(workspace, model.capabilities.local, default_label())
     return Chosen(model, None, lost, ModelNotLocal(refusal) if refusal else None)
 
 
@@ -148,7 +148,7 @@ def _key_of(connection: Connection) -> str | None:
 
 
 def _trouble_with(connection: Connection, workspace: Workspace) -> ModelError | None:
-    if refusal := why_not_here(workspace, connection.is_local, connection.name):
+    if refusal := why_not_allowed(workspace, connection.is_local, connection.name):
         return ModelNotLocal(refusal)
     if _key_of(connection) is None:
         return ModelRefused(_("The stored key of this connection can no longer be read. Enter it again."))
@@ -198,7 +198,7 @@ def _option(value: str, of: Chosen, workspace: Workspace, *, is_chosen: bool) ->
         is_chosen,
         is_local,
         of.connection is not None and not of.connection.is_shared,
-        why_not_here(workspace, is_local, of.label),
+        why_not_allowed(workspace, is_local, of.label),
     )
 
 
@@ -221,15 +221,15 @@ def choose_connection(workspace: Workspace, public_id: str, *, by: User) -> Conn
             fields={"connection_id": _("is not a connection you can use")},
         )
     if chosen.is_built_in:
-        why = why_not_here(workspace, get_chat_model().capabilities.local, default_label())
+        why = why_not_allowed(workspace, get_chat_model().capabilities.local, default_label())
     else:
-        why = why_not_here(workspace, chosen.is_local, chosen.name)
+        why = why_not_allowed(workspace, chosen.is_local, chosen.name)
     if why:
         raise Invalid(why, code="model_not_local", fields={"connection_id": _("is not marked local")})
     return chosen
 
 
-def why_not_here(workspace: Workspace, is_local: bool, label: str) -> str:
+def why_not_allowed(workspace: Workspace, is_local: bool, label: str) -> str:
     """Return a sentence saying why a model may not be used in this workspace, or an empty string if it may."""
     if is_local or not workspace.local_only:
         return ""
@@ -260,16 +260,16 @@ def _why_lost(connection: Connection, user: User | None) -> str:
 # Whether a model accepts images: found out from its server's list or by sending one, and stored in the connection.
 
 
-def find_out(chosen: Chosen) -> None:
+def detect_vision(chosen: Chosen) -> None:
     """Find out from the server's list of models whether the model accepts images, if unknown.
 
     Once per process, at most 2 s.
     """
     chosen.model.find_sight()
-    remember(chosen.connection, chosen.model.sees)
+    store_vision(chosen.connection, chosen.model.sees)
 
 
-def remember(connection: Connection | None, sees: bool | None) -> None:
+def store_vision(connection: Connection | None, sees: bool | None) -> None:
     """Store whether the model accepts images, unless it is known already or the connection has another model now."""
     if connection is None or sees is None or connection.sees is not None:
         return

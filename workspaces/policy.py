@@ -62,7 +62,7 @@ def in_reach(rows: Rows, workspace: Workspace, user: User, reach: Reach) -> Rows
     return rows.filter(found)
 
 
-def stays_elsewhere(row: Placed, workspace: Workspace) -> bool:
+def is_local_elsewhere(row: Placed, workspace: Workspace) -> bool:
     """Return whether a row belongs to another workspace, and that workspace is local-only."""
     return row.workspace_id != workspace.pk and row.workspace.local_only
 

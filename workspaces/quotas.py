@@ -95,7 +95,7 @@ def quota_of(user: User, what: str) -> Quota:
     return Quota(what, sum(_count(rows(user).order_by(), what, most) for rows in _rows[what]), most)
 
 
-def brought_by(by: User | None, name: User | None) -> int | None:
+def importer_key(by: User | None, name: User | None) -> int | None:
     """Return the key of the person whose quota a row counts against, if ``by`` imports it under another person's
     ``name``.
 
@@ -104,15 +104,15 @@ def brought_by(by: User | None, name: User | None) -> int | None:
     return None if by is None or by == name or by.is_superuser else by.pk
 
 
-def charged_to(user: User, name: str) -> Q:
+def charged_rows(user: User, name: str) -> Q:
     """Return the condition for rows that count against this person's quota. ``name``: the field of the row's author."""
     return Q(**{name: user, "brought_by": None}) | Q(brought_by=user.pk)
 
 
-def take_room(what: str, by: User | None, name: User | None) -> int | None:
+def charge(what: str, by: User | None, name: User | None) -> int | None:
     """Check the quota and return the value for ``brought_by``. Raises QuotaReached. ``by=None``: a job of ``name``."""
     require_room(what, by or name)
-    return brought_by(by, name)
+    return importer_key(by, name)
 
 
 def require_room(what: str, user: User | None, more: int = 1) -> None:

@@ -170,7 +170,7 @@ register_kept(
         since=Greatest("created_at", "updated_at"),
         shared=SHARED,
         of=lambda user: Q(owner=user),
-        delete=documents.take_out,
+        delete=documents.soft_delete,
         by_rule=BY_RULE,
     )
 )
@@ -181,7 +181,7 @@ register_kept(
         since=F("updated_at"),
         shared=SHARED,
         of=lambda user: Q(owner=user),
-        delete=artifacts.take_out,
+        delete=artifacts.soft_delete,
         by_rule=BY_RULE,
     )
 )

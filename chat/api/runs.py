@@ -31,7 +31,7 @@ from chat.runs.services import (
     templates_of,
 )
 from chat.runs.stored_run import limits_of
-from chat.turns.services import go_on_with
+from chat.turns.services import resume_from_chat
 from workspaces.access import get_workspace
 from workspaces.api.base import ApiView
 from workspaces.api.fields import Body, Choice, Flag, Moment, PageQuery, StoredSentence, Text
@@ -284,7 +284,7 @@ class RunResume(ApiView):
         run belongs to an answer in a chat, that answer is continued.
         """
         workspace, body = get_workspace(self.person, workspace_id), self.body(ResumeBody)
-        run = go_on_with(
+        run = resume_from_chat(
             get_run(self.person, workspace, run_id),
             by=self.person,
             now=timezone.now(),

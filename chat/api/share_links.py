@@ -89,7 +89,7 @@ class ChatLinks(ApiView):
         """
         chat = get_chat(self.person, chat_id, need=Role.EDITOR)
         body = self.body(LinkBody)
-        link, token = sharing.make_link(
+        link, token = sharing.create_link(
             chat, days=body["days"], by=self.person, now=timezone.now(), with_later=body["include_later"]
         )
         link.url = address_of(request, token)  # type: ignore[attr-defined]  # shown once, stored nowhere
@@ -117,7 +117,7 @@ class ChatLinkUpdate(ApiView):
         The same link then shows the chat as it is now. Only the creator of the link may do this.
         """
         chat = get_chat(self.person, chat_id, need=Role.EDITOR)
-        link = sharing.bring_up_to_date(sharing.get_link(chat, link_id), by=self.person, now=timezone.now())
+        link = sharing.update_link(sharing.get_link(chat, link_id), by=self.person, now=timezone.now())
         return Response(ShareLinkJson(link).data)
 
 

@@ -45,11 +45,11 @@ from chat.chats.chat_list import (
     tags_of,
 )
 from chat.chats.personal_memories import use_personal
-from chat.chats.services import forget_chat, rate, ratings_of, require_own, take_back
+from chat.chats.services import forget_chat, ratings_of, remove_rating, require_own, set_rating
 from chat.live_answers import stop_answer
 from chat.models import AnswerRating, Chat, ChatMark, ChatQuerySet, Message
 from chat.models.marks import COMMENT_LENGTH, TAG_LENGTH, Rating, RatingReason
-from chat.turns.services import begin_turn, bring_back, continue_answer, edit_message, retry_answer
+from chat.turns.services import begin_turn, continue_answer, edit_message, restore_version, retry_answer
 from memories.api.forgetting import ReportJson, report_json
 from memories.api.serializers import ReceiptJson
 from memories.recalling.recall import receipt_for
@@ -397,7 +397,7 @@ class MessageRestore(MessageView):
         inside another version: restore that one first.
         """
         message = self.message(chat_id, message_id)
-        first = bring_back(message, by=self.person, now=timezone.now())
+        first = restore_version(message, by=self.person, now=timezone.now())
         return Response(messages_json([load(first)], self.person)[0])
 
 
@@ -459,14 +459,14 @@ class MessageRating(ApiView):
         administrators do.
         """
         _chat, message = get_message(self.person, chat_id, message_id)
-        said = rate(message, by=self.person, now=timezone.now(), **self.body(RatingBody))
+        said = set_rating(message, by=self.person, now=timezone.now(), **self.body(RatingBody))
         return Response(rating_json(said))
 
     @of_messages("messages_unrate")
     def delete(self, request: Request, chat_id: str, message_id: str) -> Response:
         """Remove your rating of an answer."""
         _chat, message = get_message(self.person, chat_id, message_id)
-        take_back(message, by=self.person)
+        remove_rating(message, by=self.person)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 

@@ -12,7 +12,7 @@ from chat.models import Message, MessageRole, MessageStatus
 from chat.rendering.markdown import Budget, TooHeavy, parsed
 from chat.rendering.rendered import MESSAGE_STEPS
 from memoryhub.errors import Conflict, Invalid, NotFound
-from workspaces.artifacts import Source, Written, keep
+from workspaces.artifacts import Source, Written, create_artifact
 from workspaces.models import Artifact, ArtifactKind, User
 from workspaces.models.documents import LANGUAGE_LENGTH, TITLE_LENGTH
 
@@ -63,7 +63,7 @@ def save_answer(
 
     The artifact is personal if only the chat's creator can see the chat, or if the answer used personal data. Raises
     NotFound if there is no such block, Conflict while the answer is being written, and the errors of
-    ``artifacts.keep``.
+    ``artifacts.create_artifact``.
     """
     if answer.role != MessageRole.ASSISTANT or not answer.content.strip():
         raise NotFound(_("Only answers can be kept."))
@@ -72,7 +72,7 @@ def save_answer(
     chat = answer.chat
     workspace, personal = home_of(chat, by, rests_on=answer)
     piece = Block(ArtifactKind.MARKDOWN, answer.content) if block is None else _piece(answer, block)
-    return keep(
+    return create_artifact(
         workspace,
         Written(_title(piece, chat.title), piece.content, piece.language[:LANGUAGE_LENGTH]),
         kind=piece.kind,

@@ -82,7 +82,7 @@ def create_chat(
     )
     if use_personal_memories:
         use_personal(chat, allowed=True, by=by)
-    announce(chat)
+    publish_chat_list(chat)
     return chat
 
 
@@ -94,7 +94,7 @@ def rename_chat(chat: Chat, *, title: str, by: User) -> Chat:
         )
     chat.title = title
     chat.save(update_fields=["title"])
-    announce(chat)
+    publish_chat_list(chat)
     return chat
 
 
@@ -134,7 +134,7 @@ def set_private(chat: Chat, *, is_private: bool, by: User, now: datetime) -> Cha
     if chat.created_by_id != by.pk:
         raise Forbidden(_("Only the person who started a chat can make it private or shared."))
     with transaction.atomic():
-        announce(chat)  # before the change, so that pages of users who lose access are updated too
+        publish_chat_list(chat)  # before the change, so that pages of users who lose access are updated too
         place = audit_place(chat)
         if chat.is_private and not is_private:  # earlier permissions did not foresee the new readers
             chat.personal_of.clear()
@@ -149,7 +149,7 @@ def set_private(chat: Chat, *, is_private: bool, by: User, now: datetime) -> Cha
                 words = {"links": closed}
                 record(Verb.LINK_CLOSED, by=by, workspace=place, target=chat.public_id, details=words)
             made_private.send(Chat, chat=chat, now=now)
-        announce(chat)
+        publish_chat_list(chat)
     return chat
 
 
@@ -166,7 +166,7 @@ def soft_delete(chat: Chat, *, now: datetime) -> bool:
     """Soft-delete a chat without checking access. Return whether it was not deleted before."""
     was_live = bool(Chat.objects.filter(pk=chat.pk, deleted_at=None).update(deleted_at=now))
     chat.deleted_at = chat.deleted_at or now
-    announce(chat)
+    publish_chat_list(chat)
     return was_live
 
 
@@ -185,11 +185,11 @@ def restore_chat(chat: Chat, *, by: User, now: datetime) -> Chat:
         if chat.deleted_at is not None:
             record(Verb.CHAT_RESTORED, by=by, workspace=audit_place(chat), target=chat.public_id)
     chat.deleted_at = None
-    announce(chat)
+    publish_chat_list(chat)
     return chat
 
 
-def announce(chat: Chat) -> None:
+def publish_chat_list(chat: Chat) -> None:
     """Publish that the list of chats changed: to all members of the workspace, or for a private chat to its creator."""
     hidden = chat.is_private or chat.is_temporary
     channel = f"user:{chat.created_by.public_id}" if hidden else f"workspace:{chat.workspace.public_id}"
@@ -230,7 +230,7 @@ def notify_done(user: User, kind: Literal["answer", "run"], url: str, *, took: f
         events.publish(f"user:{user.public_id}", "work.done", {"kind": kind, "url": url})
 
 
-def rate(
+def set_rating(
     message: Message,
     *,
     rating: str,
@@ -264,7 +264,7 @@ def rate(
     return AnswerRating.objects.update_or_create(message=message, user=by, defaults=said)[0]
 
 
-def take_back(message: Message, *, by: User) -> None:
+def remove_rating(message: Message, *, by: User) -> None:
     """Remove the user's rating, if there is one."""
     AnswerRating.objects.filter(message=message, user=by).delete()
 
@@ -386,7 +386,7 @@ def _remove(
         *ToolCall.objects.filter(message__chat=locked).values_list("public_id", flat=True),
         *locked.compactions.values_list("public_id", flat=True),
     ]
-    announce(chat)
+    publish_chat_list(chat)
     removed = counted(locked.delete()[1])
     Artifact.objects.filter(source_chat_id=chat.public_id).update(source_chat_id="", source_message_id="")
     gone = forget.forget_source(noted_under, chat.public_id, memories=wanted, by=by, now=now)

@@ -70,7 +70,7 @@ class Shareable:
 
 def messages_of(link: ShareLink) -> list[int]:
     """Return the primary keys of the messages that the link still shows, in order. Three queries."""
-    gone = gone_since([link])[link.pk]
+    gone = forgotten_since([link])[link.pk]
     rows = current_messages(link.chat, None).filter(pk__in=link.message_ids).exclude(pk__in=gone)
     # Exclude an answer that was continued later.
     rows = rows.filter(Q(finished_at=None) | Q(finished_at__lte=link.shared_at))
@@ -139,7 +139,7 @@ def _used_in(keys: dict[str, int]) -> list[tuple[str, int]]:
     return found
 
 
-def gone_since(links: Sequence[ShareLink]) -> dict[int, set[int]]:
+def forgotten_since(links: Sequence[ShareLink]) -> dict[int, set[int]]:
     """Return by link the messages that used, or are the source of, a memory that a user has since forgotten.
 
     Two queries.
@@ -180,14 +180,14 @@ MOST_LINKS = 20  # limit per chat
 SWEPT = 500  # links loaded at a time
 
 
-def why_not(chat: Chat) -> str:
+def why_not_shareable(chat: Chat) -> str:
     """Return the reason why this chat cannot be shared, as a sentence, or "" if it can."""
     if chat.is_temporary:
         return _("A temporary chat cannot be shared. It is deleted after a day.")
-    return switched_off(chat.workspace)
+    return why_sharing_is_off(chat.workspace)
 
 
-def switched_off(workspace: Workspace) -> str:
+def why_sharing_is_off(workspace: Workspace) -> str:
     """Return the reason why no chat of this workspace can be shared, or "" if they can."""
     if not settings.SHARE_LINKS:
         return _("Links to chats are switched off on this server.")
@@ -198,7 +198,7 @@ def switched_off(workspace: Workspace) -> str:
     return ""
 
 
-def make_link(
+def create_link(
     chat: Chat, *, days: int | None, by: User, now: datetime, with_later: bool = False
 ) -> tuple[ShareLink, str]:
     """Create a link to the chat as it is now, and return it with its token, which is shown only once.
@@ -224,7 +224,7 @@ def make_link(
     return link, token
 
 
-def bring_up_to_date(link: ShareLink, *, by: User, now: datetime) -> ShareLink:
+def update_link(link: ShareLink, *, by: User, now: datetime) -> ShareLink:
     """Make the link show the current chat, and keep its choice about later answers.
 
     Raises Forbidden unless ``by`` created the link, because only its creator knows its readers.
@@ -308,7 +308,7 @@ def sweep(*, now: datetime) -> None:
     links = ShareLink.objects.filter(chat__workspace__in=lately.values("workspace")).select_related("chat")
     rows = links.iterator(chunk_size=SWEPT)
     while some := list(islice(rows, SWEPT)):
-        gone = gone_since(some)
+        gone = forgotten_since(some)
         for link in some:
             if gone[link.pk].intersection(link.message_ids):
                 drop(link, gone[link.pk])
@@ -340,7 +340,7 @@ def _locked(chat: Chat, by: User) -> Chat:
     locked = rows.select_for_update(of=("self",), no_key=True).filter(pk=chat.pk).first()
     if locked is None:
         raise NotFound(_("This chat does not exist, or you do not have access to it."))
-    if reason := why_not(locked):
+    if reason := why_not_shareable(locked):
         raise Invalid(reason, code="not_shareable")
     return locked
 

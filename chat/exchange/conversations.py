@@ -13,8 +13,8 @@ from typing import Any
 from django.db.models import Prefetch
 from django.utils.translation import gettext as _
 
-from chat.chats.services import announce
-from chat.exchange.lines import FindTaken, Id, Places, Record, resolve, taken_by_none, text_of
+from chat.chats.services import publish_chat_list
+from chat.exchange.lines import FindTaken, Id, Places, Record, existing_rows, resolve, text_of
 from chat.models import (
     MESSAGE_LENGTH,
     TITLE_LENGTH,
@@ -33,7 +33,7 @@ from memoryhub.errors import DomainError, Invalid
 from memoryhub.kept import kept
 from memoryhub.languages import grouped
 from workspaces.models import Role, User, Workspace
-from workspaces.quotas import brought_by, require_room
+from workspaces.quotas import importer_key, require_room
 
 
 def with_versions(messages: MessageQuerySet) -> MessageQuerySet:
@@ -88,7 +88,7 @@ NO_CHAT = kept("its chat is not in the file, was refused, or belongs to somebody
 Placed = list[tuple[Record, Workspace]]
 
 
-def take_chats(records: list[Record], places: Places) -> None:
+def import_chats(records: list[Record], places: Places) -> None:
     made: dict[str, Chat] = {}
     ids = chat_ids(places.sort(records), places, "id")
     for record, (workspace, found) in ids.items():
@@ -104,10 +104,10 @@ def take_chats(records: list[Record], places: Places) -> None:
         require_room("chats", places.user, len(made))
         Chat.objects.bulk_create(made.values())
         for chat in {chat.workspace_id: chat for chat in made.values()}.values():
-            announce(chat)
+            publish_chat_list(chat)
 
 
-def take_messages(records: list[Record], places: Places) -> None:
+def import_messages(records: list[Record], places: Places) -> None:
     chats, wanted = _in_chats(records, places, "id")
     ids = resolve("msg", wanted.values(), lambda public_ids: messages_at(public_ids, places))
     made: dict[str, Message] = {}
@@ -131,7 +131,7 @@ def take_messages(records: list[Record], places: Places) -> None:
         link_versions(new, stored, lambda public_ids: messages_at(public_ids, places))
 
 
-def take_receipts(records: list[Record], places: Places) -> None:
+def import_receipts(records: list[Record], places: Places) -> None:
     """Store the receipts of answers, with those of their memories that exist here."""
     chats, wanted = _in_chats(records, places, "message")
     ids = resolve("msg", wanted.values(), lambda public_ids: messages_at(public_ids, places))
@@ -165,14 +165,14 @@ def chat_ids(placed: Placed, places: Places, name: str) -> dict[Record, tuple[Wo
 
 def chats_at(public_ids: set[str], places: Places) -> dict[str, str]:
     """Return the existing chats among these ids, each with its workspace's id, or "" if the importer may not see it."""
-    taken = taken_by_none(Chat, public_ids)
+    taken = existing_rows(Chat, public_ids)
     seen = Chat.objects.visible_to(places.user).filter(public_id__in=taken)
     return taken | dict(seen.values_list("public_id", "workspace__public_id"))
 
 
 def messages_at(public_ids: set[str], places: Places) -> dict[str, str]:
     """Return the existing messages among these ids, each with its chat's id, or "" if the importer may not see it."""
-    taken = taken_by_none(Message, public_ids)
+    taken = existing_rows(Message, public_ids)
     seen = Message.objects.filter(public_id__in=taken, chat__in=Chat.objects.visible_to(places.user))
     return taken | dict(seen.values_list("public_id", "chat__public_id"))
 
@@ -204,7 +204,7 @@ def _chat(line: dict[str, Any], local: str, workspace: Workspace, places: Places
         public_id=local,
         workspace=workspace if workspace.pk else None,
         created_by=by or places.user,
-        brought_by=brought_by(places.user, by or places.user),
+        brought_by=importer_key(places.user, by or places.user),
         is_imported=by not in (None, places.user) or line.get("imported") is True,
         agent=agent if agent is not None and agent.pk else None,
         title=" ".join(text_of(line, "title", TITLE_LENGTH).split()),
@@ -390,7 +390,7 @@ def memories_at(public_ids: set[str], places: Places) -> dict[str, str]:
 
     The value is "" for memories that the importer may not see.
     """
-    taken = taken_by_none(Memory, public_ids)
+    taken = existing_rows(Memory, public_ids)
     seen = Memory.objects.visible_to(places.user).filter(public_id__in=taken)
     for public_id, workspace, owner in seen.values_list(
         "public_id", "workspace__public_id", "owner__public_id"

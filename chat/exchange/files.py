@@ -15,12 +15,12 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 
 from chat.exchange.conversations import chats_at, messages_at
-from chat.exchange.lines import MAX_LINE, Places, Record, resolve, taken_by_none, text_of
+from chat.exchange.lines import MAX_LINE, Places, Record, existing_rows, resolve, text_of
 from memories.writing.portable import read_moment
 from memoryhub.errors import DomainError, Invalid, NotFound
 from memoryhub.kept import kept
 from memoryhub.languages import grouped
-from workspaces.artifacts import Past, Written, bring, checked
+from workspaces.artifacts import Past, Written, checked_versions, import_artifact
 from workspaces.documents import documents, files
 from workspaces.documents.files import open_document
 from workspaces.models import Artifact, ArtifactKind, ArtifactVersion, Document, Workspace
@@ -61,7 +61,7 @@ def _content(document: Document) -> str | None:
         return None
 
 
-def take_documents(records: list[Record], places: Places) -> None:
+def import_documents(records: list[Record], places: Places) -> None:
     """Store documents as uploads of the importer, to be processed in the background. Those already here are duplicates.
 
     Raises QuotaReached if there is no space left; the import continues when there is.
@@ -88,7 +88,7 @@ def take_documents(records: list[Record], places: Places) -> None:
         elif places.stores:
             name = f"file{files.ENDINGS.get(kind, '')}"
             try:
-                brought = documents.bring(
+                brought = documents.add_document(
                     places.home() if personal else workspace,
                     name=name,
                     content=[content],
@@ -158,7 +158,7 @@ class _Read:
     given: str  # the artifact's id in the file
 
 
-def take_artifacts(records: list[Record], places: Places) -> None:
+def import_artifacts(records: list[Record], places: Places) -> None:
     """Store artifacts with all versions.
 
     Personal ones become the importer's; those whose id exists here are duplicates.
@@ -190,7 +190,7 @@ def take_artifacts(records: list[Record], places: Places) -> None:
 def _store(read: _Read, places: Places) -> None:
     _point_at_source(read.artifact, places)
     try:
-        bring(read.artifact, read.versions, by=places.user)
+        import_artifact(read.artifact, read.versions, by=places.user)
         read.record.became = read.artifact.public_id
     except QuotaReached:
         raise
@@ -208,7 +208,7 @@ def _read(record: Record, workspace: Workspace, places: Places) -> _Read:
     given = _dicts(line.get("versions"))
     if not given or len(given) > MOST_VERSIONS:
         raise Invalid(fields={"versions": _("must be a list of 1 to %s versions") % grouped(MOST_VERSIONS)})
-    versions = checked(
+    versions = checked_versions(
         [
             Past(
                 Written(
@@ -253,7 +253,7 @@ def _artifacts_at(ids: set[str], places: Places) -> dict[str, str]:
     it.
     """
     seen = Artifact.objects.visible_to(places.user).filter(public_id__in=ids)
-    return taken_by_none(Artifact, ids) | dict(seen.values_list("public_id", "workspace__public_id"))
+    return existing_rows(Artifact, ids) | dict(seen.values_list("public_id", "workspace__public_id"))
 
 
 def _point_at_source(artifact: Artifact, places: Places) -> None:

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 from django.db import transaction
 
 from chat.exchange import import_run, upload_formats
-from chat.exchange.lines import FORGOTTEN, GONE, MAX_LINE, parse_line, sync, write_over
+from chat.exchange.lines import FORGOTTEN, GONE, MAX_LINE, overwrite_line, parse_line, sync
 from chat.models.imports import Import, ImportKind, ImportStatus, Outcome
 from memories.forgetting.copies import QUOTING, Wanted, holding, named
 from memories.writing.tombstones import essence
@@ -89,7 +89,7 @@ def _forget_in(imported: Import, clean: Callable[[Line], Line | None]) -> int:
     end = imported.size if native else imported.looked_bytes
     gone: list[int] = []
     try:
-        with import_run.path_of(imported).open("r+b") as file:
+        with import_run.lines_file(imported).open("r+b") as file:
             changed = _clean_lines(file, end, clean, gone)
             sync(file)
     except FileNotFoundError:
@@ -113,7 +113,7 @@ def _clean_lines(file: BinaryIO, end: int, clean: Callable[[Line], Line | None],
             if kept is None or len(new) > len(raw.rstrip(b"\n")):
                 new = GONE
                 gone.append(offset)
-            write_over(file, offset, raw, new)
+            overwrite_line(file, offset, raw, new)
             changed += 1
         offset += len(raw)
         file.seek(offset)

@@ -25,10 +25,10 @@ from django.utils.translation import gettext as _
 from django_q.tasks import async_task
 
 from chat.exchange import upload_formats
-from chat.exchange.conversations import take_chats, take_messages, take_receipts
-from chat.exchange.files import take_artifacts, take_documents
+from chat.exchange.conversations import import_chats, import_messages, import_receipts
+from chat.exchange.files import import_artifacts, import_documents
 from chat.exchange.lines import MAX_LINE, Chunk, Places, Record, forget_lines, parse_line, read_chunk
-from chat.exchange.memories import NoVectors, Read, read_memories, take_memories
+from chat.exchange.memories import NoVectors, Read, import_memories, read_memories
 from chat.models import Chat
 from chat.models.imports import MAX_ATTEMPTS, Import, ImportKind, ImportRow, ImportStatus, Outcome
 from memories.models import Memory, SourceType
@@ -51,7 +51,7 @@ ROW_FOR_EACH = {"workspace", "agent", "chat", "memory", "document", "artifact"}
 Counts = dict[str, dict[str, int]]
 
 
-def read_ahead(imported: Import, records: list[Record], *, now: datetime) -> list[Read]:
+def embed_ahead(imported: Import, records: list[Record], *, now: datetime) -> list[Read]:
     """Return the memories with their vectors. Runs before the transaction, because it may wait for a model."""
     native = imported.kind == ImportKind.MEMORYHUB
     compares = not native or imported.checked_at is not None
@@ -59,21 +59,23 @@ def read_ahead(imported: Import, records: list[Record], *, now: datetime) -> lis
     return read_memories(_of(records, "memory"), places, embed=compares and imported.takes_memories)
 
 
-def take(imported: Import, records: list[Record], read: list[Read], *, now: datetime, stores: bool) -> None:
+def import_records(
+    imported: Import, records: list[Record], read: list[Read], *, now: datetime, stores: bool
+) -> None:
     """Set each record's outcome, and store new records if ``stores``. Runs in the caller's transaction."""
     places = Places(imported, now=now, stores=stores)
     places.add_workspaces(_of(records, "workspace"))
     places.add_agents(_of(records, "agent"))
-    take_documents(_of(records, "document"), places)
+    import_documents(_of(records, "document"), places)
     if imported.takes_chats:
-        take_chats(_of(records, "chat"), places)
-        take_messages(_of(records, "message"), places)
-    take_artifacts(_of(records, "artifact"), places)
+        import_chats(_of(records, "chat"), places)
+        import_messages(_of(records, "message"), places)
+    import_artifacts(_of(records, "artifact"), places)
     if imported.takes_memories:
         native = imported.kind == ImportKind.MEMORYHUB
-        take_memories(read, places, native=native, newest=imported.newest_memory, rows=imported.rows.all())
+        import_memories(read, places, native=native, newest=imported.newest_memory, rows=imported.rows.all())
     if imported.takes_chats and imported.takes_memories:
-        take_receipts(_of(records, "receipt"), places)
+        import_receipts(_of(records, "receipt"), places)
     imported.places = places.known
 
 
@@ -85,7 +87,7 @@ def count(counts: Counts, imported: Import, records: list[Record]) -> None:
             of_kind[each.outcome] += 1
 
 
-def searched(imported: Import, piece: Chunk) -> dict[str, int]:
+def count_searched(imported: Import, piece: Chunk) -> dict[str, int]:
     """Return how many messages were searched up to the end of this chunk, and how many new statements were found."""
     if piece.searched is None or not piece.searched.messages:
         return imported.searched
@@ -180,7 +182,7 @@ def begin(
     spend("uploads", user, now=now)
     require_room("bytes", user)  # before anything is written, and again once the size is known
     public_id = new_id("imp")
-    path = upload_formats.keep_upload(public_id, pieces)
+    path = upload_formats.store_upload(public_id, pieces)
     try:
         require_room("bytes", user, path.stat().st_size)
         upload_formats.make_utf8(path)
@@ -189,7 +191,7 @@ def begin(
             user=user,
             workspace=workspace,
             filename=_clean_name(filename),
-            kind=upload_formats.recognise(path),
+            kind=upload_formats.detect_kind(path),
             size=path.stat().st_size,
             created_at=now,
             progressed_at=now,
@@ -281,13 +283,16 @@ def advance(import_id: int, *, seconds: float) -> JobResult:
         if imported.attempts >= MAX_ATTEMPTS:
             return _fail(
                 imported,
-                kept("It could not be read beyond line %s, several times.") % grouped(_line(imported)),
+                kept("It could not be read beyond line %s, several times.")
+                % grouped(imported.looked_lines if imported.is_checking else imported.stored_lines),
             )
         Import.objects.filter(pk=imported.pk).update(attempts=F("attempts") + 1)
         try:
             return _go_through(imported, time.monotonic() + seconds)
         except QuotaReached as error:
-            return _halt(imported, error.message)
+            running = Import.objects.filter(pk=imported.pk, status=ImportStatus.RUNNING)
+            running.update(status=ImportStatus.STOPPED, error=error.message[:300])
+            return JobResult.FULL
         except NoVectors:
             return _wait(imported, kept("The embedding model does not answer."))
         except DomainError as error:
@@ -311,7 +316,7 @@ def sweep(*, now: datetime) -> int:
     return len(waiting)
 
 
-def path_of(imported: Import) -> Path:
+def lines_file(imported: Import) -> Path:
     """Return the file of lines. For an export of MemoryHub this is the upload itself."""
     native = imported.kind == ImportKind.MEMORYHUB
     return (
@@ -327,15 +332,15 @@ def _go_through(imported: Import, deadline: float) -> JobResult:
         imported.began_at, imported.began_progress = timezone.now(), imported.progress
         imported.save(update_fields=["began_at", "began_progress"])
     for piece in _chunks(imported):
-        read = read_ahead(imported, piece.records, now=timezone.now())
+        read = embed_ahead(imported, piece.records, now=timezone.now())
         with transaction.atomic():
             locked = Import.objects.at_work().select_for_update(of=("self",)).filter(pk=imported.pk).first()
             if locked is None or locked.is_checking == stores:
                 return JobResult.NOTHING  # stopped, or deleted
             locked.workspace = imported.workspace
             now = timezone.now()
-            take(locked, piece.records, read, now=now, stores=stores)
-            forget_lines(path_of(locked), [each.offset for each in piece.records if each.was_forgotten])
+            import_records(locked, piece.records, read, now=now, stores=stores)
+            forget_lines(lines_file(locked), [each.offset for each in piece.records if each.was_forgotten])
             _step(locked, piece, now, stores=stores)
         if piece.ends:
             return JobResult.DONE if stores else JobResult.CHECKED
@@ -353,7 +358,7 @@ def _chunks(imported: Import) -> Iterator[Chunk]:
     offset = imported.stored_bytes if stores else imported.looked_bytes
     number = imported.stored_lines if stores else imported.looked_lines
     try:
-        with path_of(imported).open("rb") as file:
+        with lines_file(imported).open("rb") as file:
             while True:
                 piece = read_chunk(file, offset=offset, number=number)
                 offset, number = piece.offset, piece.number
@@ -374,7 +379,7 @@ def _step(imported: Import, piece: Chunk, now: datetime, *, stores: bool) -> Non
     else:
         count(imported.foreseen, imported, piece.records)
         count_refusals(imported, piece.records, now=now)
-        imported.searched = searched(imported, piece)
+        imported.searched = count_searched(imported, piece)
     if not stores or imported.sample:
         imported.looked_bytes, imported.looked_lines = piece.offset, piece.number
         imported.read_bytes, imported.read_count = piece.read_bytes or piece.offset, piece.read_count
@@ -408,23 +413,12 @@ def _wait(imported: Import, why: str) -> JobResult:
     return JobResult.WAITING
 
 
-def _halt(imported: Import, why: str) -> JobResult:
-    """Stop the import until the user has freed space and resumes it."""
-    running = Import.objects.filter(pk=imported.pk, status=ImportStatus.RUNNING)
-    running.update(status=ImportStatus.STOPPED, error=why[:300])
-    return JobResult.FULL
-
-
 def _fail(imported: Import, why: str) -> JobResult:
     Import.objects.filter(pk=imported.pk).update(
         status=ImportStatus.FAILED, error=why[:300], finished_at=timezone.now()
     )
     upload_formats.remove(imported.public_id)
     return JobResult.FAILED
-
-
-def _line(imported: Import) -> int:
-    return imported.looked_lines if imported.is_checking else imported.stored_lines
 
 
 def _queue(imported: Import) -> None:
@@ -441,7 +435,7 @@ def _locked(imported: Import) -> Import:
 
 def _clear_orphans(now: datetime) -> None:
     """Remove files whose import was deleted together with its user or workspace."""
-    kept = list(upload_formats.all_kept())
+    kept = list(upload_formats.stored_imports())
     there = set(Import.objects.filter(public_id__in=kept).values_list("public_id", flat=True))
     for public_id in kept:
         if public_id not in there and upload_formats.is_older(public_id, than=now - ORPHANED):
@@ -503,7 +497,7 @@ def with_texts(imported: Import, rows: Iterable[ImportRow]) -> list[Shown]:
     if imported.status == ImportStatus.DONE:  # the file is removed soon afterwards
         return [shown(row, gone=True) for row in rows]
     try:
-        with path_of(imported).open("rb") as file:
+        with lines_file(imported).open("rb") as file:
             found = []
             for row in rows:
                 file.seek(row.offset)

@@ -46,7 +46,7 @@ GONE = b'{"type":"forgotten"}'  # replaces the line of a forgotten memory; short
 KINDS = {"workspace", "agent", "chat", "message", "memory", "document", "artifact", "receipt"}
 
 
-def left_out(reason: str, *, of: str = "other") -> dict[str, Any]:
+def skipped_line(reason: str, *, of: str = "other") -> dict[str, Any]:
     """Return the line for an entry of another program's export that is skipped; the preview counts it."""
     return {"type": "left_out", "of": of, "reason": reason}
 
@@ -90,7 +90,7 @@ class Record:
             self.refuse(error.message, error)
 
     def leave_out(self) -> None:
-        """Refuse a line created by ``left_out``."""
+        """Refuse a line created by ``skipped_line``."""
         of, reason = self.line.get("of"), self.line.get("reason")
         self.kind = of if of in KINDS else ""
         self.refuse(reason if reason in (EMPTY, NO_MESSAGES, NO_STATEMENT, UNKNOWN) else UNKNOWN)
@@ -142,11 +142,11 @@ def forget_lines(path: Path, offsets: Collection[int]) -> None:
     with path.open("r+b") as file:
         for offset in offsets:
             file.seek(offset)
-            write_over(file, offset, file.readline(), GONE)
+            overwrite_line(file, offset, file.readline(), GONE)
         sync(file)
 
 
-def write_over(file: BinaryIO, offset: int, raw: bytes, new: bytes) -> None:
+def overwrite_line(file: BinaryIO, offset: int, raw: bytes, new: bytes) -> None:
     """Overwrite the line ``raw`` with ``new``, padded to the same length. ``new`` must not be longer."""
     end = b"\n" if raw.endswith(b"\n") else b""
     file.seek(offset)
@@ -215,7 +215,7 @@ def derived_id(prefix: str, *of: str) -> str:
     return f"{prefix}_{''.join(letters)}"
 
 
-def taken_by_none(model: type[Model], public_ids: Iterable[str]) -> dict[str, str]:
+def existing_rows(model: type[Model], public_ids: Iterable[str]) -> dict[str, str]:
     """Return the existing rows among these ids, each with the value "".
 
     The caller replaces "" with the location of each row that the importer may see.
@@ -400,7 +400,7 @@ class Places:
         """Return the existing workspaces among these ids, with the importer's id if the importer may write there, else
         "".
         """
-        taken = taken_by_none(Workspace, ids)
+        taken = existing_rows(Workspace, ids)
         memberships = Membership.objects.filter(user=self.user, workspace__public_id__in=ids)
         writable = memberships.exclude(role=Role.VIEWER).values_list("workspace__public_id", flat=True)
         return taken | dict.fromkeys(writable, self.user.public_id)
@@ -470,7 +470,7 @@ class Places:
 
 def _agents_at(ids: set[str]) -> dict[str, str]:
     found = Agent.objects.filter(public_id__in=ids).annotate(at=F("workspace__public_id"))
-    return taken_by_none(Agent, ids) | dict(found.values_list("public_id", "at"))
+    return existing_rows(Agent, ids) | dict(found.values_list("public_id", "at"))
 
 
 def text_of(line: dict[str, Any], name: str, limit: int, *, least: int = 0) -> str:

@@ -84,7 +84,7 @@ def _here_already(read: list[Read], places: Places) -> set[Read]:
     return {each for each, pair in wanted.items() if ids[pair].is_here}
 
 
-def take_memories(
+def import_memories(
     read: list[Read], places: Places, *, native: bool, newest: int | None, rows: QuerySet[ImportRow]
 ) -> None:
     """Set the outcome of each memory, and store the new ones if ``places.stores``.

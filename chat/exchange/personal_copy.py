@@ -139,14 +139,10 @@ def kept_about(person: User) -> Iterator[dict[str, Any]]:
 
 def _each(table: str, rows: QuerySet[Any], names: dict[str, str]) -> Iterator[dict[str, Any]]:
     last = 0
-    while found := _after(rows, last, list(names)):
+    while found := list(rows.filter(pk__gt=last).order_by("pk").values_list("pk", *names)[:ROWS]):
         for _pk, *values in found:
             yield {"table": table} | dict(zip(names.values(), values, strict=True))
         last = found[-1][0]
-
-
-def _after(rows: QuerySet[Any], last: int, names: list[str]) -> list[tuple[Any, ...]]:
-    return list(rows.filter(pk__gt=last).order_by("pk").values_list("pk", *names)[:ROWS])
 
 
 def _fields(model: Any) -> dict[str, str]:

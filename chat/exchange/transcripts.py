@@ -20,7 +20,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from chat.exchange.archive import Part
-from chat.exchange.lines import EMPTY, NO_MESSAGES, UNKNOWN, derived_id, left_out
+from chat.exchange.lines import EMPTY, NO_MESSAGES, UNKNOWN, derived_id, skipped_line
 from chat.exchange.lines import NO_STATEMENT as HEADING
 from chat.models import MESSAGE_LENGTH, TITLE_LENGTH
 from memories.judging.extraction.candidates import Candidate
@@ -58,7 +58,7 @@ def lines_of(transcript: Transcript, *, source: str, importer: User) -> Iterator
     """Yield the lines of a chat and its messages."""
     said = [each for each in transcript.said if each.text or each.pasted]
     if not said:
-        yield left_out(NO_MESSAGES, of="chat")
+        yield skipped_line(NO_MESSAGES, of="chat")
         return
     mine, name = importer.public_id, importer.get_username()
     chat = derived_id("chat", mine, source, transcript.id)
@@ -198,10 +198,10 @@ def line_of(statement: Any, *, importer: str) -> Line:
     text = next((given[name] for name in sorted(TEXTS) if given.get(name)), None)
     given = given if text is None else given | {"content": text}
     if statement is None or given.get("content") is None:
-        return left_out(EMPTY if not given.get("content") and len(given) < 2 else UNKNOWN)
+        return skipped_line(EMPTY if not given.get("content") and len(given) < 2 else UNKNOWN)
     if isinstance(given["content"], str):
         if not is_statement(given["content"]):
-            return left_out(EMPTY if not given["content"].strip() else HEADING)
+            return skipped_line(EMPTY if not given["content"].strip() else HEADING)
         given = given | {"content": without_bullet(given["content"])}
     fields = {name: given[name] for name in FIELDS if name in given}
     return {"type": "memory", "author": importer, "source_type": "import", **fields}

@@ -28,8 +28,8 @@ from chat.exchange.lines import (
     ROWS,
     Chunk,
     Record,
-    left_out,
     parse_line,
+    skipped_line,
 )
 from chat.exchange.lines import UNKNOWN as UNKNOWN_ENTRY
 from chat.exchange.transcripts import Line, Transcript, own_words, statements_in
@@ -51,7 +51,7 @@ def folder_of(public_id: str) -> Path:
     return files_folder() / "imports" / public_id
 
 
-def keep_upload(public_id: str, pieces: Iterable[bytes]) -> Path:
+def store_upload(public_id: str, pieces: Iterable[bytes]) -> Path:
     """Save an upload, readable by the server's user only. Raises TooLarge above the limit and removes the file."""
     folder = folder_of(public_id)
     folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -95,7 +95,7 @@ def remove(public_id: str) -> None:
     shutil.rmtree(folder_of(public_id), ignore_errors=True)
 
 
-def all_kept() -> Iterator[str]:
+def stored_imports() -> Iterator[str]:
     """Yield the ids of imports that have files."""
     folder = files_folder() / "imports"
     if folder.is_dir():
@@ -152,7 +152,7 @@ class Entry:
     own_words: dict[str, str] = field(default_factory=dict)  # text written by the importer, by message id
 
 
-def recognise(path: Path) -> str:
+def detect_kind(path: Path) -> str:
     """Return the kind of a file. Raises Invalid for an empty file or an unknown format."""
     if is_archive(path):
         return _kind_in(path)
@@ -275,7 +275,7 @@ class Batch:
 
     def write(self, out: BinaryIO, **read: Any) -> Chunk:
         """Write the lines, each followed by the statements found in it, and empty the batch."""
-        statements = dict(zip(self.searched, self._statements(), strict=True))
+        statements = dict(zip(self.searched, statements_in(list(self.searched.values())), strict=True))
         records: list[Record] = []
         for place, line in enumerate(self.lines):
             for each in (line, *statements.get(place, ())):
@@ -294,9 +294,6 @@ class Batch:
         self._begin()
         read.setdefault("ends", False)
         return Chunk(records, self.offset, self.number, searched=self.sampling.searched, **read)
-
-    def _statements(self) -> list[list[Line]]:
-        return statements_in(list(self.searched.values()))
 
 
 def _entries(imported: Import, *, skip: int) -> Iterator[Entry]:
@@ -334,16 +331,16 @@ def _entry(kind: str, value: Any, importer: User, read_bytes: int) -> Entry:
     if kind == ImportKind.STATEMENTS:
         return Entry([transcripts.line_of(value, importer=importer.get_username())], read_bytes)
     if value is None or value in ({}, [], ""):
-        return Entry([left_out(EMPTY)], read_bytes)
+        return Entry([skipped_line(EMPTY)], read_bytes)
     kind = _kind_of(value) or ""
     if kind == ImportKind.CLAUDE and "chat_messages" not in value:
         return Entry(list(transcripts.statements_of(value)), read_bytes)
     if kind not in READERS:
-        unread = left_out(NO_MESSAGES, of="chat") if _is_shell(value) else left_out(UNKNOWN_ENTRY)
+        unread = skipped_line(NO_MESSAGES, of="chat") if _is_shell(value) else skipped_line(UNKNOWN_ENTRY)
         return Entry([unread], read_bytes)
     transcript = READERS[kind].transcript_of(value)
     if transcript is None:
-        return Entry([left_out(NO_MESSAGES, of="chat")], read_bytes)
+        return Entry([skipped_line(NO_MESSAGES, of="chat")], read_bytes)
     return Entry(
         list(transcript_lines(transcript, source=kind, importer=importer)),
         read_bytes,

@@ -51,7 +51,7 @@ def require_mode(name: str, capabilities: Callable[[], Capabilities]) -> None:
         raise Invalid(why, fields={"mode": f"{why} " + _("Allowed: %s.") % allowed})
 
 
-def or_plain(name: str, capabilities: Callable[[], Capabilities]) -> str:
+def mode_or_chat(name: str, capabilities: Callable[[], Capabilities]) -> str:
     """Return this mode if the model supports it, else the chat mode."""
     return name if name == Mode.CHAT or MODES[name].can(capabilities()) else Mode.CHAT
 

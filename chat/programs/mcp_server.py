@@ -1,53 +1,36 @@
 """``/mcp`` and ``manage.py mcp``: an MCP server on the official SDK, for the memory of one workspace.
 
-It offers tools, resources (memories, documents) and an introduction to the workspace. The view uses streamable HTTP.
-Requests are stateless, so that any process can answer them. The response is JSON or, if the client asks for progress,
-server-sent events.
+It offers tools, resources (memories, documents) and an introduction to the workspace.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable
 from datetime import datetime
-from time import monotonic
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import mcp_types as types
-from asgiref.sync import async_to_sync, sync_to_async
-from django.db import connection
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
-from django.utils import timezone
+from asgiref.sync import sync_to_async
 from django.utils.translation import gettext as _
 from mcp.server.lowlevel.server import Server
 from mcp.shared.exceptions import MCPError
-from rest_framework.request import Request
 
 from chat.programs.mcp_tools import TOOLS, asking, caller, in_sight, page
 from chat.prompting.context import recalled_block
 from chat.prompting.labels import escape, held_label, writer_label
 from chat.tools.artifacts import piece_of
-from chat.tools.base import Arguments, ToolCaller, ToolTrouble, read_arguments
+from chat.tools.base import Arguments, ToolTrouble, read_arguments
 from memories.models import Memory
 from memories.recalling.ranked_search import Recalled
 from memoryhub.database.replicas import pin_to_primary
 from memoryhub.errors import DomainError, Invalid, NotFound
-from memoryhub.http.asgi import receiver_of, scope_of
 from memoryhub.ids import PATTERN
 from memoryhub.llm.errors import ModelNotLocal
-from workspaces.accounts.keys import still_opens
-from workspaces.api.base import KeyAuthentication, KeyedView
-from workspaces.models import ApiKey, Document, DocumentQuerySet, User
+from workspaces.models import Document, DocumentQuerySet, User
 from workspaces.models.documents import READ
 from workspaces.policy import Caller, in_reach
-from workspaces.views.workspaces import ANSWERS, EventStream, Place
-
-if TYPE_CHECKING:
-    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-
 
 TEXT = "text/plain"
 PAGE = 50
@@ -106,7 +89,8 @@ def read_resource(uri: str) -> types.ReadResourceResult:
         memory = rows.live(who.now).filter(public_id=public_id).first()
         text = _words_of(memory, who.person) if memory else None
     elif scheme == "document":
-        text = _text_of(who, public_id)
+        piece = piece_of(who, public_id, 0, most=MOST_TEXT)
+        text = piece.text + (f"\n\n(Go on with read_document, from {piece.next}.)" if piece.next else "")
     else:
         raise missing
     if text is None:
@@ -149,12 +133,6 @@ def _documents(who: Caller, cursor: str) -> tuple[list[Document], str | None]:
         rows = rows.filter(pk__lt=last.pk)
     found = list(rows[: PAGE + 1])
     return found[:PAGE], found[PAGE - 1].public_id if len(found) > PAGE else None
-
-
-def _text_of(who: ToolCaller, public_id: str) -> str:
-    """Return the text of a document. A long text is cut, with a note on how to continue."""
-    piece = piece_of(who, public_id, 0, most=MOST_TEXT)
-    return piece.text + (f"\n\n(Go on with read_document, from {piece.next}.)" if piece.next else "")
 
 
 def _of_memory(memory: Memory) -> types.Resource:
@@ -302,107 +280,3 @@ def make_server() -> Server[Any]:
         on_list_prompts=_list_prompts,
         on_get_prompt=_get_prompt,
     )
-
-
-PASSED = ("content-type", "accept", "mcp-protocol-version", "mcp-method", "mcp-name", "last-event-id")
-RECHECK_SECONDS = 2.0  # interval of the check for a revoked key
-EVENTS = "text/event-stream"
-
-
-class Mcp(KeyedView):
-    """The MCP endpoint.
-
-    It is stateless: there is no stream to open (GET) or session to end (DELETE), so both return 405.
-    """
-
-    authentication_classes = [KeyAuthentication]
-    any_scope = True  # the tools themselves refuse writes with a read-only key
-    schema = None
-
-    def post(self, request: Request) -> HttpResponseBase:
-        key, django_request = request.auth, request._request
-        assert isinstance(key, ApiKey), "nobody comes in without one"
-        if _wants_progress(django_request):
-            return EventStream(_events(django_request, key), place=Place(self.person, of=ANSWERS))
-        token = asking.set(key)
-        try:
-            return async_to_sync(_answer)(django_request)
-        finally:
-            asking.reset(token)
-
-
-def _wants_progress(request: HttpRequest) -> bool:
-    if EVENTS not in request.headers.get("Accept", ""):
-        return False
-    try:
-        params = json.loads(request.body)["params"]
-        return params["_meta"].get("progressToken") is not None
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        return False
-
-
-def _manager(*, json_response: bool) -> StreamableHTTPSessionManager:
-    """Return the session manager. The SDK is imported on first use, since the import takes a second."""
-    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-
-    return StreamableHTTPSessionManager(make_server(), json_response=json_response, stateless=True)
-
-
-async def _answer(request: HttpRequest) -> HttpResponse:
-    """Return the SDK's response. The SDK receives the request's body and its MCP headers."""
-    manager = _manager(json_response=True)
-    sent = list[Any]()
-
-    async def send(message: Any) -> None:
-        sent.append(message)
-
-    async with manager.run():
-        await manager.handle_request(scope_of(request, PASSED), receiver_of(request), send)
-    status = next(each["status"] for each in sent if each["type"] == "http.response.start")
-    body = b"".join(each.get("body", b"") for each in sent if each["type"] == "http.response.body")
-    return HttpResponse(body, status=status, content_type="application/json")
-
-
-async def _events(request: HttpRequest, key: ApiKey) -> AsyncGenerator[str, None]:
-    """Yield the response as events. A disconnect or a revoked key cancels the call."""
-    said: asyncio.Queue[str | None] = asyncio.Queue()
-    running = asyncio.create_task(_run(request, key, said))
-    recheck_at = monotonic() + RECHECK_SECONDS
-    try:
-        while True:
-            try:
-                event = await asyncio.wait_for(said.get(), max(0, recheck_at - monotonic()))
-            except TimeoutError:
-                event = ""
-            if event is None:
-                return
-            if monotonic() >= recheck_at:  # checked even if events never stop
-                if not await sync_to_async(still_opens)(key, now=timezone.now()):
-                    return
-                recheck_at = monotonic() + RECHECK_SECONDS
-            if event:
-                yield event
-    finally:
-        running.cancel()
-        with suppress(asyncio.CancelledError):
-            await running
-        await sync_to_async(lambda: connection.close())()
-
-
-async def _run(request: HttpRequest, key: ApiKey, said: asyncio.Queue[str | None]) -> None:
-    asking.set(key)
-    manager = _manager(json_response=False)
-    is_stream = True
-
-    async def send(message: Any) -> None:
-        nonlocal is_stream
-        if message["type"] == "http.response.start":
-            is_stream = dict(message["headers"]).get(b"content-type", b"").startswith(EVENTS.encode())
-        elif text := message.get("body", b"").decode():
-            said.put_nowait(text if is_stream else f"event: message\ndata: {text}\n\n")
-
-    try:
-        async with manager.run():
-            await manager.handle_request(scope_of(request, PASSED), receiver_of(request), send)
-    finally:
-        said.put_nowait(None)

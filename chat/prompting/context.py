@@ -215,9 +215,9 @@ def build_prompt(
     recent = list(short_term.items)
     if short_term.directive:
         recent.insert(0, PromptMessage("system", short_term.directive, speaker=Speaker.SYSTEM))
-    if tokens_of(recent) <= room * SHORT_TERM_SHARE:
+    if (size := tokens_of(recent)) <= room * SHORT_TERM_SHARE:
         tail = [*recent, *tail]
-        room -= tokens_of(recent)
+        room -= size
     pictures = _shown_within(conversation.question.pictures, int(room * PICTURES_SHARE))
     room -= cost_of(pictures)
     asked = cut_to(conversation.question.content, max(LEAST_QUESTION, room - 16))
@@ -395,7 +395,9 @@ def parts_of(messages: Sequence[PromptMessage], tools: Sequence[Tool]) -> Parts:
     """Return the estimated tokens of each part of a prompt. The tools' part includes definitions, calls and results."""
     memory = documents = asked = whole = 0
     for message in messages:
-        calls = tokens(*(call.name + call.arguments for call in message.tool_calls))
+        calls = (
+            tokens(*(call.name + call.arguments for call in message.tool_calls)) if message.tool_calls else 0
+        )
         size = tokens(message.content) + calls
         whole += size
         asked += size if message.role == "tool" else calls

@@ -210,7 +210,9 @@ def _gather(
     """
     items: list[tuple[str, Speaker]] = []
     if others:
-        people = _people_of(others, user)
+        writers = {said[2] for row in others for said in row.last_said if len(said) > 2} - {user.pk}
+        found = User.objects.filter(pk__in=writers) if writers else ()
+        people = {user.pk: "User"} | {each.pk: named(each) for each in found}
         longest = int(room * OTHERS_SHARE * BYTES_PER_TOKEN / len(others))
         lines = [_line(entry, longest, now, people) for entry in others]
         items.append(("\n".join([prompt_text("short_term_others"), *lines]), Speaker.CHAT))
@@ -254,13 +256,6 @@ def _has_enough_messages(question: Message) -> bool:
     return len(said.values_list("pk")[:least]) >= least
 
 
-def _people_of(rows: Sequence[ShortTermMemory], user: User) -> dict[int, str]:
-    """Return the names of the people who wrote in these chats, by user key. One query if other people did."""
-    writers = {said[2] for row in rows for said in row.last_said if len(said) > 2} - {user.pk}
-    found = User.objects.filter(pk__in=writers) if writers else ()
-    return {user.pk: "User"} | {each.pk: named(each) for each in found}
-
-
 def _line(row: ShortTermMemory, longest: int, now: datetime, people: Mapping[int, str]) -> str:
     """Return a chat as one line: title, age, and its topic in at most ``longest`` characters."""
     said = ((who if not by else people.get(by[0], named(None)), text) for who, text, *by in row.last_said)
@@ -277,7 +272,7 @@ def _age(moment: datetime, now: datetime) -> str:
     return "just now" if age.startswith("0") else f"{age} ago"
 
 
-def touch(answer: Message, *, now: datetime) -> None:
+def update_short_term(answer: Message, *, now: datetime) -> None:
     """Update a chat's short-term memory after a turn with memory on. Never raises."""
     try:
         with transaction.atomic():
@@ -295,7 +290,7 @@ def touch(answer: Message, *, now: datetime) -> None:
         logger.exception("A chat's short-term memory could not be touched")
 
 
-def retell(chat: Chat, *, now: datetime) -> None:
+def forget_replaced(chat: Chat, *, now: datetime) -> None:
     """Remove replaced messages from the chat's short-term memory after an edit. Never raises.
 
     A summary by the model is deleted if its answer was replaced; a summary by a person is kept.

@@ -45,7 +45,7 @@ from workspaces.webhooks.hooks import emit
 STALE = timedelta(seconds=30)  # without a heartbeat, after which a worker is considered dead
 
 
-def takeable(now: datetime) -> QuerySet[RunStep]:
+def claimable_steps(now: datetime) -> QuerySet[RunStep]:
     """Filter to steps that can be claimed: ready steps, and steps whose worker is dead."""
     return _takeable(now, now - STALE)
 
@@ -75,11 +75,11 @@ _NEXT = Ready(
 )
 
 
-def waits_anything(*, now: datetime) -> bool:
+def has_claimable_steps(*, now: datetime) -> bool:
     return _WAITING.first(now=now, stale=now - STALE) is not None
 
 
-def take_next(*, now: datetime) -> RunStep | None:
+def claim_next_step(*, now: datetime) -> RunStep | None:
     """Claim and return the next step, with its run; None if there is none. Users with the fewest running steps come
     first, then those who have waited longest. Four small queries.
     """
@@ -90,13 +90,13 @@ def take_next(*, now: datetime) -> RunStep | None:
         with transaction.atomic():
             step = _NEXT.first(now=now, stale=now - STALE, user=person)
             if step is not None:
-                RunStep.objects.filter(pk=step.pk).update(**taken(step, now))
+                RunStep.objects.filter(pk=step.pk).update(**mark_claimed(step, now))
                 Run.objects.filter(pk=step.run_id).update(served_at=now, progressed_at=now)
                 return step
     return None
 
 
-def taken(step: RunStep, now: datetime) -> dict[str, object]:
+def mark_claimed(step: RunStep, now: datetime) -> dict[str, object]:
     """Mark the step as claimed by the caller, and return the changed fields for an update."""
     values = {
         "status": RunStepStatus.RUNNING,
@@ -212,7 +212,7 @@ _RUN = Ready(
 
 
 @contextmanager
-def alone(run_pk: int) -> Iterator[Run]:
+def locked_run(run_pk: int) -> Iterator[Run]:
     """Lock the run's row and yield the run. Raises Lost if the run was deleted."""
     with transaction.atomic():
         run = next(iter(_RUN.all(run=run_pk)), None)
@@ -244,7 +244,7 @@ def complete_step(held: ClaimedStep, outcome: Outcome, *, now: datetime) -> RunS
     Raises Lost if another worker has claimed the step, and Stopped for a result of a run that was stopped.
     """
     step = held.step
-    with alone(step.run_id) as run:
+    with locked_run(step.run_id) as run:
         if outcome.ok and run.status != RunStatus.RUNNING:
             raise Stopped
         run.user, run.workspace = held.run.user, held.run.workspace
@@ -255,7 +255,7 @@ def complete_step(held: ClaimedStep, outcome: Outcome, *, now: datetime) -> RunS
         if step.ref != PLANNING:
             executor = executor_of(run, held.memory)
             executor.finish(unit_of(step), outcome)
-            following = go_on(run, executor, now=now, takes_next=True)
+            following = advance_run(run, executor, now=now, takes_next=True)
         else:
             held.memory.keep()
             run.save(update_fields=COUNTED)
@@ -281,11 +281,11 @@ def _begin_or_wait(run: Run, *, now: datetime) -> None:
         run.save(update_fields=["plan", "board", "status"])
         record_event(run, "run", {"status": run.status}, now=now)
     else:
-        go_on(run, now=now)
+        advance_run(run, now=now)
 
 
 def take_plan(run: Run) -> None:
-    """Reset the run to the beginning of its current plan. Call it within ``alone``."""
+    """Reset the run to the beginning of its current plan. Call it within ``locked_run``."""
     plan = plan_of(run)
     run.states = {"steps": {}, "tasks": {}}
     run.board = TaskBoard.of(plan).as_json() if run.mode == RunMode.TEAM else None
@@ -295,14 +295,14 @@ def take_plan(run: Run) -> None:
     _show_tasks(run, plan)
 
 
-def go_on(
+def advance_run(
     run: Run,
     executor: ParallelTaskExecutor | TeamExecutor | None = None,
     *,
     now: datetime,
     takes_next: bool = False,
 ) -> RunStep | None:
-    """Make the next units ready, or end the run if none is left. Call it within ``alone``.
+    """Make the next units ready, or end the run if none is left. Call it within ``locked_run``.
 
     ``takes_next``: the caller can run another step right away, so a single ready step needs no queued job. That step is
     returned, claimed, if no other run waits.
@@ -311,7 +311,7 @@ def go_on(
     shown, ready = (run.states.get("tasks"), run.board), executor.ready()
     for unit in ready:
         executor.begin(unit)
-    mine = takes_next and bool(ready) and run.status == RunStatus.RUNNING and not waits_anything(now=now)
+    mine = takes_next and bool(ready) and run.status == RunStatus.RUNNING and not has_claimable_steps(now=now)
     added = _add(run, ready, now=now, takes_first=mine)
     if isinstance(executor, TeamExecutor):
         run.board = executor.board.as_json()
@@ -332,7 +332,7 @@ def go_on(
 
 
 def stop(run: Run, why: str, *, now: datetime) -> None:
-    """Stop the run. Running steps notice it within seconds and are stored as they are. Call it within ``alone``."""
+    """Stop the run. Running steps notice it within seconds and are stored. Call it within ``locked_run``."""
     run.status, run.error = RunStatus.STOPPED, why[:300]
     run.save(update_fields=["status", "error"])
     record_event(run, "run", {"status": run.status}, now=now)
@@ -342,7 +342,7 @@ def stop(run: Run, why: str, *, now: datetime) -> None:
 
 def stop_with_reason(run_pk: int, why: str, *, now: datetime) -> None:
     """Stop the run with a reason in English. Does nothing if the run is over, stopped or deleted."""
-    with suppress(Lost), alone(run_pk) as run:
+    with suppress(Lost), locked_run(run_pk) as run:
         if run.status in (RunStatus.RUNNING, RunStatus.WAITING):
             stop(run, why, now=now)
 
@@ -396,7 +396,7 @@ def _add(run: Run, units: Sequence[Unit], *, now: datetime, takes_first: bool = 
         for unit in units
     ]
     if takes_first:
-        taken(steps[0], now)
+        mark_claimed(steps[0], now)
     return RunStep.objects.bulk_create(steps)
 
 

@@ -23,10 +23,10 @@ from chat.runs.plan import PlanTrouble, TaskPlan, read_plan
 from chat.runs.progress import (
     EXPECTED,
     PLANNING,
-    alone,
+    advance_run,
     begin,
     enqueue_worker,
-    go_on,
+    locked_run,
     plan_of,
     stop,
     take_plan,
@@ -73,7 +73,7 @@ class RunRequest:
     held_personal: bool = False  # that run used personal data, so this one is visible to its user only
 
 
-def checked(wanted: RunRequest, tools: Sequence[str]) -> tuple[TaskPlan | None, Limits]:
+def validated_plan(wanted: RunRequest, tools: Sequence[str]) -> tuple[TaskPlan | None, Limits]:
     """Return the plan and the limits. ``tools`` are the existing tools. Raises Invalid naming every wrong field."""
     wrong: dict[str, str] = {}
     if not wanted.objective.strip():
@@ -230,7 +230,7 @@ def delete_template(workspace: Workspace, public_id: str, *, by: User) -> None:
 MOST_ACTIVE = 50  # unfinished runs per person
 
 
-def why_not(chosen: Chosen) -> str:
+def why_no_run(chosen: Chosen) -> str:
     """Return why no run can be started with this model, as a sentence; empty if one can."""
     if chosen.trouble is not None:
         return str(chosen.trouble)
@@ -248,9 +248,9 @@ def start_run(workspace: Workspace, wanted: RunRequest, *, by: User, now: dateti
     """
     require(workspace.role, Role.EDITOR)
     chosen = chosen_for(workspace, by)
-    if why := why_not(chosen):
+    if why := why_no_run(chosen):
         raise Invalid(why, code="model_cannot")
-    plan, limits = checked(wanted, offered(workspace))
+    plan, limits = validated_plan(wanted, offered(workspace))
     _refuse_too_many(by)
     require_budget(workspace.pk, by.pk, lambda: rate_of(chosen), now=now)
     spend("turns", by, now=now)  # runs are the most expensive requests
@@ -277,7 +277,10 @@ def start_run(workspace: Workspace, wanted: RunRequest, *, by: User, now: dateti
             served_at=now,
             progressed_at=now,
         )
-        _fill(run, wanted)
+        memory = StoredMemory(run_pk=run.pk, waits=True)
+        memory.restore(wanted.memory)
+        seed_inputs(memory, wanted.inputs)
+        memory.keep()
         begin(run, now=now)
     return run
 
@@ -306,7 +309,7 @@ def stop_run(run: Run, *, by: User, now: datetime) -> Run:
     """Stop a run. Running steps notice it within seconds and are stored as they are. Raises Conflict if the run is not
     running or waiting.
     """
-    require_hand(run, by)
+    require_control(run, by)
     with _locked(run) as locked:
         if locked.status not in (RunStatus.RUNNING, RunStatus.WAITING):
             raise Conflict(_("This run is not running."))
@@ -321,7 +324,7 @@ def resume_run(
     ``budget``. The time limit starts again. Raises Conflict if the run is in another state, and Invalid for a wrong
     plan or budget.
     """
-    require_hand(run, by)
+    require_control(run, by)
     with _locked(run) as locked:
         if locked.status not in (RunStatus.STOPPED, RunStatus.WAITING):
             raise Conflict(_("Only a stopped run, or one that waits for you, can go on."))
@@ -346,7 +349,7 @@ def resume_run(
         if locked.plan is None:  # planning continues
             enqueue_worker()
         else:
-            go_on(locked, now=now)
+            advance_run(locked, now=now)
     return locked
 
 
@@ -354,7 +357,7 @@ def revise_plan(run: Run, plan: object, *, by: User) -> Run:
     """Replace the plan that waits for review, if ``plan`` is given, and return the run. Raises Conflict if the run does
     not wait, and Invalid for a wrong plan.
     """
-    require_hand(run, by)
+    require_control(run, by)
     with _locked(run) as locked:
         if locked.status != RunStatus.WAITING:
             raise Conflict(_("This plan does not wait for anybody any more."))
@@ -368,7 +371,7 @@ def may_steer(run: Run, role: str, user: User) -> bool:
     return Role(role).allows(_needed(run, user))
 
 
-def require_hand(run: Run, by: User) -> None:
+def require_control(run: Run, by: User) -> None:
     get_workspace(by, run.workspace.public_id, need=_needed(run, by))
 
 
@@ -387,17 +390,10 @@ def _change_plan(run: Run, plan: TaskPlan) -> None:
 @contextmanager
 def _locked(run: Run) -> Iterator[Run]:
     try:
-        with alone(run.pk) as locked:
+        with locked_run(run.pk) as locked:
             yield locked
     except Lost:
         raise NotFound(_("This run does not exist, or you do not have access to it.")) from None
-
-
-def _fill(run: Run, wanted: RunRequest) -> None:
-    memory = StoredMemory(run_pk=run.pk, waits=True)
-    memory.restore(wanted.memory)
-    seed_inputs(memory, wanted.inputs)
-    memory.keep()
 
 
 def rerun(run: Run, *, by: User, now: datetime, from_step: str = "") -> Run:
@@ -440,7 +436,7 @@ def rerun(run: Run, *, by: User, now: datetime, from_step: str = "") -> Run:
             }
             for what in ("steps", "tasks")
         }
-        go_on(again, now=now)
+        advance_run(again, now=now)
     return again
 
 

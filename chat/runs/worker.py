@@ -28,11 +28,11 @@ from chat.runs.plan import PlanTrouble, read_plan
 from chat.runs.progress import (
     PLANNING,
     ClaimedStep,
+    claim_next_step,
+    claimable_steps,
     complete_step,
     enqueue_worker,
     stop_with_reason,
-    take_next,
-    takeable,
     unit_of,
 )
 from chat.runs.step import Ask, Outcome, Reply, StepContext, StepExecutor
@@ -269,7 +269,7 @@ def work(*, seconds: float, at_once: int = AT_ONCE) -> int:
                 return done
             done += _take_steps(ends, at_once)
         # A step that became ready while the slot was being released found every slot taken.
-        if not takeable(timezone.now()).exists():
+        if not claimable_steps(timezone.now()).exists():
             return done
     enqueue_worker()
     return done
@@ -277,7 +277,7 @@ def work(*, seconds: float, at_once: int = AT_ONCE) -> int:
 
 def sweep(*, now: datetime) -> None:
     """Queue a job if claimable steps have none: after a lost job, a dead worker or a delayed retry."""
-    if takeable(now).exists():
+    if claimable_steps(now).exists():
         enqueue_worker()
 
 
@@ -319,7 +319,7 @@ def _one_after_another(ends: float, busy: set[int]) -> int:
     while step or time.monotonic() < ends:
         busy.add(me)  # before the query, since a step about to be taken may lead to another
         try:
-            if step := step or take_next(now=timezone.now()):
+            if step := step or claim_next_step(now=timezone.now()):
                 step = do(step, ends=ends)
                 done += 1
                 continue

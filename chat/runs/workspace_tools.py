@@ -22,7 +22,7 @@ from chat.models.runs import Run
 from chat.prompting.labels import escape
 from chat.prompting.provenance import MOST_SHOWN, RestsOn, Shown, mark_answer, provenance_of_run
 from chat.runs.memory_tools import StepTool, step_tool
-from chat.runs.progress import alone
+from chat.runs.progress import locked_run
 from chat.runs.team import TaskBoard
 from chat.tools.artifacts import READ_DOCUMENT
 from chat.tools.base import (
@@ -74,7 +74,7 @@ def web_tools(run: Run) -> tuple[StepTool, ...]:
             found = search_web(asked.query, limit=asked.limit)
         except WebTrouble as trouble:
             raise ToolTrouble(str(trouble)) from None
-        with alone(run.pk) as locked:
+        with locked_run(run.pk) as locked:
             locked.web_urls = list(dict.fromkeys([*locked.web_urls, *(each.url for each in found)]))[
                 -MOST_URLS:
             ]
@@ -208,7 +208,7 @@ def mark_run(run: Run, result: Result) -> None:
 
 def record_saved(run: Run, memory_ids: Sequence[str]) -> None:
     """Add the memories that the run saved to its list, where they can be undone."""
-    with alone(run.pk) as locked:
+    with locked_run(run.pk) as locked:
         locked.memory_ids = list(dict.fromkeys([*locked.memory_ids, *memory_ids]))
         locked.save(update_fields=["memory_ids"])
 
@@ -219,7 +219,7 @@ def record_shown(run: Run, result: Result) -> None:
     quoted = [each.as_json() for each in (*found, *result.shown)]
     if result.outcome != ToolOutcome.FOUND or not quoted:
         return
-    with alone(run.pk) as locked:
+    with locked_run(run.pk) as locked:
         locked.shown = [*(each for each in locked.shown if each not in quoted), *quoted][-MOST_SHOWN:]
         locked.save(update_fields=["shown"])
 
@@ -231,7 +231,7 @@ def board_of(run: Run) -> Callable[[], AbstractContextManager[TaskBoard]]:
 
     @contextmanager
     def opened() -> Iterator[TaskBoard]:
-        with alone(run.pk) as locked:
+        with locked_run(run.pk) as locked:
             board = TaskBoard.from_json(locked.board)
             yield board
             changed = json.loads(json.dumps(board.as_json()))

@@ -16,7 +16,7 @@ from chat.chats.personal_memories import with_personal_of
 from chat.models import Chat, Message
 from memories.access import memory_on, vetoed
 from memories.models import Memory
-from workspaces.access import default_workspace, whose_own, workspaces_of
+from workspaces.access import default_workspace, owners_of_personal, workspaces_of
 from workspaces.accounts.invitations import invitations_of
 from workspaces.actions.workspaces import agents_in_use
 from workspaces.connections import chosen_for
@@ -41,7 +41,7 @@ def sidebar(context: Context) -> dict[str, Any]:
         "user": user,
         "workspace": workspace,
         "workspaces": workspaces,
-        "whose": whose_own(workspaces, user),
+        "whose": owners_of_personal(workspaces, user),
         "invited_to": invitations_of(user, now=timezone.now()).exclude(
             public_id__in=request.session.get("invitations_later", [])
         ),
@@ -63,7 +63,7 @@ def source_chats(context: Context, memories: Iterable[Any]) -> dict[str, Chat]:
 
 
 @register.simple_tag
-def said_otherwise(memories: Iterable[Memory]) -> set[str]:
+def edited_sources(memories: Iterable[Memory]) -> set[str]:
     """Return the ids of those source messages of the memories that were edited since. One query."""
     ids = {memory.source_message_id for memory in memories if memory.source_message_id}
     if not ids:

@@ -16,16 +16,20 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.html import format_html
-from django.utils.safestring import SafeString
+from django.utils.safestring import SafeString, mark_safe
 from django.utils.timesince import timesince
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from chat.prompting.labels import imported, withheld
+from chat.rendering.highlighting import coloured
+from chat.rendering.markdown import COLOURED_LENGTH, Budget, TooHeavy, render_markdown
+from chat.rendering.rendered import MESSAGE_STEPS
 from memories.models import Memory
 from memoryhub.languages import file_size, isolated, translated
 from workspaces.billing import amount
 from workspaces.documents.reading.pictures import FACE_SIDE
+from workspaces.models import ArtifactKind, ArtifactVersion
 
 register = template.Library()
 
@@ -226,3 +230,20 @@ def saves(url: str, section: str, also: str = "") -> SafeString:
         section,
         also,
     )
+
+
+@register.simple_tag
+def artifact_html(shown: ArtifactVersion, kind: str) -> SafeString:
+    """Render Markdown and tables, and highlight code.
+
+    A text that is too expensive to render is shown as plain source.
+    """
+    text = shown.content
+    if kind in (ArtifactKind.MARKDOWN, ArtifactKind.TABLE):
+        try:
+            return render_markdown(text, Budget(MESSAGE_STEPS))
+        except TooHeavy:
+            return format_html('<pre class="prose__plain">{}</pre>', text)
+    language = "html" if kind == ArtifactKind.HTML else shown.language
+    code = coloured(text, language if len(text) <= COLOURED_LENGTH else "")
+    return mark_safe(f'<div class="code-block"><pre><code>{code}</code></pre></div>')  # noqa: S308  escaped by coloured

@@ -28,7 +28,15 @@ from memoryhub.errors import Invalid, NotFound
 from memoryhub.ids import PATTERN
 from memoryhub.llm.base import Speaker
 from workspaces.access import require
-from workspaces.artifacts import Source, Stale, Written, change, get_artifact, keep, version_of
+from workspaces.artifacts import (
+    Source,
+    Stale,
+    Written,
+    create_artifact,
+    get_artifact,
+    update_artifact,
+    version_of,
+)
 from workspaces.documents.documents import get_document
 from workspaces.models import Artifact, Document, Role
 from workspaces.models.documents import LANGUAGE_LENGTH, TITLE_LENGTH, ArtifactKind
@@ -88,7 +96,7 @@ def _write_new(caller: ToolCaller, asked: ToWrite) -> Result:
     is_code = asked.kind not in ArtifactKind.values
     written = Written(asked.title, asked.content, asked.kind if is_code else "")
     try:
-        made = keep(
+        made = create_artifact(
             workspace,
             written,
             kind=ArtifactKind.CODE if is_code else asked.kind,
@@ -107,7 +115,9 @@ def _change(caller: ToolCaller, found: Artifact, content: str, *, seen: str) -> 
     if _would_tell(caller, found):
         return Result(TELLS, ToolOutcome.REFUSED, noted={"tells": True})
     try:
-        made = change(found, content=content, by=caller.person, now=caller.now, seen={seen}, by_model=True)
+        made = update_artifact(
+            found, content=content, by=caller.person, now=caller.now, seen={seen}, by_model=True
+        )
     except Stale as error:
         now_it_is = version_of(error.artifact)
         raise ToolTrouble(f"it has been changed and is {now_it_is} now. Read it again") from None

@@ -29,7 +29,7 @@ from memoryhub.llm.base import Speaker, Tool
 from memoryhub.llm.errors import ModelNotLocal
 from workspaces.access import personal_place
 from workspaces.models import Artifact, Document, Workspace
-from workspaces.policy import Caller, stays_elsewhere
+from workspaces.policy import Caller, is_local_elsewhere
 
 MOST_ARGUMENTS = 20_000  # characters per call
 
@@ -250,6 +250,6 @@ def portion(caller: ToolCaller, found: Owned, title: str, text: str, shown: Show
         ToolOutcome.FOUND,
         count=1,
         personal=found.is_personal,
-        stays_here=stays_elsewhere(found, caller.workspace),
+        stays_here=is_local_elsewhere(found, caller.workspace),
         shown=(shown,),
     )

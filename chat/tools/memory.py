@@ -52,7 +52,7 @@ from memoryhub.llm.base import Speaker
 from memoryhub.llm.registry import get_reader
 from workspaces.access import require, role_in
 from workspaces.models import Agent, Role, User, Workspace
-from workspaces.policy import stays_elsewhere
+from workspaces.policy import is_local_elsewhere
 from workspaces.quotas import QuotaReached
 
 RECALLED, MOST_RECALLED = 5, 20
@@ -215,7 +215,7 @@ def _origin(turn: InChat, draft: Draft) -> dict[str, Any]:
 
 def look_up(caller: ToolCaller, asked: ToRecall) -> Result:
     found = recall_for(caller, asked.query, offset=asked.offset, floor=True, **asked.how_many)
-    stays_here = any(stays_elsewhere(item.memory, caller.workspace) for item in found.items)
+    stays_here = any(is_local_elsewhere(item.memory, caller.workspace) for item in found.items)
     return replace(recalled(found, reader=caller.person, first=asked.offset + 1), stays_here=stays_here)
 
 

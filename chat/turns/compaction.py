@@ -12,7 +12,7 @@ from django.db import transaction
 from django_q.tasks import async_task
 
 from chat.chats.personal_memories import PromptPolicy
-from chat.chats.services import announce, title_from
+from chat.chats.services import publish_chat_list, title_from
 from chat.models import Chat, Compaction, Message, MessageRole, MessageStatus
 from chat.modes.registry import chosen_for_chat
 from chat.prompting.context import history_room, room_beside_answer, system_text
@@ -246,7 +246,7 @@ def write_title(answer: Message, user: User, *, now: datetime) -> str:
     title = clean_title(reply)
     if not title or not Chat.objects.filter(pk=chat.pk, title=chat.title).update(title=title):
         return "kept"
-    announce(chat)
+    publish_chat_list(chat)
     return "named"
 
 

@@ -42,7 +42,7 @@ from memoryhub.llm.base import Capabilities, Speaker
 from memoryhub.llm.base import Message as PromptMessage
 from memoryhub.llm.errors import ModelNotLocal
 from workspaces.billing import Account, rate_of
-from workspaces.connections import Chosen, find_out
+from workspaces.connections import Chosen, detect_vision
 from workspaces.models import User
 from workspaces.models.connections import Purpose
 from workspaces.policy import Reach
@@ -182,7 +182,7 @@ def _conversation(
     shows = chosen.model.sees is not False
     found = conversation_of(question, compaction, shown=shown, reach=reach, shows_pictures=shows)
     if any(line.pictures for line in (found.question, *found.earlier)):
-        find_out(chosen)
+        detect_vision(chosen)
     return found
 
 

@@ -15,13 +15,13 @@ from django.db import IntegrityError, transaction
 from django.db.models import Count, F, Max, Q
 from django.utils.translation import gettext as _
 
-from chat.chats.services import announce, title_from
+from chat.chats.services import publish_chat_list, title_from
 from chat.live_answers import CUT, reap_abandoned
 from chat.models import MESSAGE_LENGTH, Chat, Message, MessageQuerySet, MessageRole, MessageStatus
 from chat.models.runs import Run, RunStatus
 from chat.models.steps import Mode
-from chat.modes.registry import chosen_for_chat, or_plain, require_mode, require_paid
-from chat.prompting.short_term import retell
+from chat.modes.registry import chosen_for_chat, mode_or_chat, require_mode, require_paid
+from chat.prompting.short_term import forget_replaced
 from chat.runs.services import resume_run
 from chat.turns import turn
 from chat.turns.documents import publish_drafts, require_documents, still_there
@@ -46,7 +46,7 @@ class Version:
         return self.messages[0]
 
 
-def set_aside(messages: MessageQuerySet, *, first: Message, by: Message, now: datetime) -> None:
+def supersede(messages: MessageQuerySet, *, first: Message, by: Message, now: datetime) -> None:
     """Mark these messages, which begin with ``first``, as replaced by ``by``. Earlier versions of ``first`` move to
     ``by``.
     """
@@ -62,7 +62,7 @@ def require_editable(message: Message, by: User) -> None:
         raise Conflict(_("This message belongs to an earlier version. Restore that version first."))
 
 
-def take_the_place_of(question: Message, message: Message, *, by: User, now: datetime) -> None:
+def replace_from(question: Message, message: Message, *, by: User, now: datetime) -> None:
     """Replace this question and all messages after it by ``message``. Raises Forbidden or Conflict if it may not be
     edited.
     """
@@ -70,9 +70,9 @@ def take_the_place_of(question: Message, message: Message, *, by: User, now: dat
     question.refresh_from_db(fields=["superseded_by"])
     require_editable(question, by)
     rest = question.chat.messages.filter(pk__gte=question.pk)
-    set_aside(rest, first=question, by=message, now=now)
+    supersede(rest, first=question, by=message, now=now)
     _follow_in_title(question.chat, question, message)
-    retell(question.chat, now=now)
+    forget_replaced(question.chat, now=now)
 
 
 def versions_of(message: Message, reader: User) -> list[Version]:
@@ -106,7 +106,7 @@ def count_versions(messages: Iterable[Message]) -> dict[int, Place]:
     }
 
 
-def step_to(message: Message, *, back: bool, by: User) -> Message:
+def adjacent_version(message: Message, *, back: bool, by: User) -> Message:
     """Return the first message of the previous version, or of the next one. Raises Conflict if there is none."""
     firsts = [version.first for version in versions_of(message, by)]
     on_that_side = [first for first in firsts if (first.pk < message.pk) == back]
@@ -115,7 +115,7 @@ def step_to(message: Message, *, back: bool, by: User) -> Message:
     return on_that_side[-1] if back else on_that_side[0]
 
 
-def standing_for(message: Message) -> Message:
+def current_version_of(message: Message) -> Message:
     """Return the message of the current conversation that replaced this one, or the message itself if none did."""
     seen: set[int] = set()
     while message.superseded_by is not None and message.pk not in seen:
@@ -124,7 +124,7 @@ def standing_for(message: Message) -> Message:
     return message
 
 
-def bring_back(message: Message, *, by: User, now: datetime) -> Message:
+def restore_version(message: Message, *, by: User, now: datetime) -> Message:
     """Restore the earlier version that this message belongs to, and return the version's first message.
 
     The current version becomes an earlier one. Raises Conflict if the version is in use, belongs to an earlier version,
@@ -145,10 +145,10 @@ def bring_back(message: Message, *, by: User, now: datetime) -> Message:
         following = chat.messages.current().filter(pk__gte=current.pk)
         if first.role == MessageRole.ASSISTANT and len(following.values_list("pk")[:2]) > 1:
             raise Conflict(_("The conversation continued from the other answer. Edit the question instead."))
-        set_aside(following, first=current, by=first, now=now)
+        supersede(following, first=current, by=first, now=now)
         _follow_in_title(chat, current, first)
         Message.objects.filter(pk__in=keys).update(superseded_by=None, superseded_at=None)
-        retell(chat, now=now)
+        forget_replaced(chat, now=now)
     first.refresh_from_db()
     first.chat = chat
     return first
@@ -229,7 +229,7 @@ def begin_turn(
                 finished_at=now,
             )
             if in_place_of is not None:
-                take_the_place_of(in_place_of, message, by=by, now=now)
+                replace_from(in_place_of, message, by=by, now=now)
             answer = _empty_answer(message, memory_enabled=enabled, mode=mode, now=now)
             _say_active(chat, content, now)
             transaction.on_commit(lambda: turn.start(answer.pk, answer.attempt, by.pk))
@@ -250,10 +250,10 @@ def _say_active(chat: Chat, content: str, now: datetime) -> None:
     chat.active_at = now
     if not Chat.objects.filter(pk=chat.pk).update(active_at=now):
         raise NotFound(_("This chat has since been forgotten."))
-    announce(chat)
+    publish_chat_list(chat)
 
 
-def require_rest(chat: Chat, *, now: datetime) -> None:
+def require_idle(chat: Chat, *, now: datetime) -> None:
     """Raise Conflict while an answer is being written in the chat."""
     reap_abandoned(chat, now=now)
     if chat.messages.filter(status=MessageStatus.STREAMING).exists():
@@ -328,7 +328,7 @@ def _mode_as_before(answered: Message | None, by: User) -> str:
     """Return the mode of the previous answer, or the chat mode if the current model does not support it."""
     if answered is None:
         return Mode.CHAT
-    return or_plain(answered.mode, lambda: chosen_for_chat(answered.chat, by).model.capabilities)
+    return mode_or_chat(answered.mode, lambda: chosen_for_chat(answered.chat, by).model.capabilities)
 
 
 def retry_answer(answer: Message, *, by: User, now: datetime) -> Message:
@@ -351,9 +351,9 @@ def retry_answer(answer: Message, *, by: User, now: datetime) -> Message:
         anew.save()
         if anew.pk != locked.pk:
             whole = Message.objects.filter(pk=locked.pk)
-            set_aside(whole, first=locked, by=anew, now=now)
-            retell(answer.chat, now=now)
-        announce(answer.chat)
+            supersede(whole, first=locked, by=anew, now=now)
+            forget_replaced(answer.chat, now=now)
+        publish_chat_list(answer.chat)
         transaction.on_commit(lambda: turn.start(anew.pk, anew.attempt, by.pk))
     anew.chat = answer.chat
     return anew
@@ -384,7 +384,7 @@ def stream_again(answer: Message, *, by: int, now: datetime) -> None:
     answer.attempt += 1
     _set_streaming(answer, now=now)
     answer.save()
-    announce(answer.chat)
+    publish_chat_list(answer.chat)
     transaction.on_commit(lambda: turn.start(answer.pk, answer.attempt, by))
 
 
@@ -419,7 +419,7 @@ def _set_streaming(answer: Message, *, now: datetime) -> None:
     answer.stop_requested, answer.beat_at, answer.finished_at = False, now, None
 
 
-def go_on_with(
+def resume_from_chat(
     run: Run, *, by: User, now: datetime, plan: object = None, budget: Mapping[str, int] | None = None
 ) -> Run:
     """Resume a run. If the run waited with its plan for review in a chat's last answer, that answer streams the report.

@@ -24,7 +24,7 @@ from django.utils import timezone
 from opentelemetry.trace import StatusCode
 
 from chat.answer_steps import begin_step, close_unfinished, end_step
-from chat.chats.services import announce, notify_done
+from chat.chats.services import notify_done, publish_chat_list
 from chat.live_answers import (
     BROKEN,
     CUT,
@@ -43,7 +43,7 @@ from chat.live_answers import (
 from chat.models import Message, MessageStatus
 from chat.models.steps import Step, StepKind, StepOutcome
 from chat.modes.registry import get_mode
-from chat.prompting.short_term import touch
+from chat.prompting.short_term import update_short_term
 from chat.rendering.rendered import set_html
 from chat.turns.compaction import can_compact, can_title, queue_compaction, queue_title
 from chat.turns.prepare import prepare
@@ -54,7 +54,7 @@ from memoryhub.llm.errors import EMPTY, ModelError
 from memoryhub.llm.metering import metered
 from memoryhub.monitoring import metrics, tracing
 from workspaces.billing import Bill, record
-from workspaces.connections import remember
+from workspaces.connections import store_vision
 from workspaces.documents.reading_jobs import with_shares
 from workspaces.models import Document, DocumentStatus, User
 
@@ -175,7 +175,7 @@ async def _ask_model(live: LiveAnswer, user_pk: int) -> _Outcome:
             await asyncio.wait({stopped, answering}, return_when=asyncio.FIRST_COMPLETED)
             if answering.done():
                 await answering
-                await in_thread(remember, plan.connection, plan.model.sees)
+                await in_thread(store_vision, plan.connection, plan.model.sees)
             elif not live.is_whole:
                 return _Outcome(MessageStatus.STOPPED)
         finally:
@@ -277,7 +277,7 @@ def _store_outcome(live: LiveAnswer, outcome: _Outcome, user_pk: int) -> None:
         answer.save(update_fields=kept)
         events.publish(message_channel(live.public_id), "finished")
         transaction.on_commit(metrics.TURNS.labels(outcome.status).inc)
-        announce(answer.chat)
+        publish_chat_list(answer.chat)
         if answer.has_steps:
             close_unfinished(answer)
         user = User.objects.filter(pk=user_pk).first()
@@ -290,7 +290,7 @@ def _store_outcome(live: LiveAnswer, outcome: _Outcome, user_pk: int) -> None:
         if outcome.can_title:
             queue_title(answer, user)
         if outcome.status == MessageStatus.DONE and outcome.error_code != PLAN and answer.memory_enabled:
-            touch(answer, now=now)
+            update_short_term(answer, now=now)
             _queue_mining(answer, user, now=now)
 
 
@@ -359,7 +359,7 @@ def _ensure_loop() -> asyncio.AbstractEventLoop:
         if _loop is None or _loop.is_closed():
             _loop = asyncio.new_event_loop()
             threading.Thread(target=_loop.run_forever, name="turns", daemon=True).start()
-            atexit.register(_close_what_runs)
+            atexit.register(close_interrupted)
         return _loop
 
 
@@ -368,9 +368,3 @@ def _finished(future: Future[None]) -> None:
         _running.discard(future)
     if not future.cancelled() and (error := future.exception()):
         logger.error("A turn ended in an error it did not handle: %s", type(error).__name__, exc_info=error)
-
-
-def _close_what_runs() -> None:
-    """Store the text of each unfinished answer as interrupted when the process exits."""
-
-    close_interrupted()

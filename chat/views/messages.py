@@ -17,7 +17,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from chat.access import get_message
 from chat.chats.artifacts import save_answer
-from chat.chats.services import rate, take_back
+from chat.chats.services import remove_rating, set_rating
 from chat.live_answers import in_thread, stop_answer
 from chat.models import Chat, Message, MessageRole
 from chat.models.marks import REASONS, Rating
@@ -25,14 +25,14 @@ from chat.models.runs import Run, RunStatus
 from chat.runs.services import get_run
 from chat.turns.remembering import is_question, proposal_for, remember_message, says_nothing
 from chat.turns.services import (
-    bring_back,
+    adjacent_version,
     continue_answer,
     edit_message,
-    go_on_with,
     require_editable,
-    require_rest,
+    require_idle,
+    restore_version,
+    resume_from_chat,
     retry_answer,
-    step_to,
     versions_of,
 )
 from chat.turns.stream import StreamEvent, follow_for, to_sse, with_html
@@ -76,7 +76,7 @@ def retry(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
 
 
 @require_POST
-def go_on(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
+def continue_cut(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
     """Continue an answer that was cut off at its length limit."""
     found, answer = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
     return _message(request, found, continue_answer(answer, by=request.user, now=timezone.now()))
@@ -90,7 +90,7 @@ def start_research(request: PageRequest, chat_id: str, message_id: str) -> HttpR
     if run is None or run.status != RunStatus.WAITING:
         raise Conflict(_("This plan does not wait for anybody any more."))
     run = get_run(request.user, found.workspace, run.public_id)
-    go_on_with(run, by=request.user, now=timezone.now(), plan=plan_in(run, request.POST))
+    resume_from_chat(run, by=request.user, now=timezone.now(), plan=plan_in(run, request.POST))
     return _message(request, found, get_message(request.user, chat_id, message_id)[1])
 
 
@@ -176,9 +176,9 @@ def rating(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
         reasons = request.POST.getlist("reasons") if told else []
         comment = request.POST.get("comment", "")
         now = timezone.now()
-        found = rate(message, rating=said, reasons=reasons, comment=comment, by=request.user, now=now)
+        found = set_rating(message, rating=said, reasons=reasons, comment=comment, by=request.user, now=now)
     else:
-        take_back(message, by=request.user)
+        remove_rating(message, by=request.user)
     asks = found is not None and not told
     context = {
         "chat": chat,
@@ -192,7 +192,7 @@ def rating(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
 
 
 @require_POST
-def keep(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
+def save_artifact(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
     """Save an answer as an artifact, or only the code block or table with the index ``block``."""
     chat, answer = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
     asked = request.POST.get("block", "")
@@ -226,7 +226,7 @@ def edit(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
     chat, message = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
     if request.method == "GET":
         require_editable(message, request.user)
-        require_rest(chat, now=timezone.now())
+        require_idle(chat, now=timezone.now())
         follows = chat.messages.current().filter(pk__gt=message.pk).count()
         return render(
             request, "chat/edit_message.html", {"chat": chat, "message": message, "follows": follows}
@@ -253,9 +253,9 @@ def versions(request: PageRequest, chat_id: str, message_id: str) -> HttpRespons
 
 
 @require_POST
-def back(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
+def restore(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
     chat, message = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
-    bring_back(message, by=request.user, now=timezone.now())
+    restore_version(message, by=request.user, now=timezone.now())
     return _conversation(request, chat)
 
 
@@ -263,9 +263,9 @@ def back(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
 def step(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
     """Restore the previous version (``?to=older``) or the next one."""
     chat, message = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
-    beside = step_to(message, back=request.GET.get("to") == "older", by=request.user)
+    beside = adjacent_version(message, back=request.GET.get("to") == "older", by=request.user)
     beside.chat = chat
-    bring_back(beside, by=request.user, now=timezone.now())
+    restore_version(beside, by=request.user, now=timezone.now())
     return _conversation(request, chat)
 
 

@@ -41,11 +41,11 @@ from chat.runs.services import (
     start_run,
     stop_run,
     templates_of,
-    why_not,
+    why_no_run,
 )
 from chat.runs.stored_run import estimated_for, limits_of
 from chat.runs.workspace_tools import default_tools
-from chat.turns.services import go_on_with
+from chat.turns.services import resume_from_chat
 from chat.views.transcript import plan_in, planned, rows_in
 from memories.models import Memory
 from memoryhub.errors import NotFound
@@ -322,7 +322,7 @@ def _runs(request: PageRequest, workspace: Workspace, form: RunForm, status: int
         "workspace": workspace,
         "runs": rows[:LISTED],
         "form": form,
-        "why_not": why_not(chosen),
+        "why_not": why_no_run(chosen),
         "can_write": Role(workspace.role).allows(Role.EDITOR),
         "is_owner": Role(workspace.role).allows(Role.OWNER),
         "shown": shown,
@@ -372,7 +372,7 @@ def stop(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
 def resume(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
     """Resume a run, with the edited plan if the form has one."""
     found = _found(request, ws_id, run_id)[1]
-    go_on_with(found, by=request.user, now=timezone.now(), plan=plan_in(found, request.POST))
+    resume_from_chat(found, by=request.user, now=timezone.now(), plan=plan_in(found, request.POST))
     return redirect("chat:run", ws_id, run_id)
 
 

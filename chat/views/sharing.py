@@ -132,7 +132,7 @@ def make(request: PageRequest, chat_id: str) -> HttpResponse:
     chat = get_chat(request.user, chat_id, need=Role.EDITOR)
     days = _days(request.POST.get("days", ""))
     with_later = "later" in request.POST
-    link, token = sharing.make_link(
+    link, token = sharing.create_link(
         chat, days=days, by=request.user, now=timezone.now(), with_later=with_later
     )
     return _menu(request, chat, made=link, address=address_of(request, token))
@@ -142,7 +142,7 @@ def make(request: PageRequest, chat_id: str) -> HttpResponse:
 def update(request: PageRequest, chat_id: str, link_id: str) -> HttpResponse:
     chat = get_chat(request.user, chat_id, need=Role.EDITOR)
     link = sharing.get_link(chat, link_id)
-    sharing.bring_up_to_date(link, by=request.user, now=timezone.now())
+    sharing.update_link(link, by=request.user, now=timezone.now())
     return _menu(request, chat, updated=link)
 
 
@@ -234,14 +234,14 @@ def _reading_page(
 
 def _days(said: str) -> int | None:
     if said and not (said.isascii() and said.isdecimal() and len(said) < 4):
-        return -1  # an invalid choice, which make_link refuses
+        return -1  # an invalid choice, which create_link refuses
     return int(said) if said else None
 
 
 def _menu(request: PageRequest, chat: Chat, **more: Any) -> HttpResponse:
     now = timezone.now()
     rows = chat.share_links.open(now).select_related("made_by")
-    why_not, found = sharing.why_not(chat), None
+    why_not, found = sharing.why_not_shareable(chat), None
     if not why_not:
         try:
             found = shareable(chat, request.user)
@@ -266,6 +266,6 @@ def _list(request: PageRequest, ws_id: str) -> HttpResponse:
         "workspace": workspace,
         "links": sharing.links_in(workspace, request.user, now=timezone.now()),
         "is_owner": workspace.role == Role.OWNER,
-        "why_not": sharing.switched_off(workspace),
+        "why_not": sharing.why_sharing_is_off(workspace),
     }
     return render(request, "chat/share_list.html", context)

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from django.http import QueryDict
+from django.utils.functional import cached_property
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
@@ -24,7 +25,7 @@ from chat.runs import plan
 from chat.runs.services import may_steer
 from chat.turns.compaction import latest_compaction
 from chat.turns.documents import sources_for_reader
-from chat.turns.services import count_versions, standing_for
+from chat.turns.services import count_versions, current_version_of
 from chat.turns.stream import html_so_far
 from memories.models import Memory, Receipt, SourceType
 from memories.recalling.recall import OTHERS_READ, receipts_for
@@ -167,11 +168,11 @@ class Entry:
         """Return the HTML of an unfinished answer."""
         return html_so_far(self.message.content)
 
-    @property
+    @cached_property
     def is_abandoned(self) -> bool:
         return self.message.is_abandoned(self.now)
 
-    @property
+    @cached_property
     def is_streaming(self) -> bool:
         return self.message.status == MessageStatus.STREAMING and not self.is_abandoned
 
@@ -239,7 +240,7 @@ def load_transcript(
     named = readable.filter(public_id=around).first() if around else None
     later = False
     if named is not None:
-        shown = standing_for(named)
+        shown = current_version_of(named)
         following = list(messages.filter(pk__gte=shown.pk).order_by("pk")[: MOST_AFTER + 1])
         kept = fitting(following[:MOST_AFTER])
         later = len(kept) < len(following)

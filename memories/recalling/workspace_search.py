@@ -12,7 +12,7 @@ from memoryhub.database.replicas import read
 from workspaces.artifacts import find_artifacts
 from workspaces.documents.passages import find_passages
 from workspaces.models import Agent, User, Workspace
-from workspaces.policy import Reach, stays_elsewhere
+from workspaces.policy import Reach, is_local_elsewhere
 
 TYPES = ("memory", "document", "artifact", "message")
 LIMIT = 10  # default number of results; at most MAX_LIMIT
@@ -120,7 +120,7 @@ def _shown(item: Recalled, workspace: Workspace) -> Found:
         item.memory.content,
         item.score,
         item.memory.created_at,
-        stays_here=stays_elsewhere(item.memory, workspace),
+        stays_here=is_local_elsewhere(item.memory, workspace),
         is_imported=item.memory.is_imported,
         imported_by=item.memory.imported_by,
         written_by=item.memory.written_by,
@@ -139,7 +139,7 @@ def _artifacts(query: str, workspace: Workspace, user: User, limit: int, reach: 
             each.artifact.title,
             workspace_id=each.artifact.workspace.public_id,
             personal=each.artifact.is_personal,
-            stays_here=stays_elsewhere(each.artifact, workspace),
+            stays_here=is_local_elsewhere(each.artifact, workspace),
         )
         for each in find_artifacts(query, workspace, user, limit=limit, reach=reach)
     ]
@@ -163,7 +163,7 @@ def _passages(query: str, workspace: Workspace, user: User, limit: int, reach: R
                 passage.number,
                 workspace_id=document.workspace.public_id,
                 personal=document.is_personal,
-                stays_here=stays_elsewhere(document, workspace),
+                stays_here=is_local_elsewhere(document, workspace),
             )
         )
     return found

@@ -46,7 +46,7 @@ from workspaces.access import default_workspace
 from workspaces.index.embedding import Embedded, copy_vectors, embed_texts, put_vectors, stored_vectors
 from workspaces.models import User
 from workspaces.policy import Reach
-from workspaces.quotas import brought_by, require_room
+from workspaces.quotas import importer_key, require_room
 
 _COLUMNS = [column for column in Memory._meta.concrete_fields if column.name != "search"]
 _IDENTIFIERS: list[sql.Composable] = [sql.Identifier(str(column.column)) for column in _COLUMNS]
@@ -170,7 +170,9 @@ class Batch:
         own = dedupe == "create" or not near
         memories = [
             _with_past(
-                gate.new_row(draft, None, brought_by=brought_by(by, draft.author), now=self.now, own_row=own),
+                gate.new_row(
+                    draft, None, brought_by=importer_key(by, draft.author), now=self.now, own_row=own
+                ),
                 past,
             )
             for (_, draft, _), past in zip(self.rows, self.pasts, strict=True)

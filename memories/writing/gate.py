@@ -65,7 +65,7 @@ from workspaces.audit import Verb
 from workspaces.index.embedding import Embedded, embed_one
 from workspaces.models import User, Workspace
 from workspaces.policy import Reach
-from workspaces.quotas import take_room
+from workspaces.quotas import charge
 
 # The limit of automatic memories: ``MEMORYHUB_MAX_MEMORIES`` for each workspace, owner and assistant. After
 # every automatic save, a query on a small partial index counts up to the limit.
@@ -215,7 +215,7 @@ def save_embedded(
             case Proposal(may_replace):
                 return _propose(draft, may_replace, by=by, now=now)
             case New(may_replace, previous_key_owner):
-                payer = take_room("memories", by, draft.author)
+                payer = charge("memories", by, draft.author)
                 own_row = dedupe == "create" or not near
                 row = new_row(draft, may_replace, brought_by=payer, now=now, own_row=own_row)
                 return Saved(_insert(row, draft, embedded, previous_key_owner, by=by, now=now), created=True)
@@ -408,7 +408,7 @@ def _propose(draft: Draft, may_replace: Memory | None, *, by: User | None, now: 
 
     If an equal proposal is waiting or was rejected, return that one instead.
     """
-    payer = take_room("memories", by, draft.author)
+    payer = charge("memories", by, draft.author)
     proposed = new_row(draft, may_replace, brought_by=payer, now=now)
     equals = Memory.objects.exclude(review=Review.NONE).filter(
         workspace=draft.workspace, content_hash=proposed.content_hash

@@ -9,10 +9,9 @@ import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx2
-import openai
 
 from memoryhub.llm.base import ToolCall
 from memoryhub.llm.errors import (
@@ -25,11 +24,15 @@ from memoryhub.llm.errors import (
 )
 from memoryhub.llm.metering import BYTES_PER_TOKEN, Usage, usage_said
 
+if TYPE_CHECKING:
+    import openai
+
 # A reader of streamed chat completions from any OpenAI-compatible server. Servers send different things
 # besides the text: events without data (`retry:`, pings, comments after an id), usage or cost after the last
 # word, `choices: null`, content as a list of parts, a whole completion instead of a stream, and errors in
 # many forms, also with status 200. This module converts all of them to plain chunks or raises an
-# `openai.APIError`.
+# `openai.APIError`. The URLs of client programs import this module, so the library, which is slow to import, is
+# imported by functions.
 
 Chunk = dict[str, Any]
 MOST_LINE = 8 * 1024 * 1024  # characters of one event
@@ -43,6 +46,8 @@ async def chunks_of(response: httpx2.Response) -> AsyncIterator[Chunk]:
     Raises openai.APIError if the server reports a failure, and ValueError if JSON is cut off. After a choice with a
     finish_reason the answer is complete, and such errors are ignored.
     """
+    import openai
+
     is_complete = False
     events = _events(response)
     async for text in events:
@@ -112,6 +117,8 @@ def error_text(error: Exception) -> str:
 
     The library keeps only one format's message.
     """
+    import openai
+
     if not isinstance(error, openai.APIError):
         return str(error)
     said = _said(error.body)
@@ -209,6 +216,8 @@ def _raise_error(reply: object, response: httpx2.Response | None) -> None:
 
 def _api_error(error: object, response: httpx2.Response | None) -> openai.APIError:
     """Return a reported failure as an openai.APIStatusError if it names an HTTP status, otherwise as an APIError."""
+    import openai
+
     message = error.get("message") if isinstance(error, Mapping) else error
     request = response.request if response is not None else httpx2.Request("POST", "http://model/")
     failure = openai.APIError(message if isinstance(message, str) else _said(error), request, body=error)

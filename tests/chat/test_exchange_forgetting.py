@@ -153,7 +153,7 @@ def test_lines_that_are_being_looked_at_while_it_is_forgotten(
     cast: Cast, data: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pause = Pause()
-    monkeypatch.setattr(import_run, "take", pause.after(import_run.take))
+    monkeypatch.setattr(import_run, "import_records", pause.after(import_run.import_records))
     begun = import_run.begin(
         cast.editor, workspace=cast.workspace, filename="list", pieces=[data], now=timezone.now()
     )

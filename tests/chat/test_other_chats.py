@@ -74,7 +74,7 @@ def join(place: Workspace, user: User, role: str = Role.EDITOR) -> User:
 
 
 def shared_text(chat: Chat, by: User, **how: Any) -> str:
-    _link, token = sharing.make_link(chat, days=None, by=by, now=timezone.now(), **how)
+    _link, token = sharing.create_link(chat, days=None, by=by, now=timezone.now(), **how)
     return Client().get(f"/shared/{token}/").content.decode()
 
 

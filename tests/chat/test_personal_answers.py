@@ -365,7 +365,7 @@ def test_a_file_for_programs_says_that_an_answer_is_withheld(cast: Cast, chat: C
 
 def test_paper_and_links_say_it_too(cast: Cast, chat: Chat) -> None:
     answered(chat)
-    _link, token = sharing.make_link(chat, days=None, by=cast.owner, now=timezone.now())
+    _link, token = sharing.create_link(chat, days=None, by=cast.owner, now=timezone.now())
     shared = " ".join(Client().get(f"/shared/{token}/").content.decode().split())
     printed = _page(cast, chat, "print/", join(chat.workspace))
     for told in (shared, printed):

@@ -119,7 +119,7 @@ def test_documents_and_artifacts_forgotten_since_stay_forgotten_however_often_it
 ) -> None:
     olive = make_user("olive")
     secret = make_document(olive, text="The vault opens at nine.", embedded=False)
-    documents.rewrite(secret, text="The vault opens at ten.", by=olive, now=timezone.now())
+    documents.replace_text(secret, text="The vault opens at ten.", by=olive, now=timezone.now())
     kept = make_document(olive, text="The bins go out on Monday.", embedded=False)
     page = make_artifact(olive, embedded=False)
     run("backup", world)

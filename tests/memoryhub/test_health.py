@@ -18,7 +18,7 @@ from memoryhub.http import health
 from memoryhub.llm import probe
 from tests.conftest import make_cast
 from tests.fakes.openai_server import ScriptedOpenAI
-from workspaces.documents.documents import bring
+from workspaces.documents.documents import add_document
 from workspaces.models import Document
 
 WELL = {"chat_model_trouble": "", "embedder_trouble": ""}
@@ -96,7 +96,7 @@ def test_a_job_that_waits_long_is_said(models_are_well: None, worker: None) -> N
 def test_documents_that_are_not_read_are_said(models_are_well: None, worker: None) -> None:
     cast, now = make_cast(), timezone.now()
     for name, content in (("a", b"Bins"), ("b", b"Cats")):
-        bring(cast.workspace, name=f"{name}.txt", content=[content], by=cast.editor, now=now)
+        add_document(cast.workspace, name=f"{name}.txt", content=[content], by=cast.editor, now=now)
     Document.objects.filter(title__startswith="a").update(
         status="reading", heartbeat_at=now - timedelta(minutes=4)
     )

@@ -300,7 +300,7 @@ def test_a_person_is_made_with_a_password(admin_client: Client) -> None:
 
 
 def test_staff_read_a_failed_document_again_and_see_neither_its_title_nor_its_text(cast: Cast) -> None:
-    made = documents.bring(
+    made = documents.add_document(
         cast.workspace, name="secret.pdf", content=[b"%PDF-1.4 no"], by=cast.editor, now=timezone.now()
     ).document
     fine = make_document(

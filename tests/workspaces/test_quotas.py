@@ -184,7 +184,7 @@ def test_every_door_says_so_and_stores_nothing(cast: Cast, door: str) -> None:
         said = answer.content.decode()
     assert "allowed here" in said and "ask your administrator" in said
     assert table._default_manager.count() == before
-    assert list(upload_formats.all_kept()) == []
+    assert list(upload_formats.stored_imports()) == []
 
 
 def test_a_file_that_no_longer_fits_leaves_nothing_behind(cast: Cast) -> None:
@@ -205,7 +205,7 @@ def test_an_upload_counts_while_it_lies_there(cast: Cast) -> None:
     first = upload(80)
     with pytest.raises(QuotaReached):
         upload(21)
-    assert list(upload_formats.all_kept()) == [first.public_id]
+    assert list(upload_formats.stored_imports()) == [first.public_id]
     import_run.delete(first)
     assert upload(21).size == 21
 
@@ -275,7 +275,7 @@ def test_an_import_stops_says_why_and_goes_on_when_there_is_room(
     importing.refresh_from_db()
     assert importing.status == ImportStatus.STOPPED
     assert "of the 2 memories allowed here" in importing.error
-    assert list(upload_formats.all_kept()) == [importing.public_id]
+    assert list(upload_formats.stored_imports()) == [importing.public_id]
     assert not Memory.objects.exists()
     settings.QUOTAS = settings.QUOTAS | {"memories": 8}
     assert (
@@ -357,7 +357,7 @@ def test_who_brings_a_newer_file_is_charged_for_it(cast: Cast, settings: Any) ->
     settings.QUOTAS = settings.QUOTAS | {"bytes": 1000}
     document = make_document(cast.owner, cast.workspace, "x" * 10, embedded=False)
     for who, size in ((cast.editor, 600), (cast.editor, 300)):
-        documents.rewrite(document, text="y" * size, by=who, now=NOW())
+        documents.replace_text(document, text="y" * size, by=who, now=NOW())
     assert [quota_of(who, "bytes").used for who in (cast.owner, cast.editor)] == [10, 900]
     with pytest.raises(QuotaReached):
-        documents.rewrite(document, text="z" * 101, by=cast.editor, now=NOW())
+        documents.replace_text(document, text="z" * 101, by=cast.editor, now=NOW())

@@ -253,7 +253,7 @@ def _unreadable() -> str:
 PAUSE = timedelta(days=1)  # after a person declined
 
 
-def invited(workspace: Workspace, *, now: datetime) -> QuerySet[Invitation]:
+def open_user_invitations(workspace: Workspace, *, now: datetime) -> QuerySet[Invitation]:
     """Return a workspace's open invitations to single users, oldest first."""
     return _open(now).filter(workspace=workspace).select_related("user").order_by("created_at", "id")
 
@@ -283,7 +283,12 @@ def invite(workspace: Workspace, *, user: User, role: str, by: User, now: dateti
         get_workspace(by, workspace.public_id, need=Role.OWNER)
         if Membership.objects.filter(workspace=workspace, user=user).exists():
             raise Conflict(_("%s is already a member.") % user.get_username(), code="already_member")
-        if invited(workspace, now=now).filter(user=user).exclude(used_by__contains=[user.pk]).exists():
+        if (
+            open_user_invitations(workspace, now=now)
+            .filter(user=user)
+            .exclude(used_by__contains=[user.pk])
+            .exists()
+        ):
             raise Conflict(_("%s is already invited.") % user.get_username(), code="already_invited")
         declined = Invitation.objects.filter(workspace=workspace, user=user, declined_at__gt=now - PAUSE)
         if declined.exists():
@@ -308,7 +313,7 @@ def accept_invited(*, by: User, now: datetime, **which: Any) -> Membership:
     return made
 
 
-def end_invited(*, by: User, now: datetime, **which: Any) -> None:
+def close_user_invitation(*, by: User, now: datetime, **which: Any) -> None:
     """Decline an invitation to oneself, or withdraw one as an owner. Raises NotFound if it is not open."""
     with transaction.atomic():
         found = _open(now).filter(**which).select_for_update(of=("self",)).select_related("workspace").first()

@@ -91,10 +91,10 @@ class AccountAdapter(DefaultAccountAdapter):
         """For a signed-in user this is re-authentication: allow it even if password sign-in is off."""
         if request.user.is_authenticated:
             return super().authenticate(request, **credentials)
-        if not are_asked_for():
+        if not shows_passwords():
             raise ValidationError(_("Passwords are switched off here. Use single sign-on."))
         user = super().authenticate(request, **credentials)
-        return user if user is not None and opens_for(user) else None
+        return user if user is not None and may_use_password(user) else None
 
     def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
         with mail.failures_logged():
@@ -124,20 +124,14 @@ def has_two_factor(request: HttpRequest) -> bool:
 def typed_password_lately(request: HttpRequest) -> bool:
     """Return whether the session's person signed in or re-authenticated recently (ACCOUNT_REAUTHENTICATION_TIMEOUT)."""
     if not get_adapter(request).get_reauthentication_methods(request.user):
-        return _came_in_lately(request)
+        # For a person who has only single sign-on, allauth treats any session as fresh.
+        methods = get_authentication_records(request, request.user)
+        return bool(methods) and time.time() - methods[-1]["at"] < app_settings.REAUTHENTICATION_TIMEOUT
     try:
         reauthentication_required(lambda request: None)(request)
     except ReauthenticationRequired:
         return False
     return True
-
-
-def _came_in_lately(request: HttpRequest) -> bool:
-    """Return whether a person who has only single sign-on signed in recently. allauth treats any session of theirs
-    as fresh.
-    """
-    methods = get_authentication_records(request, request.user)
-    return bool(methods) and time.time() - methods[-1]["at"] < app_settings.REAUTHENTICATION_TIMEOUT
 
 
 def ask_for_password(request: HttpRequest) -> None:
@@ -311,16 +305,16 @@ MINUTES = 15
 _LET_IN = "let-in-by-password"
 
 
-def are_asked_for() -> bool:
+def shows_passwords() -> bool:
     """Return whether the sign-in page shows a password form."""
     return settings.PASSWORD_SIGN_IN or bool(_let_in())
 
 
-def opens_for(user: User) -> bool:
+def may_use_password(user: User) -> bool:
     return settings.PASSWORD_SIGN_IN or user.pk in _let_in()
 
 
-def let_in(user: User) -> None:
+def allow_password(user: User) -> None:
     """Allow this administrator's password for ``MINUTES``, for when the single sign-on provider is unavailable."""
     record(Verb.PASSWORD_LET_IN, by=None, target=user.public_id, details={"minutes": MINUTES})
     cache.set(_LET_IN, [*_let_in(), user.pk], MINUTES * 60)
@@ -359,7 +353,7 @@ class DomainSignupForm(SignupForm):
 
     def save(self, request: HttpRequest) -> User:
         with transaction.atomic():
-            is_first = is_next(request)
+            is_first = is_first_account(request)
             user: User = super().save(request)
             if is_first:
                 make_administrator(user, request)
@@ -400,7 +394,7 @@ TOLD = "is_first_account"  # key in the session, for the page that shows a notic
 RIGHTS = ("is_staff", "is_superuser")
 
 
-def is_next(request: HttpRequest) -> bool:
+def is_first_account(request: HttpRequest) -> bool:
     """Return whether this sign-up creates the installation's first account, from the machine it runs on.
 
     Takes a lock so that only one of two concurrent sign-ups is first: call it in the transaction that creates the user.

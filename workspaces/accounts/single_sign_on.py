@@ -215,7 +215,10 @@ class SingleSignOn(DefaultSocialAccountAdapter):
     def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
         """Refuse people outside the permitted domains, at every sign-in. A password, if they have one, still works."""
         domains = domains_for(sociallogin)
-        if domains and not _is_of_a_domain(sociallogin, domains):
+        if domains and not any(
+            address.verified is True and address.email.rpartition("@")[2].casefold() in domains
+            for address in sociallogin.email_addresses
+        ):
             page = render(request, "socialaccount/not_let_in.html", {"domains": domains}, status=403)
             raise ImmediateHttpResponse(page)
 
@@ -239,14 +242,6 @@ def _is_of_the_company(sociallogin: SocialLogin) -> bool:
 
 def _was_never_opened(user: User) -> bool:
     return not user.has_usable_password() and not SocialAccount.objects.filter(user=user).exists()
-
-
-def _is_of_a_domain(sociallogin: SocialLogin, domains: list[str]) -> bool:
-    """Return whether an address that the provider has verified is in one of the domains."""
-    return any(
-        address.verified is True and address.email.rpartition("@")[2].casefold() in domains
-        for address in sociallogin.email_addresses
-    )
 
 
 @require_POST

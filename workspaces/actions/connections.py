@@ -30,7 +30,7 @@ from memoryhub.llm.metering import MOST_PRICE
 from memoryhub.llm.probe import list_models
 from workspaces.actions.workspaces import update_workspace
 from workspaces.audit import Verb, Word, record
-from workspaces.connections import Report, reach_of, report_on, why_not_here
+from workspaces.connections import Report, reach_of, report_on, why_not_allowed
 from workspaces.models import Role, User, Workspace
 from workspaces.models.connections import (
     LEAST_CONTEXT,
@@ -306,7 +306,7 @@ def list_offered(*, by: User, now: datetime, **values: Any) -> list[str]:
     draft = _draft(by=by, now=now, **values | {"name": "-", "model": "-"})
     spend("model tests", by, now=now)
     endpoint = Endpoint(draft.base_url, draft.api_key, "", reach_of(draft))
-    names = usable(list_models(endpoint, seconds=SECONDS) or [])
+    names = valid_names(list_models(endpoint, seconds=SECONDS) or [])
     if not names:
         unlisted = _(
             "No list of models came from there: check the address and the key, or type the model's name."
@@ -315,7 +315,7 @@ def list_offered(*, by: User, now: datetime, **values: Any) -> list[str]:
     return sorted(names)[:MOST_OFFERED]
 
 
-def try_out(*, by: User, now: datetime, **values: Any) -> Report:
+def test_draft(*, by: User, now: datetime, **values: Any) -> Report:
     """Test a connection without saving it; takes at most half a minute.
 
     Raises as ``draft_connection``, and TooManyRequests.
@@ -330,14 +330,14 @@ def connect(*, by: User, now: datetime, place: Workspace | None, **values: Any) 
 
     Raises as ``try_out``.
     """
-    report = try_out(by=by, now=now, **values)
+    report = test_draft(by=by, now=now, **values)
     if not report.answers:
         return report
-    kept = keep(by=by, now=now, **values | report.abilities)
+    kept = save_untested(by=by, now=now, **values | report.abilities)
     return Connected(kept, report, answers_in(place, kept, by=by))
 
 
-def keep(*, by: User, now: datetime, **values: Any) -> Connection:
+def save_untested(*, by: User, now: datetime, **values: Any) -> Connection:
     """Save a connection without testing it, for example while its server is unavailable."""
     return create_connection(by=by, now=now, **_whole(values))
 
@@ -349,14 +349,14 @@ def answers_in(place: Workspace | None, connection: Connection, *, by: User) -> 
     """
     if place is None or place.connection_id is not None or not Role(place.role).allows(Role.OWNER):
         return None
-    if why_not_here(place, connection.is_local, connection.name):
+    if why_not_allowed(place, connection.is_local, connection.name):
         return None
     if connection.is_default:
         return place
     return update_workspace(place, by=by, connection_id=connection.public_id)
 
 
-def usable(names: Iterable[str]) -> list[str]:
+def valid_names(names: Iterable[str]) -> list[str]:
     """Return the model names that are not too long and have no control characters."""
     return [name for name in names if 0 < len(name) <= MODEL_LENGTH and not CONTROL.search(name)]
 
@@ -402,17 +402,17 @@ def may_find(user: User) -> bool:
     return may_manage(user) or (settings.PEOPLE_MAY_CONNECT and settings.PEOPLE_MAY_CONNECT_INTERNAL)
 
 
-def find(*, by: User, now: datetime) -> list[Running]:
+def find_local_servers(*, by: User, now: datetime) -> list[Running]:
     """Search for local servers at their default ports, for at most a second.
 
     Raises Forbidden as ``may_find``, TooManyRequests.
     """
     _require_leave(by)
     spend("model tests", by, now=now)
-    return running()
+    return running_servers()
 
 
-def running() -> list[Running]:
+def running_servers() -> list[Running]:
     """Search as ``find`` does, for a caller that has checked the right and counted the request."""
     with ThreadPoolExecutor(len(SERVERS)) as asking:
         found = list(asking.map(_models_at, SERVERS))
@@ -468,7 +468,7 @@ def _models_at(server: str) -> list[str] | None:
     The request follows the rules for local endpoints: internal address, no redirects, no proxy.
     """
     names = list_models(Endpoint(_address(server), "", "", AddressRange.INTERNAL), seconds=LOCAL_SECONDS)
-    return names and (usable(names)[:MOST_MODELS] or None)
+    return names and (valid_names(names)[:MOST_MODELS] or None)
 
 
 def _values(server: str, model: str, by: User) -> dict[str, Any]:

@@ -133,7 +133,7 @@ class DocumentAdmin(ReadOnlyAdmin):
     def read_again(self, request: HttpRequest, rows: QuerySet[Document]) -> Iterator[tuple[str, int]]:
         failed = list(rows.filter(pk__in=Document.objects.not_quite_read()))
         for document in failed:
-            documents.read_again(document, by=None, now=timezone.now())
+            documents.retry_reading(document, by=None, now=timezone.now())
         level = messages.SUCCESS if failed else messages.WARNING
         yield f"{counted(len(failed), 'document', 'documents')} queued to be read again.", level
 

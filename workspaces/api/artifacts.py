@@ -126,7 +126,9 @@ class ArtifactList(ApiView):
         given = {name: body.pop(name) for name in ("kind", "personal", "confirmed")}
         written = Written(**body)
         made = self.make_once(
-            lambda: artifacts.keep(workspace, written, by=self.person, now=timezone.now(), **given),
+            lambda: artifacts.create_artifact(
+                workspace, written, by=self.person, now=timezone.now(), **given
+            ),
             artifacts.get_artifact,
         )
         return _shown(made, status.HTTP_201_CREATED)
@@ -158,7 +160,9 @@ class ArtifactDetail(_OfArtifact):
         body, seen = self.body(ArtifactChanges), versions_seen(request)
         personal = body.pop("personal", None)
         with transaction.atomic():
-            artifact = artifacts.change(artifact, **body, by=self.person, now=timezone.now(), seen=seen)
+            artifact = artifacts.update_artifact(
+                artifact, **body, by=self.person, now=timezone.now(), seen=seen
+            )
             if personal is not None:
                 artifact = artifacts.move(artifact, None if personal else workspace, by=self.person)
         return _shown(artifact)

@@ -238,7 +238,9 @@ class DocumentList(_TakesFiles):
             if "text" in body:
                 return documents.write(workspace, title=body["title"], text=body["text"], **who)
             file, title = body["file"], body.get("title", "")
-            return documents.bring(workspace, name=file.name or "", content=file.chunks(), title=title, **who)
+            return documents.add_document(
+                workspace, name=file.name or "", content=file.chunks(), title=title, **who
+            )
 
         return self.brought_once(make)
 
@@ -358,7 +360,7 @@ class DocumentVersions(_OfDocument, _TakesFiles):
 
         def make() -> documents.Brought:
             if "text" in body:
-                return documents.rewrite(document, text=body["text"], by=self.person, now=now)
+                return documents.replace_text(document, text=body["text"], by=self.person, now=now)
             file = body["file"]
             return documents.replace(
                 document, name=file.name or "", content=file.chunks(), by=self.person, now=now

@@ -358,12 +358,9 @@ class _Examples:
             properties = {each: part for each, part in schema["properties"].items() if each in wanted}
             schema = {**schema, "properties": properties}
         value = self.of({key: part for key, part in schema.items() if key != "anyOf"}, field)
-        return _with_known(value, known) if known else value
-
-
-def _with_known(value: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
-    """Return ``value`` with the fields that ``known`` has replaced by it."""
-    return {name: _either(made, known.get(name, made)) for name, made in value.items()}
+        return (
+            {name: _either(made, known.get(name, made)) for name, made in value.items()} if known else value
+        )
 
 
 def _either(made: Any, known: Any) -> Any:

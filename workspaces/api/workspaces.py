@@ -157,7 +157,7 @@ class MemberList(ApiView):
         if self.query(MemberQuery)["status"] == "invited":
             access.require(workspace.role, Role.OWNER)
             return self.page(
-                invitations.invited(workspace, now=timezone.now()),
+                invitations.open_user_invitations(workspace, now=timezone.now()),
                 MemberJson,
                 list_name=f"invited to {workspace.public_id}",
             )
@@ -236,7 +236,7 @@ class MemberDetail(ApiView):
         """
         which = {"workspace__public_id": workspace_id, "user__public_id": user_id}
         with suppress(NotFound):
-            invitations.end_invited(by=self.person, now=timezone.now(), **which)
+            invitations.close_user_invitation(by=self.person, now=timezone.now(), **which)
             return Response(status=status.HTTP_204_NO_CONTENT)
         leaving = user_id == self.person.public_id
         workspace = access.get_workspace(

@@ -33,7 +33,16 @@ from workspaces.actions.removal import Counts, counted, purge_deleted, words_for
 from workspaces.actions.workspaces import clean_text
 from workspaces.audit import Verb
 from workspaces.documents import files, reading_jobs
-from workspaces.documents.files import CSV, ENDINGS, JSON, MARKDOWN, TEXT, clean_title, media_type, seen
+from workspaces.documents.files import (
+    CSV,
+    ENDINGS,
+    JSON,
+    MARKDOWN,
+    TEXT,
+    clean_title,
+    media_type,
+    without_control_characters,
+)
 from workspaces.documents.passages import DOCUMENTS
 from workspaces.documents.reading_jobs import queue_embedding_of, queue_reading
 from workspaces.index.candidates import index_words, unindex_words
@@ -83,7 +92,7 @@ def get_draft(user: User, public_id: str, *, workspace: Workspace | None = None)
     return found
 
 
-def bring(
+def add_document(
     workspace: Workspace,
     *,
     name: str,
@@ -106,11 +115,11 @@ def bring(
     """
     here = workspace
     workspace, owner = home(workspace, by, personal=personal)
-    shown = seen(title) or clean_title(name) or "Untitled"
+    shown = without_control_characters(title) or clean_title(name) or "Untitled"
     if spends:
         spend("uploads", by, now=now)
     require_room("bytes", by)
-    files.require_it_may_lie_there(workspace)
+    files.require_storage_allowed(workspace)
     stored = files.store(content)
     try:
         with transaction.atomic():
@@ -175,7 +184,7 @@ def write(
     if not text.strip():
         raise Invalid(fields={"text": _("Must not be blank.")})
     given: dict[str, Any] = {"personal": personal, "draft": draft, "by": by, "now": now}
-    brought = bring(workspace, name="text.md", title=title, content=[text.encode()], **given)
+    brought = add_document(workspace, name="text.md", title=title, content=[text.encode()], **given)
     assert brought.is_known or brought.document.media_type == MARKDOWN
     return brought
 
@@ -207,7 +216,7 @@ def move(document: Document, to: Workspace | None, *, by: User, now: datetime) -
     """
     place, owner = home(to or document.workspace, by, personal=to is None)
     require_right_to_move(document, place, owner, by)
-    files.require_it_may_lie_there(place)
+    files.require_storage_allowed(place)
     with transaction.atomic():
         lock_places(by, document.workspace, place)
         locked = lock_document(document, by)
@@ -237,11 +246,11 @@ def delete(document: Document, *, by: User, now: datetime) -> None:
         locked = lock_owned(Document.objects.live(), document, by)
         if locked is None:
             return
-        take_out(locked, now=now)
+        soft_delete(locked, now=now)
         note(Verb.DOCUMENT_DELETED, document, by)
 
 
-def take_out(locked: Document, *, now: datetime) -> None:
+def soft_delete(locked: Document, *, now: datetime) -> None:
     """Soft-delete a locked, live document. The caller checks the right to delete."""
     locked.deleted_at = locked.updated_at = now
     locked.save(update_fields=["deleted_at", "updated_at"])
@@ -273,7 +282,7 @@ def restore(document: Document, *, by: User, now: datetime) -> Document:
     return get_document(by, document.public_id)
 
 
-def read_again(document: Document, *, by: User | None, now: datetime) -> None:
+def retry_reading(document: Document, *, by: User | None, now: datetime) -> None:
     """Queue the file for reading again, if it or pictures in it could not be read.
 
     Does nothing while it is being read.
@@ -319,7 +328,7 @@ def replace(
     """
     spend("uploads", by, now=now)
     require_room("bytes", by)
-    files.require_it_may_lie_there(document.workspace)
+    files.require_storage_allowed(document.workspace)
     stored = files.store(content)
     try:
         with transaction.atomic():
@@ -347,7 +356,7 @@ def replace(
     return Brought(get_document(by, document.public_id), is_known=not is_new)
 
 
-def rewrite(document: Document, *, text: str, by: User, now: datetime) -> Brought:
+def replace_text(document: Document, *, text: str, by: User, now: datetime) -> Brought:
     """Replace a document by a typed or pasted text, as Markdown.
 
     Raises Invalid for a blank text, otherwise as ``replace``.
@@ -376,7 +385,7 @@ def edit(document: Document, *, text: str, seen: int, by: User, now: datetime) -
     return replace(document, name=_name(document), content=[text.encode()], by=by, now=now, seen=seen)
 
 
-def bring_back(document: Document, number: int, *, by: User, now: datetime) -> Brought:
+def restore_version(document: Document, number: int, *, by: User, now: datetime) -> Brought:
     """Store an earlier version again as the newest one. The versions in between stay."""
     earlier = get_version(document, number)
     with files.open_document(earlier) as file:
@@ -435,7 +444,7 @@ def publish(
     Raises Forbidden if files of the workspace may not be stored or the person may not write, NotFound if the draft is
     gone.
     """
-    files.require_it_may_lie_there(workspace)
+    files.require_storage_allowed(workspace)
     lock_places(by, draft.workspace, workspace)
     locked = _lock(draft, by)
     locked.workspace, locked.owner, locked.deleted_at, locked.drafted_at = workspace, owner, None, None

@@ -60,7 +60,7 @@ DOCUMENT_FILES = StoredFiles("documents", {Document: "workspace", DocumentVersio
 remove, sweep = DOCUMENT_FILES.remove, DOCUMENT_FILES.sweep
 
 
-def require_it_may_lie_there(workspace: Workspace) -> None:
+def require_storage_allowed(workspace: Workspace) -> None:
     """Raise Forbidden if the workspace is local-only and files are stored on another machine."""
     if workspace.local_only and not settings.FILES_STAY_HERE:
         raise Forbidden(
@@ -144,10 +144,10 @@ def media_type(name: str, head: bytes) -> str:
 
 def clean_title(name: str) -> str:
     """Return a title made from a file name: the last part of the path, without control characters."""
-    return seen(name.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1])
+    return without_control_characters(name.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1])
 
 
-def seen(title: str) -> str:
+def without_control_characters(title: str) -> str:
     """Return a title without control characters, which could affect a terminal or the text direction."""
     normal = unicodedata.normalize("NFC", title)
     shown = "".join(sign if unicodedata.category(sign)[0] != "C" else " " for sign in normal)

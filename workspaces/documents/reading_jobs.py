@@ -99,7 +99,10 @@ def read(document_id: int, *, now: datetime) -> str:
         locked.passage_count = len(passages)
         locked.save()
         _put_passages(locked, passages)
-        _put_picture(locked, picture)
+        DocumentPicture.objects.filter(document=locked).delete()
+        if picture is not None:
+            shown = {"jpeg": picture.jpeg, "width": picture.width, "height": picture.height}
+            DocumentPicture.objects.create(document=locked, **shown)
         complete(locked)
     return why or f"{len(passages)} passages"
 
@@ -195,13 +198,6 @@ def _put_passages(document: Document, passages: list[Passage]) -> None:
     index_words(DOCUMENTS, refs)
     if document.deleted_at is None:
         queue_embedding_of(refs)
-
-
-def _put_picture(document: Document, picture: Picture | None) -> None:
-    DocumentPicture.objects.filter(document=document).delete()
-    if picture is not None:
-        shown = {"jpeg": picture.jpeg, "width": picture.width, "height": picture.height}
-        DocumentPicture.objects.create(document=document, **shown)
 
 
 def queue_embedding_of(refs: list[int]) -> None:

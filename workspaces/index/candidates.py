@@ -126,7 +126,11 @@ def terms(of: Kind, *, counted: bool) -> str:
     ``counted``: some scope has cached counts. Then ``share`` converts a score to a share; otherwise ``scores`` holds
     it.
     """
-    passages = _live(of)
+    passages = [
+        _LIVE.format(table=of.table, live=of.live, where=where, most=COUNTED_AT_MOST)
+        for where in (of.here, of.own)
+        if where
+    ]
     if counted:
         at = ("%(workspace)s::bigint", "-(%(user)s::bigint)")
         passages = [
@@ -139,15 +143,6 @@ def terms(of: Kind, *, counted: bool) -> str:
 
 def share(of: Kind) -> str:
     return _SHARE.format(number=of.number)
-
-
-def _live(of: Kind) -> list[str]:
-    """Return SQL expressions that count the live passages in the workspace and of the person."""
-    return [
-        _LIVE.format(table=of.table, live=of.live, where=where, most=COUNTED_AT_MOST)
-        for where in (of.here, of.own)
-        if where
-    ]
 
 
 def index_words(of: Kind, refs: Sequence[int], *, within: Collection[int] = ()) -> None:

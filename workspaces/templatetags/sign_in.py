@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from workspaces.accounts import sign_in, two_factor
 
 register = template.Library()
-register.simple_tag(sign_in.are_asked_for, name="passwords_are_asked_for")
+register.simple_tag(sign_in.shows_passwords, name="passwords_are_asked_for")
 register.filter("has_to_set_up_two_factor", two_factor.is_required_of)
 
 ERASES = _("You are about to erase something permanently.")

@@ -18,7 +18,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from memoryhub.errors import Invalid, NotFound
 from workspaces import artifacts
-from workspaces.access import get_workspace, may_take_away, require_right_to_forget
+from workspaces.access import get_workspace, may_move_away, require_right_to_forget
 from workspaces.accounts.sign_in import ask_for_password
 from workspaces.artifacts import LooksDelicate, Stale, Written, forget_artifact, get_artifact
 from workspaces.models import Artifact, ArtifactKind, ArtifactVersion, Role
@@ -58,7 +58,7 @@ def artifact_list(request: PageRequest, ws_id: str) -> HttpResponse:
         sent = request.POST
         written = Written(sent.get("title", ""), sent.get("content", ""), sent.get("language", ""))
         try:
-            made = artifacts.keep(
+            made = artifacts.create_artifact(
                 workspace,
                 written,
                 kind=sent.get("kind", ""),
@@ -93,7 +93,7 @@ def artifact(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
     typed = Written(sent.get("title", ""), sent.get("content", ""), sent.get("language", found.language))
     seen = _number(sent.get("version"), 0)
     try:
-        found = artifacts.change(
+        found = artifacts.update_artifact(
             found,
             title=typed.title,
             content=typed.content,
@@ -125,7 +125,7 @@ def show(
         "artifact": found,
         "shown": artifacts.get_version(found, number),
         "can_write": Role(found.role).allows(Role.EDITOR),
-        "may_forget": may_take_away(found, request.user, found.role),
+        "may_forget": may_move_away(found, request.user, found.role),
         **whose(found, request.user),
         "shows_source": shows_source,
         "lengths": {"title": TITLE_LENGTH, "language": LANGUAGE_LENGTH, "content": CONTENT_LENGTH},
@@ -190,7 +190,7 @@ def versions(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
 def back(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
     found = _artifact(request, ws_id, art_id, Role.EDITOR)
     number = _number(request.POST.get("number"), 0)
-    artifacts.bring_back(found, number, by=request.user, now=timezone.now())
+    artifacts.restore_version(found, number, by=request.user, now=timezone.now())
     notices.success(request, _("Version %(number)s is the newest again.") % {"number": number})
     return redirect("workspaces:artifact", ws_id, art_id)
 

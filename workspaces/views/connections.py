@@ -49,9 +49,9 @@ def connection_list(request: PageRequest) -> HttpResponse:
             form.data = {**dict(form.data.items()), form.add_prefix("model"): offered[0]}
         form.fields["model"].required = True  # the displayed form requires it
     elif act == "test":
-        more["report"] = form.done(lambda: connections.try_out(**who, **form.values()))
+        more["report"] = form.done(lambda: connections.test_draft(**who, **form.values()))
     elif act == "keep":
-        if kept := form.done(lambda: connections.keep(**who, **form.values())):
+        if kept := form.done(lambda: connections.save_untested(**who, **form.values())):
             text = _("“%(name)s” has been saved. Test it, then choose it in a chat.")
             notices.success(request, text % {"name": kept.name})
             return _leave(request, redirect("workspaces:connections"))
@@ -101,7 +101,7 @@ def find_here(request: PageRequest) -> HttpResponse:
     """Show the model servers on this machine. GET redirects to the list, for a person who had to re-authenticate."""
     if request.method == "GET":
         return redirect("workspaces:connections")
-    running = connections.find(by=request.user, now=timezone.now())
+    running = connections.find_local_servers(by=request.user, now=timezone.now())
     return _list_page(request, _new_form(request, sent=False), running=running)
 
 
@@ -114,7 +114,10 @@ def connect_here(request: PageRequest) -> HttpResponse:
     )
     if isinstance(made, connections.Connected):
         return _connected(request, made)
-    tried = {"running": connections.running(), "tried": {"server": server, "model": model, "report": made}}
+    tried = {
+        "running": connections.running_servers(),
+        "tried": {"server": server, "model": model, "report": made},
+    }
     return _list_page(request, _new_form(request, sent=False), **tried)
 
 

@@ -24,7 +24,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from memoryhub.errors import DomainError, Invalid, NotFound, TooLarge
 from memoryhub.languages import file_size
 from memoryhub.stored_files import SHUT, says_too_long
-from workspaces.access import get_workspace, may_take_away, require_right_to_forget
+from workspaces.access import get_workspace, may_move_away, require_right_to_forget
 from workspaces.accounts.sign_in import ask_for_password
 from workspaces.documents import documents, reading_jobs
 from workspaces.documents.files import download
@@ -175,7 +175,7 @@ def _bring(request: PageRequest, workspace: Any) -> None:
     files = request.FILES.getlist("file")[:MOST_FILES]
     for file in files:
         try:
-            made = documents.bring(workspace, name=file.name or "", content=file.chunks(), **who)
+            made = documents.add_document(workspace, name=file.name or "", content=file.chunks(), **who)
             brought, known = brought + (not made.is_known), known + made.is_known
         except DomainError as error:
             why = " ".join([error.message, *error.fields.values()])
@@ -227,7 +227,7 @@ def document(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
         "can_write": Role(found.role).allows(Role.EDITOR),
         "not_quite_read": Document.objects.not_quite_read().filter(pk=found.pk).exists(),
         "can_edit": found.media_type in documents.TYPED and found.size <= documents.EDITABLE,
-        "can_forget": may_take_away(found, request.user, found.role),
+        "can_forget": may_move_away(found, request.user, found.role),
         "page": pages.get_page(at),
         "asked": number,
         **whose(found, request.user),
@@ -316,7 +316,7 @@ def _tell_of_version(request: PageRequest, before: Document, said: str) -> None:
 @require_POST
 def back(request: PageRequest, ws_id: str, doc_id: str, number: int) -> HttpResponse:
     found = _document(request, ws_id, doc_id, Role.EDITOR)
-    documents.bring_back(found, number, by=request.user, now=timezone.now())
+    documents.restore_version(found, number, by=request.user, now=timezone.now())
     if not request.htmx:
         notices.success(request, _("Version %(number)s is the newest again.") % {"number": number})
     return reload_or_redirect(request, "workspaces:document", ws_id, doc_id)
@@ -365,5 +365,5 @@ def restore(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
 @require_POST
 def retry(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
     found = _document(request, ws_id, doc_id, Role.EDITOR)
-    documents.read_again(found, by=request.user, now=timezone.now())
+    documents.retry_reading(found, by=request.user, now=timezone.now())
     return redirect("workspaces:documents", ws_id)

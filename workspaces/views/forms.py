@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy as _
 
 from memoryhub import mail
 from memoryhub.errors import DomainError
-from workspaces.access import may_take_away, named_workspace, workspaces_of
+from workspaces.access import may_move_away, named_workspace, workspaces_of
 from workspaces.accounts.keys import NAME_LENGTH as KEY_NAME_LENGTH
 from workspaces.accounts.sign_in import note_not_shown
 from workspaces.actions import workspaces
@@ -191,7 +191,7 @@ def whose(found: Document | Artifact, user: User) -> dict[str, Any]:
 
     One query.
     """
-    if not found.is_personal and not may_take_away(found, user, found.role):
+    if not found.is_personal and not may_move_away(found, user, found.role):
         return {"places": []}
     return {"places": [each for each in workspaces_of(user) if Role(each.role).allows(Role.EDITOR)]}
 

@@ -31,7 +31,7 @@ from memoryhub.database.replicas import pin_to_primary
 from memoryhub.errors import DomainError, NotFound, TooManyRequests, Unavailable, trouble_of
 from memoryhub.llm.registry import embedder_is_local
 from memoryhub.monitoring import metrics
-from workspaces.access import default_workspace, get_workspace, whose_own, workspaces_of
+from workspaces.access import default_workspace, get_workspace, owners_of_personal, workspaces_of
 from workspaces.accounts import invitations
 from workspaces.accounts import keys as api_keys
 from workspaces.accounts.invitations import Ended, link_token, open_invitations
@@ -131,7 +131,7 @@ def workspace_list(request: PageRequest) -> HttpResponse:
     found = workspaces_of(request.user)
     context = {
         "workspaces": found,
-        "whose": whose_own(found, request.user),
+        "whose": owners_of_personal(found, request.user),
         "form": form,
         "invited_to": invitations.invitations_of(request.user, now=timezone.now()),
     }
@@ -150,15 +150,6 @@ def _members(workspace: Workspace) -> list[Membership]:
     return members
 
 
-def _model_section(request: PageRequest, workspace: Workspace) -> dict[str, Any]:
-    """Return the model that answers here, the alternatives, and whether the embedder is local. Two queries."""
-    return {
-        "options": options_for(workspace, request.user, workspace.connection),
-        "chosen": chosen_for(workspace, request.user),
-        "embedder_is_local": embedder_is_local(),
-    }
-
-
 def invitation_link(request: PageRequest, invitation: Invitation) -> str:
     return request.build_absolute_uri(reverse("workspaces:invitation", args=[link_token(invitation)]))
 
@@ -171,7 +162,7 @@ def _invitations(request: PageRequest, workspace: Workspace) -> dict[str, Any]:
         each.link = invitation_link(request, each)  # type: ignore[attr-defined]
     return {
         "invitations": found,
-        "invited": invitations.invited(workspace, now=now),
+        "invited": invitations.open_user_invitations(workspace, now=now),
         "invitation_form": InvitationForm(),
     }
 
@@ -186,7 +177,9 @@ def settings_page(request: PageRequest, workspace: Workspace, **forms: Any) -> H
         "member_form": MemberForm(),
         "delete_form": DeleteForm(name=workspace.name),
         **(_invitations(request, workspace) if workspace.role == Role.OWNER else {}),
-        **_model_section(request, workspace),
+        "options": options_for(workspace, request.user, workspace.connection),
+        "chosen": chosen_for(workspace, request.user),
+        "embedder_is_local": embedder_is_local(),
     }
     # Not to htmx, which would put it among the notices.
     failed = not request.htmx and any(form.errors for form in forms.values())
@@ -459,7 +452,7 @@ def answer(request: PageRequest, invitation_id: str) -> HttpResponse:
         notices.success(request, _("You are now a member of “%(name)s”.") % {"name": made.workspace.name})
         return redirect("chat:workspace", made.workspace.public_id)
     if said == "decline":
-        invitations.end_invited(**which)
+        invitations.close_user_invitation(**which)
         notices.success(request, _("You declined the invitation."))
         return redirect("workspaces:list")
     if (

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from chat.chats import chat_list
 from chat.models import AnswerRating, Chat, ChatTag, Message, MessageRole, MessageStatus
-from chat.turns.services import set_aside
+from chat.turns.services import supersede
 from memoryhub.errors import Invalid
 from tests.admin_pages import staff
 from tests.conftest import Cast, make_cast
@@ -220,7 +220,7 @@ def test_the_arrows_walk_through_the_versions_of_a_question(cast: Cast) -> None:
         messages.append(question)
         if number:
             rest = chat.messages.filter(pk__lt=question.pk)
-            set_aside(rest, first=messages[-2], by=question, now=timezone.now())
+            supersede(rest, first=messages[-2], by=question, now=timezone.now())
         make_message(chat, f"Answer {number}.", role=MessageRole.ASSISTANT, reply_to=question)
     owner, at = signed_in(cast.owner), f"/chats/{chat.public_id}/"
 
@@ -246,7 +246,7 @@ def test_an_answer_that_was_built_on_has_no_arrows(cast: Cast) -> None:
     chat = make_chat(cast.owner, cast.workspace)
     first = answered(chat, "First.")
     second = make_message(chat, "Second.", role=MessageRole.ASSISTANT, reply_to=first.reply_to)
-    set_aside(chat.messages.filter(pk=first.pk), first=first, by=second, now=timezone.now())
+    supersede(chat.messages.filter(pk=first.pk), first=first, by=second, now=timezone.now())
     owner, at = signed_in(cast.owner), f"/chats/{chat.public_id}/"
     assert "step/?to=older" in owner.get(at).content.decode()
     make_message(chat, "And then?")

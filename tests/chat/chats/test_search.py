@@ -18,7 +18,7 @@ from chat.chats.chat_list import (
     pieces_of,
 )
 from chat.models import Chat, Message, MessageRole, MessageStatus, MessageWords
-from chat.turns.services import set_aside
+from chat.turns.services import supersede
 from tests.api import Api, error_of
 from tests.conftest import Cast
 from tests.factories import make_chat, make_message, make_user
@@ -104,7 +104,7 @@ def test_only_what_a_person_may_see_is_found(cast: Cast) -> None:
 def test_what_was_set_aside_or_is_being_written_is_not_found(cast: Cast) -> None:
     chat = make_chat(cast.owner, cast.workspace, title="Plans")
     old, new = make_message(chat, "The walrus"), make_message(chat, "The seal")
-    set_aside(chat.messages.filter(pk=old.pk), first=old, by=new, now=timezone.now())
+    supersede(chat.messages.filter(pk=old.pk), first=old, by=new, now=timezone.now())
     make_message(chat, "The otter", role=MessageRole.ASSISTANT, status=MessageStatus.STREAMING)
     assert found(cast.owner, "seal") == ["Plans"]
     assert found(cast.owner, "walrus") == []

@@ -18,7 +18,7 @@ from pytest_django.fixtures import Settings
 from chat.chats import sharing
 from chat.chats.services import delete_chat, forget_chat, set_private
 from chat.models import Chat, Message, MessageRole, Run, ShareLink, ToolCall
-from chat.turns.services import bring_back, set_aside
+from chat.turns.services import restore_version, supersede
 from chat.views import sharing as share_views
 from memories.forgetting.forget import forget_memories
 from memories.models import Memory, Receipt, ReceiptItem
@@ -48,7 +48,7 @@ def asked(chat: Chat, question: str, answer: str = "", *, by: User | None = None
 
 
 def link_to(chat: Chat, by: User | None = None, days: int | None = None) -> str:
-    _link, token = sharing.make_link(chat, days=days, by=by or chat.created_by, now=timezone.now())
+    _link, token = sharing.create_link(chat, days=days, by=by or chat.created_by, now=timezone.now())
     return f"/shared/{token}/"
 
 
@@ -215,10 +215,10 @@ def test_what_is_set_aside_is_gone_and_what_was_never_shared_does_not_come(cast:
     question = last.reply_to
     assert question is not None
     never = make_message(chat, "In the safe, code 4417.", role=MessageRole.ASSISTANT, reply_to=question)
-    set_aside(chat.messages.filter(pk=never.pk), first=never, by=last, now=timezone.now())
+    supersede(chat.messages.filter(pk=never.pk), first=never, by=last, now=timezone.now())
     address = link_to(chat)
     assert "Under the mat" in seen(address) and "4417" not in seen(address)
-    bring_back(never, by=cast.owner, now=timezone.now())
+    restore_version(never, by=cast.owner, now=timezone.now())
     page = seen(address)
     assert "4417" not in page and "Under the mat" not in page and "Where is the key" in page
     assert "not shown here" in page
@@ -228,7 +228,7 @@ def test_what_is_set_aside_is_gone_and_what_was_never_shared_does_not_come(cast:
     assert "4417" not in seen(address), "what was written on is not what was shared"
     link = ShareLink.objects.get()
     Message.objects.update(finished_at=timezone.now() - timedelta(minutes=1))
-    sharing.bring_up_to_date(link, by=cast.owner, now=timezone.now())
+    sharing.update_link(link, by=cast.owner, now=timezone.now())
     assert "In the safe" in seen(address)
 
 
@@ -279,7 +279,7 @@ def test_answers_after_a_personal_one_are_shown_only_if_who_shares_says_so(cast:
     assert "medicine" in seen(told) and "lithium" not in seen(told)
     asked(chat, "Why?", "Because of the medicine, still.")
     for link in ShareLink.objects.all():
-        sharing.bring_up_to_date(link, by=cast.owner, now=timezone.now())
+        sharing.update_link(link, by=cast.owner, now=timezone.now())
     assert "still" in seen(told) and "medicine" not in seen(shared), "each as its maker said"
     client.post(f"/chats/{chat.public_id}/links/make/", {"days": "7", "later": "on"})
     by_rest, by_page = ShareLink.objects.order_by("pk")[1:3]
@@ -452,7 +452,7 @@ def test_made_while_it_turns_private_no_link_of_others_stays(monkeypatch: pytest
             if number == 4:
                 set_private(Chat.objects.get(pk=chat.pk), is_private=True, by=cast.owner, now=timezone.now())
             else:
-                sharing.make_link(chat, days=None, by=cast.editor, now=timezone.now())
+                sharing.create_link(chat, days=None, by=cast.editor, now=timezone.now())
             return True
         except (Invalid, NotFound):
             return False

@@ -62,7 +62,9 @@ def test_they_go_along_with_all_versions_and_for_whom_they_are(cast: Cast) -> No
     said = make_message(chat, "Here it is", role=MessageRole.ASSISTANT)
     source = artifacts.Source(chat.public_id, said.public_id)
     plan = make_artifact(cast.owner, cast.workspace, "water\nthe fern", title="Plan", source=source)
-    artifacts.change(plan, content="water\nthe cactus", by=cast.editor, now=timezone.now(), by_model=True)
+    artifacts.update_artifact(
+        plan, content="water\nthe cactus", by=cast.editor, now=timezone.now(), by_model=True
+    )
     own = make_artifact(cast.owner, default_workspace(cast.owner), "my diary", kind="markdown", personal=True)
     make_artifact(cast.editor, cast.workspace, "eddie's own", personal=True)
     gone = make_artifact(cast.owner, cast.workspace, "deleted")
@@ -94,7 +96,7 @@ def test_of_more_than_a_line_holds_the_newest_versions_are_in_it(
 ) -> None:
     made = make_artifact(cast.owner, cast.workspace, "one " * 50, embedded=False)
     for word in ("two ", "three "):
-        artifacts.change(made, content=word * 50, by=cast.owner, now=timezone.now())
+        artifacts.update_artifact(made, content=word * 50, by=cast.owner, now=timezone.now())
     monkeypatch.setattr(files, "LARGEST_ARTIFACT", 1000)
     [line] = lines_of(exported(cast.owner, cast.workspace), "artifact")
     assert [each["content"].split()[0] for each in line["versions"]] == ["two", "three"]

@@ -81,7 +81,7 @@ def test_a_worker_killed_in_any_chunk_loses_nothing_and_stores_nothing_twice(
 ) -> None:
     imported = uploaded(cast.editor, statements() if kind == "statements" else native(cast), cast.workspace)
     import_run.start(imported, now=NOW())
-    real, calls = import_run.take, []
+    real, calls = import_run.import_records, []
 
     def dies(*args: Any, **kwargs: Any) -> None:
         real(*args, **kwargs)
@@ -89,7 +89,7 @@ def test_a_worker_killed_in_any_chunk_loses_nothing_and_stores_nothing_twice(
         if len(calls) == at:
             raise KeyboardInterrupt  # after storing, before recording that
 
-    monkeypatch.setattr(import_run, "take", dies)
+    monkeypatch.setattr(import_run, "import_records", dies)
     with pytest.raises(KeyboardInterrupt):
         import_run.advance(imported.pk, seconds=60)
     assert len(stored()) < len(ALL)
@@ -156,7 +156,7 @@ def test_deleting_it_in_the_middle_ends_it(cast: Cast, django_capture_on_commit_
     with django_capture_on_commit_callbacks(execute=True):
         import_run.delete(imported)
     assert import_run.advance(imported.pk, seconds=60) == import_run.JobResult.NOTHING
-    assert len(stored()) == 3 and list(upload_formats.all_kept()) == []
+    assert len(stored()) == 3 and list(upload_formats.stored_imports()) == []
 
 
 def test_one_process_at_a_time(cast: Cast) -> None:
@@ -175,7 +175,7 @@ def test_the_queue_closing_the_jobs_connection_lets_no_second_process_in(
     """django-q closes connections older than a minute when something is queued outside a transaction."""
     imported = uploaded(cast.editor, statements(), cast.workspace)
     import_run.start(imported, now=NOW())
-    real, outcomes = import_run.read_ahead, []
+    real, outcomes = import_run.embed_ahead, []
 
     def closes(*args: Any, **how: Any) -> Any:
         connection.close_if_unusable_or_obsolete()
@@ -183,7 +183,7 @@ def test_the_queue_closing_the_jobs_connection_lets_no_second_process_in(
         outcomes.append(import_run.advance(imported.pk, seconds=60))
         return real(*args, **how)
 
-    monkeypatch.setattr(import_run, "read_ahead", closes)
+    monkeypatch.setattr(import_run, "embed_ahead", closes)
     monkeypatch.setattr(connection, "close_at", 0.0)
     monkeypatch.setitem(connection.settings_dict, "CONN_MAX_AGE", 0)
     assert import_run.advance(imported.pk, seconds=60) == import_run.JobResult.DONE
@@ -201,14 +201,14 @@ def test_what_fails_again_and_again_is_given_up_and_says_where(
     def fails(*args: Any, **kwargs: Any) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(import_run, "take", fails)
+    monkeypatch.setattr(import_run, "import_records", fails)
     for _ in range(MAX_ATTEMPTS):
         with pytest.raises(ZeroDivisionError):
             import_run.advance(imported.pk, seconds=60)
     assert import_run.advance(imported.pk, seconds=60) == import_run.JobResult.FAILED
     imported.refresh_from_db()
     assert (imported.status, "beyond line 3" in imported.error) == (ImportStatus.FAILED, True)
-    assert len(stored()) == 3 and list(upload_formats.all_kept()) == []
+    assert len(stored()) == 3 and list(upload_formats.stored_imports()) == []
 
 
 def test_it_waits_for_an_embedder_that_does_not_answer(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,22 +249,22 @@ def test_what_nobody_finishes_is_cleared_away_after_a_week(
     import_run.start(done, now=NOW())
     with django_capture_on_commit_callbacks(execute=True):
         import_run.advance(done.pk, seconds=60)
-    assert list(upload_formats.all_kept()) == [left.public_id]
+    assert list(upload_formats.stored_imports()) == [left.public_id]
     with django_capture_on_commit_callbacks(execute=True):
         import_run.sweep(now=NOW() + KEPT - timedelta(hours=1))
         assert left.rows.exists()
         import_run.sweep(now=NOW() + KEPT + timedelta(hours=1))
     assert list(Import.objects.values_list("pk", "status")) == [(done.pk, "done")]
-    assert not done.rows.exists() and list(upload_formats.all_kept()) == []
+    assert not done.rows.exists() and list(upload_formats.stored_imports()) == []
 
 
 def test_files_whose_workspace_is_gone_are_cleared_away(cast: Cast) -> None:
     imported = uploaded(cast.editor, statements(), cast.workspace)
     cast.workspace.delete()
     import_run.sweep(now=NOW())
-    assert list(upload_formats.all_kept()) == [imported.public_id]  # it may still be uploading
+    assert list(upload_formats.stored_imports()) == [imported.public_id]  # it may still be uploading
     import_run.sweep(now=NOW() + timedelta(hours=2))
-    assert list(upload_formats.all_kept()) == []
+    assert list(upload_formats.stored_imports()) == []
 
 
 def test_uploads_are_for_this_user_only_and_have_a_limit(cast: Cast, settings: Any, tmp_path: Path) -> None:
@@ -275,7 +275,7 @@ def test_uploads_are_for_this_user_only_and_have_a_limit(cast: Cast, settings: A
     settings.IMPORT_MAX_BYTES = 100
     with pytest.raises(TooLarge):
         uploaded(cast.editor, b"x" * 60 + b"\n" + b"y" * 60, cast.workspace)
-    assert list(upload_formats.all_kept()) == [imported.public_id]
+    assert list(upload_formats.stored_imports()) == [imported.public_id]
 
 
 def test_uploads_in_a_minute_and_unfinished_ones_are_limited(cast: Cast, settings: Any) -> None:

@@ -107,7 +107,7 @@ class TestPage:
         assert shown.count(MARK) == 2
 
     def test_a_shared_link_and_a_print_mark_the_message(self, cast: Cast, chat: Chat) -> None:
-        _link, token = sharing.make_link(chat, days=None, by=cast.owner, now=timezone.now())
+        _link, token = sharing.create_link(chat, days=None, by=cast.owner, now=timezone.now())
         shared = Client().get(f"/shared/{token}/").content.decode()
         assert SAID in shared and "data-imported" in shared and "Imported" in shared
         assert "eddie" not in shared, "a link names nobody"
@@ -254,7 +254,7 @@ class TestEverywhereElse:
             shown = page(person, f"/chats/{chat.public_id}/")
             assert shown.count("Imported by") == marks, person
         assert "Imported by olive" in page(cast.viewer, f"/chats/{chat.public_id}/")
-        _link, token = sharing.make_link(chat, days=None, by=cast.owner, now=timezone.now())
+        _link, token = sharing.create_link(chat, days=None, by=cast.owner, now=timezone.now())
         assert Client().get(f"/shared/{token}/").content.decode().count("data-imported") == 2
 
     def test_a_model_that_answers_again_takes_the_mark_away(self, cast: Cast, chat: Chat) -> None:

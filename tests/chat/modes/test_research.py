@@ -18,7 +18,7 @@ from chat.models import Message, Run
 from chat.models.runs import STUCK
 from chat.runs.services import get_run
 from chat.runs.worker import work
-from chat.turns.services import begin_turn, go_on_with, retry_answer
+from chat.turns.services import begin_turn, resume_from_chat, retry_answer
 from memories.models import Extraction, Memory
 from tests.chat.runs.test_views import signed_in
 from tests.chat.turns import test_auto_saved
@@ -61,7 +61,7 @@ def started(answer: Message, eventually: Callable[..., None], **more: Any) -> Ru
     assert (answer.status, answer.error_code, answer.content) == ("done", "plan_waits", ""), answer.error
     assert not answer.steps.exists() and not Extraction.objects.filter(message_id=answer.public_id).exists()
     run = get_run(answer.runs.get().user, answer.chat.workspace, answer.runs.get().public_id)
-    go_on_with(run, by=run.user, now=timezone.now(), **more)
+    resume_from_chat(run, by=run.user, now=timezone.now(), **more)
     eventually(lambda: ended(answer), 20)
     return run
 
@@ -253,6 +253,6 @@ def test_a_plan_that_something_was_asked_after_is_started_with_its_run_alone(
     page = signed_in(cast.owner).get(f"/chats/{chat.public_id}/messages/{answer.public_id}/").content.decode()
     assert "not started here" in page and "<textarea" not in page
     run = get_run(cast.owner, cast.workspace, Run.objects.get().public_id)
-    go_on_with(run, by=cast.owner, now=timezone.now())
+    resume_from_chat(run, by=cast.owner, now=timezone.now())
     eventually(lambda: Run.objects.get().status == "done", 20)
     assert ended(answer) and answer.content == ""

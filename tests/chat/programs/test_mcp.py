@@ -179,7 +179,7 @@ def test_progress_is_told_to_who_asks_and_hanging_up_cancels(
     with httpx2.stream("POST", f"{door}/mcp", json=body, headers=headers, timeout=20) as answer:
         assert answer.headers["content-type"].startswith("text/event-stream") and began.wait(10)
     eventually(lambda: len(ended) == 1)
-    monkeypatch.setattr("chat.programs.mcp_server.RECHECK_SECONDS", 0.05)
+    monkeypatch.setattr("chat.views.mcp.RECHECK_SECONDS", 0.05)
     with httpx2.stream("POST", f"{door}/mcp", json=body, headers=headers, timeout=20) as answer:
         ApiKey.objects.update(revoked_at=timezone.now())
         assert not [line for line in answer.iter_lines() if line.startswith("data: {")]
@@ -195,8 +195,8 @@ def test_a_lost_key_ends_a_stream_that_never_falls_silent(
             said.put_nowait("data: {}\n\n")
             await asyncio.sleep(0.02)
 
-    monkeypatch.setattr("chat.programs.mcp_server._run", chatter)
-    monkeypatch.setattr("chat.programs.mcp_server.RECHECK_SECONDS", 0.1)
+    monkeypatch.setattr("chat.views.mcp._run", chatter)
+    monkeypatch.setattr("chat.views.mcp.RECHECK_SECONDS", 0.1)
     headers = {"authorization": f"Bearer {key}", "accept": "text/event-stream"}
     body = {"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {"_meta": {"progressToken": "p"}}}
     with httpx2.stream("POST", f"{door}/mcp", json=body, headers=headers, timeout=20) as answer:

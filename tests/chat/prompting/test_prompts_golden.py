@@ -19,7 +19,7 @@ from chat.access import get_chat
 from chat.models import Chat, Compaction, Message
 from chat.modes.deep_think import build_check, plan_prompt, with_plan
 from chat.prompting.context import build_prompt, conversation_of, room_beside_answer
-from chat.prompting.short_term import set_summary, short_term_for, touch
+from chat.prompting.short_term import set_summary, short_term_for, update_short_term
 from chat.tools import tools_for
 from chat.turns.compaction import _summarise
 from chat.turns.documents import documents_block, sources_for
@@ -97,7 +97,7 @@ class Scene:
             self.summarise(chat, summary, hours=hours)
         else:
             asked = make_message(chat, "Which tea is\ngreen?", created_at=at)
-            touch(make_message(chat, "Sencha, for one.", "assistant", reply_to=asked), now=at)
+            update_short_term(make_message(chat, "Sencha, for one.", "assistant", reply_to=asked), now=at)
         return chat
 
     def summarise(self, chat: Chat, summary: str, *, hours: float = 1) -> None:

@@ -19,7 +19,7 @@ from chat.prompting.short_term import (
     drop_expired,
     set_summary,
     short_term_for,
-    touch,
+    update_short_term,
     wants_long_term,
 )
 from chat.tools.base import InChat, ToolCaller
@@ -48,7 +48,9 @@ def summarised(chat: Chat, summary: str, *, ago: timedelta = timedelta(hours=2))
 
 def answered(chat: Chat, question: str, answer: str, *, ago: timedelta) -> None:
     asked = make_message(chat, question)
-    touch(make_message(chat, answer, "assistant", reply_to=asked, memory_enabled=True), now=NOW - ago)
+    update_short_term(
+        make_message(chat, answer, "assistant", reply_to=asked, memory_enabled=True), now=NOW - ago
+    )
 
 
 def seen_in(chat: Chat, person: User, *, text: str = "And now?", can_update: bool = True) -> ShortTerm:
@@ -362,10 +364,10 @@ class TestWriting:
     ) -> None:
         summarised(here, "Plan", ago=timedelta(hours=20))
         answer = make_message(here, "Yes.", "assistant", reply_to=make_message(here, "Tea?"))
-        touch(answer, now=NOW)
+        update_short_term(answer, now=NOW)
         row = ShortTermMemory.objects.get()
         assert (row.summary, row.expires_at) == ("Plan", NOW + timedelta(hours=24))
-        touch(answer, now=NOW + timedelta(days=3))
+        update_short_term(answer, now=NOW + timedelta(days=3))
         row.refresh_from_db()
         assert (row.summary, row.expires_at) == ("", NOW + timedelta(days=3, hours=12))
         assert row.last_said == [["User", "Tea?", here.created_by_id], ["Assistant", "Yes."]]

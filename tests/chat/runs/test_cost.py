@@ -16,7 +16,7 @@ from chat.models import Run, RunEntry
 from chat.runs import worker
 from chat.runs.memory import AgentMemory, MemoryKind
 from chat.runs.memory_tools import ToList, list_entries
-from chat.runs.progress import take_next
+from chat.runs.progress import claim_next_step
 from chat.runs.services import RunRequest, start_run
 from chat.runs.stored_run import _NEWEST, StoredMemory
 from chat.runs.worker import work
@@ -83,7 +83,7 @@ def test_a_step_takes_few_queries_in_one_transaction_and_leads_to_the_next(
     """
     scripted_model.respond = lambda request: Answer("A word.")
     run = begun(cast, a_plan(4))
-    step = take_next(now=timezone.now())
+    step = claim_next_step(now=timezone.now())
     for _ in range(2):
         assert step is not None
         with CaptureQueriesContext(connection) as queries, django_capture_on_commit_callbacks() as tickets:
@@ -96,7 +96,7 @@ def test_a_step_takes_few_queries_in_one_transaction_and_leads_to_the_next(
     assert [event.kind for event in run.events.all()] == ["reply", "step"] * 2
     begun(cast, {"tasks": [{"id": "a"}, *({"id": name, "depends_on": ["a"]} for name in "bc")]})
     assert worker.do(step, ends=time.monotonic() + 20) is None  # another run waits, whose turn it is
-    last, first = take_next(now=timezone.now()), take_next(now=timezone.now())
+    last, first = claim_next_step(now=timezone.now()), claim_next_step(now=timezone.now())
     assert last and last.ref == "s3" and first and first.ref == "a"  # the run that was served longest ago
     with django_capture_on_commit_callbacks() as tickets:
         step = worker.do(first, ends=time.monotonic() + 20)

@@ -132,7 +132,7 @@ def test_of_two_who_go_on_at_once_one_does_and_the_other_hears_it(
         others.append(Work(lambda: go("second")))
         assert others[0].waits_for_a_lock()
 
-    monkeypatch.setattr(runs_module, "go_on", pause.after(runs_module.go_on))
+    monkeypatch.setattr(runs_module, "advance_run", pause.after(runs_module.advance_run))
     first = meanwhile(pause, lambda: go("first"), another)
     assert isinstance(first, Run) and isinstance(others[0].end(), Conflict)
     run.refresh_from_db()

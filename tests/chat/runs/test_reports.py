@@ -9,7 +9,7 @@ from chat.chats.services import set_private
 from chat.models import Chat, Message, Run
 from chat.models.runs import RunEvent, RunTemplate
 from chat.runs.overview import text_for_webhook
-from chat.runs.progress import _end, alone
+from chat.runs.progress import _end, locked_run
 from chat.runs.services import RunRequest, rerun, save_template, start_run
 from chat.runs.workspace_tools import caller_of
 from memories.models import Memory
@@ -54,7 +54,7 @@ def test_the_run_of_a_chat_is_as_private_as_the_chat_is_now(
         set_private(chat, is_private=is_private, by=cast.editor, now=timezone.now())
         assert seen(cast, run) == [True, *[not is_private] * 3]
         assert caller_of(run, is_local=True).reach.personal is is_private
-        with alone(run.pk) as locked:
+        with locked_run(run.pk) as locked:
             _end(locked, "done", "", now=timezone.now())
         assert WebhookDelivery.objects.exists() is not is_private
 

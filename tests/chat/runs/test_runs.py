@@ -15,7 +15,7 @@ from pytest_django.fixtures import Settings
 from chat.models import Run, RunMode, RunStatus, RunStep
 from chat.runs import progress, stored_run, worker, workspace_tools
 from chat.runs.memory import MemoryKind
-from chat.runs.progress import ClaimedStep, take_next
+from chat.runs.progress import ClaimedStep, claim_next_step
 from chat.runs.services import RunRequest, rerun, resume_run, start_run, stop_run
 from chat.runs.step import Outcome
 from chat.runs.stored_run import Lost, StoredMemory
@@ -193,11 +193,11 @@ def test_who_was_taken_over_can_write_nothing_more(
 ) -> None:
     run = begin(place, cast.owner)
     now = timezone.now()
-    first = take_next(now=now)
-    assert first is not None and take_next(now=now) is not None  # the other task
-    assert take_next(now=now) is None
+    first = claim_next_step(now=now)
+    assert first is not None and claim_next_step(now=now) is not None  # the other task
+    assert claim_next_step(now=now) is None
     later = now + timedelta(minutes=1)
-    again = take_next(now=later)
+    again = claim_next_step(now=later)
     assert again is not None and again.pk == first.pk and again.lease == 2
     zombie = ClaimedStep(first)
     zombie.memory.set("shared:late", MemoryKind.SHARED, 1)
@@ -234,7 +234,7 @@ def test_people_take_turns(model: ScriptedOpenAI, place: Workspace, cast: Cast) 
         begin(place, cast.owner)
     for _ in range(2):
         begin(place, cast.editor)
-    taken = [take_next(now=timezone.now()) for _ in range(8)]
+    taken = [claim_next_step(now=timezone.now()) for _ in range(8)]
     assert [step.user_id for step in taken if step].count(cast.editor.pk) == 4
     runs = [step.run_id for step in taken if step and step.user_id == cast.owner.pk]
     assert len(set(runs)) == 4  # the user's runs take turns as well
@@ -263,7 +263,7 @@ def test_a_run_is_stopped_and_goes_on_where_it_was(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(worker, "asking", asking)
         assert go(run).status == RunStatus.STOPPED
-    assert len(model.chat_requests) == run.rounds == after and take_next(now=timezone.now()) is None
+    assert len(model.chat_requests) == run.rounds == after and claim_next_step(now=timezone.now()) is None
     with pytest.raises(Conflict):
         stop_run(run, by=cast.owner, now=timezone.now())
     resume_run(run, by=cast.owner, now=timezone.now())
@@ -469,5 +469,5 @@ def test_a_hundred_runs_of_many_people_are_taken_up_without_reading_them_all(
         for _ in range(5):
             begin(place, person)
     with django_assert_max_num_queries(8):
-        assert take_next(now=timezone.now())
-    assert progress.takeable(timezone.now()).count() == 29
+        assert claim_next_step(now=timezone.now())
+    assert progress.claimable_steps(timezone.now()).count() == 29

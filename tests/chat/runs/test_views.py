@@ -16,7 +16,7 @@ from chat.models import Run, RunEntry
 from chat.models.runs import RunTask
 from chat.runs.memory import MemoryKind
 from chat.runs.overview import follow_run
-from chat.runs.progress import take_next
+from chat.runs.progress import claim_next_step
 from chat.runs.services import RunRequest, start_run, stop_run
 from chat.runs.stored_run import StoredMemory
 from chat.runs.worker import work
@@ -199,7 +199,7 @@ def test_a_stopped_run_is_at_nothing_and_says_by_title_what_comes_after_what(
 ) -> None:
     run = begin(cast)
     page = f"/workspaces/{cast.workspace.public_id}/runs/{run.public_id}/"
-    assert take_next(now=timezone.now())
+    assert claim_next_step(now=timezone.now())
     assert "Running" in owner.get(page).content.decode()
     stop_run(run, by=cast.owner, now=timezone.now())
     html = owner.get(page).content.decode()

@@ -46,7 +46,7 @@ def chat(scripted_model: ScriptedOpenAI) -> Chat:
 
 def brought(chat: Chat, name: str = "report.txt", **given: Any) -> Document:
     made = {"content": [TEXT + name.encode()], "by": chat.created_by, "now": timezone.now()} | given
-    return documents.bring(chat.workspace, name=name, **made).document
+    return documents.add_document(chat.workspace, name=name, **made).document
 
 
 def ask(chat: Chat, *named: Document, content: str = "Who keeps the eastern warehouse?") -> Message:

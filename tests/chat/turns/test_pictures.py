@@ -45,7 +45,7 @@ def drawn(kind: str = "JPEG", size: tuple[int, int] = (64, 48), mode: str = "RGB
 
 
 def brought(by: User, content: bytes, workspace: Workspace, name: str = "cat.jpg") -> Document:
-    made = documents.bring(workspace, name=name, content=[content], by=by, now=timezone.now()).document
+    made = documents.add_document(workspace, name=name, content=[content], by=by, now=timezone.now()).document
     reading_jobs.read(made.pk, now=timezone.now())
     made.refresh_from_db()
     return made

@@ -17,11 +17,11 @@ from chat.turns.extraction import load_turn
 from chat.turns.services import (
     Place,
     begin_turn,
-    bring_back,
     count_versions,
     edit_message,
+    restore_version,
     retry_answer,
-    set_aside,
+    supersede,
     versions_of,
 )
 from chat.turns.turn import wait_until_idle
@@ -63,7 +63,7 @@ def retry(answer: Message) -> Message:
 
 
 def back(message: Message) -> Message:
-    return bring_back(message, by=message.chat.created_by, now=timezone.now())
+    return restore_version(message, by=message.chat.created_by, now=timezone.now())
 
 
 def _finished(*messages: Message) -> Any:
@@ -195,7 +195,7 @@ def test_memories_of_what_was_said_before_stay_and_say_where_they_came_from(cast
     chat = make_chat(cast.owner, cast.workspace, title="Plans")
     old = make_message(chat, "The deadline is in May")
     new = make_message(chat, "The deadline is in June")
-    set_aside(chat.messages.filter(pk=old.pk), first=old, by=new, now=timezone.now())
+    supersede(chat.messages.filter(pk=old.pk), first=old, by=new, now=timezone.now())
     memory = make_memory(
         "The deadline is in May",
         cast.owner,
@@ -273,7 +273,7 @@ def test_a_summary_of_what_was_set_aside_is_not_used(chat: Chat) -> None:
     made = Compaction.objects.create(chat=chat, upto=answer, summary="A tale begins")
     assert latest_compaction(chat, shown_to(chat.created_by)) == made
     instead = make_message(chat, "Now")
-    set_aside(chat.messages.filter(pk__lte=answer.pk), first=question, by=instead, now=timezone.now())
+    supersede(chat.messages.filter(pk__lte=answer.pk), first=question, by=instead, now=timezone.now())
     assert latest_compaction(chat, shown_to(chat.created_by)) is None
     back(question)
     assert latest_compaction(chat, shown_to(chat.created_by)) == made
@@ -310,7 +310,7 @@ def test_the_page_edits_shows_earlier_versions_and_brings_them_back(
 def test_a_reader_sees_earlier_versions_and_cannot_bring_them_back(cast: Cast) -> None:
     chat = make_chat(cast.owner, cast.workspace)
     old, new = make_message(chat, "Older words"), make_message(chat, "Newer words")
-    set_aside(chat.messages.filter(pk=old.pk), first=old, by=new, now=timezone.now())
+    supersede(chat.messages.filter(pk=old.pk), first=old, by=new, now=timezone.now())
     client = Client()
     client.force_login(cast.viewer)
     html = client.get(reverse("chat:versions", args=[chat.public_id, new.public_id])).content.decode()
@@ -361,9 +361,9 @@ def test_earlier_versions_go_out_and_come_in_again(cast: Cast, tmp_path: Any, se
     first = make_message(chat, "One")
     reply = make_message(chat, "Answer one", role="assistant", reply_to=first)
     second = make_message(chat, "Two")
-    set_aside(chat.messages.filter(pk__lte=reply.pk), first=first, by=second, now=timezone.now())
+    supersede(chat.messages.filter(pk__lte=reply.pk), first=first, by=second, now=timezone.now())
     third = make_message(chat, "Three")
-    set_aside(chat.messages.filter(pk=second.pk), first=second, by=third, now=timezone.now())
+    supersede(chat.messages.filter(pk=second.pk), first=second, by=third, now=timezone.now())
     back(first)
     lines = b"".join(export(cast.owner, workspace=cast.workspace, now=timezone.now()))
     chat.delete()
@@ -421,5 +421,5 @@ def test_outputs_of_what_was_set_aside_are_not_mined(chat: Chat) -> None:
     mined = ((call.public_id, SourceType.MODEL), (summary.public_id, SourceType.AUTO_COMPACTION))
     assert all(load_turn(output, kind, None) is not None for output, kind in mined)
     instead = make_message(chat, "Never mind")
-    set_aside(chat.messages.filter(pk__lte=answer.pk), first=question, by=instead, now=timezone.now())
+    supersede(chat.messages.filter(pk__lte=answer.pk), first=question, by=instead, now=timezone.now())
     assert all(load_turn(output, kind, None) is None for output, kind in mined)

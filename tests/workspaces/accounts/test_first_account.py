@@ -168,12 +168,12 @@ def test_no_page_of_somebody_elses_signs_anybody_up() -> None:
 @pytest.mark.django_db(transaction=True)
 def test_of_two_at_once_one_is(monkeypatch: pytest.MonkeyPatch) -> None:
     pause, others = Pause(), []
-    asked = first_account.is_next
+    asked = first_account.is_first_account
 
     def first_waits(request: Any) -> bool:
         return pause.after(asked)(request) if not pause.reached.is_set() else asked(request)
 
-    monkeypatch.setattr(first_account, "is_next", first_waits)
+    monkeypatch.setattr(first_account, "is_first_account", first_waits)
 
     def another() -> None:
         others.append(Work(lambda: sign_up("bea")))

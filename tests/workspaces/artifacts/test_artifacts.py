@@ -104,7 +104,7 @@ def test_of_two_who_change_it_at_once_one_is_told_and_nothing_is_lost(cast: Cast
 def test_one_change_is_undone_and_only_while_it_is_the_newest(cast: Cast) -> None:
     now = timezone.now()
     artifact = make_artifact(cast.owner, cast.workspace, "one")
-    artifact = artifacts.change(artifact, content="two", by=cast.editor, now=now, by_model=True)
+    artifact = artifacts.update_artifact(artifact, content="two", by=cast.editor, now=now, by_model=True)
     with pytest.raises(artifacts.Stale):
         artifacts.undo(artifact, 1, by=cast.editor, now=now)
     artifacts.undo(artifact, 2, by=cast.editor, now=now)
@@ -138,7 +138,9 @@ def test_what_is_personal_is_seen_by_its_owner_alone(cast: Cast, client: Client)
 
 def test_forgetting_leaves_nothing_of_it(cast: Cast) -> None:
     artifact = make_artifact(cast.editor, cast.workspace, "zebra crossing")
-    artifact = artifacts.change(artifact, content="zebra crossings", by=cast.owner, now=timezone.now())
+    artifact = artifacts.update_artifact(
+        artifact, content="zebra crossings", by=cast.owner, now=timezone.now()
+    )
     other = make_user("max")
     Membership.objects.create(workspace=cast.workspace, user=other, role=Role.EDITOR)
     one, api = f"{listed(cast)}/{artifact.public_id}", Api(cast.editor)
@@ -165,7 +167,7 @@ def test_each_version_counts_for_its_maker(cast: Cast, settings: Any) -> None:
     settings.QUOTAS = settings.QUOTAS | {"bytes": 100}
     artifact = make_artifact(cast.editor, cast.workspace, "x" * 60)
     with pytest.raises(QuotaReached):
-        artifacts.change(artifact, content="y" * 60, by=cast.editor, now=timezone.now())
+        artifacts.update_artifact(artifact, content="y" * 60, by=cast.editor, now=timezone.now())
     artifact.refresh_from_db()
     assert (artifact.version, artifact.content) == (1, "x" * 60)
 
@@ -176,7 +178,7 @@ def test_who_was_let_out_meanwhile_changes_nothing(cast: Cast) -> None:
     membership.role = Role.VIEWER
     membership.save()
     with pytest.raises(Forbidden):
-        artifacts.change(artifact, content="x", by=cast.editor, now=timezone.now())
+        artifacts.update_artifact(artifact, content="x", by=cast.editor, now=timezone.now())
     membership.delete()
     with pytest.raises(NotFound):
         artifacts.delete(artifact, by=cast.editor, now=timezone.now())
@@ -236,7 +238,7 @@ def test_one_version_is_compared_with_nothing(cast: Cast, client: Client) -> Non
     page = f"/workspaces/{cast.workspace.public_id}/artifacts/{artifact.public_id}/versions/"
     html = client.get(page).content.decode()
     assert "Version 1" in html and "From version" not in html and "Compare" not in html
-    artifacts.change(artifact, content="two", by=cast.owner, now=timezone.now())
+    artifacts.update_artifact(artifact, content="two", by=cast.owner, now=timezone.now())
     html = client.get(page).content.decode()
     assert "From version 1 to 2" in html and "Compare" in html
 
@@ -345,7 +347,7 @@ def test_what_looks_like_a_credential_is_asked_about_once(cast: Cast, client: Cl
     assert api.patch(one, {"content": "nothing"}).json()["version"] == 3
     assert api.patch(one, {"content": other}).json()["error"]["code"] == "sensitive"
     made = Artifact.objects.get()
-    artifacts.bring_back(made, 2, by=cast.editor, now=timezone.now())  # it was confirmed before
+    artifacts.restore_version(made, 2, by=cast.editor, now=timezone.now())  # it was confirmed before
     made.refresh_from_db()
     assert (made.version, made.content) == (4, other)
 

@@ -125,7 +125,7 @@ def test_a_real_llama_cpp_is_found_and_connected(
         assert endpoint is not None
         port = urlsplit(endpoint.base_url).port
         monkeypatch.setattr(connections, "SERVERS", {"llama-cpp": ("llama.cpp", port)})
-        found = connections.find(by=admin, now=timezone.now())
+        found = connections.find_local_servers(by=admin, now=timezone.now())
         if not key:
             assert found == []
             return
@@ -157,7 +157,7 @@ def test_nobody_looks_into_this_network_without_leave(ollama: Ollama, cast: Cast
     for person in (cast.owner, cast.editor, cast.viewer, cast.stranger, make_user(is_staff=True)):
         assert "Look for models" not in client(person).get("/connections/").content.decode()
         for act in (
-            connections.find,
+            connections.find_local_servers,
             lambda **who: connections.connect_local("ollama", "llama3.2:latest", **who),
         ):
             with pytest.raises(Forbidden):
@@ -190,7 +190,7 @@ def test_nothing_that_is_sent_says_where_is_asked(ollama: Ollama, admin: User, s
     settings.THROTTLES = {**settings.THROTTLES, "model tests": 1}
     with pytest.raises(TooManyRequests):
         for _ in range(2):
-            connections.find(**who)
+            connections.find_local_servers(**who)
     Connection.objects.all().delete()
     asked = len(ollama.requests)
     with pytest.raises(TooManyRequests):
@@ -230,5 +230,5 @@ def test_what_speaks_no_such_language_is_no_server(
 ) -> None:
     monkeypatch.setattr(ollama, "_choose", lambda request: reply)
     monkeypatch.setattr(connections, "SECONDS", 0.3)
-    assert connections.find(by=admin, now=timezone.now()) == []
+    assert connections.find_local_servers(by=admin, now=timezone.now()) == []
     assert list_models(Endpoint("http://192.0.2.1/v1", "", "", AddressRange.INTERNAL), seconds=0.2) is None

@@ -189,13 +189,13 @@ def test_what_cannot_be_read_says_why_and_is_read_again(
     cast: Cast, django_capture_on_commit_callbacks: Callable[..., Any]
 ) -> None:
     now = timezone.now()
-    made = documents.bring(
+    made = documents.add_document(
         cast.workspace, name="a.pdf", content=[b"%PDF-1.4 no"], by=cast.editor, now=now
     ).document
     assert reading_jobs.read(made.pk, now=now) == "broken"
     made.refresh_from_db()
     assert made.status == "failed" and made.error.startswith("The file is damaged")
-    documents.read_again(made, by=cast.editor, now=now)
+    documents.retry_reading(made, by=cast.editor, now=now)
     made.refresh_from_db()
     assert (made.status, made.error) == ("waiting", "")
     # A job that was killed while reading: taken over once its heartbeat has expired, and not before.
@@ -214,7 +214,9 @@ def test_what_has_no_text_is_not_offered_to_be_read_again(
 ) -> None:
     now = timezone.now()
     name = "a.pdf" if content.startswith(b"%PDF") else "a.txt"
-    made = documents.bring(cast.workspace, name=name, content=[content], by=cast.editor, now=now).document
+    made = documents.add_document(
+        cast.workspace, name=name, content=[content], by=cast.editor, now=now
+    ).document
     reading_jobs.read(made.pk, now=now)
     client.force_login(cast.editor)
     html = client.get(f"/workspaces/{cast.workspace.public_id}/documents/").content.decode()
@@ -226,7 +228,7 @@ def test_a_dead_reader_that_wakes_up_stores_nothing_and_its_job_can_be_delivered
     cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = timezone.now()
-    made = documents.bring(
+    made = documents.add_document(
         cast.workspace, name="a.txt", content=[b"Bins go out on Mondays"], by=cast.editor, now=now
     ).document
 
@@ -245,7 +247,7 @@ def test_a_dead_reader_that_wakes_up_stores_nothing_and_its_job_can_be_delivered
 
 def test_a_document_whose_job_was_lost_is_queued_again_and_not_each_minute(cast: Cast) -> None:
     now = timezone.now()
-    documents.bring(cast.workspace, name="a.txt", content=[b"Bins"], by=cast.editor, now=now)
+    documents.add_document(cast.workspace, name="a.txt", content=[b"Bins"], by=cast.editor, now=now)
     swept = [reading_jobs.sweep(now=now + timedelta(minutes=minute)) for minute in range(4, 12)]
     assert swept == [0, 0, 1, 0, 0, 0, 0, 0] and reading_jobs.sweep(now=now + timedelta(minutes=12)) == 1
 
@@ -255,7 +257,7 @@ def test_a_long_reading_has_a_heartbeat(
     cast: Cast, monkeypatch: pytest.MonkeyPatch, eventually: Callable[..., None]
 ) -> None:
     now = timezone.now() - timedelta(minutes=10)
-    made = documents.bring(
+    made = documents.add_document(
         cast.workspace, name="a.txt", content=[b"Bins go out on Mondays"], by=cast.editor, now=now
     ).document
 
@@ -392,7 +394,7 @@ def test_a_text_is_edited_on_its_page_reads_anew_what_changed_and_is_taken_back(
     assert Document.objects.get(pk=document.pk).version == 3
     assert client.post(f"{page}back/9/").status_code == 404
     now = timezone.now()
-    pdf = documents.bring(
+    pdf = documents.add_document(
         cast.workspace, name="x.pdf", content=[b"%PDF-1.4"], by=cast.owner, now=now
     ).document
     for method in (client.get, client.post):
@@ -407,7 +409,7 @@ def test_forgotten_for_good_nothing_of_it_is_left(
 ) -> None:
     document = make_document(cast.editor, cast.workspace, f"# Keys\n\n{SENTENCE}.")
     other = make_document(cast.owner, cast.workspace, "The oven is turned off at night.")
-    documents.rewrite(document, text=f"# Keys\n\n{SENTENCE} no more.", by=cast.owner, now=timezone.now())
+    documents.replace_text(document, text=f"# Keys\n\n{SENTENCE} no more.", by=cast.owner, now=timezone.now())
     answer = make_message(make_chat(cast.owner, cast.workspace), "There [1].", role="assistant")
     AnswerSource.objects.create(message=answer, document=document, number=1, score=0.5)
     names = [Document.objects.get(pk=document.pk).file_name, document.versions.get().file_name]

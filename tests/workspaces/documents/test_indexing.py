@@ -96,7 +96,7 @@ def test_a_new_version_is_indexed_anew(cast: Cast) -> None:
 
 def test_a_draft_is_indexed_when_its_message_is_sent(cast: Cast) -> None:
     now = timezone.now()
-    made = documents.bring(
+    made = documents.add_document(
         cast.workspace, name="a.md", content=[LONG.encode()], by=cast.editor, now=now, draft=True
     ).document
     reading_jobs.read(made.pk, now=now)

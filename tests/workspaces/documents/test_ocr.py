@@ -91,7 +91,7 @@ def test_a_picture_without_ocr_is_kept_says_why_it_has_no_text_and_is_read_once_
     program: Program, cast: Cast, client: Client
 ) -> None:
     now = timezone.now()
-    made = documents.bring(
+    made = documents.add_document(
         cast.workspace, name="photo.txt", content=[drawn("PNG")], by=cast.editor, now=now
     ).document
     assert made.media_type == "image/png"
@@ -118,7 +118,7 @@ def test_a_picture_without_ocr_is_kept_says_why_it_has_no_text_and_is_read_once_
     assert reading_jobs.read(made.pk, now=now) == "1 passages"
     assert DocumentPicture.objects.get().document == made and not Document.objects.not_quite_read().exists()
     assert f"{made.public_id}/retry/" not in client.get(f"{page}{made.public_id}/").content.decode()
-    broken = documents.bring(
+    broken = documents.add_document(
         cast.workspace, name="b.png", content=[drawn("PNG")[:600]], by=cast.editor, now=now
     ).document
     assert reading_jobs.read(broken.pk, now=now) == "broken"
@@ -132,7 +132,7 @@ def test_of_a_file_that_is_partly_scanned_the_rest_is_read(program: Program, cas
     both, out = PdfDocument(pdf(SENTENCE)), io.BytesIO()
     both.import_pages(PdfDocument(drawn("PDF", pages=2)))
     both.save(out)
-    made = documents.bring(
+    made = documents.add_document(
         cast.workspace, name="a.pdf", content=[out.getvalue()], by=cast.editor, now=timezone.now()
     ).document
     reading_jobs.read(made.pk, now=timezone.now())

@@ -112,7 +112,9 @@ def test_what_is_left_out_is_counted(
 def test_document_says_what_was_left_out(cast: Cast) -> None:
     now = timezone.now()
     content = changed(ODD["nested.docx"][0], lambda *_: None, **{"word/media/a.jpg": picture_file()})
-    made = documents.bring(cast.workspace, name="a.docx", content=[content], by=cast.editor, now=now).document
+    made = documents.add_document(
+        cast.workspace, name="a.docx", content=[content], by=cast.editor, now=now
+    ).document
     reading_jobs.read(made.pk, now=now)
     made.refresh_from_db()
     assert (made.status, made.error) == ("indexing", "1 picture was not read.")
@@ -124,7 +126,9 @@ def test_bytes_that_could_not_be_read_are_read_again_under_a_better_name(cast: C
     content = b"\x00\x01not a text\x00" * 40
 
     def bring(name: str) -> Document:
-        return documents.bring(cast.workspace, name=name, content=[content], by=cast.editor, now=now).document
+        return documents.add_document(
+            cast.workspace, name=name, content=[content], by=cast.editor, now=now
+        ).document
 
     first = bring("scan")
     reading_jobs.read(first.pk, now=now)
@@ -143,7 +147,9 @@ def test_bytes_that_could_not_be_read_are_read_again_under_a_better_name(cast: C
 def test_document_has_the_type_that_is_found_inside(cast: Cast) -> None:
     now = timezone.now()
     content = (FOLDER / "agreement.doc").read_bytes()
-    made = documents.bring(cast.workspace, name="a.zip", content=[content], by=cast.editor, now=now).document
+    made = documents.add_document(
+        cast.workspace, name="a.zip", content=[content], by=cast.editor, now=now
+    ).document
     assert made.media_type == files.ZIP
     reading_jobs.read(made.pk, now=now)
     made.refresh_from_db()
@@ -154,7 +160,9 @@ def test_document_has_the_type_that_is_found_inside(cast: Cast) -> None:
 def test_words_answer_questions_about_what_has_no_vectors_yet(cast: Cast) -> None:
     now = timezone.now()
     text = b"The eastern warehouse: its keeper is Morag Tulloch.\n\nThe harbour office opens at nine."
-    made = documents.bring(cast.workspace, name="a.txt", content=[text], by=cast.editor, now=now).document
+    made = documents.add_document(
+        cast.workspace, name="a.txt", content=[text], by=cast.editor, now=now
+    ).document
     reading_jobs.read(made.pk, now=now)
 
     def ask(question: str) -> list[str]:

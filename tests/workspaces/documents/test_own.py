@@ -346,7 +346,7 @@ def test_it_goes_with_its_owner_and_not_with_a_membership(
     cast: Cast, django_capture_on_commit_callbacks: Callable[..., Any]
 ) -> None:
     mine = make_document(cast.editor, cast.workspace, TEXT, personal=True)
-    documents.rewrite(mine, text="Newer.", by=cast.editor, now=timezone.now())
+    documents.replace_text(mine, text="Newer.", by=cast.editor, now=timezone.now())
     mine.refresh_from_db()
     drawn = make_artifact(cast.editor, cast.workspace, TEXT, personal=True)
     Membership.objects.get(user=cast.editor, workspace=cast.workspace).delete()

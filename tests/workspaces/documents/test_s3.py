@@ -94,7 +94,7 @@ def test_a_file_goes_its_whole_way_through_the_store(
     again = api.client.post(f"{API}/{list_}", {"file": SimpleUploadedFile("again.pdf", content)})
     assert again.status_code == 200 and keys_in(bucket) == [place]  # the second copy was removed
 
-    newer = documents.rewrite(document, text="# Keys", by=cast.editor, now=timezone.now()).document
+    newer = documents.replace_text(document, text="# Keys", by=cast.editor, now=timezone.now()).document
     assert len(keys_in(bucket)) == 2
     assert b"".join(api.get(f"{path}/content", version=1)) == content
     files.remove("ff" + "0" * 30)  # a missing file is no error
@@ -309,7 +309,7 @@ def test_what_never_leaves_this_machine_lies_in_no_store_elsewhere(
     document.workspace.refresh_from_db()
     for bring in (
         lambda: documents.write(document.workspace, title="T", text="x", by=cast.owner, now=timezone.now()),
-        lambda: documents.rewrite(document, text="y", by=cast.owner, now=timezone.now()),
+        lambda: documents.replace_text(document, text="y", by=cast.owner, now=timezone.now()),
     ):
         with pytest.raises(Forbidden):
             bring()

@@ -176,7 +176,7 @@ def of_documents_and_artifacts(world: World) -> set[str]:
         document.refresh_from_db()
         assert remove(document)["document passages"]
         page = make_artifact(owner, here)
-        artifacts.change(page, by=owner, now=now, content="print(2)")
+        artifacts.update_artifact(page, by=owner, now=now, content="print(2)")
         artifacts.move(page, None, by=owner)
         page.refresh_from_db()
         reembedding.fill_gaps()

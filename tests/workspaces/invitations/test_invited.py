@@ -120,9 +120,9 @@ def test_it_has_no_link_and_does_not_let_a_removed_person_back_in(cast: Cast) ->
 def test_who_declined_is_not_asked_again_for_a_day(cast: Cast) -> None:
     now = timezone.now()
     first = invitations.invite(cast.workspace, user=cast.stranger, role="editor", by=cast.owner, now=now)
-    invitations.end_invited(by=cast.owner, now=now, pk=first.pk)  # withdrawn, as for another role
+    invitations.close_user_invitation(by=cast.owner, now=now, pk=first.pk)  # withdrawn, as for another role
     second = invitations.invite(cast.workspace, user=cast.stranger, role="viewer", by=cast.owner, now=now)
-    invitations.end_invited(by=cast.stranger, now=now, pk=second.pk)
+    invitations.close_user_invitation(by=cast.stranger, now=now, pk=second.pk)
     again = invite(cast)
     assert (again.status_code, again.json()["error"]["code"]) == (409, "declined")
     later = now + timedelta(days=1, seconds=1)

@@ -11,24 +11,26 @@ import re
 import signal
 import subprocess
 import time
+import zipfile
 from functools import cache
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from memoryhub.local.launcher import launch_command
-from workspaces.documents.reading.kinds import Block, Blocks, Unreadable, left_out
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
-import zipfile
-from pathlib import PurePath
-
 from workspaces.documents.reading.kinds import (
     READERS,
     TEXT,
     UNKNOWN,
+    Block,
+    Blocks,
+    Unreadable,
     by_name,
+    left_out,
     look_inside,
 )
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 MOST_PAGES = 5_000
 MOST_PIXELS = 64_000_000  # of a picture, or of a page rendered for OCR

@@ -76,7 +76,7 @@ class Command(BaseCommand):
     def _measure(self, text: dict[str, Any], user: User) -> dict[str, Score]:
         workspace = create_workspace(name=f"bench_documents {text['name']}"[:100], by=user)
         now, began = timezone.now(), time.perf_counter()
-        document = documents.bring(
+        document = documents.add_document(
             workspace, name=f"{text['name']}.txt", content=[text["text"].encode()], by=user, now=now
         ).document
         reading_jobs.read(document.pk, now=now)

@@ -26,5 +26,5 @@ class Command(BaseCommand):
         user = administrators.filter(username=username).first()
         if user is None:
             raise CommandError(f"No administrator is called {username}.")
-        sign_in.let_in(user)
+        sign_in.allow_password(user)
         self.stdout.write(f"For {sign_in.MINUTES} minutes {username} can sign in with their password.")
