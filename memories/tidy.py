@@ -21,7 +21,7 @@ from django.utils.translation import gettext as _
 from memories.access import live_in
 from memories.judging.duplicates import may_merge
 from memories.models import KeptAsIs, Memory, ReceiptItem
-from memories.models.memory import MEMORY, MemoryQuerySet, RevisionAction
+from memories.models.memory import MEMORY, MemoryQuerySet
 from memories.recalling.recall_test import state_of
 from memories.writing import changing, gate, review
 from memories.writing.changing import note_wordings
@@ -292,7 +292,7 @@ def merge(memory: Memory, *, into: Memory, by: User, now: datetime) -> Memory:
         raise Invalid(_("Only two memories of the same place can be merged."))
     with transaction.atomic():
         note_wordings([(into, memory.content)], by=by, now=now)
-        return gate.delete_memory(memory, by=by, now=now, action=RevisionAction.MERGE)
+        return gate.delete_memory(memory, by=by, now=now, into=into)
 
 
 def keep(memory: Memory, *, beside: Memory | None = None, by: User, now: datetime) -> KeptAsIs:

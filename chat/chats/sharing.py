@@ -145,7 +145,14 @@ def forgotten_since(links: Sequence[ShareLink]) -> dict[int, set[int]]:
     Two queries.
     """
     there = Memory.objects.filter(public_id__in={memory for link in links for memory in link.memories_used})
-    kept = set(there.exclude(_forgotten()).values_list("public_id", flat=True))
+    merged_away = Memory.objects.filter(revisions__action=RevisionAction.MERGE).exclude(
+        pk__in=Memory.objects.standing().values("pk")
+    )
+    kept = set(
+        there.exclude(_forgotten())
+        .exclude(pk__in=merged_away.values("pk"))
+        .values_list("public_id", flat=True)
+    )
     noticed = Memory.objects.filter(_forgotten(), source_chat_id__in={link.chat.public_id for link in links})
     said = Message.objects.filter(
         chat__in={link.chat_id for link in links}, public_id__in=noticed.values("source_message_id")

@@ -41,6 +41,7 @@ from memories.recalling.recall import MAX_LIMIT, recall
 from memories.writing import tombstones
 from memories.writing.changing import announce, announce_many
 from memories.writing.decide import one_writer_at_a_time
+from memories.writing.drafts import content_hash
 from memoryhub.errors import Forbidden, NotFound
 from workspaces.access import role_in
 from workspaces.actions.removal import Counts, counted, delete_rows, lines_of, purge_deleted
@@ -275,15 +276,22 @@ def _lock(rows: QuerySet[Memory]) -> list[Memory]:
 
 
 def _equals(memories: Sequence[Memory]) -> list[int]:
-    """Return the keys of memories with an equal text in the same scope, soft-deleted or by one of the same authors."""
+    """Return the keys of memories with an equal text in the same scope, soft-deleted or by one of the same authors; and
+    of soft-deleted ones with an earlier text, or one that was merged into these.
+    """
     said = {(memory.place, memory.content_hash) for memory in memories}
+    once_said = said | {(place, content_hash(text)) for place, text in _texts(memories)}
     equals = Memory.objects.filter(
         Q(deleted_at__isnull=False) | Q(author_id__in={memory.author_id for memory in memories}),
         workspace_id__in={memory.workspace_id for memory in memories},
-        content_hash__in={memory.content_hash for memory in memories},
+        content_hash__in={text for __, text in once_said},
     ).exclude(pk__in=[memory.pk for memory in memories])
-    found = equals.only("workspace", "owner", "agent", "content_hash")
-    return [memory.pk for memory in found if (memory.place, memory.content_hash) in said]
+    found = equals.only("workspace", "owner", "agent", "content_hash", "deleted_at")
+    return [
+        memory.pk
+        for memory in found
+        if (memory.place, memory.content_hash) in (once_said if memory.deleted_at else said)
+    ]
 
 
 def _remove(ids: Sequence[int], by: User | None = None) -> Counts:

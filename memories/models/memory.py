@@ -13,6 +13,7 @@ from django.contrib.postgres.search import SearchVectorField
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
+from django.db.models.fields.json import KT
 from django.db.models.functions import Coalesce
 from django.db.models.lookups import Exact
 from django.utils import timezone
@@ -104,6 +105,13 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
     def not_over(self, at: datetime) -> MemoryQuerySet:
         """Exclude memories whose validity has ended at this time."""
         return self.filter(Q(valid_to=None) | Q(valid_to__gt=at))
+
+    def standing(self) -> MemoryQuerySet:
+        """Filter to memories that are live, or deleted by a merge into a memory that is."""
+        last = Revision.objects.filter(memory=models.OuterRef("pk")).order_by("-pk")
+        into = Memory.objects.filter(public_id=models.OuterRef("merged_into"), deleted_at=None)
+        rows = self.alias(merged_into=models.Subquery(last.values_list(KT("before__into"))[:1]))
+        return rows.filter(Q(deleted_at=None) | models.Exists(into))
 
     def visible_to(self, user: User) -> MemoryQuerySet:
         """Filter to the memories of this person's workspaces, without the personal memories of others."""
@@ -453,7 +461,8 @@ class Revision(models.Model):
     """A change of a memory, with its time and the person who made it (None: the system).
 
     ``before`` holds the old values of the changed fields. If a key moved, it also holds the new owner's id as
-    ``key_went_to``. For another wording of the memory, it holds that text.
+    ``key_went_to``. For another wording of the memory, it holds that text, and for a merge the other memory's id as
+    ``into``.
     """
 
     memory = models.ForeignKey(Memory, on_delete=models.CASCADE, related_name="revisions")

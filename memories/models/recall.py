@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from memories.models.memory import Memory, RevisionAction
+from memories.models.memory import Memory
 from memoryhub.ids import PublicIdField
 from workspaces.models import User, Workspace
 
@@ -166,11 +166,11 @@ class ReceiptItem(models.Model):
 
     @property
     def is_forgotten(self) -> bool:
-        """Return whether the memory was deleted since, but not merged with another one.
+        """Return whether the memory was deleted since, unless it was merged into one that is still there.
 
-        ``gone_by`` is the last change of a deleted memory, annotated by ``receipts_for``.
+        ``stands`` is annotated by ``receipts_for``.
         """
-        return getattr(self, "gone_by", None) not in (None, RevisionAction.MERGE)
+        return not getattr(self, "stands", self.memory.deleted_at is None)
 
     @property
     def reasons(self) -> list[str]:

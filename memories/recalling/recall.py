@@ -12,10 +12,10 @@ from typing import Any
 from django.apps import apps
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import Case, OuterRef, Prefetch, Subquery, When, prefetch_related_objects
+from django.db.models import Exists, OuterRef, Prefetch, Subquery, prefetch_related_objects
 from django.utils.translation import gettext as _
 
-from memories.models import Memory, Receipt, ReceiptItem, Revision
+from memories.models import Memory, Receipt, ReceiptItem
 from memories.models.recall import Strength
 from memories.recalling import overview, relevance
 from memories.recalling.loading import note_use
@@ -401,9 +401,8 @@ def receipts_for(message_ids: Iterable[str], user: User) -> dict[str, Receipt]:
     items = items.select_related(
         "memory", "memory__workspace", "memory__author", "memory__edited_by", "memory__imported_by"
     )
-    last = Revision.objects.filter(memory=OuterRef("memory")).order_by("-at", "-id").values("action")[:1]
-    gone_by = Case(When(memory__deleted_at__isnull=False, then=Subquery(last)))
-    prefetch_related_objects(receipts, Prefetch("items", items.annotate(gone_by=gone_by)))
+    stands = Exists(Memory.objects.filter(pk=OuterRef("memory")).standing())
+    prefetch_related_objects(receipts, Prefetch("items", items.annotate(stands=stands)))
     for receipt in receipts:
         for position, item in enumerate(receipt.shown, start=1):
             item.position = position

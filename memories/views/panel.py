@@ -195,13 +195,17 @@ def edit(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
     last edit back, if it led to that version.
     """
     memory, context = _memory(request, ws_id, mem_id)
-    context["item"] = request.GET.get("item", "")
+    item = request.GET.get("item", "")
+    context["item"] = item if item.isdecimal() else ""
     if request.method == "GET":
         context["form"] = EditForm.of(memory, by=request.user)
         return render(request, "memories/edit_form.html", context)
     if "undo" in request.GET:
         before, seen = _before_edit(memory), {request.GET["undo"]}
-        edited = gate.edit_memory(memory, by=request.user, now=context["now"], seen=seen, **before)
+        # Confirmed, since it was stored before.
+        edited = gate.edit_memory(
+            memory, by=request.user, now=context["now"], seen=seen, confirmed=True, **before
+        )
         return _edited(request, edited, context, text=_("Changed back."))
     form = EditForm.of(memory, by=request.user, data=request.POST)
     if form.is_valid():
@@ -224,9 +228,11 @@ def edit(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
 
 
 def _before_edit(memory: Memory) -> dict[str, Any]:
-    """Return the fields that the last edit changed, with their values before it."""
-    last = memory.revisions.first()
-    before = last.before if last is not None and last.action == RevisionAction.EDIT else {}
+    """Return the fields of the form that the last edit changed, with their values before it."""
+    last = memory.revisions.filter(action=RevisionAction.EDIT).first()
+    if last is None:
+        raise Conflict(_("There is no edit to take back."))
+    before = last.before
     fields = {name: before[name] for name in ("content", "category") if name in before}
     days = {name: before[name] for name in ("valid_from", "valid_to") if name in before}
     return fields | {name: at and datetime.fromisoformat(at) for name, at in days.items()}
@@ -239,12 +245,12 @@ def _edited(
     if context["place"] not in ("receipt", "page"):
         return _show(request, memory, context, changed=True)
     items = ReceiptItem.objects.filter(memory=memory).select_related("receipt")
-    item = items.filter(pk=context["item"]).first() if context["item"].isdecimal() else None
+    item = items.filter(pk=context["item"]).first() if context["item"] else None
     found = receipt_for(item.receipt.message_id, request.user) if item else None
     if found is None or item is None:
         response = _show(request, memory, context, changed=True)
     else:
-        shown = next(each for each in found.shown if each.pk == item.pk)
+        shown = next((each for each in found.shown if each.pk == item.pk), item)
         context |= {"item": shown, "is_own": found.user_id == request.user.pk}
         response = _changed(
             request, render(request, "memories/receipt_item.html", context), context["workspace"]

@@ -8,15 +8,22 @@ from datetime import UTC, datetime, time
 from typing import Any
 
 from django import forms
-from django.db.models import Exists, OuterRef, Prefetch, Q, prefetch_related_objects
+from django.db.models import Exists, OuterRef, Prefetch, Q, Subquery, prefetch_related_objects
 from django.db.models.functions import Lower
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import gettext_lazy as later
 
 from memories.access import live_in, own_elsewhere
-from memories.models import Memory, Scope
-from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH, MAY_REPLACE, MEMORY, MemoryQuerySet
+from memories.models import Memory, Revision, Scope
+from memories.models.memory import (
+    CATEGORY_LENGTH,
+    CONTENT_LENGTH,
+    MAY_REPLACE,
+    MEMORY,
+    MemoryQuerySet,
+    RevisionAction,
+)
 from memories.recalling.recall import find_listed
 from memories.writing import review
 from memories.writing.changing import version_of
@@ -136,10 +143,15 @@ def search_forgotten(
 ) -> PanelPage:
     """Return a page of the forgotten memories that the user may restore, the last forgotten first.
 
-    These are the workspace's if the user is an editor, and the user's own from all workspaces.
+    These are the workspace's if the user is an editor, and the user's own from all workspaces. Left out is what was
+    deleted otherwise: hidden as a credential, merged, or dropped at the limit.
     """
     here = Q(workspace=workspace) if Role(workspace.role).allows(Role.EDITOR) else Q(pk=None)
     gone = Memory.objects.visible_to(user).filter(here | Q(owner=user), deleted_at__isnull=False, review="")
+    changes = Revision.objects.filter(memory=OuterRef("pk")).order_by("-pk").values("action")
+    gone = gone.annotate(gone_by=Subquery(changes[:1])).filter(gone_by=RevisionAction.DELETE)
+    forgettable = Memory.objects.forgettable_by(user).filter(pk=OuterRef("pk"))
+    gone = gone.annotate(may_forget=Exists(forgettable))
     rows = filtered(gone, filters)
     if before:
         last = gone.filter(public_id=before).values_list("deleted_at", "pk").first()

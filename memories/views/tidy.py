@@ -59,21 +59,23 @@ def page(request: PageRequest, ws_id: str) -> HttpResponse:
         if wanted in numbers
         else next((name for name, number in numbers.items() if number and name != "waiting"), PAIRS[0])
     )
+    undecided = sum(number for name, number in numbers.items() if name != "waiting")
+    part = request.GET.get("part", "")
     context: dict[str, Any] = {
         "workspace": workspace,
         "can_write": Role(workspace.role).allows(Role.EDITOR),
         "numbers": numbers,
-        "undecided": sum(number for name, number in numbers.items() if name != "waiting"),
+        "undecided": undecided if undecided <= SHOWN else f"{SHOWN}+",
         "most": SHOWN,
         "show": show,
         "partly": pairs.partly,
         "pairs": getattr(pairs, show)[:SHOWN] if show in PAIRS else [],
         "memories": list(lists[show].select_related("author", "edited_by", "imported_by")[:SHOWN])
-        if show in lists
+        if show in lists and part != "tabs"
         else [],
     }
     templates = {"list": "memories/tidy/region.html", "tabs": "memories/tidy/tabs.html"}
-    template = templates.get(request.GET.get("part", ""), "memories/tidy/page.html")
+    template = templates.get(part, "memories/tidy/page.html")
     return render(request, template, context | {"tab": request.GET.get("tab", "")})
 
 

@@ -105,6 +105,6 @@ def _compare_late(memory: Memory, embedded: Embedded, *, now: datetime) -> None:
     match verdict:
         case Known(older) if not memory.pinned:
             note_wordings([(older, memory.content)], by=None, now=now)
-            delete_memory(memory, by=None, now=now, action=RevisionAction.MERGE)
+            delete_memory(memory, by=None, now=now, into=older)
         case New(older) if older is not None:
             Memory.objects.filter(pk=memory.pk).update(may_replace=older)

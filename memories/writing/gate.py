@@ -334,11 +334,13 @@ def delete_memory(
     by: User | None,
     now: datetime,
     action: str = RevisionAction.DELETE,
+    into: Memory | None = None,
     seen: Collection[str] | None = None,
 ) -> Memory:
     """Soft-delete a memory: it leaves every list, count, recall and duplicate check at once, and can be restored.
 
-    A second call does nothing. Raises Stale if the live memory has none of the versions ``seen``.
+    ``into`` is the memory that it is merged into. A second call does nothing. Raises Stale if the live memory has none
+    of the versions ``seen``.
     """
     with transaction.atomic():
         locked = locked_row(memory)
@@ -348,7 +350,13 @@ def delete_memory(
             locked.save(update_fields=["deleted_at", "updated_at"])
             locked.embeddings.update(live=False)
             unindex_words([locked])
-            Revision.objects.create(memory=locked, action=action, by=by, at=now)
+            if into is None:
+                Revision.objects.create(memory=locked, action=action, by=by, at=now)
+            else:
+                before = {"into": into.public_id}
+                Revision.objects.create(
+                    memory=locked, action=RevisionAction.MERGE, by=by, at=now, before=before
+                )
             audit(Verb.MEMORY_DELETED, locked, by)
             announce(locked, "delete")
     return locked

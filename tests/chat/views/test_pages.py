@@ -14,6 +14,7 @@ from django.utils import timezone
 from chat.models import Chat, Message, MessageRole, MessageStatus
 from chat.views.palette import marked
 from chat.views.transcript import WINDOW
+from memories.forgetting.forget import forget_memories
 from memories.models import Memory
 from memories.recalling.ranked_search import Recalled
 from memories.recalling.recall import Recall, store_receipt
@@ -282,6 +283,12 @@ def test_a_receipt_still_says_what_was_used_after_it_is_gone(cast: Cast, way: st
     receipt = client.get(reverse("memories:receipt", args=[written.public_id])).content.decode()
     assert "Used 1 memory" in html and now_said in receipt
     assert ("Biscuit" in receipt) is (way != "delete")
+    if way == "tidy_forget":
+        client.post(reverse("memories:delete", args=[cast.workspace.public_id, newer.public_id]))
+        receipt = client.get(reverse("memories:receipt", args=[written.public_id])).content.decode()
+        assert "since forgotten" in receipt and "Biscuit" not in receipt
+        forget_memories([newer], by=cast.owner, now=timezone.now())
+        assert not Memory.objects.exists(), "what was merged into it is removed too"
 
 
 def test_where_nothing_was_looked_up_there_is_no_receipt_to_open(cast: Cast) -> None:

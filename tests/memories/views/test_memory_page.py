@@ -12,6 +12,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from memories.models import Memory
+from memories.models.memory import RevisionAction
 from memories.views.panel import PAGE_SIZE
 from memories.writing import gate
 from tests.conftest import Cast
@@ -138,8 +139,10 @@ def test_the_forgotten_are_listed_to_those_who_may_restore_them(cast: Cast) -> N
     memory = make_memory("The Wi-Fi is Kestrel-5", cast.owner, cast.workspace)
     make_memory("The kiosk closes at six", cast.owner, cast.workspace)
     gate.delete_memory(memory, by=cast.owner, now=timezone.now())
+    hidden = make_memory("The key to the shed is Magpie-7", cast.owner, cast.workspace)
+    gate.delete_memory(hidden, by=None, now=timezone.now(), action=RevisionAction.HIDE)
     html = page(cast.owner, cast, forgotten="on")
-    assert "Kestrel-5" in html and "kiosk" not in html
+    assert "Kestrel-5" in html and "kiosk" not in html and "Magpie-7" not in html
     for_good = reverse("memories:forget", args=[cast.workspace.public_id, memory.public_id])
     assert for_good in html and for_good not in page(cast.editor, cast, forgotten="on")
     assert "Kestrel-5" not in page(cast.viewer, cast, forgotten="on")
