@@ -62,7 +62,7 @@ def _embed(memories: Sequence[Memory]) -> list[embedding.Embedded | None] | None
 
 @job
 def evict(*, workspace_id: int, owner_id: int | None, agent_id: int | None = None) -> int:
-    return background.evict(workspace_id, owner_id, agent_id, now=timezone.now())
+    return background.evict_least_useful(workspace_id, owner_id, agent_id, now=timezone.now())
 
 
 @job

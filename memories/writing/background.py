@@ -21,7 +21,7 @@ from workspaces.retention import BY_RULE, SHARED, Kept
 BATCH = 50  # rows locked at a time, which bounds how long other writers wait
 
 # Two concurrent jobs for one scope would remove the same excess twice, so the second waits and counts again.
-_ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(hashtext('memories.writing.background'), %s)"
+_ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(hashtext('memories.eviction'), %s)"
 # Value = 0.2 * max(recency of created, of accessed) + 0.1 * importance; recency = 0.5^(age / 30 days).
 # Memories that a person saved, imported or pinned are never evicted. Rows locked by other transactions are skipped.
 _LEAST = f"""
@@ -35,7 +35,9 @@ FOR UPDATE SKIP LOCKED
 """  # noqa: S608  constants only
 
 
-def evict(workspace_id: int, owner_id: int | None, agent_id: int | None = None, *, now: datetime) -> int:
+def evict_least_useful(
+    workspace_id: int, owner_id: int | None, agent_id: int | None = None, *, now: datetime
+) -> int:
     """Soft-delete what this workspace, owner and assistant have above ``MEMORYHUB_MAX_MEMORIES``. Return the number."""
     gone = 0
     while batch := _evict_batch(workspace_id, owner_id, agent_id, now):
