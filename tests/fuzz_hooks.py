@@ -27,7 +27,9 @@ def make_right(case: Any) -> None:
     for name in CHOSEN:
         case.query.pop(name, None)
     if case.query.get("scope") == "agent":  # requires an assistant of the workspace
-        case.query["scope"] = "workspace"
+        case.query["scope"] = "global" if case.path.startswith("/api/v1/") else "workspace"
+    if not str(case.query.get("tag", "a tag")).strip():
+        del case.query["tag"]
     if isinstance(case.body, dict):
         chosen = [name for name in CHOSEN if name in case.body]
         for name in chosen:

@@ -525,7 +525,7 @@ PAGE_ROWS = [
         answering(302, PAGE_THEIRS),
         {**MODEL, "api_key": "k", "context_tokens": "8000"},
     ),
-    Row("POST", f"{CONNECTION_PAGE}default/", answering(302, PAGE_THEIRS)),
+    Row("POST", f"{CONNECTION_PAGE}switch/", answering(302, PAGE_THEIRS), {"has_tools": "on"}),
     Row("POST", f"{CONNECTION_PAGE}delete/", answering(302, PAGE_THEIRS)),
     Row("POST", f"{CONNECTION_PAGE}test/", PAGE_THEIRS),
     Row("GET", "profile/", PAGE_EVERYBODY),

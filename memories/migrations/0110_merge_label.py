@@ -5,8 +5,6 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
 
-    older_may_run = True
-
     dependencies = [
         ('memories', '0109_topics_of_one_person'),
     ]

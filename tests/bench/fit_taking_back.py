@@ -36,7 +36,7 @@ def known() -> Iterator[tuple[str, bool]]:
         if message.split in ("fit", "tune") and len(message.text) <= corrections.LONGEST:
             if message.takes_back is None:
                 yield message.text, False
-            elif not any(end > message.takes_back for _, end, _ in message.facts):
+            elif not any(end > message.takes_back for __, end, *__ in message.facts):
                 yield message.text[message.takes_back :], True
 
 

@@ -303,7 +303,7 @@ def test_a_notice_stands_in_the_middle_of_the_conversation_and_the_browsers_bar_
     sign_up(page, "centred")
     finished(send(page, "Hello"))
     centred = """() => {
-      const rect = (selector) => document.querySelector(selector).getBoundingClientRect();
+      const rect = (selector) => document.querySelector(selector)?.getBoundingClientRect() ?? new DOMRect();
       const [toast, around] = [rect(".toast"), rect("#conversation")];
       return toast.width && Math.abs(toast.x + toast.width / 2 - around.x - around.width / 2) <= 1;
     }"""
@@ -417,9 +417,9 @@ def test_what_was_sent_is_no_draft_of_the_next_chat_and_a_newer_notice_takes_the
     sign_up(page, "undrafted")
     model.answers = [Answer("Gladly.")]
     finished(send(page, "A first message"))
-    for said in ("Only you can read", "All members of the workspace can read"):
+    for said in ("Other members can no longer read", "All members of the workspace can read"):
         page.locator("#readers button").click()
-        expect(page.locator(".toast", has_text="can read this chat now")).to_have_text(re.compile(said))
+        expect(page.locator(".toast", has_text="read this chat")).to_have_text(re.compile(said))
     page.goto("/")
     expect(page.locator("[data-composer]")).to_have_value("")
     page.locator("[data-composer]").fill("Not sent yet")
@@ -509,7 +509,7 @@ def test_a_text_that_is_too_long_is_refused_whole(refused_page: Page) -> None:
     said = page.get_by_label("What to remember")
     said.press("ControlOrMeta+v")
     page.get_by_role("button", name="Remember", exact=True).click()
-    expect(page.locator("#memory-add")).to_contain_text("2000 characters (it has 33007)")
+    expect(page.locator("#memory-add")).to_contain_text("This is too long: 33007 characters, at most 2000.")
     assert said.input_value().endswith("The end")
 
 

@@ -60,7 +60,8 @@ WRITES = {
     ("memories/forgetting/forget.py", "forget_source"): {"update"},
     ("memories/forgetting/copies.py", "drop_excerpts"): {"update"},
     ("memories/forgetting/copies.py", "drop_noted"): {"update"},
-    ("memories/writing/drafts.py", "set_sources"): {"save"},
+    ("memories/writing/changing.py", "set_sources"): {"save"},
+    ("memories/writing/gate.py", "move_memory"): {"update"},
     ("memories/writing/extracting.py", "supersede"): {"save"},
     ("memories/indexing.py", "-"): {"UPDATE"},
     ("memories/recalling/loading.py", "-"): {"UPDATE"},
@@ -74,7 +75,7 @@ WRITES = {
     ("tests/bench/bench_admin.py", "_measure"): {"UPDATE"},
     ("tests/bench/bench_admin.py", "test_growth"): {"TRUNCATE"},
 }
-ASKING = {"gate.py", "changing.py", "bulk.py", "review.py", "late_vectors.py"}
+ASKING = {"gate.py", "changing.py", "bulk.py", "review.py", "background.py"}
 
 
 def sources() -> list[Path]:

@@ -81,7 +81,7 @@ def test_the_page_of_a_new_chat_begins_with_the_one_asked_for(cast: Cast) -> Non
     for other in ("", "agent_x", "<script>"):
         assert "on your mind" in client.get(page, {"agent": other}).content.decode()
     viewed = signed_in(cast.viewer).get(page).content.decode()
-    assert "A new chat" not in viewed and "Choose a chat in the list" in viewed
+    assert "A new chat" not in viewed and "There are no chats here yet." in viewed
 
 
 def test_the_first_message_begins_the_chat_with_the_one_chosen(cast: Cast) -> None:

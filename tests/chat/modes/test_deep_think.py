@@ -519,7 +519,7 @@ class TestWhichModes:
         self, chat: Chat, scripted_model: ScriptedOpenAI, settings: Any
     ) -> None:
         settings.LLM_CAN_EXTRACT = False
-        with pytest.raises(Invalid, match="too small"):
+        with pytest.raises(Invalid, match="can extract memories"):
             begin(chat)
         assert not chat.messages.exists()
 

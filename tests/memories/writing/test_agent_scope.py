@@ -18,7 +18,7 @@ from memories.models import Memory, Scope
 from memories.models.memory import AGENT_PLACES
 from memories.recalling.recall import recall
 from memories.writing import changing, gate
-from memories.writing.background import evict
+from memories.writing.background import evict_least_useful
 from memories.writing.bulk import save_memories
 from memories.writing.drafts import Draft
 from memoryhub.errors import Conflict, Invalid, NotFound
@@ -261,12 +261,12 @@ def test_each_assistant_has_a_cap_of_its_own(
                 dedupe="create",
             )
     of_agent(writer, TEXT, cast.editor, source_type="auto_chat")
-    assert evict(cast.workspace.pk, None, planner.pk, now=NOW) == 1
+    assert evict_least_useful(cast.workspace.pk, None, planner.pk, now=NOW) == 1
     assert list(Memory.objects.exclude(deleted_at=None).values_list("content", "agent")) == [
         ("Note 0 about 0", planner.pk)
     ]
-    assert evict(cast.workspace.pk, None, writer.pk, now=NOW) == 0
-    assert evict(cast.workspace.pk, None, now=NOW) == 1
+    assert evict_least_useful(cast.workspace.pk, None, writer.pk, now=NOW) == 0
+    assert evict_least_useful(cast.workspace.pk, None, now=NOW) == 1
     assert Memory.objects.filter(deleted_at=None, agent=None).count() == 2
 
 

@@ -16,7 +16,7 @@ from memories import tasks
 from memories.models import Memory, Scope
 from memories.recalling import recall as recall_module
 from memories.recalling.loading import note_use
-from memories.writing.background import evict
+from memories.writing.background import evict_least_useful
 from memories.writing.gate import delete_memory, edit_memory
 from tests.conftest import Cast
 from tests.factories import HERE, make_memory, make_user
@@ -51,9 +51,9 @@ def test_the_least_valuable_by_the_formula_go_first(cast: Cast, settings: Settin
     for cap, gone in ((4, "e"), (3, "d"), (2, "c"), (1, "b")):
         settings.MAX_MEMORIES = cap
         before = live(person)
-        assert evict(place, None, now=NOW) == 1
+        assert evict_least_useful(place, None, now=NOW) == 1
         assert [content[0] for content in before - live(person)] == [gone]
-    assert evict(place, None, now=NOW) == 0
+    assert evict_least_useful(place, None, now=NOW) == 0
     assert Memory.objects.get(pk=used.pk).revisions.order_by("pk").last().action == "evict"  # type: ignore[union-attr]
 
 
@@ -69,9 +69,11 @@ def test_what_a_person_saved_or_imported_and_what_is_pinned_stays_and_only_autom
     kept.add(noticed("pinned", person, days_ago=900, importance=0.0, pinned=True).content)
     noticed("from a chat", person, days_ago=1)
     noticed("by the model", person, source_type="model")
-    assert evict(default_workspace(person).pk, None, now=NOW) == 2  # the pinned one fills the limit
+    assert (
+        evict_least_useful(default_workspace(person).pk, None, now=NOW) == 2
+    )  # the pinned one fills the limit
     assert live(person) == kept
-    assert evict(default_workspace(person).pk, None, now=NOW) == 0
+    assert evict_least_useful(default_workspace(person).pk, None, now=NOW) == 0
 
 
 def test_each_workspace_and_each_owner_of_personal_ones_has_a_cap_of_its_own(
@@ -83,9 +85,9 @@ def test_each_workspace_and_each_owner_of_personal_ones_has_a_cap_of_its_own(
         noticed(f"shared {number}", cast.editor, workspace=cast.workspace)
         noticed(f"mine {number}", cast.editor, scope=Scope.USER)
     noticed("at home", cast.editor)
-    assert evict(home.pk, None, now=NOW) == 0
-    assert evict(home.pk, cast.editor.pk, now=NOW) == 1
-    assert evict(cast.workspace.pk, None, now=NOW) == 1
+    assert evict_least_useful(home.pk, None, now=NOW) == 0
+    assert evict_least_useful(home.pk, cast.editor.pk, now=NOW) == 1
+    assert evict_least_useful(cast.workspace.pk, None, now=NOW) == 1
     assert Memory.objects.filter(deleted_at=None).count() == 5
 
 
@@ -93,7 +95,7 @@ def test_a_cap_of_nought_keeps_everything(cast: Cast, settings: Settings) -> Non
     settings.MAX_MEMORIES = 0
     for number in range(3):
         noticed(f"Thing {number}", cast.owner)
-    assert evict(default_workspace(cast.owner).pk, None, now=NOW) == 0
+    assert evict_least_useful(default_workspace(cast.owner).pk, None, now=NOW) == 0
     assert OrmQ.objects.count() == 0
 
 
@@ -157,7 +159,7 @@ def test_rows_in_use_are_passed_over_without_waiting(person: User) -> None:
     first = Memory.objects.get(content="Thing 0")
     with transaction.atomic():
         edit_memory(first, by=person, now=NOW, importance=0.0)
-        elsewhere(lambda: evict(default_workspace(person).pk, None, now=NOW)).join(10)
+        elsewhere(lambda: evict_least_useful(default_workspace(person).pk, None, now=NOW)).join(10)
         with transaction.atomic():
             others = Memory.objects.exclude(pk=first.pk)
             assert (
@@ -190,8 +192,8 @@ def test_a_turn_reads_and_notes_its_use_while_rows_are_being_evicted(
 def test_two_jobs_at_once_remove_the_excess_once(person: User) -> None:
     place = default_workspace(person).pk
     with transaction.atomic():
-        assert evict(place, None, now=NOW) == 2
-        second = elsewhere(lambda: evict(place, None, now=NOW))
+        assert evict_least_useful(place, None, now=NOW) == 2
+        second = elsewhere(lambda: evict_least_useful(place, None, now=NOW))
         second.join(0.3)
     second.join(10)
     assert live(person) == {"Thing 2", "Thing 3"}
@@ -205,9 +207,9 @@ def test_evicting_what_somebody_just_changed_brings_nothing_back(person: User, c
             delete_memory(first, by=person, now=NOW)
         else:
             edit_memory(first, by=person, now=NOW, pinned=True)
-        job = elsewhere(lambda: evict(default_workspace(person).pk, None, now=NOW))
+        job = elsewhere(lambda: evict_least_useful(default_workspace(person).pk, None, now=NOW))
         job.join(10)
-    evict(default_workspace(person).pk, None, now=NOW)
+    evict_least_useful(default_workspace(person).pk, None, now=NOW)
     first.refresh_from_db()
     assert (first.deleted_at is not None, first.pinned) == (change == "delete", change == "edit")
     assert len(live(person)) == 2 - (change == "delete")
