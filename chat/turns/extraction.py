@@ -196,9 +196,7 @@ def saved_from(conversation: str, user: User, *, now: datetime) -> list[str]:
 
 
 def sweep(*, now: datetime) -> int:
-    """Queue extraction of turns that nobody ended, and delete texts whose extraction is done. Return how many were
-    queued.
-    """
+    """Queue extraction of turns whose process died, and delete extracted texts. Return the number queued."""
     lost = PassingTurn.objects.filter(ended_at=None, created_at__lt=now - ANSWERED_WITHIN)
     pks = list(lost.values_list("pk", flat=True)[:SWEPT])
     for pk in pks:

@@ -36,7 +36,7 @@ from memories.models import (
     Revision,
     Tombstone,
 )
-from memories.models.memory import MemoryQuerySet, place_of
+from memories.models.memory import MemoryQuerySet, RevisionAction, place_of
 from memories.recalling.recall import MAX_LIMIT, recall
 from memories.writing import tombstones
 from memories.writing.changing import announce, announce_many
@@ -287,10 +287,20 @@ def _equals(memories: Sequence[Memory]) -> list[int]:
         content_hash__in={text for __, text in once_said},
     ).exclude(pk__in=[memory.pk for memory in memories])
     found = equals.only("workspace", "owner", "agent", "content_hash", "deleted_at")
+    # A memory whose author changed who sees it was merged into these from another scope.
+    moved = Memory.objects.filter(
+        deleted_at__isnull=False,
+        author_id__in={memory.author_id for memory in memories},
+        revisions__action=RevisionAction.MERGE,
+        revisions__before__into__in=[memory.public_id for memory in memories],
+    )
     return [
-        memory.pk
-        for memory in found
-        if (memory.place, memory.content_hash) in (once_said if memory.deleted_at else said)
+        *moved.values_list("pk", flat=True).distinct(),
+        *(
+            memory.pk
+            for memory in found
+            if (memory.place, memory.content_hash) in (once_said if memory.deleted_at else said)
+        ),
     ]
 
 

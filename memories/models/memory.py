@@ -234,7 +234,7 @@ class Memory(models.Model):
         related_name="may_be_replaced_by",
         help_text="An older memory that says nearly the same with another value.",
     )
-    # Of the normalized content, to find equal memories.
+    # SHA-256 of the normalized content, to find equal memories.
     content_hash = models.CharField(max_length=64, editable=False)
     # The words, with the scope as a lexeme; see memories.indexing.
     search = SearchVectorField(editable=False, null=True)

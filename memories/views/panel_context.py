@@ -64,7 +64,7 @@ class PanelFilters:
     pinned: bool = False
     review: bool = False
     whose: str = ""  # a scope, or the id of the assistant in whose chats it is recalled
-    forgotten: bool = False  # of the page of all memories only
+    forgotten: bool = False  # used on the Memory page only
 
     def __bool__(self) -> bool:
         return bool(self.q.strip()) or self.narrows

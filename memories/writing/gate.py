@@ -289,7 +289,7 @@ def move_memory(memory: Memory, *, workspace: Workspace | None, by: User, now: d
     """Make a memory visible to the members of ``workspace``, or with None only to its author ``by``.
 
     It is saved under the new scope with a new id, since scope and workspace of a row never change; then the old row is
-    deleted. A shared memory loses its excerpt, which can quote a private chat. Costs one embedding.
+    merged into it. A shared memory loses its excerpt, which can quote a private chat. Costs one embedding.
 
     Raises Forbidden unless ``by`` is its author and an editor of the workspace, and Conflict if its key is taken there
     or it would leave a local-only workspace.
@@ -324,7 +324,7 @@ def move_memory(memory: Memory, *, workspace: Workspace | None, by: User, now: d
             raise key_is_taken()
         saved = save_embedded(draft, embedded, by=by, now=now)
         memory.assets.update(memory=saved.memory)
-        delete_memory(memory, by=by, now=now)
+        delete_memory(memory, by=by, now=now, into=saved.memory)
     return saved
 
 

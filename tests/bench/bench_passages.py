@@ -39,7 +39,7 @@ from workspaces.models.documents import DOCUMENT
 from workspaces.policy import Reach
 
 A_DOCUMENT = 100  # passages
-SENTENCES = 5  # of a passage: about 400 characters
+SENTENCES = 5  # in a passage, which has about 400 characters
 BATCH = 5_000
 A_TAIL = 90_000  # of each are created for the long tail; the rest are copies in other workspaces
 WARM = 3  # questions that are not counted
@@ -103,7 +103,7 @@ def measure(
     """Return the seconds of each question to memories, and to documents."""
     times: list[tuple[float, float]] = []
     for number, text in enumerate(texts):
-        # What embedding a new question does to the processor's caches
+        # The effect of embedding a new question on the processor's caches
         embedder.real.embed([f"{number} {text}"])
         pair = [0.0, 0.0]
         for which in (0, 1) if number % 2 else (1, 0):

@@ -21,7 +21,7 @@ from typing import Any
 DOCUMENTS, ASKED = 4, 150
 CHARACTERS = 300_000  # of a medical document
 LONGEST = 700  # characters of an answer
-LEAST_WORDS = 8  # of a question about a report: shorter ones do not identify the report
+LEAST_WORDS = 8  # in a question about a report, since shorter ones do not identify it
 _BETWEEN = re.compile(r"(?<=[.!?])\s+")
 
 

@@ -303,7 +303,7 @@ def _asked(messages: Sequence[tuple[str, str]], around: Around) -> str:
 
 
 def _is_example(text: str, prompt: str, said: str) -> bool:
-    """Return whether a statement has a name from the prompt's examples that nobody mentioned in the conversation."""
+    """Return whether a statement has a name from the prompt's examples that does not occur in the conversation."""
     copied = names_in(text) & _names_of_examples(prompt)
     return bool(copied and copied - {word.casefold() for word in _WORD.findall(said)})
 

@@ -115,7 +115,7 @@ class _Statement:
     noun: bool  # a word without a preposition follows the name: "password wifi is", but also "password length is"
     motto: bool  # the password of a group, so a quoted word may be its motto
     value: str
-    rest: str  # what follows the value
+    rest: str  # the text after the value
 
 
 def find_assignment(text: str) -> Finding | None:

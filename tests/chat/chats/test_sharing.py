@@ -1,4 +1,4 @@
-"""Public links to a chat: what they show, to whom, and what revokes them."""
+"""Public links to a chat: their content, readers and revocation."""
 
 from __future__ import annotations
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from django.test import Client
+from django.utils import timezone
 
+from memories.forgetting.forget import forget_memories
 from memories.models import Memory, Scope
 from tests.conftest import Cast
 from tests.factories import make_memory
@@ -26,6 +28,11 @@ def edit(memory: Memory, by: User, whose: str, **fields: str) -> Any:
     return signed_in(by).post(address, {f"{memory.public_id}-{name}": value for name, value in data.items()})
 
 
+def forgotten_page(cast: Cast, user: User) -> str:
+    address = f"/workspaces/{cast.workspace.public_id}/memories/all/?forgotten=on"
+    return signed_in(user).get(address).content.decode()
+
+
 def seen_by(user: User) -> list[str]:
     return list(Memory.objects.visible_to(user).live().values_list("content", flat=True))
 
@@ -37,13 +44,20 @@ def test_author_changes_who_sees_a_memory(cast: Cast) -> None:
     assert f"Everyone in {cast.workspace.name} sees this memory now." in response.content.decode()
     assert seen_by(cast.viewer) == [TEXT]
     shared = Memory.objects.live().get(content=TEXT)
+    assert TEXT not in forgotten_page(cast, cast.editor)
     assert (shared.key, shared.category, shared.author) == ("newsletter", "event", cast.editor)
     response = edit(shared, cast.editor, "user")
     assert "Other members no longer see this memory." in response.content.decode()
     assert seen_by(cast.viewer) == [] and seen_by(cast.editor) == [TEXT]
     assert Memory.objects.live().get(content=TEXT).owner == cast.editor
-    page = f"/workspaces/{cast.workspace.public_id}/memories/all/?forgotten=on"
-    assert TEXT not in signed_in(cast.owner).get(page).content.decode()
+    assert TEXT not in forgotten_page(cast, cast.owner)
+
+
+def test_forgetting_a_moved_memory_for_good_removes_the_row_that_it_came_from(cast: Cast) -> None:
+    own = make_memory(TEXT, cast.editor, scope=Scope.USER)
+    edit(own, cast.editor, cast.workspace.public_id)
+    forget_memories([Memory.objects.live().get()], by=cast.editor, now=timezone.now())
+    assert not Memory.objects.exists()
 
 
 def test_only_the_author_is_offered_the_choice(cast: Cast) -> None:
