@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from memories.views import nodes, pages, panel, tidy
+from memories.views import assets, nodes, pages, panel, tidy
 
 WORKSPACE = "workspaces/<str:ws_id>/"
 RECALL_TEST = "workspaces/<str:ws_id>/recall-test/"
@@ -30,9 +30,9 @@ urlpatterns = [
     path(f"{MEMORY}replace/", panel.replace, name="replace"),
     path(f"{MEMORY}history/", panel.history, name="history"),
     path(f"{MEMORY}forget/", tidy.forget_memory, name="forget"),
-    path(f"{MEMORY}assets/", nodes.attach, name="attach"),
-    path(ASSET, nodes.get, name="asset"),
-    path(f"{ASSET}remove/", nodes.remove, name="asset_remove"),
+    path(f"{MEMORY}assets/", assets.attach, name="attach"),
+    path(ASSET, assets.get, name="asset"),
+    path(f"{ASSET}remove/", assets.remove, name="asset_remove"),
     path(f"{PROPOSAL}approve/", tidy.approve, name="approve"),
     path(f"{PROPOSAL}reject/", tidy.reject, name="reject"),
     path(f"{PROPOSAL}reconsider/", tidy.reconsider, name="reconsider"),

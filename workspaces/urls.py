@@ -9,7 +9,18 @@ from django.urls import include, path
 
 from workspaces.accounts.sign_in import has_two_factor, proven_first
 from workspaces.accounts.single_sign_on import OPEN_TO_ALL, begin, come_back
-from workspaces.views import accounts, artifacts, connections, documents, oauth, scim, settings, workspaces
+from workspaces.views import (
+    accounts,
+    agents,
+    artifacts,
+    connections,
+    documents,
+    oauth,
+    scim,
+    settings,
+    webhooks,
+    workspaces,
+)
 
 WORKSPACE = "workspaces/<str:ws_id>/"
 MEMBER = "workspaces/<str:ws_id>/members/<str:user_id>/"
@@ -37,10 +48,10 @@ workspace_patterns = [
     path("invitations/<str:invitation_id>/", workspaces.answer, name="answer_invitation"),
     path("join/<str:token>/", workspaces.invitation, name="invitation"),
     path("join/<str:token>/accept/", workspaces.accept, name="accept_invitation"),
-    path(f"{WORKSPACE}agents/", settings.agent_list, name="agents"),
-    path(AGENT, settings.agent, name="agent"),
-    path(f"{AGENT}archive/", settings.archive, name="archive_agent"),
-    path(f"{AGENT}restore/", settings.restore, name="restore_agent"),
+    path(f"{WORKSPACE}agents/", agents.agent_list, name="agents"),
+    path(AGENT, agents.agent, name="agent"),
+    path(f"{AGENT}archive/", agents.archive, name="archive_agent"),
+    path(f"{AGENT}restore/", agents.restore, name="restore_agent"),
     path(f"{WORKSPACE}documents/", documents.document_list, name="documents"),
     path(f"{WORKSPACE}documents/choices/", documents.choices, name="document_choices"),
     path(DOCUMENT, documents.document, name="document"),
@@ -65,12 +76,12 @@ workspace_patterns = [
     path(f"{ARTIFACT}restore/", artifacts.restore, name="restore_artifact"),
     path(f"{ARTIFACT}whose/", artifacts.move, name="move_artifact"),
     path(f"{ARTIFACT}forget/", artifacts.forget, name="forget_artifact"),
-    path(WEBHOOKS, settings.webhook_list, name="webhooks"),
-    path(WEBHOOK, settings.webhook, name="webhook"),
-    path(f"{WEBHOOK}rotate/", settings.rotate, name="rotate_webhook"),
-    path(f"{WEBHOOK}enable/", settings.enable, name="enable_webhook"),
-    path(f"{WEBHOOK}delete/", settings.delete, name="delete_webhook"),
-    path(f"{WEBHOOK}deliveries/<str:delivery_id>/resend/", settings.resend, name="resend_delivery"),
+    path(WEBHOOKS, webhooks.webhook_list, name="webhooks"),
+    path(WEBHOOK, webhooks.webhook, name="webhook"),
+    path(f"{WEBHOOK}rotate/", webhooks.rotate, name="rotate_webhook"),
+    path(f"{WEBHOOK}enable/", webhooks.enable, name="enable_webhook"),
+    path(f"{WEBHOOK}delete/", webhooks.delete, name="delete_webhook"),
+    path(f"{WEBHOOK}deliveries/<str:delivery_id>/resend/", webhooks.resend, name="resend_delivery"),
     path(f"{WORKSPACE}events/", workspaces.events, name="events"),
     path("connections/", connections.connection_list, name="connections"),
     path("connections/built-in/", connections.larger_model, name="larger_model"),

@@ -1,4 +1,4 @@
-"""Pages of memory nodes: the list with its graph, one node with its memories, and files of memories."""
+"""Pages of memory nodes: the list with its graph, and one node with its memories."""
 
 from __future__ import annotations
 
@@ -8,21 +8,18 @@ from typing import Any
 
 from allauth.account.decorators import reauthentication_required
 from django import forms
-from django.conf import settings
 from django.contrib import messages as notices
 from django.db.models import Q
-from django.http import HttpResponse, StreamingHttpResponse
+from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as later
-from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from memories import assets, topics
-from memories.access import get_memory
-from memories.models import Asset, Memory, MemoryNode, NodeRelation
+from memories import topics
+from memories.models import MemoryNode, NodeRelation
 from memories.models.node import (
     KIND_LENGTH,
     NODE_DESCRIPTION_LENGTH,
@@ -32,10 +29,7 @@ from memories.models.node import (
 )
 from memories.topics import fold, relations_among, with_counts
 from memories.views.panel_context import PanelFilters, filtered
-from memoryhub.errors import Invalid, NotFound
-from memoryhub.stored_files import require_fitting
 from workspaces.access import get_workspace
-from workspaces.accounts.sign_in import ask_for_password
 from workspaces.models import Role, User, Workspace
 from workspaces.views import PageRequest
 from workspaces.views.forms import DomainForm
@@ -343,65 +337,3 @@ def _delete(request: PageRequest, found: MemoryNode) -> HttpResponse:
         request, _("The node “%(name)s” has been deleted. Its memories stay.") % {"name": found.name}
     )
     return redirect("memories:nodes", found.workspace.public_id)
-
-
-def _memory(request: PageRequest, ws_id: str, mem_id: str, need: Role = Role.EDITOR) -> Memory:
-    workspace = get_workspace(request.user, ws_id, need=need)
-    return get_memory(request.user, mem_id, workspace=workspace, need=need)
-
-
-def _asset(memory: Memory, asset_id: str) -> Asset:
-    asset = memory.assets.filter(public_id=asset_id).first()
-    if asset is None:
-        raise NotFound(_("There is no such file."))
-    asset.memory = memory
-    return asset
-
-
-def _show(request: PageRequest, memory: Memory) -> HttpResponse:
-    context = {
-        "memory": memory,
-        "files": memory.assets.all(),
-        "workspace": memory.workspace,
-        "can_write": True,
-    }
-    return render(request, "memories/assets.html", context)
-
-
-@csrf_exempt  # _attach checks the token, after the length: the check reads the whole body
-def attach(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
-    require_fitting(request, settings.ASSET_MAX_BYTES)
-    return _attach(request, ws_id, mem_id)
-
-
-@csrf_protect
-@require_POST
-def _attach(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
-    memory = _memory(request, ws_id, mem_id)
-    files = request.FILES.getlist("file")
-    if len(files) != 1:
-        raise Invalid(_("Choose one file."))
-    content = files[0].chunks()
-    assets.attach(memory, name=files[0].name or "", content=content, by=request.user, now=timezone.now())
-    return _show(request, memory)
-
-
-@require_GET
-def get(request: PageRequest, ws_id: str, mem_id: str, asset_id: str) -> StreamingHttpResponse:
-    return assets.download(_asset(_memory(request, ws_id, mem_id, Role.VIEWER), asset_id))
-
-
-@require_http_methods(["GET", "POST"])
-def remove(request: PageRequest, ws_id: str, mem_id: str, asset_id: str) -> HttpResponse:
-    """Ask for confirmation on GET, delete the file permanently on POST. Both require the password."""
-    memory = _memory(request, ws_id, mem_id)
-    asset = _asset(memory, asset_id)
-    ask_for_password(request)
-    if request.method == "GET":
-        workspace = get_workspace(request.user, ws_id, need=Role.EDITOR)
-        return render(
-            request, "memories/remove_file.html", {"workspace": workspace, "memory": memory, "asset": asset}
-        )
-    assets.remove(asset, by=request.user)
-    notices.success(request, _("The file “%(name)s” has been deleted.") % {"name": asset.name})
-    return redirect("chat:workspace", ws_id)

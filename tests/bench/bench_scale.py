@@ -39,7 +39,7 @@ from workspaces.policy import Reach
 SIZES = (100, 5_000, 100_000)
 FIRST = 10_000  # rows of the small table that a small workspace is compared with
 SMALL = 100
-ROUNDS = 3  # times that the questions are asked, in the small and the large table in turn
+ROUNDS = 3  # repetitions, in the small and the large table in turn
 WORDS = (("memories", 50_000, "how many in all"), ("workspaces", 50, "over how many workspaces, unevenly"))
 _BARE = """
 SELECT ref FROM workspaces_passagevector

@@ -1,7 +1,4 @@
-"""Settings pages of a workspace and a person: single settings, retention, usage with its budget, assistants, webhooks.
-
-A webhook's secret is shown only in the response to its form, without a redirect.
-"""
+"""Settings pages of a workspace and a person: single settings, retention, and usage with its budget."""
 
 from __future__ import annotations
 
@@ -13,7 +10,6 @@ from typing import Any
 from django import forms
 from django.conf import settings
 from django.contrib import messages as notices
-from django.db.models.functions import Lower
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -29,13 +25,11 @@ from workspaces import retention as rules
 from workspaces import usage
 from workspaces.access import get_workspace
 from workspaces.accounts.closing import set_name
-from workspaces.accounts.sign_in import ask_for_password
 from workspaces.actions import workspaces
 from workspaces.billing import set_workspace_budget
-from workspaces.models import Agent, Budget, Role, Webhook, Workspace
+from workspaces.models import Budget, Role, Workspace
 from workspaces.views import PageRequest, reload_or_redirect
-from workspaces.views.forms import AgentForm, BudgetFields, DomainForm, WebhookForm
-from workspaces.webhooks import hooks
+from workspaces.views.forms import BudgetFields, DomainForm
 
 
 def switch(setting: str, sent: str) -> Callable[..., HttpResponse]:
@@ -198,162 +192,3 @@ def _budget_form(request: PageRequest, workspace: Workspace) -> BudgetForm:
     budget = Budget.objects.filter(workspace=workspace).first()
     kept: dict[str, int | Decimal | None] = {"tokens": budget.tokens, "money": budget.money} if budget else {}
     return BudgetForm(request.POST if request.method == "POST" else None, initial=kept)
-
-
-ARCHIVED_SHOWN = 50
-
-
-def _can_write(role: str) -> bool:
-    return Role(role).allows(Role.EDITOR)
-
-
-def _agent(
-    request: PageRequest, ws_id: str, agent_id: str, need: Role = Role.VIEWER
-) -> tuple[Workspace, Agent]:
-    workspace = get_workspace(request.user, ws_id, need=need)
-    return workspace, workspaces.get_agent(request.user, agent_id, workspace=workspace)
-
-
-@require_http_methods(["GET", "POST"])
-def agent_list(request: PageRequest, ws_id: str) -> HttpResponse:
-    need = Role.EDITOR if request.method == "POST" else Role.VIEWER
-    workspace = get_workspace(request.user, ws_id, need=need)
-    form = AgentForm(request.POST if request.method == "POST" else None)
-    who: dict[str, Any] = {"by": request.user, "now": timezone.now()}
-    if made := form.done(lambda: workspaces.create_agent(workspace, **form.cleaned_data, **who)):
-        notices.success(request, _("“%(name)s” is ready to chat.") % {"name": made.name})
-        return redirect("workspaces:agents", ws_id)
-    by_name = workspace.agents.order_by(Lower("name"), "pk").defer("instructions")
-    context: dict[str, Any] = {
-        "workspace": workspace,
-        "can_write": _can_write(workspace.role),
-        "agents": by_name.in_use(),
-        "archived": by_name.filter(archived_at__isnull=False)[:ARCHIVED_SHOWN],
-        "form": form,
-    }
-    return render(request, "workspaces/agents.html", context, status=422 if form.errors else 200)
-
-
-@require_http_methods(["GET", "POST"])
-def agent(request: PageRequest, ws_id: str, agent_id: str) -> HttpResponse:
-    """Show an assistant and its instructions, to be changed by editors and read by everybody."""
-    need = Role.EDITOR if request.method == "POST" else Role.VIEWER
-    workspace, found = _agent(request, ws_id, agent_id, need)
-    form = AgentForm(request.POST) if request.method == "POST" else AgentForm.of(found)
-    who: dict[str, Any] = {"by": request.user, "now": timezone.now()}
-    if form.done(lambda: workspaces.update_agent(found, **form.cleaned_data, **who)):
-        notices.success(request, _("Saved. Chats with it follow this from their next answer on."))
-        return redirect("workspaces:agents", ws_id)
-    if form.errors:
-        found.refresh_from_db()
-    context = {
-        "workspace": workspace,
-        "can_write": _can_write(found.role),
-        "agent": found,
-        "form": form,
-    }
-    return render(request, "workspaces/agent.html", context, status=422 if form.errors else 200)
-
-
-@require_POST
-def archive(request: PageRequest, ws_id: str, agent_id: str) -> HttpResponse:
-    _workspace, found = _agent(request, ws_id, agent_id, Role.EDITOR)
-    workspaces.archive_agent(found, by=request.user, now=timezone.now())
-    text = _("“%(name)s” is archived. Its chats and memories stay.") % {"name": found.name}
-    undo_url = reverse("workspaces:restore_agent", args=[ws_id, agent_id])
-    notices.success(request, text, extra_tags=undo_url)
-    return redirect("workspaces:agents", ws_id)
-
-
-@require_POST
-def restore(request: PageRequest, ws_id: str, agent_id: str) -> HttpResponse:
-    _workspace, found = _agent(request, ws_id, agent_id, Role.EDITOR)
-    workspaces.restore_agent(found, by=request.user, now=timezone.now())
-    if not request.htmx:
-        notices.success(request, _("“%(name)s” has been restored.") % {"name": found.name})
-    return reload_or_redirect(request, "workspaces:agents", ws_id)
-
-
-SHOWN = 50  # deliveries
-
-
-@require_http_methods(["GET", "POST"])
-def webhook_list(request: PageRequest, ws_id: str) -> HttpResponse:
-    workspace = get_workspace(request.user, ws_id, need=Role.OWNER)
-    _ask_again(request)
-    form = WebhookForm(request.POST if request.method == "POST" else None)
-    who: dict[str, Any] = {"by": request.user, "now": timezone.now()}
-    if made := form.done(lambda: hooks.create_webhook(workspace, **who, **form.values())):
-        return _page(request, made[0], secret=made[1])
-    context = {"workspace": workspace, "webhooks": hooks.webhooks_of(workspace), "form": form}
-    return render(request, "workspaces/webhooks.html", context, status=422 if form.errors else 200)
-
-
-@require_http_methods(["GET", "POST"])
-def webhook(request: PageRequest, ws_id: str, hook_id: str) -> HttpResponse:
-    found = hooks.get_webhook(request.user, ws_id, hook_id)
-    _ask_again(request)
-    form = WebhookForm(request.POST) if request.method == "POST" else WebhookForm.of(found)
-    who: dict[str, Any] = {"by": request.user, "now": timezone.now()}
-    if form.done(lambda: hooks.update_webhook(found, **who, **form.values())):
-        notices.success(request, _("Saved."))
-        return redirect("workspaces:webhook", ws_id, hook_id)
-    return _page(request, found, form)
-
-
-@require_http_methods(["GET", "POST"])
-def rotate(request: PageRequest, ws_id: str, hook_id: str) -> HttpResponse:
-    """Change the secret. GET redirects to the webhook, for a person who had to re-authenticate."""
-    found = hooks.get_webhook(request.user, ws_id, hook_id)
-    if request.method == "GET":
-        return redirect("workspaces:webhook", ws_id, hook_id)
-    ask_for_password(request)
-    return _page(request, found, secret=hooks.rotate_secret(found, by=request.user, now=timezone.now()))
-
-
-@require_http_methods(["GET", "POST"])
-def enable(request: PageRequest, ws_id: str, hook_id: str) -> HttpResponse:
-    """Turn a webhook on or off, as the pressed button says."""
-    found = hooks.get_webhook(request.user, ws_id, hook_id)
-    if request.method == "POST":
-        ask_for_password(request)
-        on = request.POST.get("enabled") == "on"
-        hooks.update_webhook(found, by=request.user, now=timezone.now(), enabled=on)
-        notices.success(request, _("The webhook is on.") if on else _("The webhook is off."))
-    return redirect("workspaces:webhook", ws_id, hook_id)
-
-
-@require_POST
-def delete(request: PageRequest, ws_id: str, hook_id: str) -> HttpResponse:
-    found = hooks.get_webhook(request.user, ws_id, hook_id)
-    hooks.delete_webhook(found, by=request.user)
-    notices.success(request, _("The webhook “%(name)s” has been deleted.") % {"name": found.name})
-    return redirect("workspaces:webhooks", ws_id)
-
-
-@require_POST
-def resend(request: PageRequest, ws_id: str, hook_id: str, delivery_id: str) -> HttpResponse:
-    found = hooks.get_webhook(request.user, ws_id, hook_id)
-    hooks.send_again(found, delivery_id, by=request.user, now=timezone.now())
-    notices.success(request, _("It is being sent again. Load the page again to see what came of it."))
-    return redirect("workspaces:webhook", ws_id, hook_id)
-
-
-def _ask_again(request: PageRequest) -> None:
-    """Require re-authentication on POST, because the URL decides where the workspace's events are sent."""
-    if request.method == "POST":
-        ask_for_password(request)
-
-
-def _page(
-    request: PageRequest, found: Webhook, form: WebhookForm | None = None, secret: str = ""
-) -> HttpResponse:
-    form = form or WebhookForm.of(found)
-    context = {
-        "workspace": found.workspace,
-        "webhook": found,
-        "form": form,
-        "secret": secret,
-        "deliveries": found.deliveries.all()[:SHOWN],
-    }
-    return render(request, "workspaces/webhook.html", context, status=422 if form.errors else 200)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import path, re_path
 
 import workspaces.api.fields  # noqa: F401  registers the path converters
-from memories.api.v1 import nodes, views
+from memories.api.v1 import assets, nodes, views
 from workspaces.api.base import KeyedView, NoSuchRoute
 
 MEMORY = "memories/<mem_id:memory_id>"
@@ -18,8 +18,8 @@ urlpatterns = [
     path(MEMORY, views.MemoryDetail.as_view(), name="memory"),
     path("agents", views.AgentList.as_view(), name="agents"),
     path("agents/<agent_id:agent_id>", views.AgentDetail.as_view(), name="agent"),
-    path(f"{MEMORY}/assets", nodes.AssetList.as_view(), name="assets"),
-    path("assets/<asset_id:asset_id>", nodes.AssetDetail.as_view(), name="asset"),
+    path(f"{MEMORY}/assets", assets.AssetList.as_view(), name="assets"),
+    path("assets/<asset_id:asset_id>", assets.AssetDetail.as_view(), name="asset"),
     path("memory-nodes", nodes.NodeList.as_view(), name="nodes"),
     path(NODE, nodes.NodeDetail.as_view(), name="node"),
     path(f"{NODE}/memories", nodes.NodeMemories.as_view(), name="node_memories"),

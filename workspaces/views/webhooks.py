@@ -1,0 +1,106 @@
+"""Pages of webhooks, for owners.
+
+A webhook's secret is shown only in the response to its form, without a redirect.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages as notices
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods, require_POST
+
+from workspaces.access import get_workspace
+from workspaces.accounts.sign_in import ask_for_password
+from workspaces.models import Role, Webhook
+from workspaces.views import PageRequest
+from workspaces.views.forms import WebhookForm
+from workspaces.webhooks import hooks
+
+SHOWN = 50  # deliveries
+
+
+@require_http_methods(["GET", "POST"])
+def webhook_list(request: PageRequest, ws_id: str) -> HttpResponse:
+    workspace = get_workspace(request.user, ws_id, need=Role.OWNER)
+    _ask_again(request)
+    form = WebhookForm(request.POST if request.method == "POST" else None)
+    who: dict[str, Any] = {"by": request.user, "now": timezone.now()}
+    if made := form.done(lambda: hooks.create_webhook(workspace, **who, **form.values())):
+        return _page(request, made[0], secret=made[1])
+    context = {"workspace": workspace, "webhooks": hooks.webhooks_of(workspace), "form": form}
+    return render(request, "workspaces/webhooks.html", context, status=422 if form.errors else 200)
+
+
+@require_http_methods(["GET", "POST"])
+def webhook(request: PageRequest, ws_id: str, hook_id: str) -> HttpResponse:
+    found = hooks.get_webhook(request.user, ws_id, hook_id)
+    _ask_again(request)
+    form = WebhookForm(request.POST) if request.method == "POST" else WebhookForm.of(found)
+    who: dict[str, Any] = {"by": request.user, "now": timezone.now()}
+    if form.done(lambda: hooks.update_webhook(found, **who, **form.values())):
+        notices.success(request, _("Saved."))
+        return redirect("workspaces:webhook", ws_id, hook_id)
+    return _page(request, found, form)
+
+
+@require_http_methods(["GET", "POST"])
+def rotate(request: PageRequest, ws_id: str, hook_id: str) -> HttpResponse:
+    """Change the secret. GET redirects to the webhook, for a person who had to re-authenticate."""
+    found = hooks.get_webhook(request.user, ws_id, hook_id)
+    if request.method == "GET":
+        return redirect("workspaces:webhook", ws_id, hook_id)
+    ask_for_password(request)
+    return _page(request, found, secret=hooks.rotate_secret(found, by=request.user, now=timezone.now()))
+
+
+@require_http_methods(["GET", "POST"])
+def enable(request: PageRequest, ws_id: str, hook_id: str) -> HttpResponse:
+    """Turn a webhook on or off, as the pressed button says."""
+    found = hooks.get_webhook(request.user, ws_id, hook_id)
+    if request.method == "POST":
+        ask_for_password(request)
+        on = request.POST.get("enabled") == "on"
+        hooks.update_webhook(found, by=request.user, now=timezone.now(), enabled=on)
+        notices.success(request, _("The webhook is on.") if on else _("The webhook is off."))
+    return redirect("workspaces:webhook", ws_id, hook_id)
+
+
+@require_POST
+def delete(request: PageRequest, ws_id: str, hook_id: str) -> HttpResponse:
+    found = hooks.get_webhook(request.user, ws_id, hook_id)
+    hooks.delete_webhook(found, by=request.user)
+    notices.success(request, _("The webhook “%(name)s” has been deleted.") % {"name": found.name})
+    return redirect("workspaces:webhooks", ws_id)
+
+
+@require_POST
+def resend(request: PageRequest, ws_id: str, hook_id: str, delivery_id: str) -> HttpResponse:
+    found = hooks.get_webhook(request.user, ws_id, hook_id)
+    hooks.send_again(found, delivery_id, by=request.user, now=timezone.now())
+    notices.success(request, _("It is being sent again. Load the page again to see what came of it."))
+    return redirect("workspaces:webhook", ws_id, hook_id)
+
+
+def _ask_again(request: PageRequest) -> None:
+    """Require re-authentication on POST, because the URL decides where the workspace's events are sent."""
+    if request.method == "POST":
+        ask_for_password(request)
+
+
+def _page(
+    request: PageRequest, found: Webhook, form: WebhookForm | None = None, secret: str = ""
+) -> HttpResponse:
+    form = form or WebhookForm.of(found)
+    context = {
+        "workspace": found.workspace,
+        "webhook": found,
+        "form": form,
+        "secret": secret,
+        "deliveries": found.deliveries.all()[:SHOWN],
+    }
+    return render(request, "workspaces/webhook.html", context, status=422 if form.errors else 200)
