@@ -288,14 +288,18 @@ def _equals(memories: Sequence[Memory]) -> list[int]:
     ).exclude(pk__in=[memory.pk for memory in memories])
     found = equals.only("workspace", "owner", "agent", "content_hash", "deleted_at")
     # A memory whose author changed who sees it was merged into these from another scope.
+    merges = Revision.objects.filter(
+        action=RevisionAction.MERGE,
+        before__into__in=[memory.public_id for memory in memories],
+        by__in={memory.author_id for memory in memories},
+    )
     moved = Memory.objects.filter(
-        deleted_at__isnull=False,
+        pk__in=set(merges.values_list("memory_id", flat=True)),
         author_id__in={memory.author_id for memory in memories},
-        revisions__action=RevisionAction.MERGE,
-        revisions__before__into__in=[memory.public_id for memory in memories],
+        deleted_at__isnull=False,
     )
     return [
-        *moved.values_list("pk", flat=True).distinct(),
+        *moved.values_list("pk", flat=True),
         *(
             memory.pk
             for memory in found
