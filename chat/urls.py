@@ -74,6 +74,7 @@ chat_patterns = [
     path("chats/<str:chat_id>/messages/<str:message_id>/start/", messages.start_research, name="research"),
     path("chats/<str:chat_id>/messages/<str:message_id>/keep/", messages.save_artifact, name="keep"),
     path("chats/<str:chat_id>/messages/<str:message_id>/remember/", messages.remember, name="remember"),
+    path("chats/<str:chat_id>/messages/<str:message_id>/save/", messages.save_again, name="save_again"),
 ]
 exchange_patterns = [
     path("workspaces/<str:ws_id>/export/", exchange.export_workspace, name="export_workspace"),

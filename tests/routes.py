@@ -594,6 +594,7 @@ PAGE_ROWS = [
     Row("POST", f"{MESSAGE_PAGE}start/", answering(409, PAGE_EDITORS)),
     Row("POST", f"{MESSAGE_PAGE}keep/", PAGE_EDITORS),
     Row("POST", "chats/<str:chat_id>/messages/<str:message_id>/remember/", PAGE_EDITORS),
+    Row("POST", "chats/<str:chat_id>/messages/<str:message_id>/save/", PAGE_EDITORS),
     Row("GET", "workspaces/<str:ws_id>/memories/", PAGE_MEMBERS),
     Row("POST", "workspaces/<str:ws_id>/memories/add/", PAGE_EDITORS, {"new-content": "Cats purr"}),
     Row("GET", "workspaces/<str:ws_id>/memories/count/", PAGE_MEMBERS),

@@ -38,7 +38,10 @@ from chat.turns.services import (
 from chat.turns.stream import StreamEvent, follow_for, to_sse, with_html
 from chat.views.transcript import entries_for, entry_for, load_transcript, plan_in
 from memories.access import count_listed
+from memories.models import Extraction
+from memories.models.extraction import ExtractionStatus
 from memories.models.memory import CONTENT_LENGTH
+from memories.writing.extracting import retry as retry_extraction
 from memoryhub.database.queries import release_connection
 from memoryhub.errors import Conflict, Invalid, NotFound, Sensitive
 from workspaces.artifacts import LooksDelicate
@@ -134,6 +137,16 @@ def remember(request: PageRequest, chat_id: str, message_id: str) -> HttpRespons
     response = render(request, "chat/remembered.html", context)
     response["HX-Trigger"] = "memories:changed"
     return response
+
+
+@require_POST
+def save_again(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
+    """Look again for memories in a turn of this person, where that failed."""
+    found, wanted = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
+    failed = Extraction.objects.troubled(request.user, [wanted.public_id])
+    for extraction in failed.filter(status=ExtractionStatus.FAILED):
+        retry_extraction(extraction, now=timezone.now())
+    return _message(request, found, wanted)
 
 
 @require_GET

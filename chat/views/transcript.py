@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from django.http import QueryDict
+from django.utils.formats import number_format
 from django.utils.functional import cached_property
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
@@ -27,7 +28,7 @@ from chat.turns.compaction import latest_compaction
 from chat.turns.documents import sources_for_reader
 from chat.turns.services import count_versions, current_version_of
 from chat.turns.stream import html_so_far
-from memories.models import Memory, Receipt, SourceType
+from memories.models import Extraction, Memory, Receipt, SourceType
 from memories.recalling.recall import OTHERS_READ, receipts_for
 from workspaces.models import Document, DocumentPicture, User
 from workspaces.policy import Reach, in_reach
@@ -83,7 +84,7 @@ MOST_AFTER = 4 * WINDOW  # limit of messages after a requested one
 
 @dataclass
 class Entry:
-    """A message for display. ``remembered``: "kept" if the user saved it as a memory, else ""."""
+    """A message for display. ``kept``: the memory as which a user saved it."""
 
     message: Message
     now: datetime
@@ -95,8 +96,9 @@ class Entry:
     left_out: int = 0
     withheld: int = 0  # how many of ``left_out`` are personal memories, left out because others read the chat
     saved: list[Memory] = field(default_factory=list)
+    unsaved: str = ""  # status of an extraction from this turn that failed, or whose last attempt did
     degraded: str = ""
-    remembered: str = ""
+    kept: Memory | None = None
     calls: list[ShownCall] = field(default_factory=list)
     steps: list[ShownStep] = field(default_factory=list)
     pictures: list[DocumentPicture] = field(default_factory=list)  # sent with the message
@@ -168,6 +170,18 @@ class Entry:
         """Return the HTML of an unfinished answer."""
         return html_so_far(self.message.content)
 
+    @property
+    def took(self) -> str:
+        """Return how long the answer took, or "" if that is not known: it was continued or tried again."""
+        message = self.message
+        if message.finished_at is None or message.attempt > 1 or message.is_imported:
+            return ""
+        seconds = (message.finished_at - message.created_at).total_seconds()
+        if seconds < 60:
+            return _("Took %s s") % number_format(seconds, 1)
+        minutes, rest = divmod(round(seconds), 60)
+        return _("Took %(minutes)s min %(seconds)s s") % {"minutes": minutes, "seconds": rest}
+
     @cached_property
     def is_abandoned(self) -> bool:
         return self.message.is_abandoned(self.now)
@@ -229,7 +243,7 @@ class Transcript:
 def load_transcript(
     chat: Chat, user: User, *, now: datetime, before: str = "", around: str = "", window: int = WINDOW
 ) -> Transcript:
-    """Return the latest messages, the messages ``before`` one, or the messages ``around`` one. At most ten queries.
+    """Return the latest messages, the messages ``before`` one, or the messages ``around`` one. At most eleven queries.
 
     ``around`` may be a message of an earlier version: the message that replaced it is used.
     """
@@ -304,12 +318,13 @@ def entries_for(
     shown = show(answers)
     ratings = ratings_of([answer.pk for answer in answers], user) if answers else {}
     kept, noticed = _memories_of(messages, user)
+    unsaved = _unsaved(answers, user)
     versions = count_versions(messages)
     documents = _documents_of(messages, chat, user)
     withheld = withheld_answers(messages, user)
     entries, question = list[Entry](), ""
     for message in messages:
-        entry = Entry(message, now, remembered="kept" if message.public_id in kept else "")
+        entry = Entry(message, now, kept=kept.get(message.public_id))
         if place := versions.get(message.pk):
             entry.versions, entry.older = place.number, place.older
         entry.may_step = message.superseded_by_id is None and message.role == MessageRole.USER
@@ -337,6 +352,7 @@ def entries_for(
                 for step, memories in steps.get(message.pk, ())
             ]
             entry.saved = [*noticed[question], *noticed[message.public_id]]
+            entry.unsaved = unsaved.get(message.public_id, "")
         entries.append(entry)
     if ends:
         _mark_last(entries[-1], chat, user)
@@ -366,8 +382,18 @@ def _documents_of(messages: Sequence[Message], chat: Chat, user: User) -> dict[s
     return {each.public_id: each for each in there.select_related("picture").defer("picture__jpeg")}
 
 
-def _memories_of(messages: Sequence[Message], user: User) -> tuple[set[str], dict[str, list[Memory]]]:
-    """Return the ids of messages that a user saved as memories, and the memories extracted from each message."""
+def _unsaved(answers: Sequence[Message], user: User) -> dict[str, str]:
+    """Return the status of the user's extractions that failed, by the answer's id. One query, or none."""
+    if not any(answer.memory_enabled for answer in answers):
+        return {}
+    troubled = Extraction.objects.troubled(user, [answer.public_id for answer in answers])
+    return dict(troubled.order_by("-status").values_list("message_id", "status"))  # "failed" last: it wins
+
+
+def _memories_of(
+    messages: Sequence[Message], user: User
+) -> tuple[dict[str, Memory], dict[str, list[Memory]]]:
+    """Return, by message, the memory that a user saved it as, and the memories extracted from it."""
     found = (
         Memory.objects.visible_to(user)
         .live()
@@ -375,10 +401,10 @@ def _memories_of(messages: Sequence[Message], user: User) -> tuple[set[str], dic
         .select_related("workspace")
         .order_by("pk")
     )
-    kept, noticed = set(), defaultdict(list)
+    kept, noticed = dict[str, Memory](), defaultdict(list)
     for memory in found:
         if memory.source_type == SourceType.USER:
-            kept.add(memory.source_message_id)
+            kept[memory.source_message_id] = memory
         else:
             noticed[memory.source_message_id].append(memory)
     return kept, noticed

@@ -5,6 +5,7 @@ The row stores the state; the queue only starts the work.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 
 from django.db import models
@@ -23,6 +24,11 @@ class ExtractionQuerySet(models.QuerySet["Extraction"]):
     def due(self, now: datetime) -> ExtractionQuerySet:
         """Filter to waiting extractions whose next attempt is due."""
         return self.filter(status=ExtractionStatus.PENDING, next_attempt_at__lte=now)
+
+    def troubled(self, user: User, message_ids: Iterable[str]) -> ExtractionQuerySet:
+        """Filter to this person's extractions from these messages that failed, or whose last attempt did."""
+        mine = self.filter(user=user, message_id__in=message_ids).exclude(error="")
+        return mine.exclude(status=ExtractionStatus.DONE)
 
 
 class Extraction(models.Model):

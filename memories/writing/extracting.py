@@ -44,6 +44,7 @@ from memories.writing.mined import (
     says_the_same,
 )
 from memories.writing.tombstones import WasForgotten
+from memoryhub import events
 from memoryhub.errors import Conflict, Invalid, NotFound, SecretRefused, UnreadReply
 from memoryhub.llm.errors import ModelError
 from memoryhub.llm.registry import get_reader
@@ -216,9 +217,9 @@ def hurry(extraction: Extraction) -> None:
 
 
 def retry(extraction: Extraction, *, now: datetime) -> None:
-    """Restart a failed extraction with its full number of attempts."""
+    """Restart a failed extraction with its full number of attempts. Its last error is shown until it succeeds."""
     Extraction.objects.filter(pk=extraction.pk).update(
-        status=ExtractionStatus.PENDING, attempts=0, next_attempt_at=now, error="", finished_at=None
+        status=ExtractionStatus.PENDING, attempts=0, next_attempt_at=now, finished_at=None
     )
     hurry(extraction)
 
@@ -326,6 +327,8 @@ def _store(
         if read.taken_back is not None and turn is not None and turn.said_by is not None:
             take_back(read.taken_back, said_by=turn.said_by, now=now)
         stored = [result.memory for result in saved if result.created]
+        if row.error:
+            _redraw_chat(extraction)
         row.status, row.extractor, row.error, row.finished_at = ExtractionStatus.DONE, extractor, "", now
         row.stored_count, row.refused_count = len(stored), read.refused + len(read.said) - len(saved)
         row.duplicate_count = len(saved) - len(stored)
@@ -380,12 +383,21 @@ def _failed(extraction: Extraction, error: Exception, now: datetime) -> None:
     Extraction.objects.filter(pk=extraction.pk, status=ExtractionStatus.PENDING).update(
         error=reason[:500], next_attempt_at=now + wait
     )
+    if not extraction.error:
+        _redraw_chat(extraction)
 
 
 def _give_up(extraction: Extraction, reason: str, now: datetime) -> None:
     Extraction.objects.filter(pk=extraction.pk, status=ExtractionStatus.PENDING).update(
         status=ExtractionStatus.FAILED, error=reason[:500], finished_at=now
     )
+    _redraw_chat(extraction)
+
+
+def _redraw_chat(extraction: Extraction) -> None:
+    """Make the person's open pages show, or no longer show, that memories of this turn are not saved."""
+    data = {"workspace_id": extraction.workspace.public_id, "chat_id": extraction.chat_id}
+    events.publish(f"user:{extraction.user.public_id}", "chat.changed", data)
 
 
 def rerun(memory: Memory, *, by: User | None, now: datetime) -> None:

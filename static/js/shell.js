@@ -127,6 +127,8 @@ document.addEventListener("click", (event) => {
     event.target.closest("[data-vanish]")?.remove();
   }
   if (event.target.closest("[data-open-add]")) openAdd();
+  const find = event.target.closest("[data-find]");
+  if (find) findMemory(find.dataset.find);
   if (event.target.closest("[data-open-search]")) searchChats();
 
   const reveal = event.target.closest("[data-reveal]");
@@ -191,18 +193,20 @@ document.addEventListener("htmx:afterSettle", (event) => {
   if (event.detail.xhr?.status === 422) document.querySelector("[aria-invalid='true']")?.focus();
 });
 
-// The palette leads to a memory by its words: the panel opens, searched for them.
-const wanted = new URLSearchParams(location.search).get("find");
-if (wanted && document.getElementById("panel")) {
+// The palette, and “Remembered” under a message, lead to a memory by its words: the panel opens, searched for them.
+function findMemory(words) {
   setColumn("panel", true);
-  document.addEventListener("htmx:afterSettle", function found(event) {
-    const search = event.detail.elt.id === "panel" && document.getElementById("panel-search");
-    if (!search) return;
-    document.removeEventListener("htmx:afterSettle", found);
-    search.value = wanted;
-    search.dispatchEvent(new Event("input", { bubbles: true }));
-  });
+  const search = () => {
+    const field = document.getElementById("panel-search");
+    if (!field) return document.addEventListener("htmx:afterSettle", search, { once: true });
+    field.value = words;
+    field.dispatchEvent(new Event("input", { bubbles: true }));
+  };
+  search();
 }
+
+const wanted = new URLSearchParams(location.search).get("find");
+if (wanted && document.getElementById("panel")) findMemory(wanted);
 
 // Each filter of the panel that is set is a chip; a press takes it out.
 function showFilters() {

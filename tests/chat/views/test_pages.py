@@ -15,7 +15,7 @@ from chat.models import Chat, Message, MessageRole, MessageStatus
 from chat.views.palette import marked
 from chat.views.transcript import WINDOW
 from memories.forgetting.forget import forget_memories
-from memories.models import Memory
+from memories.models import Extraction, Memory
 from memories.recalling.ranked_search import Recalled
 from memories.recalling.recall import Recall, store_receipt
 from tests.conftest import Cast
@@ -227,7 +227,7 @@ def test_remember_this_confirms_counts_and_can_be_undone(cast: Cast) -> None:
     undo = reverse("memories:delete", args=[cast.workspace.public_id, memory.public_id]) + "?as=message"
     assert undo in html
     again = client.post(url("remember", chat.public_id, message.public_id), headers=HTMX).content.decode()
-    assert "Already remembered" in again
+    assert "Already remembered" in again and 'data-find="The key is under the mat"' in again
     undone = client.post(undo, headers=HTMX).content.decode()
     assert "Remember this" in undone and url("remember", chat.public_id, message.public_id) in undone
     assert not Memory.objects.live().exists()
@@ -261,6 +261,32 @@ def test_the_receipt_line_says_what_was_used_and_saved(cast: Cast) -> None:
     html = signed_in(cast.owner).get(url("message", chat.public_id, written.public_id)).content.decode()
     assert "Used 1 memory" in html and "saved 1" in html
     assert reverse("memories:receipt", args=[written.public_id]) in html
+
+
+def test_memories_that_could_not_be_saved_are_said_to_their_person_with_retry(cast: Cast) -> None:
+    chat = make_chat(cast.owner, cast.workspace)
+    written = answer(chat, make_message(chat, "We meet on Monday"), memory_enabled=True)
+    turn: dict[str, Any] = {
+        "workspace": cast.workspace,
+        "chat_id": chat.public_id,
+        "next_attempt_at": timezone.now(),
+    }
+    failed = Extraction.objects.create(
+        **turn,
+        user=cast.owner,
+        message_id=written.public_id,
+        source_type="auto_chat",
+        status="failed",
+        error="Gone.",
+    )
+    page, save_again = (url(name, chat.public_id, written.public_id) for name in ("message", "save_again"))
+    assert "could not be saved" not in signed_in(cast.editor).get(page).content.decode()
+    client = signed_in(cast.owner)
+    html = client.get(page).content.decode()
+    assert "could not be saved" in html and save_again in html
+    assert "not saved yet" in client.post(save_again, headers=HTMX).content.decode()
+    failed.refresh_from_db()
+    assert (failed.status, failed.attempts) == ("pending", 0)
 
 
 @pytest.mark.parametrize(
