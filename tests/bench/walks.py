@@ -1,14 +1,20 @@
 """Trace five jobs through the code: files entered, and hops from one file to another, over all threads.
 
+Each walk also prints the pairs of files that it crosses most often. Set WALKS to a folder to write
+every walk there in full, a line a hop with the function that was called.
+
 python -m pytest -n 0 -s tests/bench/walks.py
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable
-from itertools import groupby
+from itertools import groupby, pairwise
+from pathlib import Path
 from types import FrameType
 
 import pytest
@@ -36,11 +42,12 @@ OURS = tuple(f"{ROOT}/{app}/" for app in APPS)
 
 def walk(title: str, job: Callable[[int], object], *, warm: bool = True) -> None:
     """Print the files that a job enters and the hops between them, on its second run."""
-    entered: dict[int, list[str]] = {}
+    entered: dict[int, list[tuple[str, str]]] = {}
 
     def note(frame: FrameType, event: str, _: object) -> None:
         if event == "call" and frame.f_code.co_filename.startswith(OURS):
-            entered.setdefault(threading.get_ident(), []).append(frame.f_code.co_filename)
+            file = frame.f_code.co_filename.removeprefix(f"{ROOT}/")
+            entered.setdefault(threading.get_ident(), []).append((file, frame.f_code.co_qualname))
 
     threading.setprofile(note)  # before the first run, which starts threads that the second uses
     sys.setprofile(note)
@@ -53,11 +60,15 @@ def walk(title: str, job: Callable[[int], object], *, warm: bool = True) -> None
     finally:
         sys.setprofile(None)
         threading.setprofile(None)  # type: ignore[arg-type]  # None ends it
-    walks = [[file for file, _ in groupby(files)] for files in entered.values()]
-    hops = sum(len(each) - 1 for each in walks)
-    print(
-        f"\n{title}: {len({file for each in walks for file in each})} files, {hops} hops, {len(walks)} threads"
-    )
+    walks = [[file for file, _ in groupby(file for file, _ in calls)] for calls in entered.values()]
+    hops = Counter(tuple(sorted(pair)) for each in walks for pair in pairwise(each))
+    files = {file for each in walks for file in each}
+    print(f"\n{title}: {len(files)} files, {hops.total()} hops, {len(walks)} threads")
+    for pair, count in hops.most_common(8):
+        print(f"  {count:3} {' ~ '.join(pair)}")
+    if folder := os.environ.get("WALKS"):
+        lines = [f"{file} {name}" for calls in entered.values() for file, name in [*calls, ("--", "end")]]
+        Path(folder, f"{title}.txt").write_text("\n".join(lines))
 
 
 def signed_in(user: User) -> Client:
