@@ -23,7 +23,6 @@ from memoryhub.monitoring import tracing
 
 # A conservative estimate for English. Scripts with two or three bytes per letter take more tokens.
 BYTES_PER_TOKEN = 3.2
-MOST_TOKENS = 10**9  # limit of the tokens that a server reports for one call
 MOST_PRICE = Decimal(1_000_000)
 MILLION = Decimal(1_000_000)
 SMALLEST = Decimal("0.00000001")  # unit of the currency to which costs are rounded
@@ -119,31 +118,6 @@ def cost_of(usage: Usage, price: Price | None) -> Decimal | None:
 def estimated_tokens(*texts: str) -> int:
     """Estimate the tokens of texts by their length, since each model has another tokenizer."""
     return sum(int(len(text.encode(errors="replace")) / BYTES_PER_TOKEN) + 4 for text in texts)
-
-
-def usage_said(said: Any) -> Usage | None:
-    """Return the usage that a provider reports, from JSON or the library's object; None if it reports none.
-
-    Implausible numbers are clamped.
-    """
-    read, written = _count(said, "prompt_tokens"), _count(said, "completion_tokens")
-    if not read and not written:
-        return None
-    cached = _count(_part(said, "prompt_tokens_details"), "cached_tokens")
-    cached = cached or _count(said, "prompt_cache_hit_tokens")  # DeepSeek
-    thought = _count(_part(said, "completion_tokens_details"), "reasoning_tokens")
-    return Usage(read, min(cached, read), written, min(thought, written), calls=1)
-
-
-def _part(of: Any, name: str) -> Any:
-    return of.get(name) if isinstance(of, Mapping) else getattr(of, name, None)
-
-
-def _count(of: Any, name: str) -> int:
-    value = _part(of, name)
-    if isinstance(value, bool) or not isinstance(value, int):
-        return 0
-    return max(0, min(value, MOST_TOKENS))
 
 
 logger = logging.getLogger(__name__)

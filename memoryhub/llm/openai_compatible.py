@@ -27,7 +27,6 @@ from memoryhub.llm.metering import (
     guessed,
     report,
     report_embedding,
-    usage_said,
 )
 from memoryhub.llm.openai_errors import (
     VENDOR_ERRORS,
@@ -43,6 +42,7 @@ from memoryhub.llm.openai_replies import (
     checked,
     chunks_of,
     error_text,
+    usage_said,
     vectors_in_order,
     whole_text,
 )
@@ -50,14 +50,14 @@ from memoryhub.llm.openai_requests import (
     NO_SYSTEM,
     STRICT,
     RawChat,
-    content_of,
+    bodies_of,
     fold,
     have_pictures,
     listed_sight,
     says_it_is_blind,
     without_pictures,
 )
-from memoryhub.llm.output_parsing import HeldCall, Piece, ThoughtSplitter, without_thoughts
+from memoryhub.llm.output_parsing import OutputParser, without_thoughts
 from memoryhub.monitoring.tracing import Span, failed
 
 DEFAULT_TIMEOUT_SECONDS = 60.0
@@ -124,12 +124,14 @@ class OpenAIChatModel:
         while True:
             answer = StreamedAnswer()
             endpoint, accepted = self._ready_endpoint(), self._accepted(request)
+            shows_pictures = have_pictures(accepted["messages"])
             with call_of(endpoint.model) as call:
                 try:
                     async with aclosing(self._texts(endpoint, accepted, answer, idle.left)) as texts:
                         async for delta in texts:
-                            idle.restart()
-                            self._sees_what_it_answered(accepted)
+                            idle.restarted_at = time.monotonic()
+                            if self.sees is None and shows_pictures:
+                                self.sees = True
                             yield delta
                     yield _last(answer)
                     return
@@ -163,10 +165,7 @@ class OpenAIChatModel:
         self, endpoint: Endpoint, accepted: dict[str, Any], answer: StreamedAnswer, limit: float
     ) -> AsyncGenerator[Delta, None]:
         client = self._clients.for_running_loop(endpoint)
-        splitter, held = (
-            ThoughtSplitter(),
-            HeldCall([tool["function"]["name"] for tool in accepted.get("tools", ())]),
-        )
+        parser = OutputParser([tool["function"]["name"] for tool in accepted.get("tools", ())])
         async with client.chat.completions.with_streaming_response.create(
             model=endpoint.model, stream=True, timeout=timeout_of(limit), **accepted
         ) as response:
@@ -174,9 +173,9 @@ class OpenAIChatModel:
                 text, thought = answer.read(chunk), answer.thought
                 if thought:
                     yield Delta("", thought=thought)
-                if text and (delta := held.feed(_delta(splitter.feed(text)))):
+                if text and (delta := parser.feed(text)):
                     yield delta
-        if delta := held.end(_delta(splitter.end()), answer):
+        if delta := parser.end(answer):
             yield delta
 
     def complete(
@@ -272,10 +271,6 @@ class OpenAIChatModel:
             self._asked_list = True
             self.sees = listed_sight(self._ready_endpoint())
 
-    def _sees_what_it_answered(self, sent: dict[str, Any]) -> None:
-        if self.sees is None and have_pictures(sent["messages"]):
-            self.sees = True
-
     def _learn_roles(self, message: str, sent: dict[str, Any]) -> bool:
         """Return True if the error shows a strict chat template and the messages can be merged to fit it."""
         none = bool(NO_SYSTEM.search(message))
@@ -304,7 +299,7 @@ def _failure(error: Exception, endpoint: Endpoint, *, streaming: bool = False) -
 def _request(
     messages: Sequence[Message], max_tokens: int | None, temperature: float | None
 ) -> dict[str, Any]:
-    request: dict[str, Any] = {"messages": [_message(message) for message in messages]}
+    request: dict[str, Any] = {"messages": bodies_of(messages)}
     if max_tokens is not None:
         request["max_tokens"] = max_tokens
     if temperature is not None:
@@ -323,12 +318,6 @@ def _offer(tools: Sequence[Tool], choice: ToolChoice) -> dict[str, Any]:
     return offer if choice == "auto" else {**offer, "tool_choice": choice}  # every server's default is "auto"
 
 
-def _delta(piece: Piece) -> Delta | None:
-    if not piece.answer and not piece.thought and not piece.retracts:
-        return None
-    return Delta(piece.answer, thought=piece.thought, retracts=piece.retracts)
-
-
 def _last(answer: StreamedAnswer) -> Delta:
     return Delta("", finish_reason=answer.finish(), tool_calls=answer.tool_calls)
 
@@ -339,18 +328,6 @@ def _guess(accepted: dict[str, Any], reply: Chunk) -> Usage:
     except ModelError:
         text = ""
     return guessed(accepted["messages"], text)
-
-
-def _message(message: Message) -> dict[str, Any]:
-    body: dict[str, Any] = {"role": message.role, "content": content_of(message)}
-    if message.tool_calls:
-        body["tool_calls"] = [
-            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
-            for call in message.tool_calls
-        ]
-    if message.tool_call_id is not None:
-        body["tool_call_id"] = message.tool_call_id
-    return body
 
 
 EMBEDDING_BATCH = 64

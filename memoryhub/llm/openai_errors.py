@@ -162,15 +162,12 @@ class IdleTimeout:
     """A timeout shared by all attempts of a call: the total seconds they may wait without receiving data."""
 
     def __init__(self, limit: float) -> None:
-        self._limit, self._restarted_at = limit, time.monotonic()
-
-    def restart(self) -> None:
-        """Restart the timeout, because data arrived."""
-        self._restarted_at = time.monotonic()
+        self._limit = limit
+        self.restarted_at = time.monotonic()  # set it again whenever data arrives
 
     @property
     def left(self) -> float:
-        return self._limit - (time.monotonic() - self._restarted_at)
+        return self._limit - (time.monotonic() - self.restarted_at)
 
 
 def tried(

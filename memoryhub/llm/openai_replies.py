@@ -22,7 +22,7 @@ from memoryhub.llm.errors import (
     ModelBadReply,
     ModelCut,
 )
-from memoryhub.llm.metering import BYTES_PER_TOKEN, Usage, usage_said
+from memoryhub.llm.metering import BYTES_PER_TOKEN, Usage
 
 if TYPE_CHECKING:
     import openai
@@ -231,8 +231,34 @@ def _api_error(error: object, response: httpx2.Response | None) -> openai.APIErr
 MOST_CALLS = 64  # per reply
 MOST_ARGUMENTS = 200_000  # limit of one call's arguments, in characters
 MOST_TEXT = 1_000_000  # limit of one answer, in characters
+MOST_TOKENS = 10**9  # limit of the tokens that a server reports for one call
 FENCED = re.compile(r"\A```(?:json)?\s*(.*?)\s*```\Z", re.DOTALL)
 THOUGHT_FIELDS = ("reasoning_content", "reasoning")  # DeepSeek, vLLM, llama.cpp; OpenRouter, Ollama
+
+
+def usage_said(said: Any) -> Usage | None:
+    """Return the usage that a provider reports, from JSON or the library's object; None if it reports none.
+
+    Implausible numbers are clamped.
+    """
+    read, written = _count(said, "prompt_tokens"), _count(said, "completion_tokens")
+    if not read and not written:
+        return None
+    cached = _count(_part(said, "prompt_tokens_details"), "cached_tokens")
+    cached = cached or _count(said, "prompt_cache_hit_tokens")  # DeepSeek
+    thought = _count(_part(said, "completion_tokens_details"), "reasoning_tokens")
+    return Usage(read, min(cached, read), written, min(thought, written), calls=1)
+
+
+def _part(of: Any, name: str) -> Any:
+    return of.get(name) if isinstance(of, Mapping) else getattr(of, name, None)
+
+
+def _count(of: Any, name: str) -> int:
+    value = _part(of, name)
+    if isinstance(value, bool) or not isinstance(value, int):
+        return 0
+    return max(0, min(value, MOST_TOKENS))
 
 
 class StreamedAnswer:

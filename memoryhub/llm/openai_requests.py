@@ -20,9 +20,9 @@ from memoryhub.llm.addresses import AddressRange
 from memoryhub.llm.base import INSERTED, Message
 from memoryhub.llm.clients import Clients, Endpoint, ask_for_models, timeout_of
 from memoryhub.llm.errors import ModelBadReply, ModelBadRequest, ModelError
-from memoryhub.llm.metering import Usage, call_of, guessed, report, usage_said
+from memoryhub.llm.metering import Usage, call_of, guessed, report
 from memoryhub.llm.openai_errors import VENDOR_ERRORS, IdleTimeout, delay_before_retry, model_error, tried
-from memoryhub.llm.openai_replies import checked, chunks_of, error_text
+from memoryhub.llm.openai_replies import checked, chunks_of, error_text, usage_said
 from memoryhub.monitoring.tracing import Span, failed
 
 SECONDS = 2.0  # timeout of a request for the list of models
@@ -38,7 +38,24 @@ NO_PICTURES = re.compile(
 )
 
 
-def content_of(message: Message) -> str | list[dict[str, Any]]:
+def bodies_of(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    """Return the messages as the API takes them."""
+    return [_body_of(message) for message in messages]
+
+
+def _body_of(message: Message) -> dict[str, Any]:
+    body: dict[str, Any] = {"role": message.role, "content": _content_of(message)}
+    if message.tool_calls:
+        body["tool_calls"] = [
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+            for call in message.tool_calls
+        ]
+    if message.tool_call_id is not None:
+        body["tool_call_id"] = message.tool_call_id
+    return body
+
+
+def _content_of(message: Message) -> str | list[dict[str, Any]]:
     """Return a message's content: plain text, or with pictures a list of parts, each picture after its label."""
     if not message.pictures:
         return message.content

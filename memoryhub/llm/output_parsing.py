@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Any
 
 import json_repair
@@ -32,15 +31,6 @@ def without_thoughts(text: str) -> str:
     return text[closed.end() :] if closed and not _OPENED.search(text, 0, closed.start()) else text
 
 
-@dataclass(frozen=True)
-class Piece:
-    """A piece of a parsed reply. ``retracts`` means that the answer so far was reasoning, which ``thought`` repeats."""
-
-    thought: str = ""
-    answer: str = ""
-    retracts: bool = False
-
-
 class ThoughtSplitter:
     """A parser that separates reasoning from the answer in a stream. It holds back only text that may become a tag."""
 
@@ -50,7 +40,7 @@ class ThoughtSplitter:
         self._said: list[str] = []  # text while "open"
         self._tail = ""  # its last line, with the line break before it
 
-    def feed(self, text: str) -> Piece:
+    def feed(self, text: str) -> Delta:
         """Add text and return the part whose kind is certain by now."""
         text, self._held = self._held + text, ""
         if self._state == "start":
@@ -58,7 +48,7 @@ class ThoughtSplitter:
                 self._state, text = "thought", text[opened.end() :]
             elif _may_be(text, "<"):
                 self._held = text
-                return Piece()
+                return Delta("")
             else:
                 self._state = "open"
         if self._state == "thought":
@@ -66,41 +56,42 @@ class ThoughtSplitter:
         if self._state == "gap":
             text = text.lstrip()
             self._state = "plain" if text else "gap"
-        return self._open(text) if self._state == "open" else Piece(answer=text)
+        return self._open(text) if self._state == "open" else Delta(text)
 
-    def end(self) -> Piece:
+    def end(self) -> Delta:
         """Return the text that is still held back when the stream ends."""
         held, self._held = self._held, ""
         if self._state == "thought":
-            return Piece(thought=held)
-        return self._open(held, is_end=True) if self._state == "open" else Piece(answer=held)
+            return Delta("", thought=held)
+        return self._open(held, is_end=True) if self._state == "open" else Delta(held)
 
-    def _thinking(self, text: str) -> Piece:
+    def _thinking(self, text: str) -> Delta:
         if closed := _CLOSES.search(text):
             rest = text[closed.end() :]
             self._state = "plain" if rest else "gap"
-            return Piece(text[: closed.start()], rest)
+            return Delta(rest, thought=text[: closed.start()])
         at = text.rfind("<", max(0, len(text) - _LONGEST_TAG))
         at = at if at >= 0 and _may_be(text[at:], "</") else len(text)
         at = len(text[:at].rstrip())  # whitespace before a closing tag belongs to the tag
         self._held = text[at:]
-        return Piece(text[:at])
+        return Delta("", thought=text[:at])
 
-    def _open(self, text: str, *, is_end: bool = False) -> Piece:
+    def _open(self, text: str, *, is_end: bool = False) -> Delta:
         self._said.append(text)
         self._tail += text
         if _OPENED.search(self._tail):
             self._state = "plain"
-            return Piece(answer=text)
+            return Delta(text)
         closed = _CLOSES_ALONE.search(self._tail) if "\n" in self._tail or is_end else None
         if closed and (is_end or "\n" in closed[0]):
             said, rest = "".join(self._said), self._tail[closed.end() :]
             self._state = "plain" if rest else "gap"
-            return Piece(said[: len(said) - len(self._tail) + closed.start()].rstrip(), rest, retracts=True)
+            thought = said[: len(said) - len(self._tail) + closed.start()].rstrip()
+            return Delta(rest, thought=thought, retracts=True)
         last = self._tail.rfind("\n") + 1
         tail = self._tail[max(0, last - 1) :]  # with the line break, so that ^ matches
         self._tail = tail if len(tail) <= _LINE else "." + tail[-_LINE:]
-        return Piece(answer=text)
+        return Delta(text)
 
 
 def _may_be(text: str, opening: str) -> bool:
@@ -194,33 +185,26 @@ def _call(value: Any, names: Collection[str]) -> ToolCall | None:
     )
 
 
-class HeldCall:
-    """A filter that holds back a streamed answer while it may be a tool call."""
+class OutputParser:
+    """A parser of a streamed answer that separates reasoning and holds back text while it may be a tool call."""
 
     def __init__(self, names: Collection[str]) -> None:
+        """``names`` are the names of the offered tools."""
         self._names = names
+        self._thoughts = ThoughtSplitter()
         self._held: list[Delta] = []
         self._is_open = bool(names)
 
-    def feed(self, delta: Delta | None) -> Delta | None:
-        """Return what can be passed on by now. Reasoning passes at once, since it is not part of the answer."""
-        if delta is None or not self._is_open or not (delta.text or delta.retracts):
-            return delta
-        if delta.retracts:  # all previous text was reasoning, including the held-back text
-            self._held, self._is_open = [], False
-            return delta
-        self._held.append(delta)
-        if may_be_call("".join(each.text for each in self._held)):
-            return Delta("", thought=delta.thought) if delta.thought else None
-        self._is_open = False
-        return self._all_held()
+    def feed(self, text: str) -> Delta | None:
+        """Add text and return what can be passed on by now."""
+        return self._passed(self._thoughts.feed(text))
 
-    def end(self, delta: Delta | None, answer: StreamedAnswer) -> Delta | None:
+    def end(self, answer: StreamedAnswer) -> Delta | None:
         """Return the rest of the answer.
 
         If the held text is a tool call, add the call to ``answer`` and return None.
         """
-        rest = self.feed(delta)
+        rest = self._passed(self._thoughts.end())
         if not self._held:
             return rest
         if not answer.tool_calls and (
@@ -228,6 +212,19 @@ class HeldCall:
         ):
             answer.take_call(call)
             return None
+        return self._all_held()
+
+    def _passed(self, delta: Delta) -> Delta | None:
+        """Return what of ``delta`` can be passed on. Reasoning passes at once, since it is not part of the answer."""
+        if not self._is_open or not (delta.text or delta.retracts):
+            return delta if delta.text or delta.thought or delta.retracts else None
+        if delta.retracts:  # all previous text was reasoning, including the held-back text
+            self._held, self._is_open = [], False
+            return delta
+        self._held.append(delta)
+        if may_be_call("".join(each.text for each in self._held)):
+            return Delta("", thought=delta.thought) if delta.thought else None
+        self._is_open = False
         return self._all_held()
 
     def _all_held(self) -> Delta | None:

@@ -29,7 +29,7 @@ from memoryhub.llm.base import Delta, ToolCall
 from memoryhub.llm.errors import ContentFiltered, ModelBadReply
 from memoryhub.llm.metering import Usage
 from memoryhub.llm.openai_replies import StreamedAnswer
-from memoryhub.llm.output_parsing import HeldCall, Piece, ThoughtSplitter
+from memoryhub.llm.output_parsing import OutputParser
 
 # Same name in both APIs; parameters not named in this module are dropped.
 SAME = ("temperature", "top_p", "top_k")
@@ -285,7 +285,7 @@ class MessageWriter:
 
     def __init__(self, asked: Asked, note: Body) -> None:
         names = [tool["function"]["name"] for tool in asked.body.get("tools", ())]
-        self._answer, self._thoughts, self._held = StreamedAnswer(), ThoughtSplitter(), HeldCall(names)
+        self._answer, self._parser = StreamedAnswer(), OutputParser(names)
         self._stops: list[str] = asked.body.get("stop", [])
         self._stopped_by: str | None = None
         self._is_filtered = self._has_begun = False
@@ -320,7 +320,7 @@ class MessageWriter:
         except ContentFiltered:
             self._is_filtered, text = True, ""
         self._stopped_by = self._stop_in(chunk) or self._stopped_by
-        yield from self._say(self._held.feed(_delta(self._thoughts.feed(text))))
+        yield from self._say(self._parser.feed(text))
 
     def _begin(self, model: object) -> Iterator[str]:
         if not self._has_begun:
@@ -346,7 +346,7 @@ class MessageWriter:
 
     def _end(self) -> Iterator[str]:
         yield from self._begin(None)
-        yield from self._say(self._held.end(_delta(self._thoughts.end()), self._answer))
+        yield from self._say(self._parser.end(self._answer))
         if self._content:
             yield _event("content_block_stop", index=0)
         for call in self._answer.tool_calls:
@@ -399,10 +399,6 @@ class MessageWriter:
         if self._stopped_by is not None:
             return "stop_sequence"
         return REASONS.get(self._answer.finish_reason or "stop", "end_turn")
-
-
-def _delta(piece: Piece) -> Delta:
-    return Delta(piece.answer, retracts=piece.retracts)
 
 
 def _event(kind: str, **said: Any) -> str:

@@ -39,7 +39,7 @@ def split(pieces: list[str]) -> tuple[str, str]:
     for piece in [*map(splitter.feed, pieces), splitter.end()]:
         if piece.retracts:
             thought, answer = "", ""
-        thought, answer = thought + piece.thought, answer + piece.answer
+        thought, answer = thought + piece.thought, answer + piece.text
     return thought.strip(), answer
 
 
@@ -56,7 +56,7 @@ def test_a_reply_is_split_wherever_the_stream_cuts_it(reply: str, thought: str, 
 
 def test_a_long_answer_costs_no_more_for_being_looked_at() -> None:
     splitter = ThoughtSplitter()
-    assert "".join(splitter.feed("word ").answer for _ in range(20_000)) == "word " * 20_000
+    assert "".join(splitter.feed("word ").text for _ in range(20_000)) == "word " * 20_000
 
 
 async def test_thoughts_are_told_apart_whoever_marks_them(

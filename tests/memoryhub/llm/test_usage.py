@@ -10,7 +10,8 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from memoryhub.environment import Environment
-from memoryhub.llm.metering import NOTHING, Price, Usage, cost_of, usage_said
+from memoryhub.llm.metering import NOTHING, Price, Usage, cost_of
+from memoryhub.llm.openai_replies import usage_said
 
 PRICE = Price(Decimal("0.15"), Decimal("0.60"), Decimal("0.075"))
 
