@@ -6,15 +6,12 @@ only once all of its parts are uploaded.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import io
 import os
 import secrets
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
 from fnmatch import fnmatch
 from functools import cache
@@ -22,9 +19,9 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 import boto3
-from botocore.exceptions import BotoCoreError, ClientError, IncompleteReadError, NoCredentialsError
+from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
 from django.conf import settings
-from urllib3.exceptions import HTTPError
+from smart_open.s3 import MultipartWriter, Reader
 
 from memoryhub.stored_files import S3_BACKEND, client_config
 
@@ -136,10 +133,8 @@ class FilePlace(Place):
 
 # Backups in an S3-compatible store, which are uploaded and downloaded in parts.
 
-PART = 32 * 1024 * 1024  # bytes; two parts are in memory while one is uploaded
-LARGER_AFTER = 1000  # number of parts after which their size doubles (an object may have 10,000)
+PART = 100 * 1024 * 1024  # bytes, in memory until they are uploaded; an object may have 10,000 parts, so 1 TB
 READ_AHEAD = 1024 * 1024
-ATTEMPTS = 3  # attempts to continue a download after a lost connection
 NOT_THERE = {"404", "NoSuchKey", "NotFound"}
 REFUSED = {"403", "AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "Forbidden"}
 
@@ -166,7 +161,7 @@ class BucketPlace(Place):
         return BucketPlace(self.bucket, self.key + name)
 
     def named_like(self, pattern: str) -> list[Place]:
-        with self._asked("listed"):
+        with self.backup_errors("listed"):
             listed = (
                 _client()
                 .get_paginator("list_objects_v2")
@@ -178,7 +173,7 @@ class BucketPlace(Place):
         return [self.inside(name) for name in sorted(names) if fnmatch(name, pattern)]
 
     def exists(self) -> bool:
-        with self._asked("looked for"):
+        with self.backup_errors("looked for"):
             try:
                 _client().head_object(**self._object)
             except ClientError as error:
@@ -188,147 +183,60 @@ class BucketPlace(Place):
         return True
 
     def size(self) -> int:
-        with self._asked("read"):
+        with self.backup_errors("read"):
             return int(_client().head_object(**self._object)["ContentLength"])
 
     def remove(self) -> None:
-        with self._asked("removed"):
+        with self.backup_errors("removed"):
             _client().delete_object(**self._object)
 
     @contextmanager
     def writing(self) -> Iterator[IO[bytes]]:
-        with self._asked("written"):
-            upload = _Upload(self._object)
+        with self.backup_errors("written"):
+            upload = MultipartWriter(self.bucket, self.key, PART, client=_client())
             try:
                 yield cast("IO[bytes]", upload)
-                upload.complete()
+                upload.close()
             except BaseException:
-                upload.abort()
+                upload.close = lambda: None  # type: ignore[method-assign]  # called when it is freed
+                with suppress(ClientError, BotoCoreError):  # else the store's own rules delete the parts
+                    upload.terminate()
                 raise
 
     def reading(self) -> IO[bytes]:
-        with self._asked("read"):
-            raw = _Download(self._object, str(self))
-        return cast("IO[bytes]", io.BufferedReader(raw, READ_AHEAD))
+        return cast("IO[bytes]", _Download(self))
 
     @contextmanager
-    def _asked(self, to_be: str) -> Iterator[None]:
+    def backup_errors(self, to_be: str) -> Iterator[None]:
         """Convert errors of the store to BackupError."""
         try:
             yield
-        except (ClientError, BotoCoreError, OSError) as error:
-            raise BackupError(f"{self} could not be {to_be}: {_why(error, self.bucket)}") from error
+        except (ClientError, BotoCoreError, OSError, ValueError) as error:
+            answer = error.__cause__ if isinstance(error.__cause__, ClientError) else error
+            if isinstance(answer, ValueError):  # not one that smart_open made of the store's answer
+                raise
+            raise BackupError(f"{self} could not be {to_be}: {_why(answer, self.bucket)}") from error
 
 
-class _Upload(io.RawIOBase):
-    """A multipart upload, which uploads one part while the next is written. The store verifies each part's MD5."""
+class _Download(Reader):
+    """A seekable download of an object, which reconnects after a lost connection. It raises BackupError."""
 
-    def __init__(self, object_: dict[str, str]) -> None:
-        super().__init__()
-        id_ = _client().create_multipart_upload(**object_)["UploadId"]
-        self._upload = {**object_, "UploadId": id_}
-        self._waiting = bytearray()
-        self._sent: list[Future[dict[str, Any]]] = []
-        self._sender = ThreadPoolExecutor(max_workers=1, thread_name_prefix="backup-upload")
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        self._waiting += data
-        if len(self._waiting) >= PART << len(self._sent) // LARGER_AFTER:
-            self._send()
-        return len(data)
-
-    def _send(self) -> None:
-        if self._sent:
-            self._sent[-1].result()  # raises the previous part's error
-        number = len(self._sent) + 1
-        self._sent.append(self._sender.submit(self._send_part, number, bytes(self._waiting)))
-        self._waiting.clear()
-
-    def _send_part(self, number: int, data: bytes) -> dict[str, Any]:
-        digest = base64.b64encode(hashlib.md5(data, usedforsecurity=False).digest()).decode()
-        sent = _client().upload_part(**self._upload, PartNumber=number, Body=data, ContentMD5=digest)
-        return {"PartNumber": number, "ETag": sent["ETag"]}
-
-    def complete(self) -> None:
-        self._send()
-        parts = [each.result() for each in self._sent]
-        _client().complete_multipart_upload(**self._upload, MultipartUpload={"Parts": parts})
-        self._sender.shutdown()
-
-    def abort(self) -> None:
-        """Abort the upload, so that the store deletes the parts.
-
-        If it does not answer, its own rules delete them later.
-        """
-        self._sender.shutdown(cancel_futures=True)
-        with suppress(ClientError, BotoCoreError):
-            _client().abort_multipart_upload(**self._upload)
-
-
-class _Download(io.RawIOBase):
-    """A seekable download of an object, which reconnects at the current position after a lost connection."""
-
-    def __init__(self, object_: dict[str, str], name: str) -> None:
-        super().__init__()
-        found = _client().head_object(**object_)
-        self._name, self._size = name, int(found["ContentLength"])
-        self._object = {**object_, "IfMatch": found["ETag"]}  # fail if the object is replaced
-        self._position = 0
-        self._body: Any = None  # response body at the current position
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
+    def __init__(self, place: BucketPlace) -> None:
+        self._place = place
+        with place.backup_errors("read"):
+            found = _client().head_object(Bucket=place.bucket, Key=place.key)
+        same = {"S3.Client.get_object": {"IfMatch": found["ETag"]}}  # fail if the object is replaced
+        super().__init__(
+            place.bucket, place.key, buffer_size=READ_AHEAD, client=_client(), client_kwargs=same
+        )
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        position = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
-        if position < 0:
-            raise OSError("before the beginning")
-        if position != self._position:
-            self._hang_up()
-        self._position = position
-        return position
+        with self._place.backup_errors("read"):
+            return super().seek(offset, whence)
 
-    def tell(self) -> int:
-        return self._position
-
-    def readinto(self, buffer: Any) -> int:
-        wanted = min(len(buffer), self._size - self._position)
-        if wanted <= 0:
-            return 0
-        for attempt in range(1, ATTEMPTS + 1):
-            try:
-                read = self._read(wanted)
-                break
-            except (ClientError, BotoCoreError, HTTPError, OSError) as error:
-                self._hang_up()
-                if attempt == ATTEMPTS or isinstance(error, ClientError):
-                    raise BackupError(f"{self._name} could not be read: {_why(error)}") from error
-        buffer[: len(read)] = read
-        self._position += len(read)
-        return len(read)
-
-    def _read(self, wanted: int) -> bytes:
-        if self._body is None:
-            self._body = _client().get_object(**self._object, Range=f"bytes={self._position}-")["Body"]
-        read: bytes = self._body.read(wanted)
-        if not read:
-            raise IncompleteReadError(actual_bytes=self._position, expected_bytes=self._size)
-        return read
-
-    def _hang_up(self) -> None:
-        if self._body is not None:
-            self._body.close()
-        self._body = None
-
-    def close(self) -> None:
-        self._hang_up()
-        super().close()
+    def read(self, size: int | None = -1) -> bytes:
+        with self._place.backup_errors("read"):
+            return super().read(size)
 
 
 def _client() -> Any:
@@ -357,14 +265,14 @@ def _code(error: ClientError) -> str:
     return str(error.response.get("Error", {}).get("Code", ""))
 
 
-def _why(error: Exception, bucket: str = "") -> str:
+def _why(error: Exception, bucket: str) -> str:
     if isinstance(error, NoCredentialsError):
         return (
             "there are no keys for the store. They are those of MEMORYHUB_S3_… where documents lie in one, else "
             "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
         )
-    if isinstance(error, OSError):
-        return f"{error.strerror or error}."
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror}."
     if not isinstance(error, ClientError):
         return f"the store does not answer ({type(error).__name__})."
     code = _code(error)

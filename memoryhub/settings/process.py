@@ -107,6 +107,8 @@ LOGGING = {
         "httpx2": {"level": "WARNING"},
         # Logs the source of its keys and the store's address each time.
         "botocore": {"level": "WARNING"},
+        # Logs each part of a backup that it uploads.
+        "smart_open": {"level": "WARNING"},
         "openai": {"level": "WARNING"},
         "mcp": {"level": "WARNING"},
         # Logs three lines for each job: queued, started and finished.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 from collections.abc import Iterator
@@ -10,9 +11,12 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from botocore.exceptions import EndpointConnectionError
+from botocore.response import StreamingBody
 from django.conf import settings as present
 from django.core.management import CommandError
 from django.utils import timezone
+from smart_open.s3 import MultipartWriter
 from urllib3.exceptions import ProtocolError
 
 from memories.forgetting.forget import forget_memories
@@ -29,7 +33,7 @@ from workspaces.models import User
 
 pytestmark = pytest.mark.django_db(transaction=True)
 BUCKET, FOLDER = "backups", "s3://backups/hub/"
-LARGE = os.urandom(8_000_000)  # two of them make three parts
+LARGE = os.urandom(8_000_000)  # two of them make four parts
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +67,7 @@ def test_it_is_written_in_parts_tried_and_put_back_from_there(store: Any) -> Non
     said = run("backup", FOLDER)
     [key] = keys_in(store, BUCKET)
     assert key.startswith("hub/memoryhub-2") and f"s3://backups/{key}: " in said
-    assert store.head_object(Bucket=BUCKET, Key=key)["ETag"].strip('"').endswith("-3")
+    assert store.head_object(Bucket=BUCKET, Key=key)["ETag"].strip('"').endswith("-4")
     assert {each.name for each in present.DATA_DIR.iterdir()} <= {"assets", "logs", "postgres", "run"}
     Memory.objects.all().delete()
     make_memory("Of after the backup", olive)
@@ -120,6 +124,24 @@ def test_what_is_cut_short_is_not_there_and_leaves_no_parts(
         assert "Uploads" not in store.list_multipart_uploads(Bucket=BUCKET)
 
 
+def test_what_cannot_be_aborted_is_not_completed_later(store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The store is away when the upload is aborted, and back when Python frees the writer, which closes it."""
+
+    def away(_upload: MultipartWriter) -> None:
+        raise EndpointConnectionError(endpoint_url="http://store")
+
+    with monkeypatch.context() as patch, pytest.raises(ValueError, match="cut short"):
+        patch.setattr(MultipartWriter, "terminate", away)
+        with place_of(f"{FOLDER}one.zip").writing() as file:
+            file.write(LARGE)
+            raise ValueError("cut short")
+    del file
+    gc.collect()
+    assert keys_in(store, BUCKET) == []
+    [upload] = store.list_multipart_uploads(Bucket=BUCKET)["Uploads"]
+    store.abort_multipart_upload(Bucket=BUCKET, Key=upload["Key"], UploadId=upload["UploadId"])
+
+
 def test_what_is_there_is_not_written_over_and_what_is_no_whole_backup_is_refused(store: Any) -> None:
     make_user("olive")
     run("backup", f"{FOLDER}one.zip")
@@ -166,19 +188,20 @@ def test_what_the_store_refuses_is_said_in_a_sentence(store: Any, monkeypatch: p
 def test_where_a_connection_breaks_another_goes_on(store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     make_asset(make_memory("The deadline is March 15", make_user("olive")), LARGE)
     run("backup", f"{FOLDER}one.zip")
-    usual, asked = storage._Download._read, []
+    usual, asked = StreamingBody.read, []
+    monkeypatch.setattr("time.sleep", asked.append)
 
-    def breaks(self: Any, wanted: int) -> bytes:
+    def breaks(self: Any, *wanted: int) -> bytes:
         asked.append(wanted)
         if len(asked) % 3 == 0:
             raise ProtocolError("Connection broken")
-        return usual(self, wanted)
+        return usual(self, *wanted)
 
-    monkeypatch.setattr(storage._Download, "_read", breaks)
+    monkeypatch.setattr(StreamingBody, "read", breaks)
     with Reader(place_of(f"{FOLDER}one.zip")) as archive:
         archive.verify()
     assert len(asked) > 9
-    monkeypatch.setattr(storage._Download, "_read", Mock(side_effect=ProtocolError("Connection broken")))
+    monkeypatch.setattr(StreamingBody, "read", Mock(side_effect=ProtocolError("Connection broken")))
     with pytest.raises(BackupError, match="the store does not answer"):
         Reader(place_of(f"{FOLDER}one.zip"))
 
