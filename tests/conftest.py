@@ -28,6 +28,7 @@ from pytest_django.fixtures import Settings
 from pytest_django.plugin import DjangoDbBlocker
 
 from memoryhub import events
+from memoryhub.llm import two_encoders
 from memoryhub.local.postgres import EmbeddedPostgres, connection_settings
 from memoryhub.management.commands.prepare import compile_translations
 from tests.copies import copied
@@ -140,6 +141,12 @@ def make_cast() -> Cast:
     owner, editor, viewer, stranger = make_people("olive", "eddie", "vera", "sam")
     workspace = make_workspace(owner=owner, editor=editor, viewer=viewer)
     return Cast(workspace, owner, editor, viewer, stranger)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _vectors_are_kept_for_the_whole_run() -> None:
+    """Embedding took half the time of tests that store memories, and many tests store the same texts."""
+    two_encoders.CACHED_TEXTS = 10_000
 
 
 @pytest.fixture(autouse=True)

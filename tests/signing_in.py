@@ -53,3 +53,9 @@ def sign_in(client: Client, user: User, backend: str | None = None) -> None:
 @pytest.fixture(scope="session", autouse=True)
 def _signing_in_is_quick() -> None:
     Client.force_login = sign_in  # type: ignore[assignment, method-assign]
+
+
+def signed_in(user: User) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client

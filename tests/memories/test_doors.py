@@ -200,19 +200,6 @@ def test_a_seventh_way_in_is_seen(source: str) -> None:
     assert list(writes_in(source))
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        "def act(cursor):\n    cursor.execute('DELETE FROM workspaces_passageword')",
-        "def act(memory: Memory):\n    memory.embeddings.update(live=False)",
-        "def act(digest):\n    digest.update(b'x')",
-        "def act():\n    return Memory.objects.filter(pk=1)",
-    ],
-)
-def test_what_writes_no_memory_is_none(source: str) -> None:
-    assert list(writes_in(source)) == []
-
-
 def test_each_door_that_takes_texts_asks_the_one_decision() -> None:
     asking = {
         path.name for path in (ROOT / "memories").rglob("*.py") if re.search(r"\bdecide\(", path.read_text())

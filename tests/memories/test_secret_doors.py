@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 import pytest
-from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
@@ -22,17 +21,11 @@ from memoryhub.errors import SecretRefused, Sensitive
 from tests.api import V1, Api, error_of
 from tests.conftest import Cast
 from tests.factories import make_chat, make_key_text, make_memory, make_message
-from workspaces.models import User
+from tests.signing_in import signed_in
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fake_embedder")]
 CARD = "My card is 4111 1111 1111 1111"
 TOKEN = "ghp_" + "aB3d" * 10
-
-
-def signed_in(user: User) -> Client:
-    client = Client()
-    client.force_login(user)
-    return client
 
 
 def draft(cast: Cast, content: str = CARD, **fields: Any) -> Draft:
@@ -54,9 +47,8 @@ def test_the_error_says_what_it_looks_like_and_never_the_number(cast: Cast) -> N
     assert "4111" not in json.dumps(refused.value.body())
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
+def test_every_field_is_looked_at_and_key_and_text_together(cast: Cast) -> None:
+    for fields in (
         {"content": "Mine", "summary": CARD},
         {"content": "Mine", "tags": ["ok", CARD[:50]]},
         {"content": "Mine", "category": CARD},
@@ -69,24 +61,21 @@ def test_the_error_says_what_it_looks_like_and_never_the_number(cast: Cast) -> N
         {"content": "my PIN", "summary": "4711"},
         {"content": "1111 1111", "key": "4111 1111"},
         {"content": "4111 1111", "summary": "1111 1111"},
-    ],
-)
-def test_every_field_is_looked_at_and_key_and_text_together(cast: Cast, fields: dict[str, Any]) -> None:
-    with pytest.raises(Sensitive):
-        save(cast, **fields)
-    assert save(cast, **fields, confirmed=True).content == fields["content"]
+    ):
+        with pytest.raises(Sensitive):
+            save(cast, **fields)
+        assert save(cast, **fields, confirmed=True).content == fields["content"]
 
 
-@pytest.mark.parametrize("source", [source for source in SourceType.values if source != SourceType.USER])
-def test_nothing_automatic_may_confirm(cast: Cast, source: str) -> None:
-    with pytest.raises(Sensitive):
-        save(cast, source_type=source, confirmed=True)
-    assert not Memory.objects.exists()
+def test_nothing_automatic_may_confirm(cast: Cast) -> None:
+    for source in [source for source in SourceType.values if source != SourceType.USER]:
+        with pytest.raises(Sensitive):
+            save(cast, source_type=source, confirmed=True)
+        assert not Memory.objects.exists()
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
+def test_a_credential_cut_in_two_by_fields_is_one(cast: Cast) -> None:
+    for fields in (
         {"content": "hunter2", "tags": ["home", "password"]},
         {"content": "Sunshine", "tags": ["password"]},
         {"content": "hunter2!", "category": "password"},
@@ -95,17 +84,14 @@ def test_nothing_automatic_may_confirm(cast: Cast, source: str) -> None:
         {"content": "password", "summary": "hunter2"},
         {"content": "is the wifi password", "key": "hunter2x"},
         {"content": "the router at home", "key": "hunter2x", "tags": ["password"]},
-    ],
-)
-def test_a_credential_cut_in_two_by_fields_is_one(cast: Cast, fields: dict[str, Any]) -> None:
-    with pytest.raises(SecretRefused):
-        save(cast, **fields, confirmed=True)
-    assert not Memory.objects.exists()
+    ):
+        with pytest.raises(SecretRefused):
+            save(cast, **fields, confirmed=True)
+        assert not Memory.objects.exists()
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
+def test_labels_beside_talk_are_no_credential(cast: Cast) -> None:
+    for fields in (
         {
             "content": "Prefers Bitwarden, not LastPass",
             "tags": ["password", "tools"],
@@ -119,10 +105,8 @@ def test_a_credential_cut_in_two_by_fields_is_one(cast: Cast, fields: dict[str, 
         },
         {"content": "Changed in May 2024", "category": "password"},
         {"content": "Wires pin 13 of the board to the LED", "tags": ["pin", "arduino"], "key": "led"},
-    ],
-)
-def test_labels_beside_talk_are_no_credential(cast: Cast, fields: dict[str, Any]) -> None:
-    assert save(cast, **fields).content == fields["content"]
+    ):
+        assert save(cast, **fields).content == fields["content"]
 
 
 def test_an_edit_of_a_label_is_looked_at_with_the_rest(cast: Cast) -> None:
@@ -133,15 +117,15 @@ def test_an_edit_of_a_label_is_looked_at_with_the_rest(cast: Cast) -> None:
         gate.edit_memory(save(cast, "4711"), **edit, category="PIN")
 
 
-@pytest.mark.parametrize("source", ["Auto_bot", "AUTO_CHAT", " auto_chat", "Model", "IMPORT", "Auto", "auto"])
-def test_no_spelling_of_an_automatic_source_confirms(cast: Cast, source: str) -> None:
+def test_no_spelling_of_an_automatic_source_confirms(cast: Cast) -> None:
     api = Api(base=V1, key=make_key_text(cast.owner, cast.workspace))
-    refused = api.post("memories", {"value": CARD, "source": source, "confirm": True})
-    assert error_of(refused)["code"] == "sensitive"
-    if source.lower() != "auto":  # the name in v1
-        with pytest.raises(Sensitive):
-            save(cast, source_type=source, confirmed=True)
-    assert not Memory.objects.exists()
+    for source in ("Auto_bot", "AUTO_CHAT", " auto_chat", "Model", "IMPORT", "Auto", "auto"):
+        refused = api.post("memories", {"value": CARD, "source": source, "confirm": True})
+        assert error_of(refused)["code"] == "sensitive"
+        if source.lower() != "auto":  # the name in v1
+            with pytest.raises(Sensitive):
+                save(cast, source_type=source, confirmed=True)
+        assert not Memory.objects.exists()
 
 
 def test_a_credential_cannot_be_confirmed(cast: Cast) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,13 +10,11 @@ from django.test import Client
 from django.utils import timezone
 from django_q.models import OrmQ
 
-from memories.models import Extraction, Memory
+from memories.models import Memory
 from memories.writing import gate
-from memoryhub.llm.base import Embedder
-from tests.admin_pages import run_action, said, staff
+from tests.admin_pages import run_action, said
 from tests.conftest import Cast
 from tests.factories import make_memory
-from tests.fakes.embedder import FakeEmbedder
 
 LIST = "/admin/memories/memory/"
 pytestmark = pytest.mark.django_db
@@ -73,25 +70,26 @@ def test_adding_what_is_known_leads_to_the_memory_that_says_it(boss: Client, cas
     assert Memory.objects.count() == 1
 
 
-@pytest.mark.parametrize("page", ["add/", "{pk}/change/"])
-@pytest.mark.parametrize(
-    ("values", "field", "sentence"),
-    [
-        ({"content": "api_key = 'sk-proj-" + "a1B2c3D4" * 5 + "'"}, "content", "Looks like a credential."),
-        ({"tags": "x" * 51}, "tags", "50"),
-        ({"content": "   "}, "content", "required"),
-        ({"content": "x" * 2001}, "content", "2000"),
-        ({"importance": "7"}, "importance", "1"),
-    ],
-)
-def test_refusals_are_shown_at_the_field(
-    boss: Client, cast: Cast, page: str, values: dict[str, str], field: str, sentence: str
-) -> None:
+def test_refusals_are_shown_at_the_field(boss: Client, cast: Cast) -> None:
     memory = make_memory("Untouched", cast.owner, cast.workspace)
-    response = boss.post(LIST + page.format(pk=memory.pk), FORM | {"workspace": cast.workspace.pk} | values)
-    assert response.status_code == 200
-    assert sentence in " ".join(response.context["adminform"].form.errors[field])
-    assert list(Memory.objects.values_list("content", flat=True)) == ["Untouched"]
+    for page in ("add/", "{pk}/change/"):
+        for values, field, sentence in (
+            (
+                {"content": "api_key = 'sk-proj-" + "a1B2c3D4" * 5 + "'"},
+                "content",
+                "Looks like a credential.",
+            ),
+            ({"tags": "x" * 51}, "tags", "50"),
+            ({"content": "   "}, "content", "required"),
+            ({"content": "x" * 2001}, "content", "2000"),
+            ({"importance": "7"}, "importance", "1"),
+        ):
+            response = boss.post(
+                LIST + page.format(pk=memory.pk), FORM | {"workspace": cast.workspace.pk} | values
+            )
+            assert response.status_code == 200
+            assert sentence in " ".join(response.context["adminform"].form.errors[field])
+            assert list(Memory.objects.values_list("content", flat=True)) == ["Untouched"]
 
 
 def test_a_key_that_is_taken_is_said_in_the_form(boss: Client, cast: Cast) -> None:
@@ -157,13 +155,6 @@ def test_forget_says_how_many_and_how_many_were_already(boss: Client, cast: Cast
     assert (revision.action, revision.by.username) == ("delete", "root")
 
 
-def test_restore_brings_them_back(boss: Client, cast: Cast) -> None:
-    gone, here = (make_memory(text, cast.owner, cast.workspace) for text in ("Gone", "Here"))
-    gate.delete_memory(gone, by=None, now=timezone.now())
-    assert run(boss, "restore", gone, here) == ["1 memory restored, 1 was not forgotten."]
-    assert shown(boss) == {"Gone", "Here"}
-
-
 def test_embed_anew_queues_a_job(boss: Client, cast: Cast, django_capture_on_commit_callbacks: Any) -> None:
     memory = make_memory("Embed me", cast.owner, cast.workspace)
     Memory.objects.filter(pk=memory.pk).update(embedding_failed_at=timezone.now())
@@ -172,15 +163,6 @@ def test_embed_anew_queues_a_job(boss: Client, cast: Cast, django_capture_on_com
     assert [job.task["kwargs"] for job in OrmQ.objects.all()] == [{"memory_ids": [memory.pk]}]
     memory.refresh_from_db()
     assert memory.embedding_failed_at is None
-
-
-def test_embed_anew_without_an_embedder_says_so(
-    boss: Client, cast: Cast, use_embedder: Callable[[Embedder | None], None]
-) -> None:
-    memory = make_memory("Embed me", cast.owner, cast.workspace)
-    use_embedder(None)
-    assert run(boss, "embed_anew", memory) == ["No embedder is configured, so nothing was queued."]
-    assert b"no embedder" in boss.get(LIST).content
 
 
 def test_extract_anew_queues_those_with_a_source(
@@ -216,43 +198,3 @@ def test_a_huge_selection_is_refused(boss: Client, cast: Cast, monkeypatch: pyte
     )
     assert "nothing was done" in str(next(iter(get_messages(response.wsgi_request))))
     assert Memory.objects.filter(deleted_at=None).count() == 3
-
-
-def test_actions_need_the_permission_they_name(fake_embedder: FakeEmbedder, cast: Cast) -> None:
-    memory = make_memory("Stays", cast.owner, cast.workspace)
-    looker = staff("view_memory")
-    run(looker, "forget", memory)
-    changer = staff("view_memory", "change_memory")
-    run(changer, "forget", memory)
-    memory.refresh_from_db()
-    assert memory.deleted_at is None
-    offered = changer.get(LIST).content.decode()
-    assert 'value="restore"' in offered
-    assert 'value="forget"' not in offered
-    deleter = staff("view_memory", "delete_memory")
-    assert run(deleter, "forget", memory) == ["1 memory forgotten."]
-
-
-def test_failed_extractions_are_retried(
-    boss: Client, cast: Cast, django_capture_on_commit_callbacks: Any
-) -> None:
-    place = {"workspace": cast.workspace, "user": cast.owner, "chat_id": "c", "source_type": "auto_chat"}
-    rows = [
-        Extraction.objects.create(
-            **place,
-            message_id=f"msg_{status}",
-            status=status,
-            attempts=5,
-            error="broke",
-            next_attempt_at=timezone.now(),
-        )
-        for status in ("failed", "done")
-    ]
-    with django_capture_on_commit_callbacks(execute=True):
-        said = run(boss, "retry", *rows, at="/admin/memories/extraction/")
-    assert said == ["1 extraction queued again, 1 had not failed."]
-    rows[0].refresh_from_db()
-    assert (rows[0].status, rows[0].attempts) == ("pending", 0)
-    assert OrmQ.objects.count() == 1
-    listed = boss.get("/admin/memories/extraction/?status=done").context["cl"].result_list
-    assert [row.message_id for row in listed] == ["msg_done"]

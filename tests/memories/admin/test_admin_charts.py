@@ -35,8 +35,3 @@ def test_bars_stand_on_each_other_and_reach_their_value() -> None:
     assert (chart.total, chart.last_week, chart.half) == (9, 1, 4)
     assert [day.day for day in chart.busy_days] == [DAYS[9], DAYS[2]]
     assert all(0 <= bar.x < chart.width for day in chart.days for bar in day.bars)
-
-
-def test_a_chart_of_nothing_is_empty() -> None:
-    chart = stacked("Things", ("a", "b"), DAYS, {}, empty="Nothing.")
-    assert (chart.total, chart.series, chart.busy_days) == (0, (), [])

@@ -12,7 +12,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from memories.models import Extraction, Memory, Receipt
+from memories.models import Extraction, Memory
 from memories.writing import gate
 from memoryhub.llm.base import Embedder
 from tests.admin_pages import rows_scanned, staff
@@ -24,7 +24,6 @@ from workspaces.index import reembedding
 
 LIST = "/admin/memories/memory/"
 MANY = 20_000
-HOSTILE = "<script>alert('x')</script> & <img src=x onerror=alert(1)>"
 pytestmark = pytest.mark.django_db
 
 
@@ -32,28 +31,6 @@ def shown(client: Client, query: str = "") -> set[str]:
     response = client.get(f"{LIST}?{query}")
     assert response.status_code == 200
     return {memory.start for memory in response.context["cl"].result_list}
-
-
-def test_the_list_shows_live_memories_escaped(boss: Client, cast: Cast) -> None:
-    make_memory(HOSTILE, cast.owner, cast.workspace, category="<b>bold</b>", source_type="<i>odd</i>")
-    content = boss.get(LIST).content.decode()
-    assert "<script>alert" not in content
-    assert "<img src=x" not in content
-    assert "<b>bold" not in content
-    assert "<i>odd" not in content
-    assert "&lt;script&gt;alert" in content
-
-
-def test_the_page_of_a_memory_escapes_it_everywhere(boss: Client, cast: Cast) -> None:
-    older = make_memory(HOSTILE, cast.owner, cast.workspace, source_excerpt=HOSTILE)
-    newer = make_memory("Plain", cast.owner, cast.workspace)
-    Memory.objects.filter(pk=newer.pk).update(may_replace=older)
-    gate.edit_memory(older, by=cast.owner, now=timezone.now(), content=HOSTILE + " again")
-    for memory in (older, newer):
-        for page in ("change/", "delete/", "history/"):
-            content = boss.get(f"{LIST}{memory.pk}/{page}").content.decode()
-            assert "<script>alert" not in content
-            assert "<img src=x" not in content
 
 
 def test_filters_show_what_they_say(boss: Client, cast: Cast, fake_embedder: FakeEmbedder) -> None:
@@ -120,9 +97,11 @@ def test_a_filter_keeps_the_search_and_the_other_filters(boss: Client, cast: Cas
     assert 'name="category" value="fact"' in form
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
+def test_search_by_words(boss: Client, cast: Cast) -> None:
+    make_memory("The green kettle whistles", cast.owner, cast.workspace)
+    make_memory("Wool 100% pure", cast.owner, cast.workspace)
+    make_memory("A piano", cast.owner, cast.workspace)
+    for text, found in (
         ("kettle", {"The green kettle whistles"}),
         ("KETT", {"The green kettle whistles"}),
         ("whistle green", {"The green kettle whistles"}),
@@ -131,14 +110,9 @@ def test_a_filter_keeps_the_search_and_the_other_filters(boss: Client, cast: Cas
         ("100%", {"Wool 100% pure"}),
         ("the", {"The green kettle whistles"}),
         ("!!!", set()),
-    ],
-)
-def test_search_by_words(boss: Client, cast: Cast, text: str, found: set[str]) -> None:
-    make_memory("The green kettle whistles", cast.owner, cast.workspace)
-    make_memory("Wool 100% pure", cast.owner, cast.workspace)
-    make_memory("A piano", cast.owner, cast.workspace)
-    response = boss.get(LIST, {"q": text})
-    assert {memory.start for memory in response.context["cl"].result_list} == found
+    ):
+        response = boss.get(LIST, {"q": text})
+        assert {memory.start for memory in response.context["cl"].result_list} == found
 
 
 def test_a_search_asks_only_what_may_be_read(cast: Cast) -> None:
@@ -154,31 +128,6 @@ def test_search_by_id(boss: Client, cast: Cast) -> None:
     make_memory("without", cast.stranger)
     for public_id in (memory.public_id, *origin.values(), cast.workspace.public_id, cast.owner.public_id):
         assert shown(boss, f"q={public_id}") == {"with an origin"}
-
-
-def test_lists_cost_the_same_queries_for_five_and_for_fifty(boss: Client, cast: Cast) -> None:
-    def queries(page: str) -> int:
-        with CaptureQueriesContext(
-            connection,
-        ) as captured:
-            assert boss.get(page).status_code == 200
-        return len(captured)
-
-    def more(number: int) -> None:
-        for n in range(number):
-            memory = make_memory(f"{n} " + "long " * 100, make_user(), cast.workspace)
-            place = {"workspace": cast.workspace, "user": cast.owner, "message_id": memory.public_id}
-            Extraction.objects.create(
-                **place, chat_id="c", source_type="auto_chat", next_attempt_at=timezone.now()
-            )
-            Receipt.objects.create(**place, ranking="hybrid", threshold=0.3)
-
-    pages = (LIST, f"{LIST}?q=long", "/admin/memories/extraction/", "/admin/memories/receipt/")
-    more(5)
-    first = [queries(page) for page in pages]
-    more(45)
-    assert [queries(page) for page in pages] == first
-    assert max(first) <= 12
 
 
 def test_a_list_leaves_long_texts_in_the_database(boss: Client, cast: Cast) -> None:

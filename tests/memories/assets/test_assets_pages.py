@@ -7,9 +7,7 @@ from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
-from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from memories.models import Asset, Memory, Scope
@@ -123,21 +121,3 @@ def test_what_is_wrong_with_a_form_is_said(cast: Cast, memory: Memory, settings:
     strict.force_login(cast.editor)
     assert strict.post(url("attach", memory), {"file": SimpleUploadedFile("a", b"x")}).status_code == 403
     assert not Asset.objects.exists()
-
-
-def test_the_panel_costs_the_same_with_many_files(cast: Cast, memory: Memory) -> None:
-    client, address = signed_in(cast.owner), reverse("memories:panel", args=[cast.workspace.public_id])
-
-    def cost() -> int:
-        with CaptureQueriesContext(connection) as captured:
-            assert client.get(address).status_code == 200
-        return len(captured)
-
-    make_asset(memory)
-    cost()
-    few = cost()
-    for at in range(5):
-        more = make_memory(f"Fact {at}", cast.owner, cast.workspace)
-        make_asset(more)
-        make_asset(more)
-    assert cost() == few

@@ -15,7 +15,6 @@ from memories.evaluation import (
     Score,
     evaluate,
     load_conversation,
-    milliseconds,
     read_conversations,
 )
 from memories.models import Memory
@@ -48,16 +47,6 @@ def test_hit_recall_and_mrr_by_hand() -> None:
     assert score.recall(5) == pytest.approx((1 / 2 + 0 + 0 + 3 / 4) / 4)
     assert score.recall(10) == pytest.approx((2 / 2 + 1 / 1 + 0 + 3 / 4) / 4)
     assert score.mrr() == pytest.approx((1 + 1 / 6 + 0 + 1 / 3) / 4)
-
-
-def test_nothing_asked_scores_nothing() -> None:
-    score = Score()
-    assert (score.hit(5), score.recall(5), score.mrr(), score.milliseconds(0.5)) == (0, 0, 0, 0)
-
-
-def test_milliseconds_within_which_a_share_of_the_calls_stayed() -> None:
-    seconds = [0.004, 0.001, 0.003, 0.002]
-    assert [milliseconds(seconds, share) for share in (0.0, 0.5, 0.95, 1.0)] == [1.0, 3.0, 4.0, 4.0]
 
 
 def test_reads_one_conversation_a_line_and_passes_over_blank_ones(tmp_path: Path) -> None:

@@ -133,15 +133,22 @@ def test_topic_brings_what_bears_on_it_and_general_knowledge_nothing(cast: Cast)
     assert asked("What do you know about black holes?", cast).overview is None
 
 
-@pytest.mark.parametrize(
-    "message",
-    ["hi", "How are you?", "Who are you?", "What can you do?", "Erzähl mir einen Witz", "谢谢", "Merci beaucoup",
-     "なるほど、了解です", "Give me an overview of the French Revolution", "When is the deadline?",
-     "What did you know about our former suppliers?"],
-)  # fmt: skip
-def test_other_messages_bring_no_overview(cast: Cast, message: str) -> None:
+def test_other_messages_bring_no_overview(cast: Cast) -> None:
     make_memory("The deadline is March 15", cast.editor, cast.workspace)
-    assert asked(message, cast).overview is None
+    for message in (
+        "hi",
+        "How are you?",
+        "Who are you?",
+        "What can you do?",
+        "Erzähl mir einen Witz",
+        "谢谢",
+        "Merci beaucoup",
+        "なるほど、了解です",
+        "Give me an overview of the French Revolution",
+        "When is the deadline?",
+        "What did you know about our former suppliers?",
+    ):
+        assert asked(message, cast).overview is None
 
 
 def test_long_memory_is_one_line(cast: Cast) -> None:

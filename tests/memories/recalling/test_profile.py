@@ -14,8 +14,6 @@ from memories.recalling.overview import LINES, profile_of
 from memories.writing.gate import delete_memory, edit_memory
 from memoryhub.errors import NotFound
 from tests.api import Api
-from tests.chat.hostile_memories import HOSTILE
-from tests.chat.views.test_xss import Page
 from tests.conftest import Cast
 from tests.factories import HERE, make_memory, make_workspace
 from workspaces.access import default_workspace
@@ -131,14 +129,6 @@ def test_a_profile_is_short_and_has_the_lines_of_a_category_together(cast: Cast)
     categories = [memory.category for memory in found]
     assert len(found) == LINES
     assert len([at for at in range(1, LINES) if categories[at] != categories[at - 1]]) == 3
-
-
-def test_hostile_memories_are_text_on_the_page(cast: Cast) -> None:
-    for text in HOSTILE[: 2 * LINES]:
-        memory = make_memory(text.strip(), cast.owner, cast.workspace, category=text.strip()[:50] or None)
-        memory.hidden_from_profile_of.add(cast.viewer)
-    for reader in (cast.editor, cast.viewer):
-        assert Page(get(reader, cast.workspace).content.decode()).found == []
 
 
 def test_over_rest(cast: Cast) -> None:

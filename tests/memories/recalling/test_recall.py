@@ -148,13 +148,11 @@ def test_lexical_takes_wildcards_literally_and_finds_parts_of_words(cast: Cast) 
     assert contents("%", cast, ranking="lexical") == ["Discount of 50% on plan_b"]
 
 
-@pytest.mark.parametrize(
-    "query", ["'); DROP TABLE x; --", "a & | ! ( ) <-> :*", "''' \\ \"", "🦊" * 3000, "ws:1 | x"]
-)
-def test_hostile_queries_are_only_words(some: Cast, query: str) -> None:
-    for ranking in ("hybrid", "lexical"):
-        recall(query, some.workspace, some.editor, ranking=ranking, reach=HERE, now=timezone.now())
-    assert Memory.objects.count() == 4
+def test_hostile_queries_are_only_words(some: Cast) -> None:
+    for query in ("'); DROP TABLE x; --", "a & | ! ( ) <-> :*", "''' \\ \"", "🦊" * 3000, "ws:1 | x"):
+        for ranking in ("hybrid", "lexical"):
+            recall(query, some.workspace, some.editor, ranking=ranking, reach=HERE, now=timezone.now())
+        assert Memory.objects.count() == 4
 
 
 def test_falls_back_to_words_and_says_so(some: Cast, use_embedder: Callable[[Embedder | None], None]) -> None:

@@ -43,13 +43,6 @@ def reembed(*options: str) -> tuple[str, str]:
     return out.getvalue(), err.getvalue()
 
 
-def test_before_the_first_memory_and_with_nothing_to_do_it_says_so(models: Models, cast: Cast) -> None:
-    assert reembed("--status")[0] == "Nothing was embedded yet.\n"
-    make_memory("Tea", cast.owner, cast.workspace)
-    assert reembed() == ("Recall compares vectors of old (32 dimensions).\n", "")
-    assert reembed("--stop")[0].startswith("Nothing is being built.")
-
-
 def test_it_shows_its_progress_and_the_switch(five: None, models: Models) -> None:
     models.configure(FakeEmbedder(48, name="new"))
     said, shown = reembed()

@@ -6,7 +6,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.test import Client
 from django.utils import timezone
 
 from memories import tidy
@@ -18,6 +17,7 @@ from memoryhub.errors import Invalid
 from tests.api import Api
 from tests.conftest import Cast
 from tests.factories import make_agent, make_memory
+from tests.signing_in import signed_in
 from workspaces.access import default_workspace
 from workspaces.models import PassageVector, User, Workspace
 
@@ -30,14 +30,8 @@ def said(pairs: list[Pair]) -> list[tuple[str, str]]:
     return [(pair.older.content, pair.newer.content) for pair in pairs]
 
 
-def client_of(person: User) -> Client:
-    client = Client()
-    client.force_login(person)
-    return client
-
-
 def post(person: User, workspace: Workspace, act: str, **data: Any) -> Any:
-    return client_of(person).post(f"/workspaces/{workspace.public_id}/tidy/{act}/", data)
+    return signed_in(person).post(f"/workspaces/{workspace.public_id}/tidy/{act}/", data)
 
 
 def test_pairs_are_of_one_place_and_told_apart(cast: Cast) -> None:
@@ -77,20 +71,20 @@ def test_personal_pairs_are_their_persons_alone(cast: Cast) -> None:
     own.memberships.create(user=cast.editor, role="editor")
     assert len(pairs_in(own, cast.owner, timezone.now()).duplicates) == 1
     assert pairs_in(own, cast.editor, timezone.now()).duplicates == []
-    page = client_of(cast.editor).get(f"/workspaces/{own.public_id}/tidy/").content.decode()
+    page = signed_in(cast.editor).get(f"/workspaces/{own.public_id}/tidy/").content.decode()
     assert "small boat" not in page
 
 
 def test_one_click_keeps_one_with_the_words_of_the_other_and_undo_brings_it_back(cast: Cast) -> None:
     older = make_memory("The kiosk closes at six", cast.owner, cast.workspace)
     newer = make_memory("The kiosk closes at 6", cast.owner, cast.workspace)
-    page = client_of(cast.editor).get(f"/workspaces/{cast.workspace.public_id}/tidy/").content.decode()
+    page = signed_in(cast.editor).get(f"/workspaces/{cast.workspace.public_id}/tidy/").content.decode()
     assert "Keep the older" in page
     answer = post(cast.editor, cast.workspace, "forget", memory=newer.public_id, into=older.public_id)
     assert f"/memories/{newer.public_id}/restore/" in answer.content.decode()
     assert older.revisions.filter(action="also_said", before__content=newer.content).exists()
     assert not Memory.objects.live().filter(pk=newer.pk).exists()
-    client_of(cast.editor).post(f"/workspaces/{cast.workspace.public_id}/memories/{newer.public_id}/restore/")
+    signed_in(cast.editor).post(f"/workspaces/{cast.workspace.public_id}/memories/{newer.public_id}/restore/")
     assert said(pairs_in(cast.workspace, cast.editor, timezone.now()).duplicates) == [
         (older.content, newer.content)
     ]
@@ -253,13 +247,3 @@ def test_two_places_are_no_pair(cast: Cast) -> None:
             else:
                 tidy.keep(shared, beside=other, by=cast.owner, now=NOW)
     assert Memory.objects.live().count() == 2
-
-
-def test_pages_show_viewers_no_button_and_say_what_is_empty(cast: Cast) -> None:
-    address = f"/workspaces/{cast.workspace.public_id}/tidy/"
-    assert "Nothing to do here" in client_of(cast.viewer).get(address).content.decode()
-    for _ in range(2):
-        make_memory("<b>Cats</b> purr", cast.owner, cast.workspace)
-    shown = client_of(cast.viewer).get(address, {"show": "nonsense"}).content.decode()
-    assert "&lt;b&gt;Cats&lt;/b&gt; purr" in shown
-    assert "Keep both" not in shown

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from django.test import Client
 from django.utils import timezone
 
 from memories.models import Memory, Scope
 from tests.conftest import Cast
 from tests.factories import make_agent, make_memory, make_workspace
+from tests.signing_in import signed_in
 from workspaces.access import default_workspace
 from workspaces.actions.workspaces import archive_agent
 from workspaces.models import Agent, User
@@ -21,12 +21,6 @@ TEXT = "The newsletter goes out on Tuesdays"
 @pytest.fixture
 def planner(cast: Cast) -> Agent:
     return make_agent(cast.owner, cast.workspace, name="<b>Planner</b>")
-
-
-def signed_in(user: User) -> Client:
-    client = Client()
-    client.force_login(user)
-    return client
 
 
 def panel(cast: Cast, by: User, **query: str) -> str:
@@ -65,10 +59,6 @@ def test_the_filter_narrows_to_one_assistant(cast: Cast, planner: Agent) -> None
         html = panel(cast, cast.viewer, part="list", whose=whose)
         assert {text for text in (TEXT, "Readers like it") if text in html} == texts
     assert "Nothing matches" in panel(cast, cast.viewer, part="list", whose="user")
-
-
-def test_without_assistants_there_is_no_such_filter(cast: Cast) -> None:
-    assert 'name="whose"' not in panel(cast, cast.viewer)
 
 
 def test_one_is_added_for_everyone_for_oneself_or_for_an_assistant(cast: Cast, planner: Agent) -> None:

@@ -102,12 +102,6 @@ def test_what_another_saved_is_theirs(cast: Cast) -> None:
     assert Memory.objects.exists()
 
 
-def test_an_equal_one_of_somebody_else_is_said(cast: Cast, memory: Memory) -> None:
-    make_memory(TEXT, cast.owner, cast.workspace)
-    done = signed_in(cast.editor).post(page(memory)).content.decode()
-    assert "still finds 1 memory that says the same" in done
-
-
 # REST
 
 
@@ -275,13 +269,3 @@ def test_the_admin_forgets_several_after_asking(admin_client: Client, cast: Cast
     assert not Memory.objects.exists()
     assert Tombstone.objects.count() == 2
     assert places_with(TEXT) == []
-
-
-def test_the_admin_asks_for_the_permission(cast: Cast, memory: Memory) -> None:
-    looker = User.objects.create_user("looker", password=PASSWORD, is_staff=True)
-    from django.contrib.auth.models import Permission
-
-    looker.user_permissions.set(Permission.objects.filter(codename__in=["view_memory", "change_memory"]))
-    client = signed_in(looker)
-    client.post(LIST, {"action": "forget_for_good", "_selected_action": [memory.pk], "confirmed": "yes"})
-    assert Memory.objects.exists()

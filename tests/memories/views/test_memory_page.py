@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -13,7 +12,6 @@ from django.utils import timezone
 
 from memories.models import Memory
 from memories.models.memory import RevisionAction
-from memories.views.panel import PAGE_SIZE
 from memories.writing import gate
 from tests.conftest import Cast
 from tests.factories import make_agent, make_memory
@@ -107,32 +105,6 @@ def test_many_are_changed_at_once_and_what_is_forgotten_comes_back(cast: Cast) -
     assert client.post(undo[1].replace("&amp;", "&")).status_code == 200
     assert Memory.objects.live().count() == 3
     assert "0 memories changed." in change(client, cast, "pin").content.decode()
-
-
-def test_it_goes_on_page_by_page(cast: Cast) -> None:
-    now = timezone.now()
-    for number in range(PAGE_SIZE + 2):
-        make_memory(f"Fact {number}.", cast.owner, cast.workspace, now=now - timedelta(minutes=number))
-    html = page(cast.owner, cast)
-    assert f"Fact {PAGE_SIZE - 1}." in html and f"Fact {PAGE_SIZE}." not in html
-    before = re.search(r"before=(\w+)", html)
-    assert before is not None
-    more = page(cast.owner, cast, before=before[1], part="list")
-    assert f"Fact {PAGE_SIZE + 1}." in more and "<thead" not in more and "before=" not in more
-
-
-def test_the_tabs_say_what_waits(cast: Cast) -> None:
-    older = make_memory("The ferry leaves at nine", cast.owner, cast.workspace)
-    newer = make_memory("The ferry leaves at ten", cast.owner, cast.workspace)
-    assert "tab__number" not in page(cast.owner, cast)
-    Memory.objects.filter(pk=newer.pk).update(may_replace=older)
-    tidy = reverse("memories:tidy", args=[cast.workspace.public_id])
-    tabs = signed_in(cast.owner).get(tidy, {"part": "tabs", "tab": "tidy"}).content.decode()
-    assert re.search(r'Tidy up\s*<span class="tab__number">1</span>', tabs)
-    assert re.search(r'Contradictions\s*<span class="tab__number">1</span>', tabs)
-    settings = reverse("workspaces:settings", args=[cast.workspace.public_id])
-    html = signed_in(cast.owner).get(settings).content.decode()
-    assert "/tidy/" not in html and "/recall-test/" not in html and "/nodes/" not in html
 
 
 def test_the_forgotten_are_listed_to_those_who_may_restore_them(cast: Cast) -> None:

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.test import Client
 from django.utils import timezone
 
 from memories.forgetting.forget import forget_memories
 from memories.models import Memory, Scope
 from tests.conftest import Cast
 from tests.factories import make_memory
+from tests.signing_in import signed_in
 from workspaces.models import User
 
 TEXT = "The newsletter goes out on Tuesdays"
-
-
-def signed_in(user: User) -> Client:
-    client = Client()
-    client.force_login(user)
-    return client
 
 
 def edit(memory: Memory, by: User, whose: str, **fields: str) -> Any:

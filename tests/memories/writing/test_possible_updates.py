@@ -75,19 +75,6 @@ def press(client: Client, memory: Memory, action: str) -> list[str]:
     return said(client.post(target.group(1), answer, follow=True))
 
 
-def test_the_panel_shows_both_and_replaces_with_one_click(
-    client: Client, cast: Cast, linked: tuple[Memory, Memory]
-) -> None:
-    older, newer = linked
-    client.force_login(cast.editor)
-    panel = f"/workspaces/{cast.workspace.public_id}/memories/"
-    html = client.get(f"{panel}?review=on&part=list").content.decode()
-    assert older.content in html and newer.content in html and "Older memory" in html
-    assert client.post(f"{panel}{newer.public_id}/replace/").status_code == 200
-    assert list(Memory.objects.not_over(timezone.now())) == [newer]
-    assert newer.content not in client.get(f"{panel}?review=on&part=list").content.decode()
-
-
 def test_the_admin_lists_it_and_replaces_the_older_with_one_click(
     admin_client: Client, linked: tuple[Memory, Memory]
 ) -> None:
@@ -98,14 +85,3 @@ def test_the_admin_lists_it_and_replaces_the_older_with_one_click(
     assert press(admin_client, newer, "replace_older") == ["1 memory replaced an older one."]
     assert list(Memory.objects.not_over(timezone.now())) == [newer]
     assert form_of(admin_client.get(f"{LIST}{newer.pk}/change/").content.decode()) == ""
-
-
-def test_the_admin_keeps_both_with_one_click(admin_client: Client, linked: tuple[Memory, Memory]) -> None:
-    assert press(admin_client, linked[1], "keep_both") == ["1 memory kept beside the older one."]
-    assert Memory.objects.live(timezone.now()).filter(may_replace=None).count() == 2
-
-
-def test_nothing_is_asked_where_nothing_is_linked(
-    admin_client: Client, linked: tuple[Memory, Memory]
-) -> None:
-    assert form_of(admin_client.get(f"{LIST}{linked[0].pk}/change/").content.decode()) == ""

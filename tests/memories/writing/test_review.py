@@ -150,31 +150,6 @@ def test_what_nobody_decided_about_cannot_be_put_to_review(cast: Cast) -> None:
     assert list(Memory.objects.live()) == [plain]
 
 
-def test_approving_what_is_known_meanwhile_stores_nothing_twice(cast: Cast) -> None:
-    memory = propose(cast)
-    known = make_memory(TEXT, cast.owner, cast.workspace)
-    saved = review.approve(memory, by=cast.owner, now=timezone.now())
-    assert (saved.memory, saved.duplicate) == (known, True)
-    assert list(Memory.objects.live()) == [known]
-
-
-def test_proposing_what_is_known_is_a_duplicate(cast: Cast) -> None:
-    known = make_memory(TEXT, cast.owner, cast.workspace)
-    saved = save_memory(
-        Draft(TEXT, cast.workspace, cast.viewer, for_review=True), by=cast.viewer, now=timezone.now()
-    )
-    assert (saved.memory, saved.duplicate) == (known, True)
-
-
-def test_a_proposal_with_a_key_changes_nothing_in_place(cast: Cast) -> None:
-    known = make_memory("The launch is in April", cast.owner, cast.workspace, key="launch")
-    memory = propose(cast, key="launch")
-    known.refresh_from_db()
-    assert known.content == "The launch is in April"
-    with pytest.raises(Conflict):
-        review.approve(memory, by=cast.owner, now=timezone.now())
-
-
 def test_restoring_is_no_way_around_the_review(cast: Cast) -> None:
     with pytest.raises(Conflict) as refused:
         changing.restore_memory(propose(cast), by=cast.editor, now=timezone.now())

@@ -18,17 +18,12 @@ from tests.admin_pages import run_action, said
 from tests.api import Api, error_of
 from tests.conftest import Cast
 from tests.factories import make_document, make_memory
+from tests.signing_in import signed_in
 from workspaces.models import User, Workspace
 
 TEXT = "The launch is on <b>March 15</b>"
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fake_embedder")]
 LIST = "/admin/memories/memory/"
-
-
-def signed_in(user: User) -> Client:
-    client = Client()
-    client.force_login(user)
-    return client
 
 
 def propose(cast: Cast, text: str = TEXT, by: User | None = None) -> Memory:
@@ -47,18 +42,6 @@ def reviewed(cast: Cast) -> Workspace:
 
 def panel(user: User, workspace: Workspace, **query: str) -> str:
     return signed_in(user).get(f"/workspaces/{workspace.public_id}/memories/", query).content.decode()
-
-
-def test_an_owner_chooses_in_the_settings(cast: Cast, reviewed: Workspace) -> None:
-    url = f"/workspaces/{reviewed.public_id}/"
-    assert (
-        "checked"
-        in signed_in(cast.owner).get(f"{url}settings/").content.decode().split('name="reviews"')[1][:80]
-    )
-    assert Api(cast.viewer).get(f"workspaces/{reviewed.public_id}").json()["reviews_proposals"] is True
-    Api(cast.owner).patch(f"workspaces/{reviewed.public_id}", {"reviews_proposals": False})
-    reviewed.refresh_from_db()
-    assert not reviewed.reviews_proposals
 
 
 def test_viewers_propose_in_the_panel_where_they_may(cast: Cast) -> None:
@@ -161,14 +144,6 @@ def test_rest_lists_takes_and_decides(cast: Cast, reviewed: Workspace) -> None:
     assert editor.get(f"{base}/proposals").json()["items"] == []
 
 
-def test_two_who_decide_at_once_decide_once(cast: Cast) -> None:
-    memory = propose(cast)
-    url = f"/workspaces/{cast.workspace.public_id}/proposals/{memory.public_id}/"
-    assert signed_in(cast.editor).post(f"{url}approve/").status_code == 200
-    assert signed_in(cast.owner).post(f"{url}reject/").status_code == 404
-    assert Memory.objects.live().count() == 1
-
-
 def run(client: Client, action: str, *memories: Memory) -> str:
     return " ".join(said(run_action(client, f"{LIST}?state=every", action, *memories)))
 
@@ -191,18 +166,3 @@ def test_the_admin_decides_about_several(admin_client: Client, cast: Cast) -> No
     assert "2 proposals put back to review, 1 was no proposal." in put_back
     assert set(Memory.objects.filter(review=Review.PENDING)) == {first, second}
     assert list(Memory.objects.live()) == [live]
-
-
-@pytest.mark.parametrize("action", ["approve", "reject"])
-def test_what_the_admin_decided_is_undone_by_its_button(
-    admin_client: Client, cast: Cast, action: str
-) -> None:
-    memory = propose(cast)
-    assert (
-        ">Undo</button>" in run_action(admin_client, f"{LIST}?state=every", action, memory).content.decode()
-    )
-    undo = admin_client.session["admin_undo"]
-    assert undo["action"] == "reconsider"
-    form = {"action": undo["action"], "_selected_action": undo["key"], "confirmed": undo["confirmed"]}
-    admin_client.post(undo["url"], form)
-    assert list(Memory.objects.filter(review=Review.PENDING)) == [memory]

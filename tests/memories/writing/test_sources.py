@@ -73,12 +73,6 @@ def test_a_save_of_the_same_key_says_the_new_source(api: Api) -> None:
     assert ids_of(kept.json()) == [second]
 
 
-def test_a_duplicate_takes_no_source(api: Api) -> None:
-    api.post("memories", {"value": "Cats purr"})
-    again = api.post("memories", {"value": "cats purr.", "sources": given(new_id("msg"))})
-    assert (again.status_code, again.json()["duplicate"], again.json()["sources"]) == (200, True, [])
-
-
 def test_what_it_was_noticed_in_comes_first_and_stays(api: Api, cast: Cast) -> None:
     chat, message, more = new_id("chat"), new_id("msg"), new_id("chat")
     memory = make_memory(
@@ -90,9 +84,8 @@ def test_what_it_was_noticed_in_comes_first_and_stays(api: Api, cast: Cast) -> N
     assert ids_of(api.patch(path, {"sources": []}).json()) == [chat, message]
 
 
-@pytest.mark.parametrize(
-    "sources",
-    [
+def test_wrong_sources_are_refused(api: Api) -> None:
+    for sources in (
         "msg_1",
         {"id": "msg_1"},
         ["msg_" + "a" * 24],
@@ -106,19 +99,16 @@ def test_what_it_was_noticed_in_comes_first_and_stays(api: Api, cast: Cast) -> N
         [{"id": "msg_" + "a" * 24, "url": "https://example.org"}],
         [{"id": "msg_" + "a" * 24}] * (MOST_SOURCES + 1),
         None,
-    ],
-    ids=str,
-)
-def test_wrong_sources_are_refused(api: Api, sources: Any) -> None:
-    for refused in (
-        api.post("memories", {"value": "Cats purr", "sources": sources}),
-        api.patch("memories/" + new_id("mem"), {"sources": sources}),
     ):
-        assert refused.status_code in {404, 422}
-    refused = api.post("memories", {"value": "Cats purr", "sources": sources})
-    assert refused.status_code == 422
-    assert all(name.startswith("sources") for name in error_of(refused)["fields"])
-    assert not Memory.objects.exists()
+        for refused in (
+            api.post("memories", {"value": "Cats purr", "sources": sources}),
+            api.patch("memories/" + new_id("mem"), {"sources": sources}),
+        ):
+            assert refused.status_code in {404, 422}
+        refused = api.post("memories", {"value": "Cats purr", "sources": sources})
+        assert refused.status_code == 422
+        assert all(name.startswith("sources") for name in error_of(refused)["fields"])
+        assert not Memory.objects.exists()
 
 
 def test_memories_are_filtered_by_their_source(api: Api, cast: Cast) -> None:

@@ -107,9 +107,8 @@ def test_several_versions_any_version_and_weak_ones(door: Door) -> None:
     assert door.delete(door.api.get(door.readable)["ETag"]).status_code == 204
 
 
-@pytest.mark.parametrize(
-    "header",
-    [
+def test_a_malformed_header_is_refused(door: Door) -> None:
+    for header in (
         "",
         " ",
         "mem_1",
@@ -122,14 +121,12 @@ def test_several_versions_any_version_and_weak_ones(door: Door) -> None:
         '"a b"',
         "ü",
         '"' + "a" * 1000 + '"',
-    ],
-)
-def test_a_malformed_header_is_refused(door: Door, header: str) -> None:
-    for refused in (door.patch(TYPED, header), door.delete(header)):
-        assert refused.status_code == 400
-        assert error_of(refused)["code"] == "malformed"
-    door.memory.refresh_from_db()
-    assert door.memory.deleted_at is None
+    ):
+        for refused in (door.patch(TYPED, header), door.delete(header)):
+            assert refused.status_code == 400
+            assert error_of(refused)["code"] == "malformed"
+        door.memory.refresh_from_db()
+        assert door.memory.deleted_at is None
 
 
 def test_no_version_comes_twice_whatever_the_clock_says(cast: Cast) -> None:
