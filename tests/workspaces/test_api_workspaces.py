@@ -6,14 +6,13 @@ from datetime import UTC, datetime
 
 import pytest
 from django.test import Client
-from pytest_django import DjangoAssertNumQueries
 
 from tests.api import API, Api, error_of, type_password_again
 from tests.conftest import Cast
-from tests.factories import make_chat, make_memory, make_message, make_user, make_workspace
+from tests.factories import make_chat, make_memory, make_message, make_user
 from tests.raw_search import places_with
 from workspaces.access import default_workspace
-from workspaces.models import Membership, Role, Workspace
+from workspaces.models import Workspace
 
 
 @pytest.mark.django_db
@@ -145,34 +144,6 @@ def test_a_member_may_leave(cast: Cast) -> None:
     me = f"workspaces/{cast.workspace.public_id}/members/{cast.viewer.public_id}"
     assert api.delete(me).status_code == 204
     assert api.get(f"workspaces/{cast.workspace.public_id}").status_code == 404
-
-
-@pytest.mark.django_db
-def test_pages_of_workspaces_hold_each_once() -> None:
-    person = make_user()
-    default_workspace(person)
-    for number in range(6):
-        make_workspace(owner=person, name=f"Workspace {number}")
-    pages = Api(person).pages("workspaces", limit=3)
-    assert [len(page) for page in pages] == [3, 3, 1]
-    assert len({item["id"] for page in pages for item in page}) == 7
-
-
-def test_lists_cost_the_same_for_one_row_and_for_many(
-    cast: Cast, django_assert_num_queries: DjangoAssertNumQueries
-) -> None:
-    default_workspace(cast.owner)
-    for number in range(5):
-        make_workspace(owner=cast.owner, name=f"Workspace {number}")
-        Membership.objects.create(workspace=cast.workspace, user=make_user(), role=Role.VIEWER)
-    api = Api(cast.owner)
-    with django_assert_num_queries(3):  # session, user, the page with their own
-        assert len(api.get("workspaces").json()["items"]) == 7
-    first = api.get("workspaces?limit=4").json()
-    with django_assert_num_queries(3):
-        assert len(api.get(f"workspaces?limit=4&cursor={first['next_cursor']}").json()["items"]) == 3
-    with django_assert_num_queries(4):  # session, user, workspace, the page
-        assert len(api.get(f"workspaces/{cast.workspace.public_id}/members").json()["items"]) == 8
 
 
 @pytest.mark.django_db

@@ -10,7 +10,6 @@ import pytest
 from django.contrib.auth.models import Permission
 from django.db import ProgrammingError, connection, transaction
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 from django.utils import timezone, translation
 
 from chat.chats.services import delete_chat, restore_chat
@@ -22,7 +21,7 @@ from tests.admin_pages import run_action
 from tests.conftest import Cast
 from tests.factories import add_member, make_chat, make_memory, make_user
 from workspaces.actions import workspaces as actions
-from workspaces.audit import Verb, in_words, page_of, prune, record
+from workspaces.audit import Verb, in_words, prune, record
 from workspaces.models import AuditEvent, User
 
 pytestmark = pytest.mark.django_db
@@ -49,9 +48,8 @@ def test_an_event_knows_its_request(cast: Cast) -> None:
     assert (event.request_id, event.network) == ("abcdef0123456789", "203.0.113.0/24")
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
+def test_text_finds_no_way_in(cast: Cast) -> None:
+    for wrong in (
         {"verb": "sang"},
         {"target": "the deadline is March 15"},
         {"details": {"content": "the deadline is March 15"}},
@@ -59,13 +57,11 @@ def test_an_event_knows_its_request(cast: Cast) -> None:
         {"details": {"a name": 1}},
         {"details": {"deep": {"er": 1}}},
         {"details": {"ids": ["x"] * 51}},
-    ],
-)
-def test_text_finds_no_way_in(cast: Cast, wrong: dict[str, Any]) -> None:
-    event: dict[str, Any] = {"verb": Verb.EXPORTED, "by": cast.owner, **wrong}
-    with pytest.raises(ValueError):
-        record(event.pop("verb"), **event)
-    assert not AuditEvent.objects.exists()
+    ):
+        event: dict[str, Any] = {"verb": Verb.EXPORTED, "by": cast.owner, **wrong}
+        with pytest.raises(ValueError):
+            record(event.pop("verb"), **event)
+        assert not AuditEvent.objects.exists()
 
 
 def test_what_is_rolled_back_was_never_done(cast: Cast) -> None:
@@ -175,36 +171,6 @@ def test_long_logs_come_in_pages_that_hold_each_event_once(cast: Cast) -> None:
     assert not query
 
 
-def test_a_cursor_of_another_list_is_refused(cast: Cast) -> None:
-    other = actions.create_workspace(name="Elsewhere", by=cast.owner)
-    for _ in range(60):
-        record(Verb.EXPORTED, by=cast.owner, workspace=other)
-    stolen = page_of(other).next
-    assert stolen
-    for before in (stolen, "1", "x" * 5000, "%00"):
-        assert page(cast.owner, cast, f"?before={before}").status_code in {400, 404}
-
-
-def test_many_events_cost_no_more_queries(cast: Cast) -> None:
-    def queries() -> int:
-        client = Client()
-        client.force_login(cast.owner)
-        with CaptureQueriesContext(connection) as captured:
-            client.get(f"/workspaces/{cast.workspace.public_id}/activity/")
-        return len(captured)
-
-    add_member(cast.workspace, user=cast.stranger, role="viewer", by=cast.owner)
-    few = queries()
-    for _ in range(40):
-        add_member(cast.workspace, user=make_user(), role="viewer", by=cast.owner)
-    assert queries() == few
-
-
-def test_a_word_of_an_older_version_is_shown_as_it_is(cast: Cast) -> None:
-    AuditEvent.objects.create(verb="sang", by_name="olive", workspace_id=cast.workspace.public_id)
-    assert "sang" in page(cast.owner, cast).content.decode()
-
-
 # The admin
 
 
@@ -259,9 +225,14 @@ def test_the_admin_shows_the_log_and_changes_nothing(cast: Cast, staff: Client) 
     assert AuditEvent.objects.filter(pk=event.pk).exists()
 
 
-@pytest.mark.parametrize(
-    ("query", "found"),
-    [
+def test_the_log_is_narrowed_down(cast: Cast, staff: Client) -> None:
+    record(Verb.EXPORTED, by=cast.owner, workspace=cast.workspace, details={"memories": 12})
+    ids = {
+        "ws": cast.workspace.public_id,
+        "owner": cast.owner.public_id,
+        "stranger": cast.stranger.public_id,
+    }
+    for query, found in (
         ("about=taken", True),
         ("about=sign_in", False),
         ("since=1", True),
@@ -270,17 +241,9 @@ def test_the_admin_shows_the_log_and_changes_nothing(cast: Cast, staff: Client) 
         ("q={stranger}", False),
         ("q=nonsense%00", False),
         ("about=kumquat", True),
-    ],
-)
-def test_the_log_is_narrowed_down(cast: Cast, staff: Client, query: str, found: bool) -> None:
-    record(Verb.EXPORTED, by=cast.owner, workspace=cast.workspace, details={"memories": 12})
-    ids = {
-        "ws": cast.workspace.public_id,
-        "owner": cast.owner.public_id,
-        "stranger": cast.stranger.public_id,
-    }
-    page = staff.get(f"/admin/workspaces/auditevent/?{query.format(**ids)}").content.decode()
-    assert ("memories 12" in page) == found
+    ):
+        page = staff.get(f"/admin/workspaces/auditevent/?{query.format(**ids)}").content.decode()
+        assert ("memories 12" in page) == found
 
 
 def test_only_those_with_the_permission_see_the_log(cast: Cast) -> None:
@@ -290,19 +253,6 @@ def test_only_those_with_the_permission_see_the_log(cast: Cast) -> None:
     assert client.get("/admin/workspaces/auditevent/").status_code == 403
     moderator.user_permissions.add(Permission.objects.get(codename="view_auditevent"))
     assert client.get("/admin/workspaces/auditevent/").status_code == 200
-
-
-def test_the_list_in_the_admin_costs_the_same_for_few_and_many(cast: Cast, staff: Client) -> None:
-    def queries() -> int:
-        with CaptureQueriesContext(connection) as captured:
-            staff.get("/admin/workspaces/auditevent/")
-        return len(captured)
-
-    record(Verb.EXPORTED, by=cast.owner)
-    few = queries()
-    for _ in range(40):
-        record(Verb.EXPORTED, by=cast.owner)
-    assert queries() == few
 
 
 # Actions on memories and chats

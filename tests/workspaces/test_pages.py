@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from collections.abc import AsyncGenerator
-from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -19,18 +17,12 @@ from memoryhub import events
 from tests.api import type_password_again
 from tests.conftest import Cast
 from tests.factories import PASSWORD, make_user, make_workspace
-from workspaces.access import default_workspace
+from tests.signing_in import signed_in
 from workspaces.accounts.invitations import accept_invited
 from workspaces.models import Membership, Role, User, Workspace
 from workspaces.views import workspaces as views
 
 pytestmark = pytest.mark.django_db
-
-
-def signed_in(user: User) -> Client:
-    client = Client()
-    client.force_login(user)
-    return client
 
 
 def url(name: str, *args: object) -> str:
@@ -44,20 +36,6 @@ def test_signing_up_makes_an_account_and_a_workspace() -> None:
     assert response.status_code == 200
     assert Workspace.objects.get(default_of__username="nina")
     assert "What's on your mind?" in response.content.decode()
-
-
-def test_field_errors_stand_at_their_fields() -> None:
-    data = {"username": "nina", "password1": PASSWORD, "password2": "another"}
-    html = Client().post("/accounts/signup/", data).content.decode()
-    assert 'aria-invalid="true"' in html and 'id="id_password2_error1"' in html
-
-
-@pytest.mark.parametrize("language", ["en", "de", "ar"])  # allauth has its own translations of these
-def test_each_field_of_signing_up_is_named_once(language: str) -> None:
-    html = Client().get("/accounts/signup/", headers={"Accept-Language": language}).content.decode()
-    label = re.search(r'<label for="id_email">(.*?)</label>', html, re.DOTALL)
-    assert label and label[1].count("(") == 1, "that it is optional"
-    assert not re.findall(r'placeholder="[^"]+"', html), "it would say the label again"
 
 
 def test_signing_in_and_out(cast: Cast) -> None:
@@ -84,18 +62,6 @@ def test_a_forgotten_password_is_reset_by_mail() -> None:
     assert client.login(username="nina", password=new)
 
 
-def test_closed_sign_up_says_so(settings: Any) -> None:
-    settings.SIGNUP_OPEN = False
-    assert "Sign-up is closed" in Client().get("/accounts/signup/").content.decode()
-
-
-@pytest.mark.parametrize("path", ["/accounts/password/change/", "/accounts/reauthenticate/"])
-def test_account_pages_of_the_signed_in(cast: Cast, path: str) -> None:
-    client = Client()
-    client.post("/accounts/login/", {"login": "olive", "password": PASSWORD})
-    assert client.get(path, follow=True).status_code == 200
-
-
 def test_the_list_shows_my_workspaces_only_and_makes_new_ones(cast: Cast) -> None:
     client = signed_in(cast.viewer)
     html = client.get(url("list")).content.decode()
@@ -107,18 +73,6 @@ def test_the_list_shows_my_workspaces_only_and_makes_new_ones(cast: Cast) -> Non
     assert "Garden" not in signed_in(cast.stranger).get(url("list")).content.decode()
 
 
-def test_of_workspaces_called_alike_the_list_says_whose_they_are(cast: Cast) -> None:
-    own = default_workspace(cast.owner)
-    Membership.objects.create(workspace=own, user=cast.viewer, role=Role.VIEWER)
-    for page in (url("list"), url("profile")):
-        html = signed_in(cast.viewer).get(page).content.decode()
-        assert f"<bdi>{cast.owner.username}</bdi>" in html.replace(
-            '<bdi class="muted small truncate">', "<bdi>"
-        ), page
-        html = signed_in(cast.owner).get(page).content.decode()
-        assert f"<bdi>{cast.owner.username}</bdi>" not in html.split("<main")[1], page
-
-
 def test_settings_show_each_role_what_it_may_do(cast: Cast) -> None:
     page = url("settings", cast.workspace.public_id)
     owner = signed_in(cast.owner).get(page).content.decode()
@@ -127,35 +81,6 @@ def test_settings_show_each_role_what_it_may_do(cast: Cast) -> None:
         html = signed_in(user).get(page).content.decode()
         assert "olive" in html and "Leave" in html
         assert "Delete for good" not in html and '/members/"' not in html and "Remove" not in html
-
-
-def test_settings_are_saved_as_they_are_changed(cast: Cast) -> None:
-    """A change reloads its own section, and an error becomes a toast in any section."""
-    client = signed_in(cast.owner)
-    page, model = url("settings", cast.workspace.public_id), url("model", cast.workspace.public_id)
-    html = client.get(page).content.decode()
-    trigger = 'hx-trigger="change, submit"'
-    assert html.count(trigger) == html.count("data-saves") == html.count("<noscript>") == 9
-    assert f"""hx-post="{model}" {trigger} hx-target="closest section\"""" in html
-    asked_for = re.findall(r"section\[aria-labelledby=([\w-]*)\]", html)
-    assert len(asked_for) == 9 and set(asked_for) <= set(re.findall(r'id="([\w-]+)"', html))
-    htmx = {"HX-Request": "true"}
-    saved = client.post(
-        url("reviews", cast.workspace.public_id), {"reviews": "on"}, headers=htmx, follow=True
-    )
-    assert "Saved." in saved.content.decode()
-    refused = client.post(model, {"connection": "conn_nobody"}, headers=htmx)
-    assert (refused.status_code, refused["HX-Reselect"]) == (422, ".toast")
-    assert 'class="toast toast--error"' in refused.content.decode()
-    Membership.objects.filter(user=cast.editor).update(role=Role.OWNER)
-    stepped_down = client.post(
-        url("change_role", cast.workspace.public_id, cast.owner.public_id), {"role": "viewer"}, headers=htmx
-    )
-    assert stepped_down["HX-Refresh"] == "true"
-    profile = client.get(url("profile")).content.decode()
-    assert profile.count("data-tab=") == 6 and profile.count("data-saves") == 5
-    default = client.post(url("memory_default"), {"memory": "on", "page": "profile"}, headers=htmx)
-    assert default.status_code == 302, "asked in a chat, it answers with nothing"
 
 
 def test_name_and_purpose_are_saved_each_by_itself(cast: Cast) -> None:
@@ -182,14 +107,6 @@ def test_name_and_purpose_are_saved_each_by_itself(cast: Cast) -> None:
     assert place.name == "Orchard"
 
 
-def test_the_only_owner_is_not_offered_to_leave(cast: Cast) -> None:
-    page = url("settings", cast.workspace.public_id)
-    leave = url("remove_member", cast.workspace.public_id, cast.owner.public_id)
-    assert leave not in signed_in(cast.owner).get(page).content.decode()
-    Membership.objects.filter(user=cast.editor).update(role=Role.OWNER)
-    assert leave in signed_in(cast.owner).get(page).content.decode()
-
-
 def test_members_come_change_and_go(cast: Cast) -> None:
     client = signed_in(cast.owner)
     ws_id = cast.workspace.public_id
@@ -205,17 +122,6 @@ def test_members_come_change_and_go(cast: Cast) -> None:
     assert not Membership.objects.filter(pk=member.pk).exists()
 
 
-@pytest.mark.parametrize(
-    ("name", "sentence"), [("nobody", "nobody with this username"), ("vera", "already a member")]
-)
-def test_who_cannot_be_added_is_explained_at_the_form(cast: Cast, name: str, sentence: str) -> None:
-    response = signed_in(cast.owner).post(
-        url("add_member", cast.workspace.public_id), {"username": name, "role": "viewer"}
-    )
-    assert response.status_code == 422
-    assert sentence in response.content.decode()
-
-
 def test_deleting_takes_the_name_typed(cast: Cast) -> None:
     client = signed_in(cast.owner)
     gone = url("delete", cast.workspace.public_id)
@@ -224,21 +130,6 @@ def test_deleting_takes_the_name_typed(cast: Cast) -> None:
     type_password_again(client)
     assert "has been deleted with everything" in client.post(gone, {"confirm": "Shared"}).content.decode()
     assert not Workspace.objects.filter(pk=cast.workspace.pk).exists()
-
-
-def test_the_profile_keeps_the_answer_about_memory(cast: Cast, settings: Any) -> None:
-    client = signed_in(cast.owner)
-    client.post(url("memory_default"), {"memory": "on"})
-    cast.owner.refresh_from_db()
-    assert cast.owner.memory_default is True
-    settings.MEMORY_ENABLED = False
-    assert "has turned automatic memory off" in client.get(url("profile")).content.decode()
-
-
-def test_an_unknown_address_gets_a_page_that_helps(cast: Cast) -> None:
-    response = signed_in(cast.owner).get("/nowhere/")
-    assert response.status_code == 404
-    assert "There is nothing here" in response.content.decode()
 
 
 # The event stream
@@ -293,9 +184,3 @@ async def test_the_stream_of_a_workspace_is_for_its_members() -> None:
     response = await client.get(url("events", workspace.public_id))
     assert response["Content-Type"] == "text/event-stream"
     response.close()
-
-
-def test_each_field_of_the_settings_has_an_id_of_its_own(cast: Cast) -> None:
-    page = signed_in(cast.owner).get(url("settings", cast.workspace.public_id)).content.decode()
-    ids = re.findall(r'\bid="([^"]+)"', page)
-    assert len(ids) == len(set(ids))

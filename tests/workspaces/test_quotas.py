@@ -314,14 +314,6 @@ def test_an_imported_archive_is_charged_for_its_chats_and_workspaces(cast: Cast,
         ), what
 
 
-def test_staff_see_how_much_a_person_has(cast: Cast) -> None:
-    fill(cast.editor, cast.workspace)
-    client = Client()
-    client.force_login(make_user("root", is_staff=True, is_superuser=True))
-    page = client.get(f"/admin/workspaces/user/{cast.editor.pk}/change/").content.decode()
-    assert "2 of 2 workspaces, 2 of 2 chats, 2 of 2 memories, 100\xa0bytes of 100\xa0bytes in files" in page
-
-
 def test_one_question_to_the_database_and_none_without_a_limit(
     cast: Cast, settings: Any, django_assert_num_queries: Any
 ) -> None:

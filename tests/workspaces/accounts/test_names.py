@@ -44,9 +44,8 @@ def test_others_read_it_where_people_are_named(cast: Cast) -> None:
     assert cast.editor.username in page_of(cast.owner, f"/chats/{chat.public_id}/")
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
+def test_none_is_taken_for_somebody_elses_or_hides_something(cast: Cast) -> None:
+    for name in (
         "olive",
         "Olive",
         "0live",
@@ -61,20 +60,16 @@ def test_others_read_it_where_people_are_named(cast: Cast) -> None:
         "a\ud800",
         "Helpdesk: go to https://evil.example",
         "WWW.evil.example",
-    ],
-    ids=ascii,
-)
-def test_none_is_taken_for_somebody_elses_or_hides_something(cast: Cast, name: str) -> None:
-    assert cast.owner.username == "olive"
-    with pytest.raises(Invalid):
-        set_name(cast.stranger, name)
-    cast.stranger.refresh_from_db()
-    assert cast.stranger.shown_name == cast.stranger.username
+    ):
+        assert cast.owner.username == "olive"
+        with pytest.raises(Invalid):
+            set_name(cast.stranger, name)
+        cast.stranger.refresh_from_db()
+        assert cast.stranger.shown_name == cast.stranger.username
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
+def test_people_are_called_as_they_are(cast: Cast) -> None:
+    for name in (
         "Olive Owner",
         "O",
         "محمد رضا",
@@ -84,14 +79,11 @@ def test_none_is_taken_for_somebody_elses_or_hides_something(cast: Cast, name: s
         "Dr.Zoë of hub.example",
         "Ma & <b>Pa</b>",
         "👩🏽 Ada",
-    ],
-    ids=ascii,
-)
-def test_people_are_called_as_they_are(cast: Cast, name: str) -> None:
-    set_name(cast.owner, name)
-    cast.owner.refresh_from_db()
-    assert cast.owner.shown_name == name
-    assert "<b>Pa</b>" not in page_of(cast.editor, f"/workspaces/{cast.workspace.public_id}/settings/")
+    ):
+        set_name(cast.owner, name)
+        cast.owner.refresh_from_db()
+        assert cast.owner.shown_name == name
+        assert "<b>Pa</b>" not in page_of(cast.editor, f"/workspaces/{cast.workspace.public_id}/settings/")
 
 
 def test_nor_is_one_that_somebody_gave_in_a_workspace_of_theirs(cast: Cast) -> None:

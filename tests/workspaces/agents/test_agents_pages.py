@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
 from tests.conftest import Cast
 from tests.factories import make_agent
+from tests.signing_in import signed_in
 from workspaces.actions.workspaces import archive_agent
-from workspaces.models import Agent, User
-
-
-def signed_in(user: User) -> Client:
-    client = Client()
-    client.force_login(user)
-    return client
+from workspaces.models import Agent
 
 
 def url(name: str, *args: object) -> str:
@@ -35,20 +29,6 @@ def test_an_editor_makes_one_and_finds_it_in_the_list(cast: Cast) -> None:
         f'href="{url("agents", cast.workspace.public_id)}"'
         in client.get(url("settings", cast.workspace.public_id)).content.decode()
     )
-
-
-def test_what_is_wrong_stands_at_its_field_and_nothing_is_made(cast: Cast) -> None:
-    make_agent(cast.owner, cast.workspace, name="Planner")
-    client = signed_in(cast.editor)
-    for data, told in (
-        ({"name": ""}, "This field is required"),
-        ({"name": "planner"}, "is taken"),
-        ({"name": "x", "instructions": "x" * 4001}, "at most 4000 characters"),
-    ):
-        response = client.post(url("agents", cast.workspace.public_id), data)
-        assert response.status_code == 422
-        assert told in response.content.decode()
-    assert Agent.objects.count() == 1
 
 
 def test_its_page_is_a_form_for_editors_and_text_for_viewers(cast: Cast) -> None:

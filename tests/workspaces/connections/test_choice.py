@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from django.test import TestCase
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
@@ -193,13 +192,3 @@ def test_each_model_is_listed_once_and_the_built_in_one_too(cast: Cast) -> None:
     assert listed(gone, None)[1] == "Everyone's"
     with_choice(cast, built_in)
     assert listed(None, built_in) == ([label, "Everyone's", "House"], label)
-
-
-def test_looking_costs_a_query_at_most(cast: Cast) -> None:
-    make_connection(), make_connection(cast.editor)
-    workspace = with_choice(cast, make_connection())
-    fresh = Workspace.objects.get(pk=workspace.pk)
-    with TestCase().assertNumQueries(1):
-        chosen_for(fresh, cast.viewer)
-    with TestCase().assertNumQueries(2):
-        options_for(fresh, cast.viewer, None)

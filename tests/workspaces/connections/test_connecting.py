@@ -13,6 +13,7 @@ from tests.api import type_password_again
 from tests.conftest import Cast
 from tests.factories import make_connection, make_user
 from tests.fakes.openai_server import Answer, Call, ScriptedOpenAI
+from tests.signing_in import signed_in
 from workspaces.access import default_workspace
 from workspaces.models import AuditEvent, User
 from workspaces.models.connections import Connection
@@ -35,12 +36,6 @@ def admin() -> User:
     return make_user("ada", is_staff=True, is_superuser=True)
 
 
-def client(user: User) -> Client:
-    made = Client()
-    made.force_login(user)
-    return made
-
-
 def text(response: Any) -> str:
     return " ".join(response.content.decode().split())
 
@@ -51,7 +46,7 @@ def form(server: ScriptedOpenAI, **more: str) -> dict[str, str]:
 
 
 def test_an_administrator_connects_one_for_everybody(scripted_openai: ScriptedOpenAI, admin: User) -> None:
-    page, home = client(admin), default_workspace(admin)
+    page, home = signed_in(admin), default_workspace(admin)
     page.get("/", follow=True)  # the workspace visited last
     scripted_openai.script(*ABLE)
     done = page.post(PAGE, form(scripted_openai), headers=HTMX)
@@ -72,7 +67,7 @@ def test_an_administrator_connects_one_for_everybody(scripted_openai: ScriptedOp
 def test_what_does_not_answer_is_kept_only_by_who_says_so(
     scripted_openai: ScriptedOpenAI, admin: User
 ) -> None:
-    page, wrong = client(admin), form(scripted_openai, api_key="sk-wrong")
+    page, wrong = signed_in(admin), form(scripted_openai, api_key="sk-wrong")
     refused = page.post(PAGE, wrong, headers=HTMX)
     assert refused.status_code == 200, "htmx would put another one among the notices"
     assert "does not answer" in text(refused) and "Save anyway" in text(refused)
@@ -87,7 +82,7 @@ def test_what_does_not_answer_is_kept_only_by_who_says_so(
 
 
 def test_a_server_lists_its_models(scripted_openai: ScriptedOpenAI, admin: User) -> None:
-    page, asks = client(admin), form(scripted_openai, act="models", model="")
+    page, asks = signed_in(admin), form(scripted_openai, act="models", model="")
     listed = text(page.post(PAGE, asks, headers=HTMX))
     assert f'<option value="{scripted_openai.model}">' in listed and "It has one model" in listed
     assert "No list of models" in text(page.post(PAGE, {**asks, "api_key": "sk-wrong"}, headers=HTMX))
@@ -110,7 +105,7 @@ def test_hostile_lists_are_names_and_nothing_else(
     monkeypatch.setattr(
         scripted_openai, "_choose", lambda request: {"data": [{"id": name} for name in names]}
     )
-    listed = client(admin).post(PAGE, form(scripted_openai, act="models"), headers=HTMX).content.decode()
+    listed = signed_in(admin).post(PAGE, form(scripted_openai, act="models"), headers=HTMX).content.decode()
     assert "<script>alert" not in listed and "&lt;script&gt;alert(1)" in listed
     offered = listed.split("<datalist")[1].split("</datalist>")[0]
     assert offered.count("<option") == 500 and "y" * 300 not in offered
@@ -125,12 +120,12 @@ def test_nobody_connects_without_leave(
     """
     asks = form(scripted_openai, act=act, shared="on")
     for person in (cast.owner, cast.editor, cast.viewer, cast.stranger, make_user(is_staff=True)):
-        page = client(person)
+        page = signed_in(person)
         assert "Connect by address" not in text(page.get(PAGE)) and "Ask one of them" in text(page.get(PAGE))
         assert page.post(PAGE, asks).status_code == 422
     settings.PEOPLE_MAY_CONNECT = True
     for address in (scripted_openai.base_url, "http://169.254.169.254/v1", "http://localhost:11434/v1"):
-        refused = client(cast.owner).post(PAGE, {**asks, "base_url": address})
+        refused = signed_in(cast.owner).post(PAGE, {**asks, "base_url": address})
         assert refused.status_code == 422 and "field__error" in text(refused)
     assert scripted_openai.requests == [] and not Connection.objects.exists()
     assert Client().post(PAGE, asks).status_code == 302
@@ -138,21 +133,23 @@ def test_nobody_connects_without_leave(
 
 def test_for_whom_it_is(scripted_openai: ScriptedOpenAI, cast: Cast, admin: User, settings: Settings) -> None:
     """Only administrators connect for everyone, regardless of the form; and for themselves where people may."""
-    client(admin).post(PAGE, {**FAR, "act": "keep"})
+    signed_in(admin).post(PAGE, {**FAR, "act": "keep"})
     assert Connection.objects.get().is_shared, (
         "where people have none of their own, there is nothing to choose"
     )
     settings.PEOPLE_MAY_CONNECT = settings.PEOPLE_MAY_CONNECT_INTERNAL = True
-    client(cast.editor).post(PAGE, {**FAR, "act": "keep", "shared": "on", "is_local": "on", "name": "Mine"})
+    signed_in(cast.editor).post(
+        PAGE, {**FAR, "act": "keep", "shared": "on", "is_local": "on", "name": "Mine"}
+    )
     mine = Connection.objects.get(name="Mine")
     assert (mine.owner, mine.is_local) == (cast.editor, False)
-    assert 'name="shared"' in text(client(admin).get(PAGE))
-    assert 'name="shared"' not in text(client(cast.editor).get(PAGE))
+    assert 'name="shared"' in text(signed_in(admin).get(PAGE))
+    assert 'name="shared"' not in text(signed_in(cast.editor).get(PAGE))
     scripted_openai.script(*ABLE, *ABLE)
-    client(admin).post(PAGE, form(scripted_openai, name="Hers"))
+    signed_in(admin).post(PAGE, form(scripted_openai, name="Hers"))
     hers = Connection.objects.get(name="Hers")
     assert (hers.owner, hers.is_local) == (admin, False), "only what is everybody's may be local"
-    client(admin).post(PAGE, form(scripted_openai, name="Ours", shared="on"))
+    signed_in(admin).post(PAGE, form(scripted_openai, name="Ours", shared="on"))
     assert Connection.objects.get(name="Ours").is_local
 
 
@@ -164,7 +161,7 @@ def test_it_answers_only_where_it_may(
     for person, kept_here in ((cast.editor, False), (cast.owner, True)):
         cast.workspace.local_only = kept_here
         cast.workspace.save()
-        page = client(person)
+        page = signed_in(person)
         page.get(place)
         scripted_openai.script(*ABLE)
         done = page.post(PAGE, form(scripted_openai, name=person.username), follow=True)
@@ -175,7 +172,7 @@ def test_it_answers_only_where_it_may(
 
 def test_what_is_asked_is_counted(scripted_openai: ScriptedOpenAI, admin: User, settings: Settings) -> None:
     settings.THROTTLES = {**settings.THROTTLES, "model tests": 1}
-    page = client(admin)
+    page = signed_in(admin)
     page.post(PAGE, form(scripted_openai, act="models"))
     asked = len(scripted_openai.requests)
     for act in ("models", "test", "connect"):
@@ -184,7 +181,7 @@ def test_what_is_asked_is_counted(scripted_openai: ScriptedOpenAI, admin: User, 
 
 
 def test_kinds_of_servers_fill_in_what_is_known(admin: User) -> None:
-    page = client(admin)
+    page = signed_in(admin)
     for key, preset in PRESETS.items():
         shown = text(page.get(PAGE, {"preset": key}))
         assert f'value="{preset.address}"' in shown or not preset.address
@@ -197,7 +194,7 @@ def test_kinds_of_servers_fill_in_what_is_known(admin: User) -> None:
 def test_first_one_for_everybody_is_offered_as_the_default(
     scripted_openai: ScriptedOpenAI, admin: User
 ) -> None:
-    page, home = client(admin), default_workspace(admin)
+    page, home = signed_in(admin), default_workspace(admin)
     offered = re.compile(r'<input type="checkbox" name="is_default"[^>]* checked')
     assert offered.search(text(page.get(PAGE)))
     page.get("/", follow=True)
@@ -213,8 +210,8 @@ def test_switch_of_the_default_asks_who_it_is(cast: Cast, admin: User) -> None:
     first, second = make_connection(is_default=True), make_connection(name="Second")
     address = f"{PAGE}{second.public_id}/switch/"
     for person in (cast.owner, cast.viewer, cast.stranger):
-        assert client(person).post(address, {"is_default": "on"}).status_code == 403
-    page = client(admin)
+        assert signed_in(person).post(address, {"is_default": "on"}).status_code == 403
+    page = signed_in(admin)
     assert "/accounts/reauthenticate/" in page.post(address, {"is_default": "on"})["Location"]
     type_password_again(page)
     page.post(address, {"is_default": "on"})
@@ -225,14 +222,14 @@ def test_switch_of_the_default_asks_who_it_is(cast: Cast, admin: User) -> None:
 
 
 def test_a_long_name_of_a_model_is_cut_for_the_connection(admin: User) -> None:
-    client(admin).post(PAGE, {**FAR, "model": "m" * 200, "act": "keep"})
+    signed_in(admin).post(PAGE, {**FAR, "model": "m" * 200, "act": "keep"})
     made = Connection.objects.get()
     assert (made.name, made.model) == ("m" * 80, "m" * 200)
-    assert client(admin).post(PAGE, {**FAR, "model": "m" * 201, "act": "keep"}).status_code == 422
+    assert signed_in(admin).post(PAGE, {**FAR, "model": "m" * 201, "act": "keep"}).status_code == 422
 
 
 def test_a_shared_one_is_looked_after_on_the_page(cast: Cast, admin: User) -> None:
-    shared, staff = make_connection(name="House", api_key="sk-kept"), client(admin)
+    shared, staff = make_connection(name="House", api_key="sk-kept"), signed_in(admin)
     here = f"{PAGE}{shared.public_id}/"
     change = {**FAR, "name": "Home", "base_url": shared.base_url, "api_key": "", "is_local": "on"}
     assert staff.get(here).status_code == 302 and staff.post(here, change).status_code == 302
@@ -247,6 +244,6 @@ def test_a_shared_one_is_looked_after_on_the_page(cast: Cast, admin: User) -> No
     assert moved.status_code == 422 and "Enter the key again" in text(moved)
     for person in (cast.owner, cast.stranger, make_user(is_staff=True)):
         for act in ("", "test/", "delete/"):
-            assert client(person).post(f"{here}{act}", change).status_code == 403
+            assert signed_in(person).post(f"{here}{act}", change).status_code == 403
     staff.post(f"{here}delete/")
     assert not Connection.objects.exists()

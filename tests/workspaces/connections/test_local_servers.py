@@ -23,6 +23,7 @@ from tests.factories import make_connection, make_user
 from tests.fakes.local_model import running_local_model
 from tests.fakes.ollama import CHAT, EMBEDDER, Ollama
 from tests.fakes.openai_server import Answer, Call, Failure, Hang, Raw
+from tests.signing_in import signed_in
 from workspaces.access import default_workspace, get_workspace
 from workspaces.actions import connections
 from workspaces.actions.connections import Connected
@@ -57,14 +58,8 @@ def admin() -> User:
     return make_user("ada", is_staff=True, is_superuser=True)
 
 
-def client(user: User) -> Client:
-    made = Client()
-    made.force_login(user)
-    return made
-
-
 def test_a_model_is_found_and_answers_after_one_click(ollama: Ollama, admin: User) -> None:
-    page = client(admin)
+    page = signed_in(admin)
     home = default_workspace(admin)
     page.get("/", follow=True)  # the workspace visited last
     assert ollama.requests == [], "opening pages asks nobody"
@@ -87,7 +82,7 @@ def test_a_model_is_found_and_answers_after_one_click(ollama: Ollama, admin: Use
 
 def test_one_that_has_no_model_yet_is_told_from_one_that_does_not_run(ollama: Ollama, admin: User) -> None:
     ollama.models = {}
-    found = client(admin).post("/connections/here/").content.decode()
+    found = signed_in(admin).post("/connections/here/").content.decode()
     assert "Ollama is running, but has no model yet" in found
     assert "LM Studio is running" not in found and "No model found" not in found
     with pytest.raises(Invalid):
@@ -101,7 +96,7 @@ def test_what_a_model_cannot_do_is_what_it_said_of_itself(ollama: Ollama, admin:
     assert isinstance(report, Report)
     outcomes = {line.step: line.outcome for line in report.lines}
     assert (report.answers, outcomes["model"], outcomes["streams"]) == (False, "works", "fails")
-    page = client(admin).post(CONNECT, {"server": "ollama", "model": EMBEDDER}).content.decode()
+    page = signed_in(admin).post(CONNECT, {"server": "ollama", "model": EMBEDDER}).content.decode()
     assert "does not answer" in page and EMBEDDER in page and not Connection.objects.exists()
     ollama.models[CHAT] = {"completion"}
     ollama.script(Answer("ready"), Answer("It is noon, I think."), Answer('{"fact": "Moved."}'))
@@ -155,7 +150,7 @@ def test_nobody_looks_into_this_network_without_leave(ollama: Ollama, cast: Cast
     """Owners, editors and strangers alike; also where people may connect to external addresses only."""
     settings.PEOPLE_MAY_CONNECT = True
     for person in (cast.owner, cast.editor, cast.viewer, cast.stranger, make_user(is_staff=True)):
-        assert "Look for models" not in client(person).get("/connections/").content.decode()
+        assert "Look for models" not in signed_in(person).get("/connections/").content.decode()
         for act in (
             connections.find_local_servers,
             lambda **who: connections.connect_local("ollama", "llama3.2:latest", **who),
@@ -184,7 +179,7 @@ def test_nothing_that_is_sent_says_where_is_asked(ollama: Ollama, admin: User, s
         with pytest.raises(Invalid):
             connections.connect_local("ollama", model, **who)
     fields = {"server": "ollama", "model": "llama3.2:latest", "base_url": "http://10.0.0.1/v1", "port": "22"}
-    client(admin).post(CONNECT, fields)
+    signed_in(admin).post(CONNECT, fields)
     assert Connection.objects.get().base_url == ollama.base_url
     assert Client(enforce_csrf_checks=True).post("/connections/here/").status_code in {302, 403}
     settings.THROTTLES = {**settings.THROTTLES, "model tests": 1}

@@ -6,12 +6,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.test import Client
 from django.utils import timezone
 
 from tests.api import Api
 from tests.conftest import Cast
 from tests.factories import make_memory
+from tests.signing_in import signed_in
 from workspaces.accounts import invitations
 from workspaces.accounts.invitations import LONGEST, link_token
 from workspaces.actions.workspaces import change_role, remove_member
@@ -30,12 +30,6 @@ def invite(cast: Cast, role: str = "editor") -> Any:
 
 def is_member(person: User, workspace: Workspace) -> bool:
     return Membership.objects.filter(workspace=workspace, user=person).exists()
-
-
-def signed_in(person: User) -> Client:
-    client = Client()
-    client.force_login(person)
-    return client
 
 
 def test_who_is_added_is_invited_and_sees_nothing_until_they_accept(cast: Cast) -> None:

@@ -7,12 +7,12 @@ import re
 from typing import Any
 
 import pytest
-from django.test import Client
 from django.utils import timezone
 
 from memoryhub.llm.metering import Parts, Usage
 from tests.conftest import Cast
-from tests.factories import make_chat, make_message, make_user, make_workspace
+from tests.factories import make_chat, make_message, make_workspace
+from tests.signing_in import signed_in
 from tests.workspaces.spending.test_budgets import COSTLY
 from tests.workspaces.spending.test_ledger import meter_with
 from workspaces.access import get_workspace
@@ -24,19 +24,13 @@ from workspaces.usage import month_of, of_person
 pytestmark = pytest.mark.django_db
 
 
-def client(user: User) -> Client:
-    made = Client()
-    made.force_login(user)
-    return made
-
-
 def take(cast: Cast, user: User, tokens: int, rate: Rate = COSTLY) -> None:
     meter = meter_with(Usage(tokens, 0, 5, calls=1), parts=Parts(1, 2, 3, 10))
     record(Account(cast.workspace.pk, user.pk, Purpose.ANSWER, rate), meter, now=timezone.now())
 
 
 def read(user: User, url: str) -> Any:
-    return client(user).get(url).json()
+    return signed_in(user).get(url).json()
 
 
 def text(response: Any) -> str:
@@ -63,25 +57,25 @@ def test_owners_see_everybody_others_themselves_and_strangers_nothing(cast: Cast
     assert own["total"]["tokens_in"] == 70 and own["total"]["cost"] is None
     assert [line["name"] for line in own["people"]] == [cast.editor.username]
     assert read(cast.viewer, url)["people"] == []
-    assert client(cast.stranger).get(url).status_code == client(cast.stranger).get(page).status_code == 404
-    assert cast.editor.username in text(client(cast.owner).get(page))
-    shown = text(client(cast.editor).get(page))
+    assert (
+        signed_in(cast.stranger).get(url).status_code == signed_in(cast.stranger).get(page).status_code == 404
+    )
+    assert cast.editor.username in text(signed_in(cast.owner).get(page))
+    shown = text(signed_in(cast.editor).get(page))
     assert "70 tokens in, 5 out" in shown and "1,070" not in shown and 'name="tokens"' not in shown
     assert read(cast.owner, "/chat/api/usage")["total"]["tokens_in"] == 1000
-    assert "Shared" in text(client(cast.editor).get("/profile/usage/"))
+    assert "Shared" in text(signed_in(cast.editor).get("/profile/usage/"))
     cast.workspace.memberships.filter(user=cast.editor).delete()
-    left = text(client(cast.editor).get("/profile/usage/"))
+    left = text(signed_in(cast.editor).get("/profile/usage/"))
     assert "Workspaces you have left" in left and "Shared" not in left
 
 
-@pytest.mark.parametrize(
-    "month", ["2026-13", "2026-1", "1999-01", "2026-11-01", "'; --", "²026-11", "x" * 500]
-)
-def test_a_forged_month_is_refused_by_name_and_a_page_shows_this_one(cast: Cast, month: str) -> None:
-    answer = client(cast.owner).get("/chat/api/usage", {"month": month})
-    assert answer.status_code == 422 and list(answer.json()["error"]["fields"]) == ["month"]
-    page = client(cast.owner).get(f"/workspaces/{cast.workspace.public_id}/usage/", {"month": month})
-    assert page.status_code == 200 and f"{timezone.now():%Y}" in text(page)
+def test_a_forged_month_is_refused_by_name_and_a_page_shows_this_one(cast: Cast) -> None:
+    for month in ("2026-13", "2026-1", "1999-01", "2026-11-01", "'; --", "²026-11", "x" * 500):
+        answer = signed_in(cast.owner).get("/chat/api/usage", {"month": month})
+        assert answer.status_code == 422 and list(answer.json()["error"]["fields"]) == ["month"]
+        page = signed_in(cast.owner).get(f"/workspaces/{cast.workspace.public_id}/usage/", {"month": month})
+        assert page.status_code == 200 and f"{timezone.now():%Y}" in text(page)
 
 
 def test_a_workspace_that_somebody_left_is_not_named_to_them(cast: Cast) -> None:
@@ -92,11 +86,11 @@ def test_a_workspace_that_somebody_left_is_not_named_to_them(cast: Cast) -> None
         meter_with(Usage(7, calls=1)),
         now=timezone.now(),
     )
-    assert "Shared" in text(client(cast.editor).get("/profile/usage/"))
+    assert "Shared" in text(signed_in(cast.editor).get("/profile/usage/"))
     remove_member(get_workspace(cast.owner, cast.workspace.public_id), user=cast.editor, by=cast.owner)
     Workspace.objects.filter(pk=cast.workspace.pk).update(name="Layoffs")
     gone.delete()
-    page = text(client(cast.editor).get("/profile/usage/"))
+    page = text(signed_in(cast.editor).get("/profile/usage/"))
     assert "Layoffs" not in page and "Shared" not in page and page.count("Workspaces you have left") == 1
     month = of_person(cast.editor, month_of("", now=timezone.now()), now=timezone.now())
     assert [line.bill.tokens_in for line in month.workspaces] == [107]
@@ -105,43 +99,41 @@ def test_a_workspace_that_somebody_left_is_not_named_to_them(cast: Cast) -> None
 def test_months_stand_apart(cast: Cast) -> None:
     take(cast, cast.owner, 10)
     assert read(cast.owner, "/chat/api/usage?month=2020-01")["total"]["calls"] == 0
-    assert 'href="?month=2019-12"' in text(client(cast.owner).get("/profile/usage/?month=2020-01"))
+    assert 'href="?month=2019-12"' in text(signed_in(cast.owner).get("/profile/usage/?month=2020-01"))
 
 
-@pytest.mark.parametrize(
-    "body",
-    [{"tokens": -1}, {"tokens": 10**16}, {"money": "-1"}, {"money": "NaN"}, {"money": "1e30"}, {"tokens": "all"},
-     {"money": "0.001"}, {"user": "usr_x"}, {"tokens": True}],
-)  # fmt: skip
-def test_a_budget_without_sense_is_refused_by_name(cast: Cast, body: dict[str, Any]) -> None:
-    url = f"/chat/api/workspaces/{cast.workspace.public_id}/budget"
-    answer = client(cast.owner).put(url, json.dumps(body), content_type="application/json")
-    assert answer.status_code == 422 and list(answer.json()["error"]["fields"]) == list(body)
-    assert not Budget.objects.exists()
+def test_a_budget_without_sense_is_refused_by_name(cast: Cast) -> None:
+    for body in (
+        {"tokens": -1},
+        {"tokens": 10**16},
+        {"money": "-1"},
+        {"money": "NaN"},
+        {"money": "1e30"},
+        {"tokens": "all"},
+        {"money": "0.001"},
+        {"user": "usr_x"},
+        {"tokens": True},
+    ):
+        url = f"/chat/api/workspaces/{cast.workspace.public_id}/budget"
+        answer = signed_in(cast.owner).put(url, json.dumps(body), content_type="application/json")
+        assert answer.status_code == 422 and list(answer.json()["error"]["fields"]) == list(body)
+        assert not Budget.objects.exists()
 
 
 def test_owners_set_a_budget_and_everybody_who_writes_is_warned(cast: Cast) -> None:
     page = f"/workspaces/{cast.workspace.public_id}/usage/"
-    assert client(cast.editor).post(page, {"tokens": "5"}).status_code == 403
-    assert client(cast.owner).post(page, {"tokens": "-5"}).status_code == 422
-    saved = client(cast.owner).post(page, {"tokens": "1000", "money": ""}, follow=True)
+    assert signed_in(cast.editor).post(page, {"tokens": "5"}).status_code == 403
+    assert signed_in(cast.owner).post(page, {"tokens": "-5"}).status_code == 422
+    saved = signed_in(cast.owner).post(page, {"tokens": "1000", "money": ""}, follow=True)
     assert "The budget is saved." in text(saved) and 'value="1000"' in text(saved)
     chat = make_chat(cast.editor, cast.workspace)
     take(cast, cast.owner, 795)
-    warned = text(client(cast.editor).get(f"/chats/{chat.public_id}/"))
+    warned = text(signed_in(cast.editor).get(f"/chats/{chat.public_id}/"))
     assert "This workspace has used 800 of 1,000 tokens of its budget for this month" in warned
     take(cast, cast.owner, 500, Rate("small", COSTLY.price, is_embedded=True))
     take(cast, cast.owner, 195)
     url = f"/chat/api/workspaces/{cast.workspace.public_id}/usage"
     assert read(cast.owner, url)["budgets"][0]["percent"] == 100
-
-
-def test_an_answer_says_what_it_took(cast: Cast) -> None:
-    chat = make_chat(make_user("olga"), cast.workspace)
-    bill = Bill.of(meter_with(Usage(1204, 0, 310, calls=1)).total(), COSTLY)
-    make_message(chat, "Hello.", role="assistant", usage=bill.as_json())
-    page = text(client(cast.owner).get(f"/chats/{chat.public_id}/"))
-    assert "1,204 tokens in, 310 out, about $0.0015" in page
 
 
 @pytest.mark.parametrize(
@@ -159,7 +151,7 @@ def test_an_answer_says_of_what_its_tokens_were_and_what_is_guessed(
     bills = [Bill.of(meter.total(), rate) for meter in meters]
     answers = [make_message(chat, "Hello.", role="assistant", usage=bill.as_json()) for bill in bills]
     make_message(chat, "Bye.", role="assistant")  # from before the ledger
-    page = text(client(cast.viewer).get(f"/chats/{chat.public_id}/"))
+    page = text(signed_in(cast.viewer).get(f"/chats/{chat.public_id}/"))
     assert line in page
     assert page.count("≈ marks an estimate.") == 2
     guessed, said = (re.findall("<dt>(.+?)</dt><dd>(.+?)</dd>", list) for list in page.split("<dl>")[1:3])
@@ -176,7 +168,7 @@ def test_an_answer_says_of_what_its_tokens_were_and_what_is_guessed(
     usages = {item["id"]: item["usage"] for item in read(cast.viewer, url)["items"]}
     assert [usages[answer.public_id]["estimated"] for answer in answers] == [1, 0]
     assert usages[answers[1].public_id]["cached"] == 40 and list(usages.values())[-1] is None
-    assert client(cast.stranger).get(url).status_code == 404
+    assert signed_in(cast.stranger).get(url).status_code == 404
 
 
 def test_what_is_estimated_or_has_no_price_is_marked_as_such_in_every_row(cast: Cast) -> None:
@@ -188,7 +180,7 @@ def test_what_is_estimated_or_has_no_price_is_marked_as_such_in_every_row(cast: 
     page = f"/workspaces/{cast.workspace.public_id}/usage/"
     place = get_workspace(cast.owner, cast.workspace.public_id)
     set_workspace_budget(place, tokens=1200, money=None, by=cast.owner, now=timezone.now())
-    rows = text(client(cast.owner).get(page))
+    rows = text(signed_in(cast.owner).get(page))
     assert f"<bdi>{cast.owner.username}</bdi> </th> <td>≈ 1,000</td> <td>0</td> <td>≈ 5</td>" in rows
     assert f"<bdi>{cast.editor.username}</bdi> </th> <td>70</td> <td>0</td> <td>5</td> <td>≈ 7</td>" in rows
     assert "<td>≈ $0.0010</td>" in rows and "≈ marks an estimate: what" in rows
@@ -196,9 +188,9 @@ def test_what_is_estimated_or_has_no_price_is_marked_as_such_in_every_row(cast: 
     url = f"/chat/api/workspaces/{cast.workspace.public_id}/usage"
     assert read(cast.owner, url)["budgets"][0]["is_estimate"] is True
     take(cast, cast.editor, 30, Rate("large-2", None))
-    assert "<td>at least $0.000075</td>" in text(client(cast.owner).get(page))
+    assert "<td>at least $0.000075</td>" in text(signed_in(cast.owner).get(page))
     User.objects.filter(pk=cast.owner.pk).update(is_staff=True, is_superuser=True)
-    front = text(client(cast.owner).get("/admin/"))
+    front = text(signed_in(cast.owner).get("/admin/"))
     assert "≈ 1,115" in front and "1 of 3 calls are estimated." in front
 
 
@@ -244,17 +236,17 @@ def test_a_chat_says_what_all_its_answers_took_to_who_may_read_it(cast: Cast) ->
     took = read(cast.viewer, url)["usage"]
     assert (took["tokens_in"], took["tokens_out"], took["calls"], took["unpriced"]) == (1070, 10, 2, 1)
     assert (took["memory"], float(took["cost"])) == (107, 0.001005)
-    assert client(cast.stranger).get(url).status_code == 404
+    assert signed_in(cast.stranger).get(url).status_code == 404
     menu = f"/chats/{chat.public_id}/model/"
-    assert "All answers of this chat" in text(client(cast.viewer).get(menu))
-    assert "1,070 tokens in, 10 out, at least $0.0010" in text(client(cast.viewer).get(menu))
-    assert client(cast.stranger).get(menu).status_code == 404
+    assert "All answers of this chat" in text(signed_in(cast.viewer).get(menu))
+    assert "1,070 tokens in, 10 out, at least $0.0010" in text(signed_in(cast.viewer).get(menu))
+    assert signed_in(cast.stranger).get(menu).status_code == 404
     page, own = f"/workspaces/{cast.workspace.public_id}/usage/", "/profile/usage/"
     take(cast, cast.editor, 1)  # a month with usage
     row = f'<a href="/chats/{chat.public_id}/"><bdi>New chat</bdi></a> </th> <td>1,070</td>'
-    assert row in text(client(cast.owner).get(page)) and row in text(client(cast.editor).get(own))
-    assert row not in text(client(cast.editor).get(f"{page}?month=2020-01"))
+    assert row in text(signed_in(cast.owner).get(page)) and row in text(signed_in(cast.editor).get(own))
+    assert row not in text(signed_in(cast.editor).get(f"{page}?month=2020-01"))
     chat.is_private = True
     chat.save()
-    assert row not in text(client(cast.owner).get(page)) and row in text(client(cast.editor).get(page))
-    assert client(cast.owner).get(url).status_code == 404
+    assert row not in text(signed_in(cast.owner).get(page)) and row in text(signed_in(cast.editor).get(page))
+    assert signed_in(cast.owner).get(url).status_code == 404

@@ -277,11 +277,11 @@ INSIDE = [
 ]
 
 
-@pytest.mark.parametrize("url", INSIDE)
-def test_addresses_inside_are_refused_when_they_are_typed(cast: Cast, url: str) -> None:
-    with pytest.raises(Invalid) as refused:
-        make_webhook(cast.workspace, cast.owner, url=url)
-    assert "url" in refused.value.fields
+def test_addresses_inside_are_refused_when_they_are_typed(cast: Cast) -> None:
+    for url in INSIDE:
+        with pytest.raises(Invalid) as refused:
+            make_webhook(cast.workspace, cast.owner, url=url)
+        assert "url" in refused.value.fields
 
 
 @pytest.mark.parametrize(
