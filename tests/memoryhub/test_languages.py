@@ -6,7 +6,6 @@ import asyncio
 import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime
 from functools import cache
 from gettext import NullTranslations
 from html.parser import HTMLParser
@@ -18,13 +17,12 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import connection, models, transaction
 from django.test import Client
 from django.utils import translation
-from django.utils.formats import date_format
 from django.utils.translation import trans_real
 
 from chat.views import connect
 from memoryhub.http.asgi import asked_for
 from memoryhub.ids import new_id
-from memoryhub.languages import file_size, grouped, translated
+from memoryhub.languages import translated
 from tests.api import Api, error_of
 from tests.conftest import Cast
 from tests.fakes.pseudo_language import CLOSED, OPEN
@@ -36,11 +34,6 @@ from workspaces.views.connections import PRESETS
 
 pytestmark = pytest.mark.django_db
 LOGIN = "/accounts/login/"
-
-
-def test_an_hour_in_arabic_stands_after_the_day_and_the_day_before_the_month() -> None:
-    with translation.override("ar"):
-        assert date_format(datetime(2026, 11, 26, 13, 5), "DATETIME_FORMAT") == "26 نوفمبر، 2026، 1:05 م"
 
 
 @pytest.mark.parametrize(
@@ -158,15 +151,6 @@ def test_a_stored_sentence_keeps_its_numbers(
         assert translated(stored) == shown
 
 
-@pytest.mark.parametrize(
-    ("language", "said"),
-    [("en", "1,204,567"), ("de", "1.204.567"), ("pt-br", "1.204.567")],
-)
-def test_a_number_in_a_sentence_is_grouped_as_its_language_does(language: str, said: str) -> None:
-    with translation.override(language):
-        assert grouped(1_204_567) == said
-
-
 def test_what_rest_refuses_is_said_in_the_language_of_the_request(cast: Cast, pseudo_language: str) -> None:
     api = Api(cast.owner)
     api.client.defaults["HTTP_ACCEPT_LANGUAGE"] = pseudo_language
@@ -184,32 +168,6 @@ def test_what_rest_refuses_is_said_in_the_language_of_the_request(cast: Cast, ps
         assert answer.status_code == 422 and fields and all(text.startswith(OPEN) for text in fields.values())
     assert error_of(refused[0])["fields"]["limit"] == f"{OPEN}Must be a whole number from 1 to 100.{CLOSED}"
     assert error_of(refused[2])["fields"]["name"] == f"{OPEN}Must have at most 120 characters.{CLOSED}"
-
-
-@pytest.mark.parametrize(
-    ("language", "size", "said"),
-    [
-        ("en", 1, "1 byte"),
-        ("en", 1_000, "1,000 bytes"),
-        ("en", 50 * 1024**2, "50 MB"),
-        ("en", 1_572_864, "1.5 MB"),
-        ("en", 5_000_000_000, "4.7 GB"),
-        ("de", 1_572_864, "1,5 MB"),
-        ("de", 50 * 1024**2, "50 MB"),
-        ("ar", 2, "بايتان"),
-        ("ar", 9, "9 بايتات"),
-        ("ar", 812, "812 بايتًا"),
-    ],
-)
-def test_a_size_is_said_as_people_say_it(catalogues: None, language: str, size: int, said: str) -> None:
-    with translation.override(language):
-        assert file_size(size).replace("\xa0", " ") == said
-
-
-def test_a_stored_sentence_with_a_size_is_found_again(catalogues: None) -> None:
-    stored = f"A file may be at most {file_size(1_572_864)}."
-    with translation.override("de"):
-        assert translated(stored) == "Eine Datei darf höchstens 1,5\xa0MB groß sein."
 
 
 def test_nothing_that_is_stored_is_translated(world: World, pseudo_language: str) -> None:

@@ -77,20 +77,17 @@ def test_signing_in_changes_the_session_key(cast: Cast) -> None:
     assert client.session.session_key != planted
 
 
-@pytest.mark.parametrize(
-    "where",
-    [
+def test_signing_in_leads_nowhere_else(cast: Cast) -> None:
+    for where in (
         "//evil.example",
         "https://evil.example",
         "/\\evil.example",
         "javascript:alert(1)",
         "https:evil.example",
-    ],
-)
-def test_signing_in_leads_nowhere_else(cast: Cast, where: str) -> None:
-    form = {"login": cast.owner.username, "password": PASSWORD, "next": where}
-    assert Client().post("/accounts/login/", form)["Location"] == "/"
-    assert signed_in(cast.owner).get("/accounts/login/", {"next": where})["Location"] == "/"
+    ):
+        form = {"login": cast.owner.username, "password": PASSWORD, "next": where}
+        assert Client().post("/accounts/login/", form)["Location"] == "/"
+        assert signed_in(cast.owner).get("/accounts/login/", {"next": where})["Location"] == "/"
 
 
 def test_every_unsafe_request_needs_the_token(cast: Cast) -> None:

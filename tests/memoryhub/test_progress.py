@@ -6,7 +6,7 @@ from io import StringIO
 
 from django.core.management.base import OutputWrapper
 
-from memoryhub.management import EVERY, Progress
+from memoryhub.management import Progress
 from tests.fakes.terminal import Terminal
 
 
@@ -36,14 +36,3 @@ def test_a_file_gets_a_line_every_ten_seconds_and_one_at_the_end() -> None:
     progress.end()
     progress.end()
     assert file.getvalue() == "10 of 25\n20 of 25\n25 of 25\n"
-
-
-def test_a_file_gets_nothing_twice_and_no_empty_line() -> None:
-    file, clock = StringIO(), Clock()
-    progress = Progress(OutputWrapper(file), clock)
-    progress.end()
-    assert file.getvalue() == ""
-    clock.now += EVERY
-    progress.show("all")
-    progress.end()
-    assert file.getvalue() == "all\n"

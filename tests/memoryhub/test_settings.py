@@ -133,10 +133,6 @@ def test_a_command_without_its_database_says_so_in_a_sentence(tmp_path: Path) ->
     assert "Traceback" not in done.stderr
 
 
-def test_djangos_own_option_for_other_settings_is_followed(tmp_path: Path) -> None:
-    assert "No module named 'other'" in start_with(tmp_path, "--settings=other").stderr
-
-
 def test_a_command_that_is_stopped_ends_without_a_traceback(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

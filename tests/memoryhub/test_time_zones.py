@@ -44,16 +44,8 @@ def test_a_day_ends_at_ones_own_midnight(cast: Cast) -> None:
     assert timezone.get_current_timezone_name() == "UTC", "of one request alone"
 
 
-def test_the_exact_time_says_in_whose_hours_it_is(cast: Cast) -> None:
-    make_memory("It is on Monday", cast.owner, cast.workspace, now=datetime(2026, 1, 31, 20, 30, tzinfo=UTC))
-    address = f"/workspaces/{cast.workspace.public_id}/memories/"
-    html = looking_from(cast, "Asia/Tokyo").get(address).content.decode()
-    assert 'title="Feb. 1, 2026, 5:30 a.m. JST"' in html and 'datetime="2026-01-31T20:30' in html
-
-
-@pytest.mark.parametrize(
-    "zone",
-    [
+def test_what_is_no_zone_is_utc(cast: Cast) -> None:
+    for zone in (
         "",
         "Nowhere/Town",
         "../../../etc/passwd",
@@ -63,11 +55,9 @@ def test_the_exact_time_says_in_whose_hours_it_is(cast: Cast) -> None:
         "Europe/Berlin\\0",
         "é",
         "-1",
-    ],
-)
-def test_what_is_no_zone_is_utc(cast: Cast, zone: str) -> None:
-    assert zone_named(zone) == UTC
-    assert looking_from(cast, zone).get("/profile/").status_code == 200
+    ):
+        assert zone_named(zone) == UTC
+        assert looking_from(cast, zone).get("/profile/").status_code == 200
 
 
 def test_no_long_header_is_remembered(cast: Cast) -> None:

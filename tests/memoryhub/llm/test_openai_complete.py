@@ -8,7 +8,6 @@ import pytest
 from memoryhub.llm import errors
 from memoryhub.llm.base import Message
 from memoryhub.llm.openai_compatible import OpenAIChatModel
-from tests.fakes.openai_failures import NOT_RETRIED, RETRIED
 from tests.fakes.openai_server import Answer, Failure, Hang, Raw, Reply, ScriptedOpenAI
 
 QUESTION = [Message("user", "When is the deadline?")]
@@ -36,32 +35,6 @@ def test_asks_for_json_and_does_without_where_the_server_has_none(
         None,
         None,
     ]
-
-
-@pytest.mark.parametrize(
-    ("reply", "expected"), [case[1:] for case in NOT_RETRIED], ids=[c[0] for c in NOT_RETRIED]
-)
-def test_failures_that_another_attempt_would_not_cure(
-    model: OpenAIChatModel, scripted_openai: ScriptedOpenAI, reply: Reply, expected: type[errors.ModelError]
-) -> None:
-    scripted_openai.script(reply)
-    with pytest.raises(errors.ModelError) as caught:
-        model.complete(QUESTION)
-    assert type(caught.value) is expected
-    assert len(scripted_openai.chat_requests) == 1
-
-
-@pytest.mark.parametrize(("reply", "expected"), [case[1:] for case in RETRIED], ids=[c[0] for c in RETRIED])
-def test_passing_failures_are_retried_twice(
-    model: OpenAIChatModel, scripted_openai: ScriptedOpenAI, reply: Reply, expected: type[errors.ModelError]
-) -> None:
-    scripted_openai.script(reply, reply, Answer("Fine."))
-    assert model.complete(QUESTION) == "Fine."
-    scripted_openai.script(reply, reply, reply)
-    with pytest.raises(errors.ModelError) as caught:
-        model.complete(QUESTION)
-    assert type(caught.value) is expected
-    assert len(scripted_openai.chat_requests) == 6
 
 
 def test_no_answer_in_time(model: OpenAIChatModel, scripted_openai: ScriptedOpenAI) -> None:

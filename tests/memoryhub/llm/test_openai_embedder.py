@@ -6,7 +6,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from typing import Any
 
@@ -46,16 +46,6 @@ def test_takes_any_dimension(
     np.testing.assert_allclose(found, FakeEmbedder(dimension).embed(TEXTS), atol=1e-5)
 
 
-def test_is_named_after_its_model(embedder: OpenAIEmbedder, scripted_openai: ScriptedOpenAI) -> None:
-    embedder.embed(["tea"])
-    assert embedder.name == "big-embedder"
-    assert scripted_openai.requests[0].body == {
-        "model": "big-embedder",
-        "input": ["tea"],
-        "encoding_format": "float",
-    }
-
-
 def test_many_texts_go_in_batches_and_keep_their_order(
     embedder: OpenAIEmbedder, scripted_openai: ScriptedOpenAI
 ) -> None:
@@ -70,11 +60,6 @@ def test_order_is_the_index_not_the_position(
 ) -> None:
     scripted_openai.script_embeddings(vectors([[0, 2], [3, 0]], indexes=[1, 0]))
     assert embedder.embed(["a", "b"]).tolist() == [[1, 0], [0, 1]]
-
-
-def test_no_texts_ask_nobody(embedder: OpenAIEmbedder, scripted_openai: ScriptedOpenAI) -> None:
-    assert len(embedder.embed([])) == 0
-    assert scripted_openai.requests == []
 
 
 @pytest.mark.parametrize(
@@ -140,11 +125,6 @@ def test_failures(
         embedder.embed(["tea"])
     assert type(caught.value) is expected
     assert len(scripted_openai.requests) == attempts
-
-
-def test_a_passing_failure_is_not_noticed(embedder: OpenAIEmbedder, scripted_openai: ScriptedOpenAI) -> None:
-    scripted_openai.script_embeddings(Failure(503), Drop())
-    assert embedder.embed(["tea"]).shape == (1, 384)
 
 
 @contextmanager
@@ -230,12 +210,3 @@ def test_nobody_there() -> None:
     with pytest.raises(errors.EmbedderUnavailable) as caught:
         OpenAIEmbedder(Endpoint("http://127.0.0.1:9/v1", "", "model")).embed(["tea"])
     assert caught.value.retryable
-
-
-@pytest.mark.parametrize("make", [FakeEmbedder, lambda: FakeEmbedder(4096)])
-def test_the_fake_is_deterministic_and_knows_shared_words(make: Callable[[], FakeEmbedder]) -> None:
-    first = make().embed(["the deadline is March 15", "deadline: March 15!", "I like tea", ""])
-    np.testing.assert_array_equal(
-        first, make().embed(["the deadline is March 15", "deadline: March 15!", "I like tea", ""])
-    )
-    assert first[0] @ first[1] > 0.6 > 0.3 > abs(first[0] @ first[2])

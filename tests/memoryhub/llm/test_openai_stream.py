@@ -137,15 +137,6 @@ async def test_a_server_that_moved_is_found_by_the_next_attempt(scripted_openai:
     assert scripted_openai.chat_requests[0].body["model"] == "new"
 
 
-async def test_no_address_yet_is_said_in_a_sentence() -> None:
-    model = OpenAIChatModel(
-        lambda: None, CAPABILITIES, not_ready=lambda: errors.ModelUnavailable("Still starting.")
-    )
-    assert model.name == ""
-    with pytest.raises(errors.ModelUnavailable, match=r"^Still starting\.$"):
-        await text_of(model.stream(QUESTION))
-
-
 @pytest.mark.parametrize(
     ("reply", "expected"),
     [
@@ -234,12 +225,6 @@ async def test_cancelling_the_consumer_hangs_up(
     with pytest.raises(asyncio.CancelledError):
         await consumer
     assert await asyncio.to_thread(scripted_openai.wait_for_hang_up)
-
-
-async def test_the_connection_is_used_again(model: OpenAIChatModel, scripted_openai: ScriptedOpenAI) -> None:
-    for _ in range(5):
-        await text_of(model.stream(QUESTION))
-    assert scripted_openai.connections == 1
 
 
 async def test_a_kept_connection_that_the_server_closed_meanwhile(
