@@ -186,7 +186,10 @@ def forget_memory(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse
     memory = get_memory(request.user, mem_id, workspace=workspace, need=Role.EDITOR, include_deleted=True)
     require_right(memory, request.user)
     ask_for_password(request)
-    context = {"workspace": workspace, "memory": memory}
+    page = reverse("memories:all", args=[workspace.public_id]) + (
+        "?forgotten=on" if memory.deleted_at else ""
+    )
+    context = {"workspace": workspace, "memory": memory, "back": page}
     if request.method == "GET":
         return render(request, "memories/forget.html", context)
     report = forget_memories([memory], by=request.user, now=timezone.now())

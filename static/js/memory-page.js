@@ -5,7 +5,7 @@ const count = document.querySelector("[data-selected]");
 
 function show() {
   const checked = boxes().filter((each) => each.checked).length;
-  count.textContent = checked || "";
+  count.textContent = checked ? `${count.dataset.selected} ${checked}` : "";
   const all = document.querySelector("[data-check-all]");
   if (!all) return;
   all.checked = checked > 0 && checked === boxes().length;

@@ -13,7 +13,6 @@ register = template.Library()
 register.simple_tag(sign_in.shows_passwords, name="passwords_are_asked_for")
 register.filter("has_to_set_up_two_factor", two_factor.is_required_of)
 
-ERASES = _("You are about to erase something permanently.")
 CREATES_KEY = _("You are about to create an API key.")
 CHANGES_SIGN_IN = _("You are about to change how you sign in.")
 CHANGES_CONNECTION = _("You are about to change a connection that everyone here may use.")
@@ -32,13 +31,13 @@ REASONS = {
     "workspaces:connection": CHANGES_CONNECTION,
     "workspaces:switch_connection": CHANGES_CONNECTION,
     "workspaces:delete_connection": CHANGES_CONNECTION,
-    "chat:forget": ERASES,
-    "memories:forget": ERASES,
-    "memories:copies_forget": ERASES,
-    "memories:clear_for_good": ERASES,
-    "memories:asset_remove": ERASES,
-    "workspaces:forget_document": ERASES,
-    "workspaces:forget_artifact": ERASES,
+    "chat:forget": _("You are about to forget a chat for good."),
+    "memories:forget": _("You are about to forget a memory for good."),
+    "memories:copies_forget": _("You are about to forget memories for good."),
+    "memories:clear_for_good": _("You are about to forget memories for good."),
+    "memories:asset_remove": _("You are about to remove a file of a memory for good."),
+    "workspaces:forget_document": _("You are about to forget a document for good."),
+    "workspaces:forget_artifact": _("You are about to forget an artifact for good."),
     "account_email": CHANGES_SIGN_IN,
     "account_change_password": CHANGES_SIGN_IN,
     "account_set_password": CHANGES_SIGN_IN,

@@ -102,7 +102,11 @@ class MemberForm(DomainForm):
     def clean_username(self) -> User:
         user = User.objects.filter(username=self.cleaned_data["username"].strip(), is_active=True).first()
         if user is None:
-            raise forms.ValidationError(_("There is nobody with this username. They need an account first."))
+            raise forms.ValidationError(
+                _(
+                    "Nobody has this username. For a person without an account, create a link under Invitations."
+                )
+            )
         return user
 
 
