@@ -345,12 +345,6 @@ def test_a_reader_who_came_later_is_told_why_there_is_no_answer(cast: Cast, chat
     assert "draws on something" not in own and SECRET in own
 
 
-def test_a_page_that_withholds_nothing_says_nothing(cast: Cast, chat: Chat) -> None:
-    answered(chat, "")
-    make_message(chat, "Not answered yet")
-    assert "data-withheld" not in _page(cast, chat, "", join(chat.workspace))
-
-
 def test_a_file_for_programs_says_that_an_answer_is_withheld(cast: Cast, chat: Chat) -> None:
     answered(chat)
     [question] = json.loads(b"".join(_json(chat, join(chat.workspace))))["messages"]

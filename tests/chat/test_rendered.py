@@ -11,7 +11,6 @@ from urllib.parse import unquote
 
 import pytest
 from django.db import connection
-from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from django_q.models import OrmQ
@@ -41,6 +40,7 @@ from tests.bench.bench_markdown import rendered as length_rendered
 from tests.conftest import Cast
 from tests.factories import make_chat, make_message, make_user
 from tests.fakes.openai_server import Answer, ScriptedOpenAI
+from tests.signing_in import signed_in
 from workspaces.models import User
 
 PROSE = Path(__file__).parents[2].joinpath("docs/operations.md").read_text()
@@ -61,12 +61,6 @@ WIDE = "|" + "a|" * 5_000 + "\n|" + "-|" * 5_000 + "\n" + "a\n" * 1_000
 
 def least(work: Any, times: int = 3) -> float:
     return min(cost(work) for _ in range(times))
-
-
-def signed_in(user: User) -> Client:
-    client = Client()
-    client.force_login(user)
-    return client
 
 
 def answers(chat: Chat, *contents: str, **fields: Any) -> list[Message]:

@@ -61,33 +61,29 @@ def test_a_long_message_is_cut_but_a_long_text_is_refused(cast: Cast, chat: Chat
     assert (refused.status_code, list(error_of(refused)["fields"])) == (422, ["content"])
 
 
-@pytest.mark.parametrize(
-    ("body", "fields"),
-    [
+def test_create_names_the_wrong_fields(cast: Cast, chat: Chat) -> None:
+    for body, fields in (
         ({}, ["messageId", "content"]),
         ({"category": "fact"}, ["messageId", "content"]),
         ({"messageId": 5}, ["messageId"]),
         ({"messageId": None}, ["messageId"]),
         ({"content": "a", "synthesize": "yes"}, ["synthesize"]),
         ({"content": "a", "importance": 1}, ["importance"]),
-    ],
-)
-def test_create_names_the_wrong_fields(
-    cast: Cast, chat: Chat, body: dict[str, Any], fields: list[str]
-) -> None:
-    refused = Api(cast.editor).post(f"{chat.public_id}/memory", body)
-    assert refused.status_code == 422
-    assert list(error_of(refused)["fields"]) == fields
+    ):
+        refused = Api(cast.editor).post(f"{chat.public_id}/memory", body)
+        assert refused.status_code == 422
+        assert list(error_of(refused)["fields"]) == fields
 
 
-@pytest.mark.parametrize("message_id", ["msg_x", "%", "msg_" + "a" * 24, "a\0b"])
-def test_a_message_that_is_not_in_the_chat_is_not_found(cast: Cast, chat: Chat, message_id: str) -> None:
-    response = Api(cast.editor).post(f"{chat.public_id}/memory", {"messageId": message_id})
-    assert response.status_code == (422 if "\0" in message_id else 404)
-    other = make_message(make_chat(cast.editor, cast.workspace), "Elsewhere")
-    assert (
-        Api(cast.editor).post(f"{chat.public_id}/memory", {"messageId": other.public_id}).status_code == 404
-    )
+def test_a_message_that_is_not_in_the_chat_is_not_found(cast: Cast, chat: Chat) -> None:
+    for message_id in ("msg_x", "%", "msg_" + "a" * 24, "a\0b"):
+        response = Api(cast.editor).post(f"{chat.public_id}/memory", {"messageId": message_id})
+        assert response.status_code == (422 if "\0" in message_id else 404)
+        other = make_message(make_chat(cast.editor, cast.workspace), "Elsewhere")
+        assert (
+            Api(cast.editor).post(f"{chat.public_id}/memory", {"messageId": other.public_id}).status_code
+            == 404
+        )
 
 
 def test_list_is_flat_newest_first_and_of_this_chat_alone(cast: Cast, chat: Chat) -> None:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from django.utils import timezone
-from pytest_django import DjangoAssertNumQueries
 from pytest_django.fixtures import Settings
 
-from chat.models import Chat
 from tests.api import Api, error_of
 from tests.conftest import Cast
 from tests.factories import make_chat, make_user
@@ -37,16 +33,15 @@ def test_create_in_a_workspace(cast: Cast) -> None:
     assert (made.json()["title"], made.json()["memory_enabled"]) == ("", None)
 
 
-@pytest.mark.parametrize("workspace_id", ["ws_nothere", "", "\0", "chat_" + "a" * 24, "ws_" + "a" * 24])
-def test_a_workspace_that_is_not_there_is_not_found(cast: Cast, workspace_id: str) -> None:
-    api = Api(cast.editor)
-    assert api.get("chats", workspace_id=workspace_id).status_code in {404, 422}
-    assert api.post("chats", {"workspace_id": workspace_id}).status_code in {404, 422}
+def test_a_workspace_that_is_not_there_is_not_found(cast: Cast) -> None:
+    for workspace_id in ("ws_nothere", "", "\0", "chat_" + "a" * 24, "ws_" + "a" * 24):
+        api = Api(cast.editor)
+        assert api.get("chats", workspace_id=workspace_id).status_code in {404, 422}
+        assert api.post("chats", {"workspace_id": workspace_id}).status_code in {404, 422}
 
 
-@pytest.mark.parametrize(
-    ("body", "field"),
-    [
+def test_create_names_the_wrong_field(cast: Cast) -> None:
+    for body, field in (
         ({"title": 5}, "title"),
         ({"title": None}, "title"),
         ({"title": "x" * 201}, "title"),
@@ -54,12 +49,10 @@ def test_a_workspace_that_is_not_there_is_not_found(cast: Cast, workspace_id: st
         ({"is_private": None}, "is_private"),
         ({"is_temporary": 0}, "is_temporary"),
         ({"created_by": "usr_x"}, "created_by"),
-    ],
-)
-def test_create_names_the_wrong_field(cast: Cast, body: dict[str, Any], field: str) -> None:
-    refused = Api(cast.editor).post("chats", body)
-    assert refused.status_code == 422
-    assert list(error_of(refused)["fields"]) == [field]
+    ):
+        refused = Api(cast.editor).post("chats", body)
+        assert refused.status_code == 422
+        assert list(error_of(refused)["fields"]) == [field]
 
 
 def test_patch_changes_title_chip_and_privacy(cast: Cast) -> None:
@@ -84,11 +77,11 @@ def test_patch_is_all_or_nothing(cast: Cast) -> None:
     assert (chat.title, chat.is_private) == ("Old", False)
 
 
-@pytest.mark.parametrize("field", ["workspace_id", "is_temporary", "created_by", "deleted_at"])
-def test_patch_refuses_what_cannot_be_changed(cast: Cast, field: str) -> None:
-    chat = make_chat(cast.owner, cast.workspace)
-    refused = Api(cast.owner).patch(f"chats/{chat.public_id}", {field: True})
-    assert list(error_of(refused)["fields"]) == [field]
+def test_patch_refuses_what_cannot_be_changed(cast: Cast) -> None:
+    for field in ("workspace_id", "is_temporary", "created_by", "deleted_at"):
+        chat = make_chat(cast.owner, cast.workspace)
+        refused = Api(cast.owner).patch(f"chats/{chat.public_id}", {field: True})
+        assert list(error_of(refused)["fields"]) == [field]
 
 
 def test_delete_and_restore(cast: Cast) -> None:
@@ -121,19 +114,6 @@ def test_list_shows_what_the_person_may_see_latest_first(cast: Cast) -> None:
     assert listed == [second.public_id, first.public_id, elsewhere.public_id]
     in_workspace = api.get("chats", workspace_id=cast.workspace.public_id).json()["items"]
     assert [chat["id"] for chat in in_workspace] == [second.public_id, first.public_id]
-
-
-def test_pages_hold_each_chat_once_and_cost_the_same(
-    cast: Cast, django_assert_num_queries: DjangoAssertNumQueries
-) -> None:
-    for _ in range(7):
-        make_chat(cast.owner, cast.workspace)
-    api = Api(cast.viewer)
-    pages = api.pages("chats", limit=3)
-    assert [len(page) for page in pages] == [3, 3, 1]
-    assert len({chat["id"] for page in pages for chat in page}) == Chat.objects.count() == 7
-    with django_assert_num_queries(3):  # session, user, the page
-        api.get("chats")
 
 
 def test_under_the_operators_veto_memory_is_shown_as_off(cast: Cast, settings: Settings) -> None:

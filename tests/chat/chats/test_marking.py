@@ -16,6 +16,7 @@ from chat.models import Chat, ChatMark
 from memoryhub.errors import Invalid
 from tests.conftest import Cast, make_cast
 from tests.factories import make_chat
+from tests.signing_in import signed_in
 from workspaces.models import User
 
 pytestmark = pytest.mark.django_db
@@ -25,12 +26,6 @@ def put(client: Client, chat: Chat, mark: Any) -> Any:
     return client.put(
         f"/chat/api/chats/{chat.public_id}/mark", {"mark": mark}, content_type="application/json"
     )
-
-
-def signed_in(user: User) -> Client:
-    client = Client()
-    client.force_login(user)
-    return client
 
 
 def days(cast: Cast, user: User, **asked: Any) -> dict[str, list[str]]:

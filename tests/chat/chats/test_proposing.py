@@ -34,9 +34,8 @@ def proposed(cast: Cast, message: Message) -> dict[str, object]:
     return answer.json()
 
 
-@pytest.mark.parametrize(
-    ("text", "asks"),
-    [
+def test_what_asks(chat: Chat) -> None:
+    for text, asks in (
         ("When is Falcon due?", True),
         ("I am vegetarian. What can I cook?", False),
         ("I'm allergic to peanuts, okay?", False),
@@ -52,10 +51,8 @@ def proposed(cast: Cast, message: Message) -> dict[str, object]:
         ("Falcon is due on March 15.", False),
         ("Why? Because I said so.", False),
         ("See https://example.org/?q=1", False),
-    ],
-)
-def test_what_asks(chat: Chat, text: str, asks: bool) -> None:
-    assert is_question(make_message(chat, text)) is asks
+    ):
+        assert is_question(make_message(chat, text)) is asks
 
 
 @pytest.mark.parametrize(

@@ -47,9 +47,8 @@ def chats(cast: Cast) -> dict[str, Chat]:
     return made
 
 
-@pytest.mark.parametrize(
-    ("question", "expected"),
-    [
+def test_words_are_found_by_how_they_begin_and_else_by_parts(cast: Cast, chats: dict[str, Chat]) -> None:
+    for question, expected in (
         ("deadline", ["Quarterly plan"]),
         ("DEADL mar", ["Quarterly plan"]),
         ("maria deadline", ["Quarterly plan"]),
@@ -65,26 +64,18 @@ def chats(cast: Cast) -> dict[str, Chat]:
         ("nothing of it", []),
         ("%", ["Dinner"]),
         ("_", []),
-    ],
-)
-def test_words_are_found_by_how_they_begin_and_else_by_parts(
-    cast: Cast, chats: dict[str, Chat], question: str, expected: list[str]
-) -> None:
-    assert found(cast.owner, question) == expected
+    ):
+        assert found(cast.owner, question) == expected
 
 
-@pytest.mark.parametrize(
-    "question", ["'", "a' | 'b", "&|!():*<->", "\\", "'':*", "it's", "\x00", "(" * 300, "🙂"]
-)
-def test_hostile_questions_find_nothing_and_break_nothing(
-    cast: Cast, chats: dict[str, Chat], question: str
-) -> None:
-    client = Client()
-    client.force_login(cast.owner)
-    address = reverse("chat:chat_list", args=[cast.workspace.public_id])
-    # A NUL is not allowed in an address
-    assert client.get(address, {"q": question}).status_code in {200, 404}
-    assert found(cast.owner, question) in ([], ["Quarterly plan"])
+def test_hostile_questions_find_nothing_and_break_nothing(cast: Cast, chats: dict[str, Chat]) -> None:
+    for question in ("'", "a' | 'b", "&|!():*<->", "\\", "'':*", "it's", "\x00", "(" * 300, "🙂"):
+        client = Client()
+        client.force_login(cast.owner)
+        address = reverse("chat:chat_list", args=[cast.workspace.public_id])
+        # A NUL is not allowed in an address
+        assert client.get(address, {"q": question}).status_code in {200, 404}
+        assert found(cast.owner, question) in ([], ["Quarterly plan"])
 
 
 def test_only_what_a_person_may_see_is_found(cast: Cast) -> None:

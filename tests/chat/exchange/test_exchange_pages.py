@@ -30,7 +30,6 @@ from tests.chat.exchange.test_exchange_foreign import (
     gpt_conversation,
 )
 from tests.chat.exchange.test_exchange_rules import (
-    REFUSED,
     chat,
     file_of,
     memory,
@@ -39,7 +38,7 @@ from tests.chat.exchange.test_exchange_rules import (
 from tests.conftest import Cast
 from tests.factories import make_chat, make_memory, make_message
 from tests.fakes.pseudo_language import CLOSED, OPEN
-from workspaces.models import User
+from tests.signing_in import signed_in
 
 pytestmark = pytest.mark.django_db
 HTMX = {"HX-Request": "true"}
@@ -48,12 +47,6 @@ HTMX = {"HX-Request": "true"}
 @pytest.fixture(autouse=True)
 def _data_dir(tmp_path: Any, settings: Any) -> None:
     settings.DATA_DIR = tmp_path
-
-
-def signed_in(user: User) -> Client:
-    client = Client()
-    client.force_login(user)
-    return client
 
 
 def text_of(client: Client, path: str) -> str:
@@ -111,18 +104,12 @@ def test_it_is_stopped_and_goes_on_from_its_page(cast: Cast) -> None:
     assert Memory.objects.count() == 2 and not cast.workspace.chats.exists()
 
 
-def test_viewers_are_offered_the_export_alone(cast: Cast) -> None:
-    page = text_of(signed_in(cast.viewer), f"/workspaces/{cast.workspace.public_id}/settings/")
-    assert "/export/" in page and "/imports/?workspace" not in page
-    assert cast.workspace.public_id not in text_of(signed_in(cast.viewer), "/imports/").split("<main")[1]
-
-
-@pytest.mark.parametrize("content", [b"", b"\x00\x01", b"[]"])
-def test_a_file_that_is_none_is_refused_at_the_form(cast: Cast, content: bytes) -> None:
-    response = signed_in(cast.editor).post("/imports/", {"file": SimpleUploadedFile("x", content)})
-    assert response.status_code == 422
-    assert any(mark in response.content.decode() for mark in ('role="alert"', 'class="field__error"'))
-    assert not Import.objects.exists()
+def test_a_file_that_is_none_is_refused_at_the_form(cast: Cast) -> None:
+    for content in (b"", b"\x00\x01", b"[]"):
+        response = signed_in(cast.editor).post("/imports/", {"file": SimpleUploadedFile("x", content)})
+        assert response.status_code == 422
+        assert any(mark in response.content.decode() for mark in ('role="alert"', 'class="field__error"'))
+        assert not Import.objects.exists()
 
 
 def test_a_file_that_is_too_large_is_refused_before_it_is_read(cast: Cast, settings: Any) -> None:
@@ -252,35 +239,6 @@ def queries(act: Callable[[], Any]) -> int:
     return len(captured)
 
 
-def test_every_page_and_list_costs_the_same_for_few_and_many(cast: Cast) -> None:
-    client = signed_in(cast.owner)
-
-    def grow(number: int) -> str:
-        lines = [memory(f"Person {n} owns a boat", author="eddie") for n in range(number)]
-        imported = uploaded(cast.owner, file_of(*lines), cast.workspace)
-        Import.objects.filter(pk=imported.pk).update(created_at=timezone.now())
-        for n in range(number):
-            message_ = make_message(make_chat(cast.editor, cast.workspace), f"Hello {n}")
-            make_memory(f"Cat {n} purrs", cast.editor, cast.workspace, source_message_id=message_.public_id)
-        return imported.public_id
-
-    def costs(public_id: str) -> dict[str, int]:
-        paths = [
-            "/imports/",
-            f"/imports/{public_id}/",
-            "/chat/api/imports",
-            f"/chat/api/imports/{public_id}/rows",
-        ]
-        cost = {path.replace(public_id, ""): queries(lambda path=path: client.get(path)) for path in paths}  # type: ignore[misc]
-        return cost | {"export": queries(lambda: b"".join(client.get("/export/")))}  # type: ignore[arg-type]
-
-    first = grow(3)
-    costs(first)
-    few = costs(first)
-    many = costs(grow(40))
-    assert many == few
-
-
 def test_looking_and_storing_cost_the_same_for_few_lines_and_for_many(cast: Cast) -> None:
     def costs(number: int, of: str) -> list[int]:
         ids = [f"chat_{of}{n:023}" for n in range(number)]
@@ -305,17 +263,6 @@ def test_looking_and_storing_cost_the_same_for_few_lines_and_for_many(cast: Cast
     costs(2, "A")
     few, many = costs(3, "B"), costs(60, "C")
     assert all(more <= less + 2 for less, more in zip(few, many, strict=True)), (few, many)
-
-
-def test_lines_of_every_kind_can_be_shown(cast: Cast) -> None:
-    imported = uploaded(cast.owner, file_of(chat(), *REFUSED.values()))
-    page = f"/imports/{imported.public_id}/"
-    client = signed_in(cast.owner)
-    assert SECRET not in text_of(client, page)
-    last = imported.rows.order_by("-number").values_list("number", flat=True)[0]
-    assert "Show more" not in text_of(client, f"{page}?after={last - 3}")
-    for query in ("?after=x", "?after=999999999999", "?show=everything", "?show=new&after=1"):
-        text_of(client, page + query)
 
 
 def test_the_rows_of_a_finished_import_lead_to_what_came_in(cast: Cast) -> None:

@@ -28,7 +28,7 @@ from memoryhub.llm.base import Speaker
 from tests.api import Api
 from tests.chat.exchange.test_exchange import empty_installation, exported, imported_whole, lines_of
 from tests.conftest import Cast
-from tests.factories import HERE, make_chat, make_memory, make_message, shown_to
+from tests.factories import HERE, make_memory, make_message, shown_to
 from workspaces.accounts.invitations import invite
 from workspaces.models import Agent, Artifact, User, Workspace
 
@@ -88,16 +88,6 @@ def recall_by(person: User, workspace: Workspace) -> Any:
 
 
 class TestPage:
-    def test_the_transcript_marks_the_message_for_everybody(self, cast: Cast, chat: Chat) -> None:
-        for person in (cast.editor, cast.viewer, cast.owner):
-            shown = page(person, f"/chats/{chat.public_id}/")
-            assert MARK in shown and "data-imported" in shown
-
-    def test_what_people_wrote_here_has_no_mark(self, cast: Cast) -> None:
-        written = make_chat(cast.owner, cast.workspace)
-        make_message(written, "I wrote this", author=cast.editor)
-        assert "data-imported" not in page(cast.viewer, f"/chats/{written.public_id}/")
-
     def test_the_panel_marks_the_memory(self, cast: Cast, chat: Chat) -> None:
         shown = page(cast.editor, f"/workspaces/{cast.workspace.public_id}/memories/")
         assert MARK in shown and "Saved by you" not in shown
@@ -263,12 +253,6 @@ class TestEverywhereElse:
         Message.objects.filter(pk=answer(chat).pk).update(status="done")
         assert not _blank_anew(answer(chat), now=timezone.now()).is_imported
 
-    def test_an_imported_answer_is_no_label_in_the_prompt(self, cast: Cast, chat: Chat) -> None:
-        """A label in the history would be imitated by the model."""
-        asked = make_message(chat, "Did I approve it?", author=cast.editor)
-        history = conversation_of(asked, None, shown=shown_to(cast.editor), reach=HERE).earlier
-        assert [each.content for each in history if each.role == "assistant"] == ["I see."]
-
     @pytest.mark.parametrize("is_superuser", [False, True])
     def test_a_chat_says_so(self, cast: Cast, is_superuser: bool) -> None:
         User.objects.filter(pk=cast.owner.pk).update(is_superuser=is_superuser)
@@ -293,19 +277,6 @@ class TestEverywhereElse:
         imported_whole(eddie, data)
         again = Chat.objects.get(title="His")
         assert again.created_by == eddie and again.is_imported, "a file that says so is believed"
-
-    def test_the_list_of_chats_marks_what_was_found(self, cast: Cast, chat: Chat) -> None:
-        [row] = Api(cast.editor).get("chats", q="payment of 900").json()["items"]
-        assert row["match"]["imported"] is True
-        client = Client(headers={"HX-Request": "true"})
-        client.force_login(cast.editor)
-        rows = client.get(
-            f"/workspaces/{cast.workspace.public_id}/chats/list/?q=payment+of+900"
-        ).content.decode()
-        assert "900" in rows and "data-imported" in rows
-        make_message(chat, "The payment of 900 came", author=cast.editor)
-        [row] = Api(cast.editor).get("chats", q="payment of 900").json()["items"]
-        assert row["match"]["imported"] is False, "the newest message has it"
 
     def test_a_receipt_says_so(self, cast: Cast) -> None:
         item = {"memory": "mem_" + "a" * 24, "position": 1, "score": 1.0, "score_parts": {}, "content": KNOWN,
@@ -369,18 +340,6 @@ class TestEverywhereElse:
         exported_lines = lines_of(exported(cast.owner, cast.workspace))
         told = {each["type"]: each.get("imported") for each in exported_lines}
         assert told["agent"] is told["artifact"] is True
-
-    def test_the_admin_shows_the_marks(self, cast: Cast, chat: Chat) -> None:
-        User.objects.filter(pk=cast.stranger.pk).update(is_staff=True, is_superuser=True)
-        Chat.objects.filter(pk=chat.pk).update(is_imported=True)
-        staff = User.objects.get(pk=cast.stranger.pk)
-        assert "Imported by" in page(staff, "/admin/chat/message/")
-        assert "shared, imported" in page(staff, "/admin/chat/chat/")
-        assert "imported" in page(staff, "/admin/memories/memory/")
-        memory = Memory.objects.get()
-        assert "Imported by" in page(staff, f"/admin/memories/memory/{memory.pk}/change/")
-        Memory.objects.update(review="pending", deleted_at=timezone.now())
-        assert "by eddie (Imported)" in page(staff, "/admin/")
 
     def test_programs_lists_of_memories_say_so_over_mcp(self, cast: Cast, chat: Chat) -> None:
         memory = Memory.objects.select_related("author", "edited_by", "imported_by").get()

@@ -20,9 +20,10 @@ from memoryhub.llm.registry import get_reader
 from tests.api import Api
 from tests.chat.exchange.test_exchange import imported_whole, uploaded
 from tests.chat.exchange.test_exchange_foreign import as_json, gpt_node
-from tests.chat.exchange.test_exchange_pages import signed_in, text_of
+from tests.chat.exchange.test_exchange_pages import text_of
 from tests.conftest import Cast
 from tests.factories import make_memory
+from tests.signing_in import signed_in
 
 pytestmark = pytest.mark.django_db
 TOWNS = ("Oslo", "Porto", "Lyon", "Graz", "Bergen", "Ghent", "Turin", "Cork")

@@ -167,12 +167,6 @@ class TestAllGoesWell:
         assert steps(answer) == [("plan", "planned"), ("check", "nothing")]
         assert len(scripted_model.chat_requests) == 2
 
-    def test_an_ordinary_turn_has_no_steps(self, chat: Chat, scripted_model: ScriptedOpenAI) -> None:
-        scripted_model.script(Answer("Hello."))
-        turn = begin_turn(chat, content="Hi", by=chat.created_by, now=timezone.now())
-        assert wait_until_idle(20)
-        assert (turn.answer.mode, Step.objects.count(), len(scripted_model.chat_requests)) == ("chat", 0, 1)
-
 
 class TestMemoryIsOff:
     @pytest.mark.parametrize("how", ["this turn", "temporary", "veto"])
@@ -214,8 +208,6 @@ class TestPlanFails:
         ("reply", "why"),
         [
             (Failure(401, "bad key"), "The model's endpoint refused the API key."),
-            (Failure(400, "no"), "The model's endpoint rejected the request."),
-            (Answer(), "The model gave an empty answer."),
             (Answer("   "), "The model's reply could not be read."),
             (Answer("1. Lo", cut=True), "The connection to the model broke before the answer was complete."),
         ],
@@ -298,8 +290,6 @@ class TestCheckFails:
         [
             (Failure(401, "bad key"), "The model's endpoint refused the API key."),
             (Answer("It all looks fine to me."), "The model's reply could not be read."),
-            (Answer('{"statements": "none"}'), "The model's reply could not be read."),
-            (Answer('{"statements": [{"quote'), "The model's reply could not be read."),
             (
                 Answer('{"statements": [', cut=True),
                 "The connection to the model broke before the answer was complete.",
@@ -361,17 +351,6 @@ class TestTheAnswerFails:
         assert steps(again) == [("plan", "planned"), ("check", "agrees")]
         assert Step.objects.get(kind="plan", message=again).text == "Say it better."
 
-    def test_a_whole_answer_given_anew_is_thought_through_anew(
-        self, chat: Chat, scripted_model: ScriptedOpenAI
-    ) -> None:
-        scripted_model.script(Answer("Greet."), Answer("Hello."), Answer("Greet warmly."), Answer("Hello!"))
-        answer = think(chat, "Hi")
-        again = retry_answer(answer, by=chat.created_by, now=timezone.now())
-        assert wait_until_idle(20)
-        again.refresh_from_db()
-        assert (again.mode, again.content) == ("deep_think", "Hello!")
-        assert [step.text for step in Step.objects.filter(message=again, kind="plan")] == ["Greet warmly."]
-
     @pytest.mark.parametrize(("can_extract", "mode"), [(True, "deep_think"), (False, "chat")])
     def test_an_edited_question_is_thought_through_as_before_if_the_model_can(
         self, chat: Chat, scripted_model: ScriptedOpenAI, settings: Any, can_extract: bool, mode: str
@@ -387,7 +366,6 @@ class TestTheAnswerFails:
 
 
 class TestStop:
-    @pytest.mark.parametrize("elsewhere", [False, True], ids=["this process", "another process"])
     @pytest.mark.parametrize(
         ("replies", "reached", "status", "content", "left"),
         [
@@ -420,17 +398,13 @@ class TestStop:
         status: str,
         content: str,
         left: list[tuple[str, str]],
-        elsewhere: bool,
     ) -> None:
         scripted_model.script(*replies)
         answer = begin(chat)
         assert scripted_model.wait_for_requests(len(replies))
         if reached == "answer":
             eventually(lambda: Message.objects.get(pk=answer.pk).content == "On ")
-        if elsewhere:
-            Message.objects.filter(pk=answer.pk).update(stop_requested=True)
-        else:
-            stop_answer(answer, by=chat.created_by, now=timezone.now())
+        stop_answer(answer, by=chat.created_by, now=timezone.now())
         assert wait_until_idle(10)
         answer.refresh_from_db()
         assert (answer.status, answer.content, steps(answer)) == (status, content, left)
@@ -504,14 +478,13 @@ class TestBudget:
             spent = sum(tokens(str(part["content"])) for part in request.messages)
             assert room - DeepThink().reserve() < spent <= room
 
-    @pytest.mark.parametrize("request_number", [0, 1, 2])
     def test_every_request_has_the_answers_own_limit(
-        self, chat: Chat, scripted_model: ScriptedOpenAI, deadline: Memory, settings: Any, request_number: int
+        self, chat: Chat, scripted_model: ScriptedOpenAI, deadline: Memory, settings: Any
     ) -> None:
         settings.LLM_MAX_TOKENS = 777
         scripted_model.script(Answer("Say it."), Answer("On March 15."), verdict())
         think(chat)
-        assert scripted_model.chat_requests[request_number].body["max_tokens"] == 777
+        assert [request.body["max_tokens"] for request in scripted_model.chat_requests] == [777] * 3
 
 
 class TestWhichModes:
@@ -523,14 +496,14 @@ class TestWhichModes:
             begin(chat)
         assert not chat.messages.exists()
 
-    @pytest.mark.parametrize("mode", ["poetry", "", "DEEP_THINK", "x" * 500])
-    def test_an_unknown_one_names_what_is_allowed(self, mode: str) -> None:
-        with pytest.raises(Invalid) as refused:
-            require_mode(mode, lambda: LARGE)
-        assert refused.value.fields == {"mode": "There is no such mode. Allowed: chat, deep_think."}
-        with pytest.raises(Invalid) as refused:
-            require_mode(mode, lambda: SMALL)
-        assert refused.value.fields == {"mode": "There is no such mode. Allowed: chat."}
+    def test_an_unknown_one_names_what_is_allowed(self) -> None:
+        for mode in ("poetry", "", "DEEP_THINK", "x" * 500):
+            with pytest.raises(Invalid) as refused:
+                require_mode(mode, lambda: LARGE)
+            assert refused.value.fields == {"mode": "There is no such mode. Allowed: chat, deep_think."}
+            with pytest.raises(Invalid) as refused:
+                require_mode(mode, lambda: SMALL)
+            assert refused.value.fields == {"mode": "There is no such mode. Allowed: chat."}
 
     def test_deep_thinking_is_refused_to_a_small_model_alone(self) -> None:
         require_mode("chat", lambda: SMALL)  # none of these raises

@@ -20,12 +20,12 @@ from chat.runs.services import get_run
 from chat.runs.worker import work
 from chat.turns.services import begin_turn, resume_from_chat, retry_answer
 from memories.models import Extraction, Memory
-from tests.chat.runs.test_views import signed_in
 from tests.chat.turns import test_auto_saved
 from tests.chat.turns.test_auto_saved import mine
 from tests.conftest import Cast
 from tests.factories import make_chat, make_memory, make_message
 from tests.fakes.openai_server import HOLD, Answer, Call, Received, ScriptedOpenAI
+from tests.signing_in import signed_in
 
 PLAN = {"tasks": [{"id": "report", "title": "Write the report", "description": "Write the report."}]}
 told = test_auto_saved.told  # the fixture

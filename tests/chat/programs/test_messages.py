@@ -145,9 +145,8 @@ def test_answer_has_anthropics_form_whole_and_streamed(
         assert came[-2]["delta"]["stop_reason"] == "tool_use" and came[-2]["usage"]["output_tokens"] == 3
 
 
-@pytest.mark.parametrize(
-    "reply, reason, stop",
-    [
+def test_stop_reasons(key: str, scripted_model: ScriptedOpenAI) -> None:
+    for reply, reason, stop in (
         ({"message": {"content": "Hi"}, "finish_reason": "length"}, "max_tokens", None),
         ({"message": {"content": "Hi"}, "finish_reason": "content_filter"}, "refusal", None),
         ({"message": {"refusal": "No."}, "finish_reason": "stop"}, "refusal", None),
@@ -162,18 +161,14 @@ def test_answer_has_anthropics_form_whole_and_streamed(
             "tool_use",
             None,
         ),
-    ],
-)
-def test_stop_reasons(
-    key: str, scripted_model: ScriptedOpenAI, reply: Any, reason: str, stop: str | None
-) -> None:
-    body = json.dumps({"choices": [{"index": 0, **reply}]}).encode()
-    scripted_model.script(Raw(body, "application/json"))
-    message = post(key, stop_sequences=["END"], tools=[LOOK]).json()
-    assert (message["stop_reason"], message["stop_sequence"]) == (reason, stop)
-    scripted_model.script(Raw(body, "application/json"))
-    came = events(post(key, stop_sequences=["END"], tools=[LOOK], stream=True))
-    assert came[-2]["delta"] == {"stop_reason": reason, "stop_sequence": stop}
+    ):
+        body = json.dumps({"choices": [{"index": 0, **reply}]}).encode()
+        scripted_model.script(Raw(body, "application/json"))
+        message = post(key, stop_sequences=["END"], tools=[LOOK]).json()
+        assert (message["stop_reason"], message["stop_sequence"]) == (reason, stop)
+        scripted_model.script(Raw(body, "application/json"))
+        came = events(post(key, stop_sequences=["END"], tools=[LOOK], stream=True))
+        assert came[-2]["delta"] == {"stop_reason": reason, "stop_sequence": stop}
 
 
 def test_max_tokens_beyond_the_models_context_is_lowered(key: str, scripted_model: ScriptedOpenAI) -> None:

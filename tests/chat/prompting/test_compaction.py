@@ -102,17 +102,6 @@ def test_what_a_summary_says_is_data_in_the_next_summary(chat: Chat, scripted_mo
     )
 
 
-def test_a_short_chat_is_left_alone(
-    chat: Chat, scripted_model: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    jobs = queued(monkeypatch)
-    scripted_model.respond = answering
-    talk(chat, 2)
-    answer = ask(chat)
-    assert (jobs, answer.seen_from) == ([], None)
-    assert compact(answer, chat.created_by, now=timezone.now()) == "stored 0"
-
-
 def test_a_history_longer_than_the_model_can_read_is_summarised_in_portions_each_with_the_one_before(
     chat: Chat, scripted_model: ScriptedOpenAI
 ) -> None:
@@ -263,7 +252,3 @@ class TestPage:
         assert f'id="compaction-{first.public_id}"' in page
         sent = scripted_model.chat_requests[-1].messages
         assert sent[1]["content"] == first.content
-
-    def test_a_short_chat_has_no_seam(self, chat: Chat, scripted_model: ScriptedOpenAI) -> None:
-        ask(chat)
-        assert 'class="compaction"' not in self.page(chat)

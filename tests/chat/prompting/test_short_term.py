@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import timedelta
+from itertools import product
 from typing import Any
 
 import pytest
@@ -11,7 +11,6 @@ from django.test import Client
 from django.utils import timezone
 
 from chat.access import get_chat
-from chat.chats.services import delete_chat
 from chat.models import Chat, Message, ShortTermMemory, ToolCall
 from chat.prompting import short_term
 from chat.prompting.short_term import (
@@ -209,21 +208,21 @@ class TestOwnSummaryHintAndDirective:
         assert "update_short_term_memory" in items[2].content
         assert all(item.role == "user" and item.content.startswith(TAG) for item in items)
 
-    @pytest.mark.parametrize("can_update", [True, False])
-    @pytest.mark.parametrize("text", ["And now?", "Please remember that I am vegetarian"])
     @pytest.mark.parametrize("summary", ["", "Our plan"])
     @pytest.mark.parametrize("earlier", [4, 5])
     def test_conditions_of_hint_and_directive(
-        self, here: Chat, cast: Cast, can_update: bool, text: str, summary: str, earlier: int
+        self, here: Chat, cast: Cast, summary: str, earlier: int
     ) -> None:
         self.talk(here, earlier)
         if summary:
             summarised(here, summary)
-        found = seen_in(here, cast.owner, text=text, can_update=can_update)
-        has_hint = any("update_short_term_memory" in item.content for item in found.items)
-        assert has_hint is (can_update and text == "And now?")
-        assert bool(found.directive) is (can_update and not summary and earlier + 1 >= 6)
-        assert (summary in texts(found)) if summary else True
+        for can_update, text in product((True, False), ("And now?", "Please remember that I am vegetarian")):
+            found = seen_in(here, cast.owner, text=text, can_update=can_update)
+            has_hint = any("update_short_term_memory" in item.content for item in found.items)
+            assert has_hint is (can_update and text == "And now?")
+            assert bool(found.directive) is (can_update and not summary and earlier + 1 >= 6)
+            assert summary in texts(found)
+            here.messages.latest("pk").delete()
 
     def test_an_expired_summary_is_none(self, here: Chat, cast: Cast) -> None:
         self.talk(here, 6)
@@ -436,25 +435,6 @@ class TestTurns:
         assert ShortTermMemory.objects.exclude(chat=chat).exists()
         assert not ShortTermMemory.objects.filter(chat=chat).exists()
 
-    def test_trouble_costs_no_turn(
-        self, chat: Chat, scripted_model: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        def fail(*args: object, **kwargs: object) -> None:
-            raise RuntimeError("broken")
-
-        monkeypatch.setattr(short_term, "_gather", fail)
-        scripted_model.script(Answer("Still here."))
-        assert self.ask(chat).content == "Still here."
-
-    def test_a_deleted_chat_is_told_of_nowhere(
-        self, chat: Chat, scripted_model: ScriptedOpenAI, eventually: Callable[..., None]
-    ) -> None:
-        other = summarised(make_chat(chat.created_by), "Another plan")
-        delete_chat(other, by=chat.created_by, now=datetime.now(NOW.tzinfo))
-        scripted_model.script(Answer("Hello."))
-        self.ask(chat)
-        assert "Another plan" not in str(scripted_model.chat_requests[-1].messages)
-
 
 class TestDoors:
     def test_rest_reads_and_writes_it(self, here: Chat, cast: Cast) -> None:
@@ -467,22 +447,17 @@ class TestDoors:
         assert Api(cast.viewer).get(path).json()["summary"] == "Plan"
         assert Api(cast.editor).patch(path, {"summary": ""}).json()["summary"] == ""
 
-    @pytest.mark.parametrize(
-        ("body", "code"),
-        [
+    def test_rest_refuses_what_may_not_be_stored(self, here: Chat, cast: Cast) -> None:
+        for body, code in (
             ({}, "invalid"),
             ({"summary": "a" * 1501}, "invalid"),
             ({"summary": 5}, "invalid"),
             ({"summary": "Plan", "more": 1}, "invalid"),
             ({"summary": "My password = hunter2hunter2XY"}, "secret"),
-        ],
-    )
-    def test_rest_refuses_what_may_not_be_stored(
-        self, here: Chat, cast: Cast, body: dict[str, Any], code: str
-    ) -> None:
-        refused = Api(cast.editor).patch(f"{here.public_id}/short-term", body)
-        assert (refused.status_code, refused.json()["error"]["code"]) == (422, code)
-        assert not ShortTermMemory.objects.exists()
+        ):
+            refused = Api(cast.editor).patch(f"{here.public_id}/short-term", body)
+            assert (refused.status_code, refused.json()["error"]["code"]) == (422, code)
+            assert not ShortTermMemory.objects.exists()
 
     def test_the_page_shows_it_and_keeps_a_draft_that_is_refused(self, here: Chat, cast: Cast) -> None:
         client, path = Client(), f"/chats/{here.public_id}/short-term/"
@@ -502,15 +477,6 @@ class TestDoors:
         assert "A &lt;plan&gt;" in seen
         assert "<textarea" not in seen
 
-    def test_the_page_says_what_does_not_work(self, here: Chat, cast: Cast, settings: Any) -> None:
-        client, path = Client(), f"/chats/{here.public_id}/short-term/"
-        client.force_login(cast.editor)
-        assert "Memory is off in this chat" in client.get(path).content.decode()
-        Chat.objects.update(memory_enabled=True)
-        assert "This model cannot write it" in client.get(path).content.decode()
-        Chat.objects.update(is_temporary=True, created_by=cast.editor)
-        assert "Nothing in a temporary chat is kept" in client.get(path).content.decode()
-
     def test_the_two_choices_are_made_on_profile_and_settings(self, cast: Cast) -> None:
         client = Client()
         client.force_login(cast.owner)
@@ -527,11 +493,3 @@ class TestDoors:
             f"workspaces/{cast.workspace.public_id}", {"private_short_term": False}
         )
         assert changed.json()["private_short_term"] is False
-
-    def test_the_profile_says_once_what_a_model_without_tools_lacks(self, cast: Cast, settings: Any) -> None:
-        client = Client()
-        client.force_login(cast.owner)
-        assert "cannot call tools" in client.get("/profile/").content.decode()
-        settings.LLM_BASE_URL, settings.LLM_MODEL = "http://127.0.0.1:9/v1", "able"
-        settings.LLM_HAS_TOOLS, settings.EMBEDDED_MODEL = True, False
-        assert "cannot call tools" not in client.get("/profile/").content.decode()

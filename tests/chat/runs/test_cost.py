@@ -22,10 +22,10 @@ from chat.runs.stored_run import _NEWEST, StoredMemory
 from chat.runs.worker import work
 from memoryhub.llm.metering import Price
 from tests.bench.bench_runs import a_plan
-from tests.chat.runs.test_views import signed_in
 from tests.conftest import Cast
 from tests.fakes import openai_server
 from tests.fakes.openai_server import Answer, Call, Failure, ScriptedOpenAI
+from tests.signing_in import signed_in
 from workspaces.access import get_workspace
 from workspaces.models import ModelUse
 

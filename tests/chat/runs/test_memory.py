@@ -103,9 +103,9 @@ def test_only_json_is_kept(memory: AgentMemory, value: object) -> None:
     assert memory.snapshot() == []
 
 
-@pytest.mark.parametrize(
-    ("filters", "keys"),
-    [
+def test_listing_and_filtering(memory: AgentMemory) -> None:
+    whole = filled(memory)
+    for filters, keys in (
         ({}, ["task:research", "step:search", "input:topic", "shared:top"]),
         ({"kind": "task_result"}, ["task:research"]),
         ({"kind": ["task_result", "input"]}, ["task:research", "input:topic"]),
@@ -116,10 +116,8 @@ def test_only_json_is_kept(memory: AgentMemory, value: object) -> None:
         ({"kind": "shared", "sources": ["search"], "key_prefix": "sha"}, ["shared:top"]),  # ANDed
         ({"kind": "shared", "sources": ["research"]}, []),
         ({"keys": []}, []),
-    ],
-)
-def test_listing_and_filtering(memory: AgentMemory, filters: Any, keys: list[str]) -> None:
-    assert [entry.key for entry in filled(memory).list(**filters)] == keys
+    ):
+        assert [entry.key for entry in whole.list(**filters)] == keys
 
 
 def test_subscribe_until_unsubscribed_though_another_listener_fails(
@@ -201,9 +199,9 @@ def test_memory_list_shows_metadata_and_no_values(memory: AgentMemory) -> None:
     assert told == [("list", {"returned": 4})]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "keys"),
-    [
+def test_memory_list_filters(memory: AgentMemory) -> None:
+    whole = filled(memory)
+    for arguments, keys in (
         ({"kind": ["task_result", "shared"]}, ["task:research", "shared:top"]),
         ({"kind": "shared"}, ["shared:top"]),
         (
@@ -212,10 +210,8 @@ def test_memory_list_shows_metadata_and_no_values(memory: AgentMemory) -> None:
         ),
         ({"key_prefix": "task:"}, ["task:research"]),
         ({"sources": ["search"], "kind": ["shared"]}, ["shared:top"]),
-    ],
-)
-def test_memory_list_filters(memory: AgentMemory, arguments: Any, keys: list[str]) -> None:
-    assert [entry["key"] for entry in called(filled(memory), "memory_list", arguments)["entries"]] == keys
+    ):
+        assert [entry["key"] for entry in called(whole, "memory_list", arguments)["entries"]] == keys
 
 
 def test_memory_list_shows_the_newest_200_of_201(memory: AgentMemory) -> None:
@@ -328,20 +324,17 @@ def test_memory_write_cannot_stand_in_for_results(memory: AgentMemory, key: str)
     assert memory.get(key) == before
 
 
-@pytest.mark.parametrize(
-    ("arguments", "why"),
-    [
+def test_memory_write_refuses_in_a_sentence(memory: AgentMemory) -> None:
+    for arguments, why in (
         ({"key": "", "value": 1}, "key must not be blank"),
         ({"key": "shared:", "value": 1}, "key must not be blank"),
         ({"key": "k" * 201, "value": 1}, "at most 200"),
         ({"key": "a"}, "value is required"),
         ({"key": "a", "value": "x" * 17_000}, "at most 16,000 bytes"),
-    ],
-)
-def test_memory_write_refuses_in_a_sentence(memory: AgentMemory, arguments: Any, why: str) -> None:
-    with pytest.raises(ToolTrouble, match=why):
-        called(memory, "memory_write", arguments)
-    assert memory.snapshot() == []
+    ):
+        with pytest.raises(ToolTrouble, match=why):
+            called(memory, "memory_write", arguments)
+        assert memory.snapshot() == []
 
 
 def test_a_run_keeps_only_so_many_entries(memory: AgentMemory) -> None:

@@ -14,11 +14,11 @@ from chat.runs.services import RunRequest, rerun, save_template, start_run
 from chat.runs.workspace_tools import caller_of
 from memories.models import Memory
 from memories.writing.extracting import extract, queue_extraction
-from tests.chat.runs.test_views import signed_in
 from tests.chat.turns.test_auto_saved import found
 from tests.conftest import Cast
 from tests.factories import make_chat, make_message, make_webhook
 from tests.fakes.openai_server import ScriptedOpenAI
+from tests.signing_in import signed_in
 from workspaces.access import get_workspace
 from workspaces.models import User, WebhookDelivery
 

@@ -18,8 +18,8 @@ from chat.views.runs import graph_of
 from tests.conftest import Cast
 from tests.factories import make_chat, make_workspace
 from tests.fakes.openai_server import Answer, ScriptedOpenAI
+from tests.signing_in import signed_in
 from workspaces.access import get_workspace
-from workspaces.models import User
 
 pytestmark = pytest.mark.django_db
 PLAN = {"tasks": [{"id": "a", "title": "A"}, {"id": "b", "title": "B", "depends_on": ["a"]}]}
@@ -29,12 +29,6 @@ def begun(cast: Cast, **wanted: Any) -> Run:
     place = get_workspace(cast.owner, cast.workspace.public_id)
     values = {"objective": "Compare the offers", "plan": PLAN} | wanted
     return start_run(place, RunRequest(**values), by=cast.owner, now=timezone.now())
-
-
-def signed_in(user: User) -> Client:
-    client = Client()
-    client.force_login(user)
-    return client
 
 
 def test_a_run_is_kept_as_a_template_and_another_started_from_it(

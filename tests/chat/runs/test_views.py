@@ -10,10 +10,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 from django.utils.html import escape
-from pytest_django.fixtures import Settings
 
-from chat.models import Run, RunEntry
-from chat.models.runs import RunTask
+from chat.models import Run
 from chat.runs.memory import MemoryKind
 from chat.runs.overview import follow_run
 from chat.runs.progress import claim_next_step
@@ -26,20 +24,13 @@ from tests.admin_pages import staff
 from tests.conftest import Cast
 from tests.factories import make_memory
 from tests.fakes.openai_server import Answer, Call, ScriptedOpenAI
-from tests.fakes.pseudo_language import CLOSED, OPEN
+from tests.signing_in import signed_in
 from workspaces.access import get_workspace
-from workspaces.models import User
 
 HOSTILE = "<script>alert(1)</script>{{ 7|add:7 }}"
 PLAN = {
     "tasks": [{"id": "a", "title": HOSTILE, "description": "Do <b>a</b>."}, {"id": "b", "depends_on": ["a"]}]
 }
-
-
-def signed_in(user: User) -> Client:
-    client = Client()
-    client.force_login(user)
-    return client
 
 
 @pytest.fixture
@@ -85,28 +76,37 @@ def test_a_program_starts_a_run_and_reads_what_came_of_it(
     assert [item["id"] for item in owner.get(url).json()["items"]] == [done["id"]]
 
 
-@pytest.mark.parametrize(
-    ("body", "code"),
-    [
+def test_hostile_bodies_are_refused_by_name(
+    scripted_model: ScriptedOpenAI, cast: Cast, owner: Client
+) -> None:
+    for body, code in (
         ({}, 422),
         ({"objective": 7}, 422),
         ({"objective": "x", "inputs": []}, 422),
         ({"objective": "x", "budget": "much"}, 422),
         ({"objective": "x", "budget": {"tokens": "5"}}, 422),
         ({"objective": "x", "plan": [[[[]]]]}, 422),
-        ({"objective": "x", "plan": {"tasks": [{"id": "a", "steps": [
-            {"id": "s", "instructions": "x", "schema": {"$ref": "file:///"}}]}]}}, 422),
+        (
+            {
+                "objective": "x",
+                "plan": {
+                    "tasks": [
+                        {
+                            "id": "a",
+                            "steps": [{"id": "s", "instructions": "x", "schema": {"$ref": "file:///"}}],
+                        }
+                    ]
+                },
+            },
+            422,
+        ),
         ({"objective": "x", "mode": "plan", "tools": ["x" * 65]}, 422),
         ({"objective": "x", "unknown": 1}, 422),
         ("nonsense", 422),
-    ],
-)  # fmt: skip
-def test_hostile_bodies_are_refused_by_name(
-    scripted_model: ScriptedOpenAI, cast: Cast, owner: Client, body: Any, code: int
-) -> None:
-    url = f"/chat/api/workspaces/{cast.workspace.public_id}/runs"
-    answer = owner.post(url, json.dumps(body), content_type="application/json")
-    assert answer.status_code == code and "error" in answer.json() and not Run.objects.exists()
+    ):
+        url = f"/chat/api/workspaces/{cast.workspace.public_id}/runs"
+        answer = owner.post(url, json.dumps(body), content_type="application/json")
+        assert answer.status_code == code and "error" in answer.json() and not Run.objects.exists()
 
 
 def test_a_stranger_to_the_run_cannot_steer_it(scripted_model: ScriptedOpenAI, cast: Cast) -> None:
@@ -122,15 +122,14 @@ def test_a_stranger_to_the_run_cannot_steer_it(scripted_model: ScriptedOpenAI, c
         assert signed_in(cast.stranger).get(elsewhere).status_code == 404
 
 
-@pytest.mark.parametrize("mode", ["plan", "multi-agent", "research"])
 def test_the_pages_show_a_run_and_execute_nothing_of_it(
-    scripted_model: ScriptedOpenAI, cast: Cast, owner: Client, mode: str
+    scripted_model: ScriptedOpenAI, cast: Cast, owner: Client
 ) -> None:
     result = Call("finish_step", {"result": HOSTILE})
     scripted_model.respond = lambda request: (
         Answer(calls=[result]) if "finish_step" in request.tool_names else Answer(HOSTILE)
     )
-    run = begin(cast, mode=mode)
+    run = begin(cast, mode="multi-agent")
     StoredMemory(run_pk=run.pk).set("shared:" + HOSTILE, MemoryKind.SHARED, HOSTILE, title=HOSTILE)
     memory = make_memory(HOSTILE, cast.owner, cast.workspace)
     Run.objects.filter(pk=run.pk).update(memory_ids=[memory.public_id])
@@ -205,33 +204,6 @@ def test_a_stopped_run_is_at_nothing_and_says_by_title_what_comes_after_what(
     html = owner.get(page).content.decode()
     assert "Running" not in html and html.count("Stopped") == 3  # the run, its task, the step
     assert f"After {escape(HOSTILE)}" in html
-
-
-def test_titles_of_our_own_are_read_in_the_language_of_who_looks(
-    scripted_model: ScriptedOpenAI, cast: Cast, owner: Client, pseudo_language: str
-) -> None:
-    plan = Call("finish_step", {"result": {"tasks": [{"id": "a", "title": "Read", "description": "Do a."}]}})
-    scripted_model.script(Answer(calls=[plan]))
-    scripted_model.respond = lambda request: Answer("Done.")
-    runs, german = f"/workspaces/{cast.workspace.public_id}/runs/", {"Accept-Language": pseudo_language}
-    for mode in ("plan", "loop"):
-        form = {"objective": "Compare", "mode": mode, "tokens": 100_000}
-        page = owner.post(runs, form, headers=german)["Location"]
-        work(seconds=20, at_once=1)
-    assert set(RunEntry.objects.values_list("title", flat=True)) == {"Plan", "Read", "The whole objective"}
-    assert RunTask.objects.get(ref="work").title == "The whole objective"
-    whole = "The whole objective"
-    for headers, title in ((german, f">{OPEN}{whole}{CLOSED}<"), ({}, f">{whole}<")):
-        html = owner.get(page, headers=headers).content.decode()
-        assert html.count(title) == 3  # the task, its step's entry and its own
-
-
-def test_without_a_model_that_calls_tools_the_page_says_what_to_connect(
-    cast: Cast, owner: Client, settings: Settings
-) -> None:
-    settings.LLM_HAS_TOOLS = False
-    html = owner.get(f"/workspaces/{cast.workspace.public_id}/runs/").content.decode()
-    assert "Runs need a model that can call tools" in html and "<textarea" not in html
 
 
 @pytest.mark.django_db(transaction=True)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
-from django.test import Client
 from django.utils import timezone
 
 from chat.chats import saved_prompts
@@ -14,17 +11,12 @@ from chat.models import SavedPrompt
 from memoryhub.errors import Conflict, Forbidden, Invalid, NotFound
 from tests.conftest import Cast
 from tests.factories import make_prompt
+from tests.signing_in import signed_in
 from workspaces.access import default_workspace, get_workspace
 from workspaces.actions.workspaces import change_role
 from workspaces.models import User, Workspace
 
 pytestmark = pytest.mark.django_db
-
-
-def client(user: User) -> Client:
-    made = Client()
-    made.force_login(user)
-    return made
 
 
 def seen_by(user: User, workspace: Workspace) -> Workspace:
@@ -79,9 +71,9 @@ def test_whose_they_are_and_who_changes_them(cast: Cast) -> None:
     saved_prompts.delete_prompt(shared, seen_by(cast.owner, cast.workspace), by=cast.owner)
 
 
-@pytest.mark.parametrize(
-    ("values", "field"),
-    [
+def test_what_cannot_be_kept(cast: Cast) -> None:
+    make_prompt(cast.workspace, cast.owner)
+    for values, field in (
         ({"name": " "}, "name"),
         ({"name": "x" * 81}, "name"),
         ({"name": "a\x00b"}, "name"),
@@ -89,15 +81,11 @@ def test_whose_they_are_and_who_changes_them(cast: Cast) -> None:
         ({"text": "\n"}, "text"),
         ({"text": "x" * 8001}, "text"),
         ({"text": " ".join(f"{{{{v{at}}}}}" for at in range(21))}, "text"),
-    ],
-    ids=["blank", "long", "nul", "taken", "no text", "long text", "too many blanks"],
-)
-def test_what_cannot_be_kept(cast: Cast, values: dict[str, Any], field: str) -> None:
-    make_prompt(cast.workspace, cast.owner)
-    with pytest.raises(Invalid) as refused:
-        make_prompt(cast.workspace, cast.owner, **values)
-    assert field in refused.value.fields
-    assert SavedPrompt.objects.count() == 1
+    ):
+        with pytest.raises(Invalid) as refused:
+            make_prompt(cast.workspace, cast.owner, **values)
+        assert field in refused.value.fields
+        assert SavedPrompt.objects.count() == 1
 
 
 def test_there_are_no_more_than_somebody_can_look_through(
@@ -114,22 +102,22 @@ def test_what_is_typed_finds_names_before_texts_and_stays_data(cast: Cast) -> No
     make_prompt(cast.workspace, cast.owner, name="Aa <b>", text='"><script>alert(1)</script> {{offer}}')
     make_prompt(cast.workspace, cast.owner, name="Offer", text="Say 100% yes")
     choices = f"/workspaces/{cast.workspace.public_id}/prompts/choices/"
-    html = client(cast.viewer).get(choices, {"q": "offer"}).content.decode()
+    html = signed_in(cast.viewer).get(choices, {"q": "offer"}).content.decode()
     assert html.index("Offer</bdi>") < html.index("Aa &lt;b&gt;</bdi>")
     assert "<script>" not in html and 'data-saved-prompt="&quot;&gt;&lt;script&gt;' in html
     assert "2 prompts" in html
-    assert "No prompt contains “%_”" in client(cast.viewer).get(choices, {"q": "%_"}).content.decode()
+    assert "No prompt contains “%_”" in signed_in(cast.viewer).get(choices, {"q": "%_"}).content.decode()
 
 
 def test_over_rest_they_come_go_and_say_their_blanks(cast: Cast) -> None:
     address = f"/chat/api/workspaces/{cast.workspace.public_id}/prompts"
-    person, json = client(cast.editor), {"content_type": "application/json"}
+    person, json = signed_in(cast.editor), {"content_type": "application/json"}
     made = person.post(address, {"name": "No", "text": "Decline {{offer}}.", "personal": False}, **json)
     assert (made.status_code, made.json()["variables"], made.json()["personal"]) == (201, ["offer"], False)
     detail = f"{address}/{made.json()['id']}"
     assert person.patch(detail, {"text": "No."}, **json).json()["variables"] == []
     person.post(address, {"name": "Later", "text": "x", "personal": False}, **json)
-    listed = client(cast.viewer).get(address).json()["items"]
+    listed = signed_in(cast.viewer).get(address).json()["items"]
     assert [each["name"] for each in listed] == ["Later", "No"], "the newest first"
     assert person.post(address, {"name": "No", "text": "x", "owner": "usr_1"}, **json).status_code == 422
     assert person.delete(detail).status_code == 204

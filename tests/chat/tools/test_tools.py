@@ -141,17 +141,6 @@ def test_overview_is_recalled_and_goes_on_from_an_offset(chat: Chat, scripted_mo
     assert "more are kept" not in rest
 
 
-def test_nothing_found_is_said(chat: Chat, scripted_model: ScriptedOpenAI) -> None:
-    make_memory("The staging server runs in Frankfurt", chat.created_by)
-    calls = [Call("x_recall_memory", {"query": "tea"}), Call("x_workspace_search", {"query": "tea"})]
-    scripted_model.script(Answer(calls=calls), Answer("No."))
-    ask(chat)
-    assert told(scripted_model) == [
-        "# Recalled memories\nNo memories were found.",
-        "# Workspace search\nNothing was found.",
-    ]
-
-
 def test_long_lists_are_cut_between_entries(
     chat: Chat, scripted_model: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -176,10 +165,14 @@ def test_workspace_search_names_the_kind(chat: Chat, scripted_model: ScriptedOpe
     assert lines[2] == "The deadline is March 15"
 
 
-@pytest.mark.parametrize(
-    ("call", "expected"),
-    [
-        (Call("x_save_memory", '{"content": '), "Error: the arguments are not valid JSON; send one JSON object."),
+def test_what_cannot_be_done_is_a_sentence_the_model_can_act_on(
+    chat: Chat, scripted_model: ScriptedOpenAI
+) -> None:
+    for call, expected in (
+        (
+            Call("x_save_memory", '{"content": '),
+            "Error: the arguments are not valid JSON; send one JSON object.",
+        ),
         (Call("x_save_memory", "[1]"), "Error: the arguments must be one JSON object."),
         (Call("x_save_memory", '"text"'), "Error: the arguments must be one JSON object."),
         (Call("x_save_memory", ""), "Error: content is required."),
@@ -197,8 +190,14 @@ def test_workspace_search_names_the_kind(chat: Chat, scripted_model: ScriptedOpe
             Call("x_save_memory", {"content": "a\x00b"}),
             "Error: content has a character that cannot be stored (NUL or half of a surrogate pair).",
         ),
-        (Call("x_save_memory", "{" + " " * 20_000 + "}"), "Error: the arguments may have at most 20,000 characters."),
-        (Call("x_save_memory", "[" * 19_000), "Error: the arguments are not valid JSON; send one JSON object."),
+        (
+            Call("x_save_memory", "{" + " " * 20_000 + "}"),
+            "Error: the arguments may have at most 20,000 characters.",
+        ),
+        (
+            Call("x_save_memory", "[" * 19_000),
+            "Error: the arguments are not valid JSON; send one JSON object.",
+        ),
         (Call("x_recall_memory", {"query": "tea", "limit": "many"}), "Error: limit must be a number."),
         (Call("x_recall_memory", {"query": "tea", "limit": 2.5}), "Error: limit must be a whole number."),
         (
@@ -209,22 +208,17 @@ def test_workspace_search_names_the_kind(chat: Chat, scripted_model: ScriptedOpe
         (Call("x_recall_memory", '{"query": "t", "limit": 1e999}'), None),
         (Call("rm_rf", {"path": "/"}), NO_SUCH_TOOL),
         (Call("", {}), NO_SUCH_TOOL),
-    ],
-    ids=lambda value: None if isinstance(value, Call) else str(value)[:60],
-)  # fmt: skip
-def test_what_cannot_be_done_is_a_sentence_the_model_can_act_on(
-    chat: Chat, scripted_model: ScriptedOpenAI, call: Call, expected: str | None
-) -> None:
-    scripted_model.script(Answer(calls=[call]), Answer("I see."))
-    answer = ask(chat)
-    assert (answer.status, answer.content) == (MessageStatus.DONE, "I see.")
-    if expected is not None:
-        assert told(scripted_model) == [expected]
-        row = ToolCall.objects.get()
-        assert (row.status, row.outcome) == (ToolStatus.FAILED, ToolOutcome.ERROR)
-    assert not Memory.objects.exists()
-    asked = scripted_model.chat_requests[-1].messages[-2]
-    assert asked["tool_calls"][0]["function"]["arguments"] in ("{}", call.text)
+    ):
+        scripted_model.script(Answer(calls=[call]), Answer("I see."))
+        answer = ask(chat)
+        assert (answer.status, answer.content) == (MessageStatus.DONE, "I see.")
+        if expected is not None:
+            assert told(scripted_model) == [expected]
+            row = ToolCall.objects.get(message=answer)
+            assert (row.status, row.outcome) == (ToolStatus.FAILED, ToolOutcome.ERROR)
+        assert not Memory.objects.exists()
+        asked = scripted_model.chat_requests[-1].messages[-2]
+        assert asked["tool_calls"][0]["function"]["arguments"] in ("{}", call.text)
 
 
 @pytest.mark.parametrize("tool", ["x_save_memory", "ltm_remember"])

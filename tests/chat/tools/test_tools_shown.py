@@ -79,9 +79,8 @@ def test_a_search_shows_each_reader_only_their_own(answered: Message, cast: Cast
     assert messages_json([answered], cast.owner)[0]["tool_calls"][0]["memory_ids"] == [shared.public_id]
 
 
-@pytest.mark.parametrize(
-    ("fields", "line"),
-    [
+def test_every_outcome_has_its_words(answered: Message, cast: Cast) -> None:
+    for fields, line in (
         ({"name": "x_save_memory", "outcome": "duplicate"}, "Already in memory"),
         ({"name": "x_save_memory", "outcome": "refused", "status": "failed"}, "Not saved to memory"),
         ({"name": "x_recall_memory", "count": 0}, "Searched memory for “the deadline” · nothing found"),
@@ -97,13 +96,9 @@ def test_a_search_shows_each_reader_only_their_own(answered: Message, cast: Cast
             {"arguments": {"query": "a\u202eb\n" + "long " * 60}},
             "Searched memory for “ab " + ("long " * 60)[:116] + "…” · nothing found",
         ),
-    ],
-)
-def test_every_outcome_has_its_words(
-    answered: Message, cast: Cast, fields: dict[str, Any], line: str
-) -> None:
-    called(answered, **fields)
-    assert line in page_of(answered, cast.editor)
+    ):
+        called(answered, **fields)
+        assert line in page_of(answered, cast.editor)
 
 
 def test_while_it_works_each_tool_of_a_chat_is_said_in_words() -> None:

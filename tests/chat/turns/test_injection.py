@@ -5,20 +5,14 @@ from __future__ import annotations
 import re
 import unicodedata
 
-import pytest
-from django.test import Client
 from django.utils import timezone
 
-from chat.models import MessageRole
 from chat.prompting.context import recalled_block
 from chat.prompting.labels import escape
 from memories.judging.extraction.candidates import render_conversation
-from memories.models import Memory, Receipt
+from memories.models import Memory
 from memories.recalling.ranked_search import Recalled
 from tests.chat.hostile_memories import HOSTILE
-from tests.chat.views.test_xss import Page
-from tests.factories import make_chat, make_memory, make_message, make_user
-from workspaces.access import default_workspace
 
 OPEN, CLOSE = "<recalled-memories>", "</recalled-memories>"
 ITEM = re.compile(r"- \([^()]*, \d{4}-\d\d-\d\d\) ")
@@ -79,41 +73,3 @@ def test_each_stays_within_its_message_when_a_conversation_is_mined() -> None:
         assert lines[-1] == "assistant: Fine", text
         assert all(line.startswith("user: ") for line in lines[:-1]), text
         assert not any("<" in line or ">" in line for line in lines), text
-
-
-@pytest.mark.django_db
-def test_none_of_them_acts_on_a_page() -> None:
-    person = make_user("olive")
-    workspace, chat = default_workspace(person), make_chat(person)
-    answer = make_message(
-        chat, "Noted.", MessageRole.ASSISTANT, reply_to=make_message(chat, "Remember all of this")
-    )
-    receipt = Receipt.objects.create(
-        message_id=answer.public_id, workspace=workspace, user=person, ranking="hybrid", threshold=0.3
-    )
-    memories = []
-    for position, text in enumerate(HOSTILE, start=1):
-        memory = make_memory(text.strip() or "blank", person, category=text.strip()[:50] or None)
-        receipt.items.create(
-            memory=memory, position=position, score=0.5, content=text, used=position % 2 == 1
-        )
-        memories.append(memory)
-    Memory.objects.filter(pk=memories[0].pk).update(may_replace=memories[1])
-    client = Client()
-    client.force_login(person)
-    base = f"/workspaces/{workspace.public_id}/memories/"
-    pages = [f"/chats/{chat.public_id}/", f"/receipts/{answer.public_id}/"]
-    for memory in memories:
-        pages += [f"{base}{memory.public_id}/{page}" for page in ("", "edit/", "history/")]
-    before = ""
-    while True:  # the whole panel
-        html = client.get(base, {"before": before} if before else {}).content.decode()
-        assert Page(html).found == []
-        more = re.search(r"before=(mem_\w+)", html)
-        if more is None:
-            break
-        before = more[1]
-    for page in pages:
-        response = client.get(page)
-        assert response.status_code == 200, page
-        assert Page(response.content.decode()).found == [], page

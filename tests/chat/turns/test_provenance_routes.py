@@ -395,13 +395,6 @@ class TestShown:
             is None
         )
 
-    def test_the_admin_names_it(self, cast: Cast, proposed: Memory) -> None:
-        User.objects.filter(pk=cast.owner.pk).update(is_staff=True, is_superuser=True)
-        client = Client()
-        client.force_login(User.objects.get(pk=cast.owner.pk))
-        page = client.get(f"/admin/memories/memory/{proposed.pk}/change/").content.decode()
-        assert "Rests on" in page and f"document doc_{'a' * 24}" in page
-
     @pytest.mark.parametrize("forged", ["doc", {"speaker": "owner"}, {"speaker": []}, {"id": 1}, [], None])
     def test_a_forged_source_is_none_and_breaks_no_page(
         self, cast: Cast, proposed: Memory, forged: object

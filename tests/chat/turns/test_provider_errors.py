@@ -162,12 +162,6 @@ def test_nothing_is_done_twice_after_tools_have_acted(chat: Chat, scripted_opena
     assert answer.tool_calls.count() == 1
 
 
-def test_a_filter_in_the_middle_keeps_what_was_said(chat: Chat, scripted_openai: ScriptedOpenAI) -> None:
-    scripted_openai.script(Answer("The first half.", finish_reason="content_filter"))
-    answer = ask(chat)
-    assert answer.content == "The first half." and "the text so far are saved" in answer.error
-
-
 def test_the_next_turn_uses_a_key_that_was_put_right(chat: Chat, scripted_openai: ScriptedOpenAI) -> None:
     from workspaces.actions.connections import update_connection
 

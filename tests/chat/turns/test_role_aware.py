@@ -44,34 +44,8 @@ def reply_with(*texts: str) -> Answer:
     return Answer(json.dumps([{"text": text, "kind": "fact", "importance": 0.7} for text in texts]))
 
 
-def extract(server: ScriptedOpenAI, *found: str) -> str:
-    """Extract from the newest finished turn. Return the whole request to the model."""
-    server.script(reply_with(*found))
-    extraction = Extraction.objects.order_by("pk").last()
-    assert extraction is not None
-    tasks.extract_turn(extraction_id=extraction.pk)
-    return json.dumps(server.chat_requests[-1].messages)
-
-
 def waiting() -> list[str]:
     return list(Memory.objects.filter(review=Review.PENDING).values_list("content", flat=True))
-
-
-def test_extraction_is_shown_what_people_and_the_answer_said_and_nothing_else(
-    chat: Chat, scripted_model: ScriptedOpenAI
-) -> None:
-    recalled = make_memory("The blue kettle whistles in F sharp", chat.created_by, chat.workspace)
-    search = Call("x_recall_memory", {"query": "kettle"})
-    scripted_model.script(Answer(calls=[search]), Answer("Understood."))
-    ask(chat, "I am vegetarian. What about the blue kettle that whistles?")
-    sent = json.dumps(scripted_model.chat_requests[-1].messages)
-    assert recalled.content in sent, "the turn itself knew it, from the block and from the tool"
-    mined = extract(scripted_model, "Is vegetarian")
-    assert "I am vegetarian. What about" in mined
-    assert "Understood." in mined
-    for foreign in (recalled.content, recalled.public_id, "recalled-memories", "x_recall_memory", "F sharp"):
-        assert foreign not in mined
-    assert Memory.objects.get(source_type="auto_chat").review == Review.NONE
 
 
 # Each would count as the user's own statement if extraction read it.
@@ -135,30 +109,6 @@ def test_the_rules_that_extract_read_no_foreign_word(chat: Chat, settings: Any) 
     assert not any(text.split()[2] in content for content in stored for text in FOREIGN.values())
 
 
-@pytest.mark.parametrize("about", ["instructions", "other chat", "tool", "recalled"])
-def test_whatever_the_prompt_brought_waits_although_the_answer_repeats_it(
-    chat: Chat, scripted_model: ScriptedOpenAI, about: str
-) -> None:
-    answer = chat_full_of_foreign_words(chat)
-    Message.objects.filter(pk=answer.pk).update(content=FOREIGN[about])
-    mine(chat, answer, scripted_model, FOREIGN[about], "Is vegetarian")
-    known = about == "recalled"  # stored already: nothing is proposed
-    assert waiting() == ([] if known else [FOREIGN[about]])
-    live = Memory.objects.live().filter(source_type="auto_chat")
-    assert list(live.values_list("content", flat=True)) == ["Is vegetarian"]
-
-
-def test_what_only_a_memory_or_a_tool_said_waits_although_the_answer_repeats_it(
-    chat: Chat, scripted_model: ScriptedOpenAI
-) -> None:
-    question = make_message(chat, "Summarise that page, please")
-    answer = make_message(chat, f"It says: {PLANTED}.", "assistant", reply_to=question)
-    ToolCall.objects.create(message=answer, name="fetch", outcome="found", output=f"<p>{PLANTED}</p>")
-    mine(chat, answer, scripted_model, f"User's rule: {PLANTED.lower()}", "Asked for a summary of a page")
-    assert waiting() == [f"User's rule: {PLANTED.lower()}"]
-    assert "Asked for a summary" in Memory.objects.live().get().content
-
-
 def test_what_an_earlier_turn_was_shown_waits_too(chat: Chat, scripted_model: ScriptedOpenAI) -> None:
     early = make_message(chat, "Read it")
     shown = make_message(chat, "Read.", "assistant", reply_to=early)
@@ -174,15 +124,6 @@ def test_what_an_earlier_turn_was_shown_waits_too(chat: Chat, scripted_model: Sc
     answer = make_message(chat, PLANTED, "assistant", reply_to=make_message(chat, "And?"))
     mine(chat, answer, scripted_model, PLANTED)
     assert waiting() == [PLANTED]
-
-
-def test_a_persons_own_words_do_not_wait(chat: Chat, scripted_model: ScriptedOpenAI) -> None:
-    question = make_message(chat, f"Yes, {PLANTED.lower()}, that is our rule.")
-    answer = make_message(chat, "Noted.", "assistant", reply_to=question)
-    ToolCall.objects.create(message=answer, name="fetch", outcome="found", output=PLANTED)
-    mine(chat, answer, scripted_model, PLANTED)
-    assert waiting() == []
-    assert Memory.objects.live().get().content == PLANTED
 
 
 def test_what_a_tool_came_to_waits_when_it_is_distilled(chat: Chat, scripted_model: ScriptedOpenAI) -> None:

@@ -222,13 +222,13 @@ def test_tools_draw_on_no_document_that_the_question_leaves_out(cast: Cast) -> N
             search(caller(only), ToSearch(query=pot.public_id))
 
 
-@pytest.mark.parametrize("hostile", ["\x00", "doc_\x00", "x" * 5000, "none,none", "chat_" + "x" * 24])
-def test_the_composer_takes_no_hostile_ids(cast: Cast, client: Client, hostile: str) -> None:
+def test_the_composer_takes_no_hostile_ids(cast: Cast, client: Client) -> None:
     chat = make_chat(cast.editor, cast.workspace)
     client.force_login(cast.editor)
-    said = {"content": "And now?", "documents": [hostile]}
-    assert client.post(f"/chats/{chat.public_id}/messages/", said).status_code == 422
-    assert not chat.messages.exists()
+    for hostile in ("\x00", "doc_\x00", "x" * 5000, "none,none", "chat_" + "x" * 24):
+        said = {"content": "And now?", "documents": [hostile]}
+        assert client.post(f"/chats/{chat.public_id}/messages/", said).status_code == 422
+        assert not chat.messages.exists()
 
 
 def test_a_section_with_several_finds_comes_before_what_stands_alone(

@@ -20,7 +20,6 @@ from memoryhub.errors import Conflict, Invalid
 from tests.factories import make_chat, make_memory, make_message, make_user, make_workspace
 from tests.fakes.openai_server import HOLD, Answer, Failure, ScriptedOpenAI
 from workspaces.actions.workspaces import delete_workspace
-from workspaces.models import User
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -113,9 +112,8 @@ def test_small_talk_gets_no_block_but_a_receipt_of_what_was_left_out(
     assert [(item.used, item.reason) for item in receipt.items.all()] == [(False, "below the threshold")]
 
 
-@pytest.mark.parametrize(
-    ("default", "chip", "turn", "operator", "expected"),
-    [
+def test_consent_decides_recall_and_extraction(scripted_model: ScriptedOpenAI, settings: object) -> None:
+    for default, chip, turn, operator, expected in (
         (None, None, None, None, False),
         (None, None, None, True, True),
         (True, None, None, None, True),
@@ -125,28 +123,19 @@ def test_small_talk_gets_no_block_but_a_receipt_of_what_was_left_out(
         (True, True, False, None, False),
         (False, False, True, None, True),
         (True, True, True, False, False),
-    ],
-)
-def test_consent_decides_recall_and_extraction(
-    chat: Chat,
-    scripted_model: ScriptedOpenAI,
-    settings: object,
-    default: bool | None,
-    chip: bool | None,
-    turn: bool | None,
-    operator: bool | None,
-    expected: bool,
-) -> None:
-    settings.MEMORY_ENABLED = operator  # type: ignore[attr-defined]
-    User.objects.update(memory_default=default)
-    Chat.objects.update(memory_enabled=chip)
-    chat.refresh_from_db()
-    chat.created_by.refresh_from_db()
-    make_memory("The project deadline is March 15", chat.created_by, chat.workspace)
-    scripted_model.script(Answer("March 15."))
-    ask(chat, "When is the project deadline?", **({} if turn is None else {"memory_enabled": turn}))
-    injected = any("<recalled-memories>" in part["content"] for part in prompt_of(scripted_model))
-    assert (injected, Receipt.objects.exists(), Extraction.objects.exists()) == (expected,) * 3
+    ):
+        settings.MEMORY_ENABLED = operator  # type: ignore[attr-defined]
+        chat = make_chat(make_user(memory_default=default), memory_enabled=chip)
+        make_memory("The project deadline is March 15", chat.created_by, chat.workspace)
+        scripted_model.script(Answer("March 15."))
+        options = {} if turn is None else {"memory_enabled": turn}
+        answer = ask(chat, "When is the project deadline?", **options)
+        injected = any("<recalled-memories>" in part["content"] for part in prompt_of(scripted_model))
+        stored = (
+            Receipt.objects.filter(message_id=answer.public_id).exists(),
+            Extraction.objects.filter(chat_id=chat.public_id).exists(),
+        )
+        assert (injected, *stored) == (expected,) * 3, (default, chip, turn, operator)
 
 
 def test_a_temporary_chat_neither_recalls_nor_extracts(chat: Chat, scripted_model: ScriptedOpenAI) -> None:
@@ -177,7 +166,6 @@ def test_an_answer_written_anew_without_memory_keeps_no_receipt_of_the_attempt_b
     ("reply", "code", "kept"),
     [
         (Failure(401, "bad key"), "model_refused", ""),
-        (Failure(400, "too long", code="context_length_exceeded"), "model_context_overflow", ""),
         (Answer("Half an", " answer", cut=True), "model_cut", "Half an answer"),
         (Answer(), "model_bad_reply", ""),
     ],
@@ -249,11 +237,11 @@ def test_one_answer_at_a_time_in_a_chat(chat: Chat, scripted_model: ScriptedOpen
     assert wait_until_idle(10)
 
 
-@pytest.mark.parametrize("content", ["", " \n ", "x" * 32_001, "a\x00b", "lone \udc00"])
-def test_refuses_a_message_that_cannot_be_stored(chat: Chat, content: str) -> None:
-    with pytest.raises(Invalid):
-        begin_turn(chat, content=content, by=chat.created_by, now=timezone.now())
-    assert not chat.messages.exists()
+def test_refuses_a_message_that_cannot_be_stored(chat: Chat) -> None:
+    for content in ("", " \n ", "x" * 32_001, "a\x00b", "lone \udc00"):
+        with pytest.raises(Invalid):
+            begin_turn(chat, content=content, by=chat.created_by, now=timezone.now())
+        assert not chat.messages.exists()
 
 
 def test_an_answer_whose_process_is_gone_is_closed_with_its_text_and_can_be_retried(chat: Chat) -> None:

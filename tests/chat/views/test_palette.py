@@ -3,51 +3,36 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 import pytest
-from django.test import Client
 from django.utils import timezone
-from pytest_django.fixtures import Settings
 
 from chat.models import MessageRole, MessageStatus
-from chat.views.palette import Entry, called
 from memories.models import Scope
 from memories.topics import create_node
 from tests.conftest import Cast
-from tests.factories import make_artifact, make_chat, make_document, make_memory, make_message
+from tests.factories import make_chat, make_document, make_memory, make_message
+from tests.signing_in import signed_in
 from workspaces.access import default_workspace
 from workspaces.models import AuditEvent, User
 
 pytestmark = pytest.mark.django_db
 
 
-def client_of(person: User) -> Client:
-    client = Client()
-    client.force_login(person)
-    return client
-
-
 def found(person: User, workspace: Any, q: str = "", *, on: str = "") -> str:
     """Return the palette's answer, ``on`` the page with this path."""
     headers = {"HX-Request": "true", "HX-Current-URL": f"http://testserver{on}"}
     address = f"/workspaces/{workspace.public_id}/palette/"
-    return client_of(person).get(address, {"q": q}, headers=headers).content.decode()
+    return signed_in(person).get(address, {"q": q}, headers=headers).content.decode()
 
 
-def first(person: User, workspace: Any, q: str) -> str:
-    """Return the first result, which Enter opens."""
-    names = re.findall(r'<span class="truncate"[^>]*>(.*?)</span>', found(person, workspace, q))
-    return str(names[0])
-
-
-@pytest.mark.parametrize("address", ["http://[", "http://[::1", "//x", "chats/%00/"])
-def test_an_address_that_is_none_shows_no_chat(cast: Cast, address: str) -> None:
-    client, headers = client_of(cast.owner), {"HX-Request": "true", "HX-Current-URL": address}
-    for part in ("palette", "chats/list"):
-        asked = client.get(f"/workspaces/{cast.workspace.public_id}/{part}/", headers=headers)
-        assert (asked.status_code, b"This chat" in asked.content) == (200, False)
+def test_an_address_that_is_none_shows_no_chat(cast: Cast) -> None:
+    for address in ("http://[", "http://[::1", "//x", "chats/%00/"):
+        client, headers = signed_in(cast.owner), {"HX-Request": "true", "HX-Current-URL": address}
+        for part in ("palette", "chats/list"):
+            asked = client.get(f"/workspaces/{cast.workspace.public_id}/{part}/", headers=headers)
+            assert (asked.status_code, b"This chat" in asked.content) == (200, False)
 
 
 def test_chats_memories_and_places_are_found_by_a_few_letters(cast: Cast) -> None:
@@ -76,43 +61,6 @@ def test_chats_memories_and_places_are_found_by_a_few_letters(cast: Cast) -> Non
     assert "Topics" in found(cast.owner, cast.workspace, "topics")
     assert "Administration" not in found(cast.owner, cast.workspace)
     assert "Nothing here is called “&lt;x&gt;”" in found(cast.viewer, cast.workspace, "<x>")
-
-
-def test_settings_and_acts_are_found_by_any_of_their_words_and_by_what_else_people_call_them(
-    cast: Cast, settings: Settings
-) -> None:
-    assert "Connect a model" not in found(cast.owner, cast.workspace, "ollama"), "it is not theirs to connect"
-    settings.PEOPLE_MAY_CONNECT = True
-    chat = make_chat(cast.owner, cast.workspace, title="Railway")
-    make_message(chat, "Which model shall I connect?")
-    for typed, wanted in {
-        "model connect": "Connect a model",
-        "ollama": "Connect a model",
-        "password": "Change your password",
-        "2fa": "Two-factor sign-in",
-        "cost limit": "Usage and budget",
-        "keep days": "Retention rules",
-        "avatar": "Picture",
-        "delete acc": "Delete your account",
-        "keyboard": "Keyboard shortcuts",
-        "archived": "Nothing here is called",
-    }.items():
-        if "Nothing" in wanted:
-            assert wanted in found(cast.owner, cast.workspace, typed)
-        else:
-            assert first(cast.owner, cast.workspace, typed) == wanted, typed
-    assert first(cast.owner, cast.workspace, "railway") == "Railway"
-    for typed in (
-        "notificacoes",
-        "SICHERHEIT ergebnis",
-        "ergebnis  notif",
-    ):  # without accents, in any order and case
-        assert called([Entry("Notificações", "", "info", also="Ergebnis Sicherheit")], typed)
-    assert not called([Entry("Notificações", "", "info")], "notificacoes ergebnis")
-    artifact = make_artifact(cast.owner, cast.workspace, title="Ferry timetable")
-    assert artifact.public_id in found(cast.viewer, cast.workspace, "timetable")
-    assert "Webhooks" not in found(cast.editor, cast.workspace, "webhooks")
-    assert "Webhooks" in found(cast.owner, cast.workspace, "webhooks")
 
 
 def test_what_is_done_with_a_chat_is_offered_on_its_page_to_who_may(cast: Cast) -> None:
@@ -154,7 +102,7 @@ def test_a_chat_is_exported_as_it_goes_now(cast: Cast) -> None:
     earlier.save()
 
     def download(kind: str) -> Any:
-        return client_of(cast.viewer).get(f"/chats/{chat.public_id}/export/", {"as": kind})
+        return signed_in(cast.viewer).get(f"/chats/{chat.public_id}/export/", {"as": kind})
 
     def text(response: Any) -> str:
         return b"".join(response).decode()
@@ -173,6 +121,6 @@ def test_a_chat_is_exported_as_it_goes_now(cast: Cast) -> None:
     assert told["messages"][1]["id"] == answer.public_id
     assert AuditEvent.objects.filter(verb="exported", target=chat.public_id).count() == 2
     empty = make_chat(cast.owner, cast.workspace, is_private=True)
-    assert client_of(cast.viewer).get(f"/chats/{empty.public_id}/export/").status_code == 404
-    told = json.loads(text(client_of(cast.owner).get(f"/chats/{empty.public_id}/export/", {"as": "json"})))
+    assert signed_in(cast.viewer).get(f"/chats/{empty.public_id}/export/").status_code == 404
+    told = json.loads(text(signed_in(cast.owner).get(f"/chats/{empty.public_id}/export/", {"as": "json"})))
     assert told["messages"] == []

@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from django.test import Client
 from django.utils import timezone
 
 from chat.models import Chat, MessageRole, MessageStatus
 from tests.conftest import Cast
 from tests.factories import make_chat, make_message
-from workspaces.access import default_workspace
+from tests.signing_in import signed_in
 from workspaces.models import User
 
 pytestmark = pytest.mark.django_db
@@ -24,14 +23,8 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
 
 
-def client_of(person: User) -> Client:
-    client = Client()
-    client.force_login(person)
-    return client
-
-
 def header(person: User, chat: Chat) -> str:
-    html = client_of(person).get(f"/chats/{chat.public_id}/").content.decode()
+    html = signed_in(person).get(f"/chats/{chat.public_id}/").content.decode()
     return html.split('id="readers"')[1].split("</header>")[0]
 
 
@@ -39,13 +32,13 @@ def test_the_header_says_who_reads_and_its_creator_changes_it(cast: Cast) -> Non
     chat = make_chat(cast.editor, cast.workspace, title="Plans")
     assert "Everyone in Shared (3)" in header(cast.viewer, chat)
     assert "hx-post" not in header(cast.owner, chat), "only who began it may say"
-    client = client_of(cast.editor)
+    client = signed_in(cast.editor)
     answer = client.post(f"/chats/{chat.public_id}/private/", {"private": "on"})
     said = answer.content.decode()
     assert "Other members can no longer read this chat." in said
     assert f"/chats/{chat.public_id}/private/?private=off" in said
     assert answer["HX-Trigger"] == "chats:changed"
-    assert client_of(cast.viewer).get(f"/chats/{chat.public_id}/").status_code == 404
+    assert signed_in(cast.viewer).get(f"/chats/{chat.public_id}/").status_code == 404
     assert "Share with the workspace" in header(cast.editor, chat)
     undone = client.post(f"/chats/{chat.public_id}/private/?private=off").content.decode()
     assert "toast" not in undone
@@ -55,20 +48,15 @@ def test_the_header_says_who_reads_and_its_creator_changes_it(cast: Cast) -> Non
 
 
 def test_a_new_chat_is_private_from_its_first_message_if_that_was_chosen(cast: Cast) -> None:
-    client, page = client_of(cast.owner), f"/workspaces/{cast.workspace.public_id}/"
+    client, page = signed_in(cast.owner), f"/workspaces/{cast.workspace.public_id}/"
     assert 'form="composer"' in client.get(page).content.decode()
     client.post(f"{page}chats/", {"content": "Hello", "private": "on"})
     assert Chat.objects.get().is_private
 
 
-def test_nobody_else_is_there_yet(cast: Cast) -> None:
-    own = default_workspace(cast.owner)
-    assert "Only you" in header(cast.owner, make_chat(cast.owner, own))
-
-
 def test_a_temporary_chat_never_shows_memory_or_a_summary(cast: Cast) -> None:
     User.objects.update(memory_default=True)
-    client, page = client_of(cast.owner), f"/workspaces/{cast.workspace.public_id}/"
+    client, page = signed_in(cast.owner), f"/workspaces/{cast.workspace.public_id}/"
     assert "memory-chip" in client.get(page).content.decode()
     new = client.get(page, {"temporary": "on"}).content.decode()
     assert ("Temporary, only you" in new, "memory-chip" in new) == (True, False)
@@ -90,8 +78,8 @@ def test_nothing_is_edited_while_an_answer_is_written(cast: Cast) -> None:
     answer.reply_to = question
     answer.save()
     edit = f"/chats/{chat.public_id}/messages/{question.public_id}/edit/"
-    refused: Any = client_of(cast.owner).get(edit)
+    refused: Any = signed_in(cast.owner).get(edit)
     assert (refused.status_code, "Stop it or wait" in refused.content.decode()) == (409, True)
     answer.status = MessageStatus.DONE
     answer.save()
-    assert client_of(cast.owner).get(edit).status_code == 200
+    assert signed_in(cast.owner).get(edit).status_code == 200

@@ -11,10 +11,10 @@ from django.utils import timezone
 
 from chat.models import Chat
 from memories.models import Memory
-from tests.chat.views.test_pages import signed_in, url
+from tests.chat.views.test_pages import url
 from tests.conftest import Cast
 from tests.factories import make_chat, make_connection, make_memory
-from workspaces.accounts import sign_in
+from tests.signing_in import signed_in
 from workspaces.models import User
 
 pytestmark = pytest.mark.django_db
@@ -126,28 +126,3 @@ def test_questions_are_made_from_what_is_remembered_and_may_be_read(cast: Cast, 
     User.objects.update(memory_default=False)
     settings.EMBEDDED_MODEL = True
     assert offered(cast.owner) == []
-
-
-def test_who_signed_up_first_is_told_so_until_there_is_a_chat(cast: Cast) -> None:
-    client, page = signed_in(cast.owner), url("workspace", cast.workspace.public_id)
-    said = "You're the administrator"
-    assert said not in client.get(page).content.decode()
-    session = client.session
-    session[sign_in.TOLD] = True
-    session.save()
-    assert said in client.get(page).content.decode() and said in client.get(page).content.decode()
-    make_chat(cast.owner, cast.workspace)
-    assert said not in client.get(page).content.decode()
-
-
-def test_who_may_only_read_is_not_asked_what_to_remember_and_the_page_is_named_for_what_it_is(
-    cast: Cast,
-) -> None:
-    page = f"/workspaces/{cast.workspace.public_id}/"
-    User.objects.update(memory_default=None)
-    question, new = "May I remember", ">New chat</h1>"
-    editors, viewers = (signed_in(person).get(page).content.decode() for person in (cast.editor, cast.viewer))
-    assert question in editors and new in editors
-    assert question not in viewers and new not in viewers and f">{cast.workspace.name}</h1>" in viewers
-    temporary = signed_in(cast.editor).get(page, {"temporary": "on"}).content.decode()
-    assert ">Temporary chat</h1>" in temporary and "on your mind" not in temporary
