@@ -109,7 +109,7 @@ def _of_artifact(call: ToolCall) -> str:
         return _("Left an artifact as it was")
     if call.arguments.get("id"):
         return _("Changed an artifact")
-    return _("Kept an artifact for you alone") if call.arguments.get("personal") else _("Kept an artifact")
+    return _("Saved an artifact, only for you") if call.arguments.get("personal") else _("Saved an artifact")
 
 
 def is_reading(call: ToolCall) -> bool:

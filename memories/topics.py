@@ -139,7 +139,7 @@ def get_node(
         nodes = nodes.filter(workspace=workspace)
     node = nodes.filter(public_id=public_id).first()
     if node is None:
-        raise NotFound(_("This node does not exist, or you do not have access to it."))
+        raise NotFound(_("This topic does not exist, or you do not have access to it."))
     require(node.role, need)
     return node
 
@@ -169,7 +169,7 @@ def named(workspace: Workspace, name: str, user: User) -> MemoryNode:
     found = nodes_in(workspace, user).filter(folded=fold(" ".join(name.split())))
     node = found.order_by(F("owner").asc(nulls_first=True)).first()
     if node is None:
-        raise Invalid(fields={"other": _("There is no node with this name here yet.")})
+        raise Invalid(fields={"other": _("There is no topic with this name here yet.")})
     return node
 
 
@@ -305,9 +305,9 @@ def relate(
     Raises NotFound if ``target`` is in another workspace, and Invalid if it is the node itself.
     """
     if target.workspace_id != node.workspace_id:
-        raise NotFound(_("There is no such node in this workspace."))
+        raise NotFound(_("There is no such topic in this workspace."))
     if target.pk == node.pk:
-        raise Invalid(_("A node cannot be related to itself."))
+        raise Invalid(_("A topic cannot be related to itself."))
     text = _cleaned(relation=relation)["relation"]
     made, is_new = NodeRelation.objects.select_related("source", "target").get_or_create(
         source=node, target=target, relation=text, defaults={"created_at": now}
@@ -363,7 +363,7 @@ def _saved(node: MemoryNode, fields: list[str] | None = None) -> MemoryNode:
 
 
 def _name_is_taken() -> Conflict:
-    return Conflict(_("Another node in this workspace has this name."), fields={"name": _("is taken")})
+    return Conflict(_("Another topic in this workspace has this name."), fields={"name": _("is taken")})
 
 
 LIMITS = {

@@ -117,8 +117,8 @@ class Sensitive(SecretRefused):
 
     code = "sensitive"
     default_message = later(
-        "This looks like a private number, such as a card number or a PIN, so it has not been stored. "
-        "Confirm it to store it anyway."
+        "This looks like a personal number, such as a card number or a PIN, so it was not saved. "
+        "Confirm to save it anyway."
     )
 
 

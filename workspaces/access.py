@@ -223,7 +223,7 @@ def may_move_away(found: Document | Artifact, by: User, role: str | None) -> boo
 def require_right_to_forget(found: Document | Artifact, by: User) -> None:
     if not may_move_away(found, by, role_in(by, found.workspace)):
         raise Forbidden(
-            _("Only the person who added it or an owner of the workspace can forget it for good.")
+            _("Only the person who added it or an owner of the workspace can delete it for good.")
         )
 
 

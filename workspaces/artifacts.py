@@ -410,8 +410,8 @@ class LooksDelicate(SecretRefused):
 
     code = "sensitive"
     default_message = later(
-        "This looks as if it holds a password, a key or a private number, so it has not been kept. "
-        "Confirm it to keep it anyway."
+        "This looks like it contains a password, a key or a personal number, so it was not saved. "
+        "Confirm to save it anyway."
     )
 
 
@@ -431,7 +431,7 @@ def refuse_delicate(before: str, after: str, *, may_ask: bool) -> None:
     known = set(before.splitlines())
     new = "\n".join(line for line in after.splitlines() if line not in known)
     if any(is_delicate(new) for is_delicate in _judges):
-        wrong = {"content": _("looks like a credential or a private number")}
+        wrong = {"content": _("looks like a credential or a personal number")}
         raise LooksDelicate(fields=wrong) if may_ask else SecretRefused(fields=wrong)
 
 

@@ -66,7 +66,7 @@ SENTENCES: dict[str, tuple[str | Promise, str | Promise]] = {
     ),
     "chats": (
         later("You have %s of the %s chats allowed here."),
-        later("Forget some for good, or ask your administrator for more."),
+        later("Delete some for good, or ask your administrator for more."),
     ),
     "memories": (
         later("You have %s of the %s memories allowed here."),

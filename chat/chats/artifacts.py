@@ -66,7 +66,7 @@ def save_answer(
     ``artifacts.create_artifact``.
     """
     if answer.role != MessageRole.ASSISTANT or not answer.content.strip():
-        raise NotFound(_("Only answers can be kept."))
+        raise NotFound(_("Only answers can be saved as artifacts."))
     if answer.status == MessageStatus.STREAMING:
         raise Conflict(_("The answer is still being written."))
     chat = answer.chat
@@ -88,7 +88,7 @@ def _piece(answer: Message, number: int) -> Block:
     try:
         found = blocks_of(answer.content, Budget(MESSAGE_STEPS))
     except TooHeavy:
-        raise Invalid(_("This answer is too complex to be split. Keep all of it instead.")) from None
+        raise Invalid(_("This answer is too complex to be split. Save all of it instead.")) from None
     if not 0 <= number < len(found):
         raise NotFound(_("There is no such piece in this answer."))
     return found[number]

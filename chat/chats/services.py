@@ -181,7 +181,7 @@ def restore_chat(chat: Chat, *, by: User, now: datetime) -> Chat:
         chat.active_at = now  # otherwise retention would delete it again at once
     with transaction.atomic():
         if not Chat.objects.filter(pk=chat.pk).update(deleted_at=None, active_at=chat.active_at):
-            raise NotFound(_("This chat has since been forgotten for good."))
+            raise NotFound(_("This chat has since been deleted for good."))
         if chat.deleted_at is not None:
             record(Verb.CHAT_RESTORED, by=by, workspace=audit_place(chat), target=chat.public_id)
     chat.deleted_at = None
@@ -380,7 +380,7 @@ def _remove(
     """
     locked = Chat.objects.select_for_update(of=("self",)).filter(pk=chat.pk).first()
     if locked is None:
-        raise NotFound(_("This chat has since been forgotten."))
+        raise NotFound(_("This chat has since been deleted."))
     noted_under = [
         *locked.messages.values_list("public_id", flat=True),
         *ToolCall.objects.filter(message__chat=locked).values_list("public_id", flat=True),

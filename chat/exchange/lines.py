@@ -385,7 +385,7 @@ class Places:
             return
         if line.get("is_default") is True:
             local = self.home().public_id
-            record.is_known(local, kept("your own workspace"))
+            record.is_known(local, kept("your personal workspace"))
         else:
             found = resolve("ws", [(given, self.user.public_id)], self._writable)[given, self.user.public_id]
             local = found.local

@@ -125,7 +125,7 @@ def given_memory(entries: Sequence[Mapping[str, Any]], *, now: datetime) -> list
                 fields={f"memory.{number}.kind": why % {"kind": kind, "beginning": f"{namespace}:"}}
             )
         if given["key"] in found:
-            raise Invalid(fields={f"memory.{number}.key": _("is there twice")})
+            raise Invalid(fields={f"memory.{number}.key": _("appears twice")})
         try:
             value = as_json_text(given["value"])
         except (TypeError, ValueError, RecursionError):
@@ -288,7 +288,7 @@ def start_run(workspace: Workspace, wanted: RunRequest, *, by: User, now: dateti
 def _refuse_too_many(by: User) -> None:
     open_now = Run.objects.filter(user=by).exclude(status__in=[RunStatus.DONE, RunStatus.FAILED])
     if open_now.count() >= MOST_ACTIVE:
-        raise Conflict(_("You have %s runs that are not over. Stop or finish some first.") % MOST_ACTIVE)
+        raise Conflict(_("You have %s unfinished runs. Stop or finish some first.") % MOST_ACTIVE)
 
 
 def _locked_chat(chat_id: int | None) -> Chat | None:
@@ -327,7 +327,7 @@ def resume_run(
     require_control(run, by)
     with _locked(run) as locked:
         if locked.status not in (RunStatus.STOPPED, RunStatus.WAITING):
-            raise Conflict(_("Only a stopped run, or one that waits for you, can go on."))
+            raise Conflict(_("Only a run that is stopped or waits for you can be resumed."))
         limits = given_limits(asdict(limits_of(locked)) | dict(budget or {}))
         if plan is not None:
             _change_plan(locked, given_plan(plan))
@@ -360,7 +360,7 @@ def revise_plan(run: Run, plan: object, *, by: User) -> Run:
     require_control(run, by)
     with _locked(run) as locked:
         if locked.status != RunStatus.WAITING:
-            raise Conflict(_("This plan does not wait for anybody any more."))
+            raise Conflict(_("This plan is no longer waiting."))
         if plan is not None:
             _change_plan(locked, given_plan(plan))
     return locked

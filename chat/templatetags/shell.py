@@ -121,4 +121,4 @@ def model_without_tools(context: Context) -> str:
     """Return the name of the model of the user's own workspace if it cannot call tools, else ""."""
     user = context["request"].user
     model = chosen_for(default_workspace(user), user).model
-    return "" if model.capabilities.has_tools else model.name or _("the bundled one")
+    return "" if model.capabilities.has_tools else model.name or _("the built-in one")

@@ -159,7 +159,7 @@ def lock_conversation(chat: Chat) -> None:
     the chat has been deleted.
     """
     if Chat.objects.select_for_update(of=("self",)).filter(pk=chat.pk).first() is None:
-        raise NotFound(_("This chat has since been forgotten."))
+        raise NotFound(_("This chat has since been deleted."))
     if chat.messages.filter(status=MessageStatus.STREAMING).exists():
         raise Conflict(_("An answer is still being written in this chat. Stop it or wait."), code="busy")
 
@@ -249,7 +249,7 @@ def _say_active(chat: Chat, content: str, now: datetime) -> None:
         )  # unless a concurrent request has named it
     chat.active_at = now
     if not Chat.objects.filter(pk=chat.pk).update(active_at=now):
-        raise NotFound(_("This chat has since been forgotten."))
+        raise NotFound(_("This chat has since been deleted."))
     publish_chat_list(chat)
 
 

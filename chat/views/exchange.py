@@ -295,7 +295,7 @@ def _said_by(message: Message) -> str:
         return f"{_('Answer')} ({imported(message)})" if message.is_imported else _("Answer")
     if message.is_imported:
         return imported(message)
-    return message.author.shown_name if message.author else _("Somebody who has left")
+    return message.author.shown_name if message.author else _("Someone who left")
 
 
 def _markdown(chat: Chat, reader: User) -> Iterator[bytes]:

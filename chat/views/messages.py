@@ -91,7 +91,7 @@ def start_research(request: PageRequest, chat_id: str, message_id: str) -> HttpR
     found, answer = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
     run = Run.objects.visible_to(request.user).filter(answer=answer).first()
     if run is None or run.status != RunStatus.WAITING:
-        raise Conflict(_("This plan does not wait for anybody any more."))
+        raise Conflict(_("This plan is no longer waiting."))
     run = get_run(request.user, found.workspace, run.public_id)
     resume_from_chat(run, by=request.user, now=timezone.now(), plan=plan_in(run, request.POST))
     return _message(request, found, get_message(request.user, chat_id, message_id)[1])

@@ -39,7 +39,7 @@ class Workspace(TypedDict):
 
 
 class MemoryFields(TypedDict, total=False):
-    """Fields of a new or changed memory. ``confirm`` stores it although it contains a private number."""
+    """Fields of a new or changed memory. ``confirm`` stores it although it contains a personal number."""
 
     category: str | None
     key: str | None

@@ -334,6 +334,6 @@ def delete(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
 def _delete(request: PageRequest, found: MemoryNode) -> HttpResponse:
     topics.delete_node(found)
     notices.success(
-        request, _("The node “%(name)s” has been deleted. Its memories stay.") % {"name": found.name}
+        request, _("The topic “%(name)s” has been deleted. Its memories stay.") % {"name": found.name}
     )
     return redirect("memories:nodes", found.workspace.public_id)

@@ -286,7 +286,7 @@ def refuse_hidden_secrets(name: str, value: Any) -> None:
                 if find_secret(text):
                     raise SecretRefused(fields={name: _("looks like a credential")})
                 if find_personal(text):
-                    raise Sensitive(fields={name: _("looks like a private number")})
+                    raise Sensitive(fields={name: _("looks like a personal number")})
 
 
 def _details(value: Any) -> dict[str, Any]:

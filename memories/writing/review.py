@@ -57,7 +57,9 @@ def save_or_propose(draft: Draft, *, by: User, now: datetime) -> Saved:
     require_to_save(draft.workspace)
     if may_propose(draft.workspace, draft.workspace.role):
         if draft.scope == Scope.USER:
-            raise Forbidden(_("You cannot save personal memories here. Save them in your own workspace."))
+            raise Forbidden(
+                _("You cannot save personal memories here. Save them in your personal workspace.")
+            )
         draft = draft.to_review()
     return gate.save_memory(draft, by=by, now=now)
 

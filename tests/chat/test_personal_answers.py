@@ -250,7 +250,7 @@ class TestTools:
         assert Artifact.objects.get().owner == cast.owner
         client = Client()
         client.force_login(cast.owner)
-        assert "Kept an artifact for you alone" in client.get(f"/chats/{chat.public_id}/").content.decode()
+        assert "Saved an artifact, only for you" in client.get(f"/chats/{chat.public_id}/").content.decode()
 
     def test_what_stays_here_is_saved_nowhere_where_it_could_leave(self, cast: Cast, chat: Chat) -> None:
         caller = self.caller(cast, answered(chat, stays_here=True))

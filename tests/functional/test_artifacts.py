@@ -116,7 +116,7 @@ def write(page: Page, title: str, kind: str, content: str) -> None:
     page.locator("#artifact-kind").select_option(kind)
     page.locator("#artifact-title").fill(title)
     page.locator("#artifact-content").fill(content)
-    page.get_by_role("button", name="Keep", exact=True).click()
+    page.get_by_role("button", name="Save", exact=True).click()
     page.wait_for_url(re.compile(r"/artifacts/art_"))
 
 

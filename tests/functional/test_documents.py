@@ -124,7 +124,7 @@ def test_files_are_pasted_and_dropped_each_with_its_progress_stopped_tried_again
     files.nth(2).get_by_role("button", name="Retry").click()
     expect(files.nth(2).locator("[data-state]")).to_have_text("ready", timeout=30_000)
     expect(files.nth(3).locator("progress")).to_be_visible()
-    expect(files.nth(3)).to_contain_text("is being sent")
+    expect(files.nth(3)).to_contain_text("uploading")
     files.nth(3).get_by_role("button", name="Leave out").click()
     expect(files).to_have_count(3)
     shoot(page, "documents-5-dropped-desktop-light")

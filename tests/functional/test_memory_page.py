@@ -80,7 +80,7 @@ def test_a_row_that_was_dealt_with_keeps_its_space_under_the_pointer(cast: Cast,
     expect(toast).to_be_visible()
     assert chats.last.bounding_box() == before
     toast.locator("summary").click()
-    expect(toast.get_by_role("link", name="Forget for good")).to_be_in_viewport(ratio=1)
+    expect(toast.get_by_role("link", name="Delete for good")).to_be_in_viewport(ratio=1)
     expect(chats).to_have_count(1)
 
 

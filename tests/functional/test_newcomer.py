@@ -96,9 +96,9 @@ def test_shared_switched_and_forgotten(
         row.get_by_role("button", name=re.compile("^Delete ")).click()
     deleted = page.locator(".toast", has_text="Deleted")
     deleted.locator("summary").click()
-    deleted.get_by_role("link", name="Forget for good").click()
+    deleted.get_by_role("link", name="Delete for good").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text(re.compile("for good"))
-    page.get_by_role("button", name="Forget for good").click()
+    page.get_by_role("button", name="Delete for good").click()
     expect(page.locator("#chat-list .chat-row", has_text=SAID)).to_have_count(0)
     assert page.request.get(chat).status == page.request.get(shared).status == 404
 

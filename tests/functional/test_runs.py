@@ -84,7 +84,7 @@ def test_a_run_is_planned_watched_and_read(
     expect(page.locator("#run-live .tag").first).to_have_text("Stopped")
     expect(page.locator(".run-task--running")).to_have_count(0)
     shoot(page, f"run-stopped-{size}-{scheme}")
-    press(page, "Go on")
+    press(page, "Resume")
     expect(page.locator("#run-live .tag").first).to_have_text("Running")
     scripted_hub.server.release()
     expect(page.locator("#run-live .tag").first).to_have_text("Done", timeout=20_000)

@@ -111,7 +111,7 @@ def test_a_question_is_kept_and_missed_once_the_threshold_is_higher(
     choice = page.get_by_role("checkbox", name="The launch is on March 15")
     choice.press("Space")
     looked_at(page, "recall-test-new")
-    page.get_by_role("button", name="Keep question").press("Enter")
+    page.get_by_role("button", name="Save question").press("Enter")
     expect(page.get_by_text("Nothing is missed")).to_be_visible()
     expect(page.get_by_role("region", name="Found")).to_contain_text("Used, place 1")
     settings.RECALL_THRESHOLD = 0.9999

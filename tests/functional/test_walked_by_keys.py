@@ -243,7 +243,7 @@ def test_a_conversation(open_scripted_page: Callable[..., Page], model: Model) -
     held: list[Route] = []
     page.route("**/keep/", lambda route: held.append(route))
     with page.expect_request("**/keep/"):
-        press(page, "Keep")
+        press(page, "Save")
     answer.evaluate(SHOWN_ANEW)
     held[0].continue_()
     expect(page.locator("#panel")).to_contain_text("hello")

@@ -148,7 +148,7 @@ def test_the_last_owner_stays_and_the_form_says_why(admin_client: Client, cast: 
 def test_a_person_stays_in_their_own_workspace(admin_client: Client, cast: Cast) -> None:
     own = default_workspace(cast.owner)
     response = admin_client.post(f"{WORKSPACES}{own.pk}/change/", form(own, olive=""))
-    assert "their own workspace" in response.content.decode()
+    assert "their personal workspace" in response.content.decode()
     assert role_in(cast.owner, own) == Role.OWNER
 
 

@@ -434,7 +434,7 @@ def connect_local(
     """
     _require_leave(by)
     if server not in SERVERS:
-        raise NotFound(_("This is none of the servers that are looked for."))
+        raise NotFound(_("This is not one of the servers that MemoryHub looks for."))
     spend("model tests", by, now=now)  # before anything is sent or stored
     if model not in (_models_at(server) or []):
         raise Invalid(

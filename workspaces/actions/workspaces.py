@@ -104,7 +104,7 @@ def delete_workspace(workspace: Workspace, *, by: User) -> Counts:
     with transaction.atomic():
         _lock_as_owner(workspace, by)
         if workspace.is_default:
-            raise Conflict(_("A person's own workspace cannot be deleted."), code="default_workspace")
+            raise Conflict(_("A personal workspace cannot be deleted."), code="default_workspace")
         record(Verb.WORKSPACE_DELETED, by=by, workspace=workspace)
         return remove_workspace(workspace, by=by)
 
@@ -232,7 +232,9 @@ def _membership(workspace: Workspace, user: User) -> Membership:
 
 def refuse_to_lose(workspace: Workspace, membership: Membership) -> None:
     if workspace.default_of_id == membership.user_id:
-        raise Conflict(_("This is their own workspace, so they stay its owner."), code="default_workspace")
+        raise Conflict(
+            _("This is their personal workspace, so they stay its owner."), code="default_workspace"
+        )
     if membership.role == Role.OWNER:
         others = Membership.objects.filter(workspace=workspace, role=Role.OWNER, user__is_active=True)
         if not others.exclude(pk=membership.pk).exists():

@@ -118,7 +118,7 @@ class ArtifactList(ApiView):
     def post(self, request: Request, workspace_id: str) -> Response:
         """Keep an artifact.
 
-        Editors and owners only. 422 with code `sensitive`: it looks as if it holds a credential or a private number,
+        Editors and owners only. 422 with code `sensitive`: it looks as if it holds a credential or a personal number,
         and is kept if you send it again with `confirm: true`.
         """
         workspace = get_workspace(self.person, workspace_id, need=Role.EDITOR)

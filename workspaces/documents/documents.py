@@ -502,7 +502,7 @@ def forget_document(document: Document, *, by: User) -> Counts:
     with transaction.atomic():
         locked = lock_owned(Document.objects.all(), document, by)
         if locked is None:
-            raise NotFound(_("This document has since been forgotten."))
+            raise NotFound(_("This document has since been deleted."))
         require_right_to_forget(locked, by)
         removed = remove(locked)
         words = {name.replace(" ", "_"): number for name, number in removed.items()}

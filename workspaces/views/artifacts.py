@@ -239,7 +239,7 @@ def forget(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
         context = {"workspace": get_workspace(request.user, ws_id), "artifact": found, "back": back}
         return render(request, "artifacts/forget.html", context)
     forget_artifact(found, by=request.user)
-    notices.success(request, _("It is forgotten for good."))
+    notices.success(request, _("“%(name)s” has been deleted for good.") % {"name": found.title})
     return redirect("workspaces:artifacts", ws_id)
 
 

@@ -179,7 +179,7 @@ def _bring(request: PageRequest, workspace: Any) -> None:
             brought, known = brought + (not made.is_known), known + made.is_known
         except DomainError as error:
             why = " ".join([error.message, *error.fields.values()])
-            notices.error(request, _("“%(name)s” was not kept. %(why)s") % {"name": file.name, "why": why})
+            notices.error(request, _("“%(name)s” was not added. %(why)s") % {"name": file.name, "why": why})
     if text.strip():
         try:
             title = request.POST.get("title", "").strip() or text.strip().splitlines()[0][:80]
@@ -342,7 +342,7 @@ def forget(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
         context = {"workspace": get_workspace(request.user, ws_id), "document": found, "back": back}
         return render(request, "documents/forget.html", context)
     documents.forget_document(found, by=request.user)
-    notices.success(request, _("“%(name)s” is forgotten for good.") % {"name": found.title})
+    notices.success(request, _("“%(name)s” has been deleted for good.") % {"name": found.title})
     return redirect("workspaces:documents", ws_id)
 
 

@@ -208,9 +208,9 @@ def destination(request: PageRequest) -> Workspace | None:
 
 def say_whose(request: PageRequest, moved: Document | Artifact) -> None:
     if moved.is_personal:
-        said = gettext("“%(name)s” is for you alone now, in all your workspaces.") % {"name": moved.title}
+        said = gettext("Only you see “%(name)s” now, in all your workspaces.") % {"name": moved.title}
     else:
-        said = gettext("“%(name)s” is for everyone in %(workspace)s now.") % {
+        said = gettext("Everyone in %(workspace)s sees “%(name)s” now.") % {
             "name": moved.title,
             "workspace": moved.workspace.name,
         }

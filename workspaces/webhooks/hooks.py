@@ -127,7 +127,7 @@ def send_again(webhook: Webhook, delivery_id: str, *, by: User, now: datetime) -
             raise Conflict(_("This webhook is off. Turn it on first."))
         delivery = held.deliveries.select_for_update(of=("self",)).filter(public_id=delivery_id).first()
         if delivery is None:
-            raise NotFound(_("This delivery does not exist, or is kept no more."))
+            raise NotFound(_("This delivery does not exist, or is no longer kept."))
         delivery.status, delivery.next_attempt_at = DeliveryStatus.WAITING, now
         delivery.save(update_fields=["status", "next_attempt_at"])
         queue_sending()

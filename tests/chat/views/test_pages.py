@@ -254,7 +254,7 @@ def test_what_is_remembered_where_only_one_sees_it_is_theirs_alone(cast: Cast, k
     chat = make_chat(cast.owner, cast.workspace, **{kind: True})
     message = make_message(chat, "The code of the gate is on the blue card")
     html = signed_in(cast.owner).post(url("remember", chat.public_id, message.public_id)).content.decode()
-    assert "Remembered for you alone" in html
+    assert "Remembered, only for you" in html
     memory = Memory.objects.get()
     assert (memory.scope, memory.owner, memory.workspace) == (
         "user",

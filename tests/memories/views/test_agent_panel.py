@@ -65,7 +65,7 @@ def test_one_is_added_for_everyone_for_oneself_or_for_an_assistant(cast: Cast, p
     assert add(cast, content="Readers like it").status_code == 200
     assert add(cast, content=TEXT, whose=planner.public_id).status_code == 200
     answer = add(cast, content="I read it late", whose="user").content.decode()
-    assert "It is kept in your own workspace." in answer
+    assert "only for you, in your personal workspace." in answer
     stored = {memory.content: memory for memory in Memory.objects.select_related("agent", "owner")}
     assert stored["Readers like it"].scope == Scope.WORKSPACE
     assert (stored[TEXT].scope, stored[TEXT].agent) == (Scope.AGENT, planner)
