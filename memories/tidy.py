@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import islice, takewhile
+from itertools import islice
 
 import numpy as np
 from django.core.cache import caches
@@ -53,15 +53,6 @@ def about_the_same(a: str, b: str) -> bool:
     return shared >= SHARED and shared >= SHARE * min(len(one), len(other))
 
 
-def ends_otherwise(a: str, b: str) -> bool:
-    """Return whether two texts begin with the same three words or more, and only the last one or two differ: “I live in
-    Oslo”, “I live in Bergen”.
-    """
-    one, other = _WORD.findall(a.casefold()), _WORD.findall(b.casefold())
-    same = sum(1 for __ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
-    return same >= SHARED and all(1 <= len(words) - same <= 2 for words in (one, other))
-
-
 def says_all_of(longer: str, shorter: str) -> bool:
     """Return whether the shorter text is a whole clause of the longer one: “I eat no fish, I am vegetarian” says all of
     “I am vegetarian.”
@@ -82,7 +73,6 @@ def _parts(text: str) -> set[str]:
 
 COMPARED = 3_000  # memories; comparing them takes half a second, and grows with the square of the number
 NEAR = 0.75  # minimum cosine of two memories to be judged
-NEAR_BUT_THE_END = 0.65  # the same where only the last words differ
 JUDGED = 100  # pairs, the nearest first; judging one takes up to some milliseconds
 MOST_LINKED = 200
 KEPT_SECONDS = 600
@@ -178,22 +168,17 @@ def _nearest(memories: Sequence[Memory]) -> Iterator[tuple[int, int]]:
     ids = queries.bigints(memory.pk for memory in memories)
     places = queries.bigints({memory.place for memory in memories})
     rows = queries.rows(_VECTORS, {"kind": MEMORY, "model": model, "ids": ids, "places": places})
-    texts = {memory.pk: memory.content for memory in memories}
     found: list[tuple[float, int, int]] = []
     for place in {row[1] for row in rows}:
         here = [(pk, raw) for pk, at, raw in rows if at == place]
         vectors = np.stack([_halves(raw) for __, raw in here])
-        begins = np.array([hash(" ".join(_WORD.findall(texts[pk].casefold())[:SHARED])) for pk, __ in here])
         for start in range(0, len(here), CHUNK):
             cosines = vectors[start : start + CHUNK] @ vectors.T
-            alike = begins[start : start + CHUNK, None] == begins
-            near = cosines >= np.where(alike, NEAR_BUT_THE_END, NEAR)
-            for row, column in zip(*np.nonzero(near), strict=True):
+            for row, column in zip(*np.nonzero(cosines >= NEAR), strict=True):
                 if column > row + start:
                     found.append((float(cosines[row, column]), here[row + start][0], here[column][0]))
-    for cosine, older, newer in sorted(found, reverse=True):
-        if cosine >= NEAR or ends_otherwise(texts[older], texts[newer]):
-            yield older, newer
+    for __, older, newer in sorted(found, reverse=True):
+        yield older, newer
 
 
 def _halves(raw: bytes | memoryview) -> Vectors:

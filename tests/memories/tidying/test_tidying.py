@@ -46,8 +46,8 @@ def test_pairs_are_of_one_place_and_told_apart(cast: Cast) -> None:
         "Olive plays the cello",
         "I am vegetarian",
         "I do not eat meat or fish, I am vegetarian",
-        "I live in Oslo",
-        "I live in Bergen",
+        "I am allergic to nuts",
+        "I am allergic to penicillin",
     ):
         make_memory(text, cast.owner, cast.workspace)
     agent = make_agent(cast.owner, cast.workspace)
@@ -59,7 +59,6 @@ def test_pairs_are_of_one_place_and_told_apart(cast: Cast) -> None:
     ]
     assert said(found.contradictions) == [
         ("Our office is on the third floor", "Our office is on the fifth floor"),
-        ("I live in Oslo", "I live in Bergen"),
     ]
     assert not found.partly
 
