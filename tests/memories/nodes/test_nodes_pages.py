@@ -152,7 +152,7 @@ def test_a_relation_is_made_by_name_refused_and_removed(cast: Cast) -> None:
     relation = NodeRelation.objects.get()
     assert (relation.source, relation.relation, relation.target) == (maria, "works on", apollo)
     for body, why in (
-        ({"relation": "knows", "other": "Nobody"}, "no node with this name"),
+        ({"relation": "knows", "other": "Nobody"}, "no topic with this name"),
         ({"relation": "", "other": "Apollo"}, "required"),
         ({"relation": "is", "other": "Maria"}, "cannot be related to itself"),
         ({"relation": "x" * 81, "other": "Apollo"}, "at most 80"),
