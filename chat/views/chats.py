@@ -245,7 +245,7 @@ def create(request: PageRequest, ws_id: str) -> HttpResponse:
     made.workspace.role = found.role
     shown = load_transcript(made, user, now=now)
     context = _page_context(request, found, made)
-    context |= {"transcript": shown, "mode": shown.mode, "ask_consent": False}
+    context |= {"transcript": shown, "mode": shown.mode}
     response = render(request, "chat/conversation.html", context)
     response.write(render_to_string("chat/tab_title.html", context))
     response["HX-Push-Url"] = url

@@ -297,8 +297,12 @@ def restore(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
     memory, context = _memory(request, ws_id, mem_id, include_deleted=True)
     restored = changing.restore_memory(memory, by=request.user, now=context["now"])
     response = _show(request, restored, context, changed=True)
+    text = ""
     if memory.key != restored.key:
         text = _("Restored without its key “{key}”, which another memory has by now.").format(key=memory.key)
+    elif "listed" in request.GET:  # from the list of forgotten memories, which it leaves
+        text = _("Restored.")
+    if text:
         response.write(render(request, "partials/toast_oob.html", {"text": text}).content.decode())
     return response
 

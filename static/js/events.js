@@ -24,20 +24,20 @@ document.addEventListener("htmx:afterSwap", (event) => {
 function autoSaved({ chat_id: chatId, source_type: source, memory_ids: ids, count }) {
   for (const id of ids) fresh.add(id);
   dispatch("memories:changed");
-  if (chatId !== currentChat()) return saved(count);
+  if (chatId !== currentChat()) return saved(count, "elsewhere");
   // What a tool saved in this chat has a line on its answer already, with Undo.
   if (source !== "model" || !document.querySelector("[data-stream]")) saved(count);
   dispatch("transcript:changed"); // “saved 1” under the answer
 }
 
-function saved(count) {
+function saved(count, where = "text") {
   document.dispatchEvent(
     new CustomEvent("memoryhub:toast", {
       detail: {
         template: "toast-saved",
         prepare(toast) {
           const text = toast.querySelector(".toast__text");
-          text.textContent = text.dataset.text.replace("{count}", count); // last, so that no language needs a plural
+          text.textContent = text.dataset[where].replace("{count}", count); // last, so that no language needs a plural
         },
       },
     }),

@@ -234,6 +234,7 @@ document.addEventListener("change", (event) => event.target.form?.id === "panel-
 // A list may not be redrawn under somebody's hands: not by an answer to what was asked before, and not while a
 // button in it waits for its own answer, which would come to a row that is gone.
 const IN_HAND = "[data-editing], [data-history], .forgotten, .htmx-request, [data-gone]";
+const FILTERS = "#panel-filters, #memory-filters";
 const isList = (region) => region.matches?.("[data-steady]");
 const inHand = (region) => isList(region) && region.querySelector(region.id === "chat-list" ? "[data-gone]" : IN_HAND);
 
@@ -242,20 +243,20 @@ let searchedLast = false; // since a card was taken in hand: what somebody asked
 
 document.addEventListener("htmx:beforeRequest", (event) => {
   const { elt } = event.detail;
-  if (elt.closest("#memory-region > *")) searchedLast = false;
+  if (elt.closest("#memory-region > *, #memory-rows > *")) searchedLast = false;
   if (!inHand(elt)) return;
   event.preventDefault();
   isBehind = true;
 });
 
 for (const typed of ["input", "change"]) {
-  document.addEventListener(typed, ({ target }) => (searchedLast ||= target.form?.id === "panel-filters"));
+  document.addEventListener(typed, ({ target }) => (searchedLast ||= target.form?.matches(FILTERS)));
 }
 
 document.addEventListener("htmx:beforeSwap", (event) => {
   const { requestConfig, target } = event.detail;
   const asked = requestConfig.elt;
-  if (!inHand(target) || (asked !== target && (asked.id !== "panel-filters" || searchedLast))) return;
+  if (!inHand(target) || (asked !== target && (!asked.matches(FILTERS) || searchedLast))) return;
   event.detail.shouldSwap = false;
   isBehind = true;
 });

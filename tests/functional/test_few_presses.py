@@ -89,7 +89,7 @@ def find_an_old_chat(hand: PressCounter) -> None:
 
 def make_it_private(hand: PressCounter) -> None:
     hand.click(hand.page.get_by_role("button", name="Make private"))
-    expect(hand.page.locator("#readers")).to_contain_text("Only you")
+    expect(hand.page.locator("#readers")).to_contain_text("Private, only you")
     assert Chat.objects.get(title="Crossings").is_private
 
 

@@ -66,7 +66,7 @@ def test_a_conversation_with_keys_alone_is_read_out_in_its_order(
     expect(line).to_contain_text("Forgotten.")
     readers = page.locator("#readers").get_by_role("button")
     readers.press("Enter")
-    expect(page.locator("#readers")).to_contain_text("Only you")
+    expect(page.locator("#readers")).to_contain_text("Private, only you")
 
     field.focus()
     page.keyboard.type("And now?")

@@ -233,7 +233,7 @@ def test_a_conversation(open_scripted_page: Callable[..., Page], model: Model) -
     model.answers = [Answer("So far", HOLD, " so good."), Answer(CODE), Answer("Green."), Answer("In June.")]
     answer = say(page, "Show me")
     expect(answer).to_contain_text("So far")
-    expect(page.locator("#readers")).to_contain_text("Only you")
+    expect(page.locator("#readers")).to_contain_text("Private, only you")
     press(page, "Stop")
     expect(answer.get_by_role("button", name="Retry")).to_be_visible()
     model.server.release()
