@@ -182,7 +182,7 @@ class Purpose(models.TextChoices):
     SUMMARY = "summary", _("Summaries of long chats")
     RUN = "run", _("Runs and research")
     PROGRAM = "program", _("Other programs")
-    INDEX = "index", _("Indexing for search")
+    INDEX = "index", _("Making things findable")
 
 
 class ModelUse(models.Model):
