@@ -32,9 +32,10 @@ document.addEventListener("click", (event) => {
   if (!event.detail) menu.querySelector("summary").focus(); // by a key: nothing in a closed menu has the focus
 });
 
-// Who leaves one by Tab goes on beneath it.
+// Who leaves one by Tab goes on beneath it. A press on a label in it, which takes no focus, gives that to what is around.
 document.addEventListener("focusin", ({ target, relatedTarget }) => {
-  if (relatedTarget?.closest("details.menu[open]")) closeMenus(target.closest("details.menu"));
+  const menu = relatedTarget?.closest("details.menu[open]");
+  if (menu && !target.contains(menu)) closeMenus(target.closest("details.menu"));
 });
 
 document.addEventListener("keydown", (event) => {
@@ -44,6 +45,9 @@ document.addEventListener("keydown", (event) => {
     menu.open = false;
     menu.querySelector("summary").focus();
     event.stopImmediatePropagation();
+  } else if (event.key === "Enter" && event.target.matches("[type=checkbox]")) {
+    event.preventDefault(); // it would send the form
+    event.target.click();
   } else if (event.key === "ArrowDown" || event.key === "ArrowUp") {
     if (event.target.matches("select, input, textarea")) return; // they have a use for arrows
     const all = [...menu.querySelectorAll(".menu__item")].map((each) => each.control ?? each); // a label's field
