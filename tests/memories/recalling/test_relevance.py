@@ -18,6 +18,7 @@ from memories.recalling.recall import (
     BELOW_THRESHOLD,
     NO_LONGER_HOLDS,
     NOTHING_ASKED,
+    OVER_LIMIT,
     Recall,
     recall,
     split_recall,
@@ -258,6 +259,12 @@ def test_reason_says_what_kept_a_memory_out() -> None:
     items = [Recalled(Memory(), 0.9, {}, judged) for judged in cases]
     verdicts = split_recall(Recall(items), threshold=0.5, limit=5)
     assert verdicts == [(False, reason) for reason in cases.values()]
+
+
+def test_no_more_are_used_than_the_limit() -> None:
+    items = [Recalled(Memory(), score, {}) for score in (0.9, 0.2, 0.8, 0.7)]
+    verdicts = split_recall(Recall(items), threshold=0.5, limit=2)
+    assert verdicts == [(True, ""), (False, BELOW_THRESHOLD), (True, ""), (False, OVER_LIMIT)]
 
 
 def test_order_adds_a_tenth_of_relevance_and_puts_what_is_over_behind() -> None:
