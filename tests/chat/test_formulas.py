@@ -37,13 +37,6 @@ def test_a_formula_is_drawn(text: str, display: str) -> None:
     assert not re.search(r"\$|\\[(\[]|_\d", html), html
 
 
-def test_rows_of_an_alignment_are_rows_with_their_sides() -> None:
-    html = rendered("$$\\begin{aligned} a &= b \\\\ c &= d \\end{aligned}$$")
-    assert html.count("<mtr>") == 2
-    assert 'class="align-right"' in html
-    assert "&amp;" not in html
-
-
 @pytest.mark.parametrize(
     "text",
     [

@@ -10,7 +10,7 @@ from django.db import IntegrityError, connection
 
 from memoryhub.errors import Conflict, DomainError, Forbidden, Invalid, NotFound
 from tests.conftest import Cast
-from tests.factories import add_member, make_chat, make_memory, make_message, make_user, make_workspace
+from tests.factories import add_member, make_chat, make_message, make_user, make_workspace
 from workspaces.access import default_workspace, role_in
 from workspaces.actions import workspaces as actions
 from workspaces.models import Membership, Role, User, Workspace
@@ -57,13 +57,6 @@ def test_only_owners_change_a_workspace(cast: Cast, change: Callable[[Cast, User
             change(cast, person)
     assert list(Membership.objects.values_list("user", "role")) == before
     assert Workspace.objects.get(pk=cast.workspace.pk).name == "Shared"
-
-
-def test_delete_workspace_takes_what_is_in_it(cast: Cast) -> None:
-    memory = make_memory("The launch is in May", by=cast.owner, workspace=cast.workspace)
-    actions.delete_workspace(cast.workspace, by=cast.owner)
-    assert not Workspace.objects.filter(name="Shared").exists()
-    assert not type(memory).objects.filter(pk=memory.pk).exists()
 
 
 def test_default_workspace_stays_and_keeps_its_person(cast: Cast) -> None:
@@ -140,16 +133,6 @@ def test_two_owners_stepping_down_at_once_leave_one() -> None:
         thread.join()
     assert [type(error) for error in refused] == [Conflict]
     assert Membership.objects.filter(workspace=workspace, role=Role.OWNER).count() == 1
-
-
-@pytest.mark.django_db
-@pytest.mark.parametrize("answer", [True, False])
-def test_set_memory_default_stores_the_answer(answer: bool) -> None:
-    person = make_user()
-    assert person.memory_default is None
-    actions.set_memory_default(person, answer)
-    person.refresh_from_db()
-    assert person.memory_default is answer
 
 
 @pytest.mark.django_db(transaction=True)

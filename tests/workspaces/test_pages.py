@@ -14,7 +14,6 @@ from django.urls import reverse
 from django.utils import timezone
 
 from memoryhub import events
-from tests.api import type_password_again
 from tests.conftest import Cast
 from tests.factories import PASSWORD, make_user, make_workspace
 from tests.signing_in import signed_in
@@ -120,16 +119,6 @@ def test_members_come_change_and_go(cast: Cast) -> None:
     left = signed_in(cast.stranger).post(url("remove_member", ws_id, cast.stranger.public_id), follow=True)
     assert "You have left" in left.content.decode()
     assert not Membership.objects.filter(pk=member.pk).exists()
-
-
-def test_deleting_takes_the_name_typed(cast: Cast) -> None:
-    client = signed_in(cast.owner)
-    gone = url("delete", cast.workspace.public_id)
-    assert client.post(gone, {"confirm": "shared"}).status_code == 422
-    assert Workspace.objects.filter(pk=cast.workspace.pk).exists()
-    type_password_again(client)
-    assert "has been deleted with everything" in client.post(gone, {"confirm": "Shared"}).content.decode()
-    assert not Workspace.objects.filter(pk=cast.workspace.pk).exists()
 
 
 # The event stream

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ from django.utils import timezone
 from chat.exchange import archive, import_run, transcripts, upload_formats
 from chat.exchange.import_run import with_texts
 from chat.models import Message
-from chat.models.imports import Import, ImportStatus, Searched
+from chat.models.imports import ImportStatus
 from memories.forgetting.forget import forget_memories
 from memories.judging.encoder import Encoder, Read
 from memories.models import Memory
@@ -186,20 +185,3 @@ def test_small_export_is_searched_whole_and_its_upload_goes(cast: Cast) -> None:
         imported.sample is None
         and Api(cast.editor).get(f"imports/{imported.public_id}").json()["sample"] is None
     )
-
-
-def test_time_left_is_estimated_from_how_far_it_came() -> None:
-    now = timezone.now()
-    imported = Import(size=1000, read_bytes=250, began_at=now - timedelta(seconds=30))
-    assert imported.seconds_left(now) == 90
-    imported.began_progress = 0.1  # it was resumed after a stop
-    assert imported.seconds_left(now) == 150
-    imported.read_bytes = 110
-    assert imported.seconds_left(now) is None, "too early to tell"
-    imported.checked_at = now
-    assert imported.seconds_left(now) is None
-
-
-def test_expected_memories_are_told_to_two_figures() -> None:
-    assert Searched(messages=15_000, searched=625, found=803).expected == 19_000
-    assert Searched(messages=9, searched=0).expected == 0

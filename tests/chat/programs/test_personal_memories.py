@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from chat.chats.personal_memories import use_personal
 from chat.models import Chat, MessageRole
 from chat.turns import turn
 from memories.models import Extraction, Memory, Scope
@@ -67,15 +66,6 @@ def ask(door: str, by: Any, workspace: Workspace, said: str = "What do you know 
     )
     assert turn.wait_until_idle(10)
     return answer
-
-
-def test_v1_tells_a_program_of_no_other_chat(
-    door: str, people: Cast, chat: Chat, scripted_model: ScriptedOpenAI
-) -> None:
-    use_personal(chat, allowed=True, by=people.owner)
-    for person in (people.owner, people.editor):
-        ask(door, person, people.workspace)
-    assert SECRET not in json.dumps([each.body for each in scripted_model.requests])
 
 
 def test_what_v1_was_told_of_the_persons_own_becomes_no_memory_of_the_workspace(

@@ -10,11 +10,8 @@ from django.utils import timezone
 
 from chat.models import Run
 from chat.models.runs import RunTemplate
-from chat.runs.plan import read_plan
 from chat.runs.services import RunRequest, start_run
-from chat.runs.stored_run import A_STEP, estimated_for
 from chat.runs.worker import work
-from chat.views.runs import graph_of
 from tests.conftest import Cast
 from tests.factories import make_chat, make_workspace
 from tests.fakes.openai_server import Answer, ScriptedOpenAI
@@ -112,34 +109,3 @@ def test_nobody_reads_a_private_run_by_its_template(scripted_model: ScriptedOpen
     url = f"/workspaces/{cast.workspace.public_id}/runs/{run.public_id}/template/"
     assert signed_in(cast.owner).post(url, {"name": "Mine"}).status_code == 409
     assert signed_in(cast.editor).post(url, {"name": "Mine"}).status_code == 404
-
-
-def test_what_a_run_will_cost_is_guessed_from_those_that_were_done(
-    scripted_model: ScriptedOpenAI, cast: Cast
-) -> None:
-    scripted_model.respond = lambda request: Answer("Done.")
-    assert begun(cast).expected_tokens == 2 * A_STEP.tokens
-    work(seconds=20, at_once=1)
-    Run.objects.update(tokens_in=30_000, tokens_out=1_100)
-    assert begun(cast).expected_tokens == 31_000
-    longer = read_plan({"tasks": [*PLAN["tasks"], {"id": "c"}, {"id": "d"}]})
-    workspace = cast.workspace.pk
-    assert estimated_for(workspace, cast.owner, "plan", longer).tokens == 62_000
-    assert estimated_for(workspace, cast.owner, "research").tokens == 31_000  # the estimate over all modes
-    Run.objects.update(is_private=True)
-    assert (
-        estimated_for(workspace, cast.editor, "plan").tokens == 5 * A_STEP.tokens
-    )  # others' private runs do not count
-
-
-def test_a_drawing_has_each_task_below_what_it_depends_on() -> None:
-    tasks = [
-        {"id": name, "title": f"<b>{name * 30}", "status": "done", "depends_on": needs}
-        for name, needs in {"d": ["b", "c"], "b": ["a"], "c": [], "a": [], "e": ["gone"]}.items()
-    ]
-    graph = graph_of(tasks)
-    assert graph is not None and graph_of(tasks[:1]) is None
-    tops = {node.id: node.y for node in graph.nodes}
-    assert tops["a"] == tops["c"] == tops["e"] < tops["b"] < tops["d"]
-    assert len(graph.lines) == 3 and all(len(node.label) <= 20 for node in graph.nodes)
-    assert len({(node.x, node.y) for node in graph.nodes}) == 5

@@ -89,14 +89,6 @@ def test_the_vector_filter_asks_for_the_model_that_recall_compares(
     assert shown(boss, "vector=without") == {"by nobody yet"}
 
 
-def test_a_filter_keeps_the_search_and_the_other_filters(boss: Client, cast: Cast) -> None:
-    make_memory("The kettle is green", cast.owner, cast.workspace, category="fact")
-    content = boss.get(f"{LIST}?q=kettle&category=fact").content.decode()
-    form = content.split('class="filter-search"')[1].split("</form>")[0]
-    assert 'name="q" value="kettle"' in form
-    assert 'name="category" value="fact"' in form
-
-
 def test_search_by_words(boss: Client, cast: Cast) -> None:
     make_memory("The green kettle whistles", cast.owner, cast.workspace)
     make_memory("Wool 100% pure", cast.owner, cast.workspace)

@@ -13,7 +13,7 @@ from memories import topics
 from memories.judging.extraction.candidates import parse_candidates
 from memories.models import Memory, MemoryNode, NodeMemory, NodeRelation, Scope
 from memories.topics import merge_topics, suggest_merges, suggest_topics
-from memories.views.nodes import MEMORIES_SHOWN, NODES_SHOWN
+from memories.views.nodes import NODES_SHOWN
 from memories.writing.gate import delete_memory, edit_memory
 from tests.api import V1, Api, type_password_again
 from tests.conftest import Cast
@@ -70,16 +70,6 @@ def test_map_and_lists_say_the_same(cast: Cast) -> None:
     assert [node["name"] for node in around["nodes"]] == ["Maria", "Apollo"]
 
 
-def test_the_page_of_a_node_reaches_as_far_as_asked(cast: Cast) -> None:
-    a, b, c = (make_node(cast.editor, cast.workspace, name=f"Node of {name}") for name in "abc")
-    topics.relate(a, b, "knows", now=timezone.now())
-    topics.relate(c, b, "knows", now=timezone.now())
-    address = url("node", cast, a)
-    assert len(drawing(shown(cast.viewer, address))["nodes"]) == 2
-    for depth, count in (("2", 3), ("3", 3), ("99", 2), ("x", 2)):
-        assert len(drawing(shown(cast.viewer, address, depth=depth))["nodes"]) == count
-
-
 def test_nodes_are_searched_and_paged_by_name(cast: Cast) -> None:
     for at in range(NODES_SHOWN + 3):
         make_node(cast.editor, cast.workspace, name=f"Node {at:03}", kind="Robot" if at == 7 else "")
@@ -131,17 +121,6 @@ def test_a_personal_memory_on_the_page_is_its_owners_alone(cast: Cast) -> None:
         refused = signed_in(cast.owner).post(url(way, cast, node), {"memory": personal.public_id})
         assert refused.status_code == 404
     assert NodeMemory.objects.count() == 1
-
-
-def test_memories_of_a_node_are_paged(cast: Cast) -> None:
-    node = make_node(cast.owner, cast.workspace)
-    for at in range(MEMORIES_SHOWN + 2):
-        topics.link_memory(node, make_memory(f"Fact {at:02}", cast.owner, cast.workspace), now=timezone.now())
-    page = shown(cast.viewer, url("node", cast, node))
-    assert "Fact 26" in page and "Fact 02" in page and "Fact 01" not in page
-    after = page.split("?after=")[1].split("#")[0]
-    rest = shown(cast.viewer, url("node", cast, node), after=after)
-    assert "Fact 01" in rest and "Fact 00" in rest and "Fact 02" not in rest
 
 
 def test_a_relation_is_made_by_name_refused_and_removed(cast: Cast) -> None:

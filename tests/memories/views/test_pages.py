@@ -329,10 +329,3 @@ def test_not_relevant_is_noted_and_can_be_taken_back(cast: Cast) -> None:
     assert "Marked as not relevant" in client.post(url("not_relevant", item.pk)).content.decode()
     assert "Noted" not in client.post(url("not_relevant", item.pk), {"value": "off"}).content.decode()
     assert signed_in(cast.editor).post(url("not_relevant", item.pk)).status_code == 404
-
-
-def test_a_change_on_a_page_without_a_badge_sends_none(cast: Cast) -> None:
-    memory = make_memory("It is on Monday", cast.owner, cast.workspace)
-    page = {"HX-Current-URL": f"http://testserver{url('all', cast.workspace.public_id)}"}
-    html = signed_in(cast.owner).post(of("delete", memory, "receipt"), headers=page).content.decode()
-    assert "Forgotten." in html and "memory-count" not in html

@@ -9,7 +9,6 @@ from memoryhub.llm.addresses import AddressRange
 from memoryhub.llm.base import Capabilities
 from memoryhub.llm.clients import Endpoint
 from memoryhub.llm.probe import Trial, try_model
-from memoryhub.llm.registry import EMBEDDED_CAPABILITIES, embedded_endpoint
 from tests.fakes.openai_server import HOLD, Answer, Call, Drop, Failure, Hang, Raw, Reply, ScriptedOpenAI
 
 CAPABILITIES = Capabilities(has_tools=True, can_extract=True, context_tokens=4096, local=False)
@@ -115,14 +114,3 @@ def test_one_that_is_slow_to_its_end_answers_all_the_same(
     found = tried(scripted_openai, Answer("ready", HOLD))
     assert outcomes(found) == f"{ALL} tools:fails json:untried"
     assert found.answers and found.errors["tools"].code == "model_timeout"
-
-
-@pytest.mark.local_model
-@pytest.mark.usefixtures("local_model")
-def test_the_embedded_model_chats_and_calls_no_tools(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probe, "ANSWER_TOKENS", 60)  # else it would write up to the limit
-    endpoint = embedded_endpoint()
-    assert endpoint is not None
-    found = try_model(endpoint, EMBEDDED_CAPABILITIES)
-    assert outcomes(found).startswith(ALL)
-    assert found.outcomes["tools"] == "fails"

@@ -10,7 +10,6 @@ from pytest_django.fixtures import Settings
 
 from tests.conftest import Cast
 from tests.factories import make_connection, make_user
-from tests.fakes.openai_server import Answer, Call, ScriptedOpenAI
 from tests.signing_in import signed_in
 from workspaces.access import default_workspace
 from workspaces.models import User
@@ -68,12 +67,6 @@ def test_the_list_has_the_shared_ones_and_ones_own(cast: Cast) -> None:
     assert seen["base_url"] == "https://api.example.org/v1"
 
 
-def test_where_people_may_have_none(cast: Cast, settings: Settings) -> None:
-    settings.PEOPLE_MAY_CONNECT = False
-    assert send(cast.owner, "POST", LIST, BODY).status_code == 403
-    assert send(admin(), "POST", LIST, BODY | {"shared": True}).status_code == 201
-
-
 def test_shared_ones_are_made_by_administrators(cast: Cast) -> None:
     assert send(cast.owner, "POST", LIST, BODY | {"shared": True}).status_code == 403
     made = send(admin(), "POST", LIST, BODY | {"shared": True, "is_local": True})
@@ -114,28 +107,6 @@ def test_prices_are_decimals_as_text(cast: Cast) -> None:
     one = f"{LIST}/{made['id']}"
     assert send(cast.owner, "PATCH", one, {"price_cached": "0.075"}).json()["price_cached"] == "0.075000"
     assert send(cast.owner, "PATCH", one, {"price_in": None}).status_code == 422
-
-
-def test_sent_twice_under_one_key_it_is_made_once(cast: Cast) -> None:
-    header = {"HTTP_IDEMPOTENCY_KEY": "make-it-once"}
-    answers = [
-        signed_in(cast.owner).post(LIST, BODY, content_type="application/json", **header) for _ in range(2)
-    ]
-    assert [answer.status_code for answer in answers] == [201, 201]
-    assert answers[0].json() == answers[1].json()
-    assert Connection.objects.count() == 1
-
-
-def test_its_test_says_what_works(cast: Cast, settings: Settings, scripted_openai: ScriptedOpenAI) -> None:
-    settings.PEOPLE_MAY_CONNECT_INTERNAL = True
-    at = {"base_url": scripted_openai.base_url, "api_key": scripted_openai.api_key, "model": "scripted-model"}
-    mine = make_connection(cast.owner, **at)
-    scripted_openai.script(
-        Answer("ready"), Answer(calls=[Call("get_time", {"city": "Paris"})]), Answer('{"fact": "Moved."}')
-    )
-    report = send(cast.owner, "POST", f"{LIST}/{mine.public_id}/test").json()
-    assert report["answers"] and {step["outcome"] for step in report["steps"]} == {"works"}
-    assert report["hints"] == [] and report["seconds"] > 0
 
 
 def test_default_for_everyone_is_the_administrators_to_name(cast: Cast) -> None:
