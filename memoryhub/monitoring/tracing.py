@@ -1,21 +1,21 @@
 """OpenTelemetry traces of requests, turns and jobs, configured by OpenTelemetry's own environment variables.
 
-Off, at the cost of one comparison, unless an OTLP endpoint is set and requirements/tracing.txt is installed. Spans
-contain counts, kinds, outcomes and model names, never people's texts; an error is recorded only by its class. The
-tracer provider is not the global one, so that libraries such as mcp do not send their own spans.
+Off unless an OTLP endpoint is set and requirements/tracing.txt is installed. Spans contain counts, kinds, outcomes and
+model names, never people's texts; an error is recorded only by its class. The tracer provider is not the global one, so
+that libraries such as mcp do not send their own spans.
 """
 
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from functools import cache
 from importlib.util import find_spec
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from opentelemetry import context, trace
-from opentelemetry.trace import INVALID_SPAN, Span, SpanKind, StatusCode
+from opentelemetry.trace import Span, SpanKind, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 T = TypeVar("T")
@@ -41,9 +41,25 @@ def is_installed() -> bool:
 
 
 _PROPAGATOR = TraceContextTextMapPropagator()
-_on = is_wanted() and is_installed()
-_made: tuple[int, Any] | None = None  # process id and provider, since the queue's workers are forked
-_making = threading.Lock()
+
+
+@cache
+def tracer(process: int) -> trace.Tracer:
+    """Return the tracer of this process, by its id since the queue's workers are forked; one that does nothing if off.
+
+    The SDK reads the OTEL_… variables for sampler, headers and batches.
+    """
+    if not (is_wanted() and is_installed()):
+        return trace.NoOpTracer()
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.resources import OTELResourceDetector, Resource
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+    own = {"service.name": "memoryhub", "process.pid": process, **OTELResourceDetector().detect().attributes}
+    provider = TracerProvider(resource=Resource.create(own))
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    return provider.get_tracer("memoryhub")
 
 
 @contextmanager
@@ -60,11 +76,8 @@ def span(
     ``alone`` does not make spans that start inside its children; it is for code that is awaited piece by piece, such as
     a stream. ``parent`` is the ``traceparent`` of another process, which replaces the current span as the parent.
     """
-    if not _on:
-        yield INVALID_SPAN
-        return
     before = _going_on_from(parent) if parent else None
-    begun = _provider().get_tracer("memoryhub").start_span(name, before, kind, dict(attributes or {}))
+    begun = tracer(os.getpid()).start_span(name, before, kind, dict(attributes or {}))
     quiet = {"record_exception": False, "set_status_on_exception": False}
     try:
         with nullcontext() if alone else trace.use_span(begun, **quiet):
@@ -89,8 +102,6 @@ def note(attributes: Attributes) -> None:
 
 def carried(function: Callable[[], T]) -> Callable[[], T]:
     """Return ``function`` wrapped so that its spans become children of the current span, also in another thread."""
-    if not _on:
-        return function
     here = context.get_current()
 
     def call() -> T:
@@ -112,49 +123,13 @@ def parent_here() -> str:
 
 def go_on_from(parent: str) -> None:
     """Make further spans of this thread children of the span ``parent``; of none if it is empty."""
-    if _on:
-        context.attach(_going_on_from(parent))
+    context.attach(_going_on_from(parent))
 
 
 def trace_id() -> str:
     """Return the id of the current trace, for log lines; empty if there is none."""
     found = trace.get_current_span().get_span_context()
     return format(found.trace_id, "032x") if found.is_valid else ""
-
-
-def begin_anew() -> None:
-    """Read the environment again and send pending spans. For tests."""
-    global _on, _made
-    made, _made, _on = _made, None, is_wanted() and is_installed()
-    if made is not None:
-        made[1].shutdown()
-
-
-def _provider() -> Any:
-    """Return this process's tracer provider. The SDK reads the OTEL_… variables for sampler, headers and batches."""
-    if _made is None or _made[0] != os.getpid():
-        with _making:
-            _make()
-    assert _made is not None
-    return _made[1]
-
-
-def _make() -> None:
-    global _made
-    if _made is None or _made[0] != os.getpid():  # no other thread was first
-        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-        from opentelemetry.sdk.resources import OTELResourceDetector, Resource
-        from opentelemetry.sdk.trace import TracerProvider
-        from opentelemetry.sdk.trace.export import BatchSpanProcessor
-
-        resource = {
-            "service.name": "memoryhub",
-            "process.pid": os.getpid(),
-            **OTELResourceDetector().detect().attributes,
-        }
-        provider = TracerProvider(resource=Resource.create(resource))
-        provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
-        _made = (os.getpid(), provider)
 
 
 def _going_on_from(parent: str) -> context.Context:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -25,6 +26,13 @@ Traced = Callable[..., Receiver]
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 
+def begin_anew() -> None:
+    """Send pending spans and read the environment again."""
+    if processor := getattr(tracing.tracer(os.getpid()), "span_processor", None):
+        processor.shutdown()
+    tracing.tracer.cache_clear()
+
+
 @pytest.fixture
 def traced(monkeypatch: pytest.MonkeyPatch) -> Iterator[Traced]:
     """Send traces to a fake receiver, configured by the environment; a second call replaces it."""
@@ -34,12 +42,12 @@ def traced(monkeypatch: pytest.MonkeyPatch) -> Iterator[Traced]:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", receiver.url)
         for name, value in environment.items():
             monkeypatch.setenv(name, value)
-        tracing.begin_anew()
+        begin_anew()
         return receiver
 
     yield begin
     monkeypatch.undo()
-    tracing.begin_anew()
+    begin_anew()
     receiver.stop()
 
 
@@ -51,7 +59,7 @@ def work() -> None:
 def test_spans_are_sent_as_they_were_noted(traced: Traced) -> None:
     received = traced(OTEL_SERVICE_NAME="hub", OTEL_RESOURCE_ATTRIBUTES="deployment.environment=trial")
     work()
-    tracing.begin_anew()  # flushes pending spans
+    begin_anew()  # flushes pending spans
     whole, part = received.named("memoryhub.whole")[0], received.named("memoryhub.part")[0]
     assert (part.trace, part.parent) == (whole.trace, whole.id)
     assert whole.attributes == {"memoryhub.items": 3, "memoryhub.ranking": "hybrid"}
@@ -71,14 +79,14 @@ def test_spans_are_sent_as_they_were_noted(traced: Traced) -> None:
 def test_nothing_is_sent_where_the_environment_says_so(traced: Traced, environment: dict[str, str]) -> None:
     received = traced(**environment)
     work()
-    tracing.begin_anew()
+    begin_anew()
     assert received.raw == []
 
 
 def test_without_an_endpoint_there_is_neither_a_span_nor_a_change_of_what_runs() -> None:
     with tracing.span("memoryhub.whole") as span:
         assert not span.is_recording()
-    assert tracing.carried(work) is work
+    tracing.carried(work)()
     assert (tracing.parent_here(), tracing.trace_id()) == ("", "")
 
 
@@ -91,7 +99,7 @@ def test_an_error_is_told_by_its_class_alone(traced: Traced) -> None:
 
     with pytest.raises(JobFailed):
         store()
-    tracing.begin_anew()
+    begin_anew()
     span = received.named("memoryhub.job")[0]
     assert (span.failed, span.events) == (True, 0)
     assert span.attributes == {"memoryhub.job": "store", "error.type": "ValueError"}
@@ -108,7 +116,7 @@ def test_a_turn_is_one_tree_also_where_its_model_fails_and_is_asked_again(
     scripted_model.script(Failure(500, headers={"retry-after": "0"}), Answer(calls=twice), Answer("Green."))
     begin_turn(chat, content="Which tea?", by=chat.created_by, now=timezone.now())
     assert wait_until_idle(20)
-    tracing.begin_anew()
+    begin_anew()
     tree = received.tree_of("memoryhub.turn")
     names = sorted(span.name for span in tree)
     assert names == [
@@ -138,7 +146,7 @@ def test_a_request_goes_on_with_the_trace_of_a_proxy_that_is_trusted_and_of_no_o
     settings.TRUSTED_PROXIES = proxies
     received = traced()
     Client().get("/accounts/login/?next=/kumquat/", headers={"traceparent": PARENT, "x-forwarded-for": "::1"})
-    tracing.begin_anew()
+    begin_anew()
     span = received.named("GET account_login")[0]
     assert (span.trace == PARENT.split("-")[1]) is goes_on
     assert (
@@ -166,6 +174,6 @@ def test_what_sends_them_is_missing_is_said_at_the_start(
     assert told() == []
     monkeypatch.setattr(tracing, "find_spec", lambda name: None)
     assert [each.msg for each in told()] == [tracing.NOT_INSTALLED]
-    tracing.begin_anew()
+    begin_anew()
     with tracing.span("memoryhub.whole") as span:
         assert not span.is_recording()
