@@ -54,11 +54,14 @@ def about_the_same(a: str, b: str) -> bool:
 
 
 def says_all_of(longer: str, shorter: str) -> bool:
-    """Return whether the shorter text is a whole clause of the longer one: “I eat no fish, I am vegetarian” says all of
-    “I am vegetarian.”
+    """Return whether the longer text begins with the shorter one, or has it as a whole clause: “I eat no fish, I am
+    vegetarian” says all of “I am vegetarian.”
     """
+    words, begin = _WORD.findall(shorter.casefold()), _WORD.findall(longer.casefold())
+    if len(words) >= SHARED and begin[: len(words)] == words:
+        return True
     clauses = ["".join(_WORD.findall(clause)) for clause in _CLAUSE_END.split(longer.casefold())]
-    return "".join(_WORD.findall(shorter.casefold())) in filter(None, clauses)
+    return "".join(words) in filter(None, clauses)
 
 
 def _parts(text: str) -> set[str]:

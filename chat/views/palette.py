@@ -31,7 +31,6 @@ from chat.rendering.markdown import Budget, TooHeavy, render_markdown
 from chat.views.chats import chat_on_screen, has_panel
 from memories.models import Memory
 from memories.recalling.workspace_search import TYPES, Found, search_workspace
-from memories.views.nodes import has_nodes
 from memories.views.panel_context import PanelFilters, search_panel
 from memoryhub.errors import NotFound
 from workspaces.access import get_workspace, workspaces_of
@@ -138,14 +137,17 @@ def acts(request: PageRequest, workspace: Workspace, *, beside_panel: bool) -> l
     here = [workspace.public_id]
     home, settings = reverse("chat:workspace", args=here), reverse("workspaces:settings", args=here)
     role, profile = Role(workspace.role), reverse("workspaces:profile")
-    adds = {"data-open-panel": "", "data-open-add": ""}
+    adds = {"data-open-panel": "", "data-open-add": ""} if beside_panel else None
+    memories = reverse("memories:all", args=here)
     writes = [
         Entry(_("New chat"), home, "square-pen"),
         Entry(_("Temporary chat"), f"{home}?temporary=on", "eye-off", also=_("incognito")),
-        *(
-            [Entry(_("Remember something"), "", "memory", also=_("add memory note"), does=adds)]
-            if beside_panel
-            else []
+        Entry(
+            _("Remember something"),
+            "" if adds else f"{memories}#memory-add",
+            "memory",
+            also=_("add memory note"),
+            does=adds,
         ),
         Entry(
             _("Add a document"),
@@ -173,6 +175,7 @@ def acts(request: PageRequest, workspace: Workspace, *, beside_panel: bool) -> l
         Entry(_("Change the theme"), f"{profile}#looks", "sun", also=_("dark light appearance")),
         Entry(_("Import"), reverse("exchange:imports"), "upload", also="ChatGPT"),
         Entry(_("Export this workspace"), f"{settings}#exchange", "download", also=_("download backup")),
+        Entry(_("New workspace"), f"{reverse('workspaces:list')}#new-workspace", "plus"),
         Entry(_("Sign out"), reverse("account_logout"), "log-out", also=_("log out leave")),
     ]
     return [
@@ -268,7 +271,10 @@ def places(request: PageRequest, workspace: Workspace) -> list[Entry]:
         Entry(_("Documents"), reverse("workspaces:documents", args=here), "paperclip", also=_("files")),
         Entry(_("Prompts"), reverse("chat:prompts", args=here), "square-pen", also=_("templates")),
         Entry(_("Artifacts"), reverse("workspaces:artifacts", args=here), "file-text"),
-        Entry(_("All memories"), reverse("memories:all", args=here), "memory", also=_("review table")),
+        Entry(_("Search everything"), reverse("chat:search", args=here), "search"),
+        Entry(_("Memory"), reverse("memories:all", args=here), "memory", also=_("All memories")),
+        Entry(_("Review"), f"{reverse('memories:tidy', args=here)}?show=waiting", "check"),
+        Entry(_("Topics"), reverse("memories:nodes", args=here), "waypoints"),
         Entry(_("Profile"), reverse("memories:profile", args=here), "user", also=_("about you overview")),
         Entry(_("Tidy up"), reverse("memories:tidy", args=here), "eye", also=_("clean duplicates")),
         Entry(_("Recall test"), reverse("memories:recall_test", args=here), "circle-help"),
@@ -277,8 +283,6 @@ def places(request: PageRequest, workspace: Workspace) -> list[Entry]:
         Entry(_("All workspaces"), reverse("workspaces:list"), "users"),
         Entry(_("Keyboard shortcuts"), "", "keyboard", does={"data-open-shortcuts": ""}),
     ]
-    if has_nodes(workspace, request.user):
-        found.append(Entry(_("Topics"), reverse("memories:nodes", args=here), "waypoints"))
     if request.user.is_staff:
         found.append(Entry(_("Administration"), reverse("admin:index"), "settings"))
     others = [

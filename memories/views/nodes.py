@@ -84,11 +84,6 @@ MOST_DRAWN = 60
 MOST_OFFERED = 50
 
 
-def has_nodes(workspace: Workspace, user: User) -> bool:
-    """Return whether the workspace has memory nodes. One query."""
-    return topics.nodes_in(workspace, user).exists()
-
-
 def search_nodes(workspace: Workspace, user: User, query: str = "", *, after: str = "") -> MemoryNodeQuerySet:
     """Return the nodes whose name or kind contains the query, ordered by name, with counts.
 

@@ -303,7 +303,8 @@ def restore(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
     elif "listed" in request.GET:  # from the list of forgotten memories, which it leaves
         text = _("Restored.")
     if text:
-        response.write(render(request, "partials/toast_oob.html", {"text": text}).content.decode())
+        notice = {"text": text, "about": restored.public_id}
+        response.write(render(request, "partials/toast_oob.html", notice).content.decode())
     return response
 
 

@@ -151,10 +151,12 @@ document.addEventListener("click", (event) => {
 
 // The form for a memory, as soon as the panel is there.
 function openAdd() {
-  const button = document.querySelector('#panel [data-reveal="#memory-add"][aria-expanded="false"]');
+  const button = document.querySelector('[data-reveal="#memory-add"][aria-expanded="false"]');
   if (button) button.click();
   else if (!document.getElementById("memory-add")) document.addEventListener("htmx:afterSettle", openAdd, { once: true });
 }
+
+if (location.hash === "#memory-add") openAdd();
 
 function searchChats() {
   if (!isOpen("sidebar")) setColumn("sidebar", true);

@@ -46,6 +46,8 @@ def test_pairs_are_of_one_place_and_told_apart(cast: Cast) -> None:
         "Olive plays the cello",
         "I am vegetarian",
         "I do not eat meat or fish, I am vegetarian",
+        "My sister Marta lives in Lisbon",
+        "My sister Marta lives in Lisbon and her birthday is on 4 May",
         "I am allergic to nuts",
         "I am allergic to penicillin",
     ):
@@ -56,6 +58,7 @@ def test_pairs_are_of_one_place_and_told_apart(cast: Cast) -> None:
     assert said(found.duplicates) == [
         ("The project deadline is March 15, 2026", "The project deadline is the 15th of March 2026"),
         ("I am vegetarian", "I do not eat meat or fish, I am vegetarian"),
+        ("My sister Marta lives in Lisbon", "My sister Marta lives in Lisbon and her birthday is on 4 May"),
     ]
     assert said(found.contradictions) == [
         ("Our office is on the third floor", "Our office is on the fifth floor"),
