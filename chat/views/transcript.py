@@ -21,6 +21,7 @@ from chat.live_answers import CUT, PLAN, advice_for
 from chat.models import AnswerRating, AnswerSource, Chat, Compaction, Message, MessageRole, MessageStatus
 from chat.models.runs import Run, RunStatus
 from chat.modes.registry import get_mode
+from chat.prompting.short_term import wants_long_term
 from chat.rendering.rendered import Shown, cited_in, show, with_links
 from chat.runs import plan
 from chat.runs.services import may_steer
@@ -108,6 +109,7 @@ class Entry:
     compaction: Compaction | None = None  # summary that replaces the messages above in the prompt
     is_cut: bool = False  # the messages above are not in the prompt
     is_own: bool = False  # written by the reader
+    asks_memory: bool = False  # asks to remember something, while memory was off
     has_withheld_answer: bool = False  # its answer is personal, and the reader had no access to the chat then
     versions: int = 0  # number of other versions
     older: int = 0  # number of earlier versions
@@ -352,6 +354,9 @@ def entries_for(
                 for step, memories in steps.get(message.pk, ())
             ]
             entry.saved = [*noticed[question], *noticed[message.public_id]]
+            if entries and not message.memory_enabled:
+                asked = entries[-1]
+                asked.asks_memory = asked.is_own and not asked.kept and wants_long_term(asked.message.content)
             entry.unsaved = unsaved.get(message.public_id, "")
         entries.append(entry)
     if ends:

@@ -60,16 +60,19 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
-// Where a menu that opens upwards has no room above it in what scrolls, it opens downwards.
+// Where a menu that opens upwards has no room above it in what scrolls, it opens downwards; a card's that would go beyond
+// the edge of the screen opens to the other side.
 
 document.addEventListener(
   "toggle",
   ({ target: menu }) => {
     const items = menu.open && menu.querySelector(":scope > .menu__items");
     if (!items) return;
-    menu.classList.remove("menu--down");
+    menu.classList.remove("menu--down", "menu--aside");
     const top = menu.closest(".scroll, .table-scroll")?.getBoundingClientRect().top ?? 0;
-    menu.classList.toggle("menu--down", items.getBoundingClientRect().top < top);
+    const box = items.getBoundingClientRect();
+    menu.classList.toggle("menu--down", box.top < top);
+    menu.classList.toggle("menu--aside", box.left < 0 || box.right > innerWidth);
   },
   true,
 );
@@ -143,6 +146,9 @@ function timeAll() {
     timed.add(element);
     for (const older of document.querySelectorAll(`[data-about="${element.dataset.about}"]`)) {
       if (older !== element) older.remove();
+    }
+    for (const older of document.querySelectorAll(".toast--error")) {
+      if (older !== element && older.textContent === element.textContent) older.remove();
     }
     const { vanish: time, vanishPhone: timeOnPhone = time } = element.dataset;
     setTimeout(() => element.isConnected && vanish(element), Number(phone.matches ? timeOnPhone : time));

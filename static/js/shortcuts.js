@@ -45,7 +45,8 @@ document.addEventListener("keydown", (event) => {
   const button = name === "mod+z" ? newestUndo() : Object.hasOwn(BUTTONS, name) && document.querySelector(BUTTONS[name]);
   if (!button) return;
   const takesText = !name.startsWith("mod+") || name === "mod+z"; // in a field these keys are the field's
-  if (takesText && isTyping(event.target)) return;
+  const hasText = isTyping(event.target) && (name !== "mod+z" || event.target.value); // an empty field has nothing to undo
+  if (takesText && hasText) return;
   if (!name.startsWith("mod+") && !singleKeys()) return;
   event.preventDefault();
   button.click();

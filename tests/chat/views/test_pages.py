@@ -174,6 +174,18 @@ def test_remember_this_confirms_counts_and_can_be_undone(cast: Cast) -> None:
     assert not Memory.objects.live().exists()
 
 
+def test_a_wish_to_remember_is_answered_where_memory_is_off(cast: Cast) -> None:
+    chat = make_chat(cast.owner, cast.workspace)
+    wish = make_message(chat, "Remember that I am allergic to peanuts.")
+    answer(chat, wish)
+    page, hint = url("chat", chat.public_id), "Memory is off in this chat, so this was not saved."
+    client = signed_in(cast.owner)
+    assert hint in client.get(page).content.decode()
+    assert hint not in signed_in(cast.editor).get(page).content.decode()
+    client.post(url("remember", chat.public_id, wish.public_id), headers=HTMX)
+    assert hint not in client.get(page).content.decode()
+
+
 def test_the_receipt_line_says_what_was_used_and_saved(cast: Cast) -> None:
     chat = make_chat(cast.owner, cast.workspace)
     question = make_message(chat, "When?")
