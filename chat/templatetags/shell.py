@@ -46,6 +46,7 @@ def sidebar(context: Context) -> dict[str, Any]:
             public_id__in=request.session.get("invitations_later", [])
         ),
         "agents": agents_in_use(workspace) if agents is None else list(agents),
+        "view": request.resolver_match.view_name if request.resolver_match else "",
         "page": chat_list_page(workspace, user, now=timezone.now()),
         "current_chat_id": chat.public_id if chat else "",
         "can_write": Role(workspace.role).allows(Role.EDITOR),
