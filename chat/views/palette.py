@@ -137,7 +137,7 @@ def acts(request: PageRequest, workspace: Workspace, *, beside_panel: bool) -> l
     here = [workspace.public_id]
     home, settings = reverse("chat:workspace", args=here), reverse("workspaces:settings", args=here)
     role, profile = Role(workspace.role), reverse("workspaces:profile")
-    adds = {"data-open-panel": "", "data-open-add": ""} if beside_panel else None
+    adds = {"data-open-panel": "", "data-open-add": ""} if beside_panel else {}
     memories = reverse("memories:all", args=here)
     writes = [
         Entry(_("New chat"), home, "square-pen"),
