@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import islice
+from itertools import chain, islice
 
 import numpy as np
 from django.core.cache import caches
@@ -20,6 +20,7 @@ from django.utils.translation import gettext as _
 
 from memories.access import live_in
 from memories.judging.duplicates import may_merge
+from memories.judging.extraction.provenance import CLAUSES
 from memories.models import KeptAsIs, Memory, ReceiptItem
 from memories.models.memory import MEMORY, MemoryQuerySet
 from memories.recalling.recall_test import state_of
@@ -40,9 +41,12 @@ _CLAUSE_END = re.compile(r"[.,;:!?](?:\s|$)|[\u3001\u3002\uff01\uff0c\uff1a\uff1
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 SHARED = 3  # minimum number of common parts, because two greetings have none or two
 SHARE = 0.5  # minimum share of the shorter text's parts
+# The same below the cosine NEAR, as where one text states a second thing: “I am allergic to nuts” and “I am allergic to
+# penicillin” share 0.8 and agree.
+SHARE_OF_LESS_NEAR = 0.82
 
 
-def about_the_same(a: str, b: str) -> bool:
+def about_the_same(a: str, b: str, share: float = SHARE) -> bool:
     """Return whether two texts that are no rewordings of each other share enough words to contradict each other.
 
     Words are compared, not vectors, because greetings and thanks are similar in every embedder, and state nothing that
@@ -50,18 +54,17 @@ def about_the_same(a: str, b: str) -> bool:
     """
     one, other = _parts(a), _parts(b)
     shared = len(one & other)
-    return shared >= SHARED and shared >= SHARE * min(len(one), len(other))
+    return shared >= SHARED and shared >= share * min(len(one), len(other))
 
 
 def says_all_of(longer: str, shorter: str) -> bool:
-    """Return whether the longer text begins with the shorter one, or has it as a whole clause: “I eat no fish, I am
-    vegetarian” says all of “I am vegetarian.”
+    """Return whether the shorter text is a whole clause of the longer one: “I eat no fish, I am vegetarian” says all of
+    “I am vegetarian.”
     """
-    words, begin = _WORD.findall(shorter.casefold()), _WORD.findall(longer.casefold())
-    if len(words) >= SHARED and begin[: len(words)] == words:
-        return True
-    clauses = ["".join(_WORD.findall(clause)) for clause in _CLAUSE_END.split(longer.casefold())]
-    return "".join(words) in filter(None, clauses)
+    parts = _CLAUSE_END.split(longer.casefold())
+    clauses = [*parts, *chain.from_iterable(map(CLAUSES.split, parts))]
+    said = "".join(_WORD.findall(shorter.casefold()))
+    return said != "" and said in ("".join(_WORD.findall(clause)) for clause in clauses)
 
 
 def _parts(text: str) -> set[str]:
@@ -75,7 +78,8 @@ def _parts(text: str) -> set[str]:
 
 
 COMPARED = 3_000  # memories; comparing them takes half a second, and grows with the square of the number
-NEAR = 0.75  # minimum cosine of two memories to be judged
+NEAR = 0.75  # cosine from which two memories may be duplicates
+LEAST_NEAR = 0.6  # minimum cosine of two memories to be judged
 JUDGED = 100  # pairs, the nearest first; judging one takes up to some milliseconds
 MOST_LINKED = 200
 KEPT_SECONDS = 600
@@ -145,26 +149,33 @@ def _compared(
     partly = len(texts) > COMPARED
     linked = holding.filter(may_replace__in=holding).order_by("-pk")
     said = {
-        (min(older, newer), max(older, newer)): (before, after)
+        (min(older, newer), max(older, newer)): (before, after, 1.0)
         for older, newer, before, after in linked.values_list(
             "may_replace_id", "pk", "may_replace__content", "content"
         )[:MOST_LINKED]
     }
     nearest = _nearest(rows[:COMPARED])
-    undecided = ((a, b) for a, b in nearest if (b, a, f"{hashes[b]} {hashes[a]}") not in kept)
-    said |= {(older, newer): (texts[older], texts[newer]) for older, newer in islice(undecided, JUDGED)}
+    undecided = (
+        each for each in nearest if (each[1], each[0], f"{hashes[each[1]]} {hashes[each[0]]}") not in kept
+    )
+    said |= {
+        (older, newer): (texts[older], texts[newer], cosine)
+        for older, newer, cosine in islice(undecided, JUDGED)
+    }
     same: list[tuple[int, int]] = []
     differing: list[tuple[int, int]] = []
-    for pair, (a, b) in said.items():
-        if may_merge(a, b, get_reader(), likely=True) or says_all_of(a, b) or says_all_of(b, a):
+    for pair, (a, b, cosine) in said.items():
+        is_near = cosine >= NEAR
+        may_be_same = is_near and may_merge(a, b, get_reader(), likely=True)
+        if may_be_same or says_all_of(a, b) or says_all_of(b, a):
             same.append(pair)
-        elif about_the_same(a, b):
+        elif about_the_same(a, b, SHARE if is_near else SHARE_OF_LESS_NEAR):
             differing.append(pair)
     return same, differing, partly
 
 
-def _nearest(memories: Sequence[Memory]) -> Iterator[tuple[int, int]]:
-    """Yield the keys (older, newer) of near pairs of one place, the nearest first."""
+def _nearest(memories: Sequence[Memory]) -> Iterator[tuple[int, int, float]]:
+    """Yield the keys (older, newer) and the cosine of near pairs of one place, the nearest first."""
     model = active_model()
     if model is None or len(memories) < 2:
         return
@@ -177,11 +188,11 @@ def _nearest(memories: Sequence[Memory]) -> Iterator[tuple[int, int]]:
         vectors = np.stack([_halves(raw) for __, raw in here])
         for start in range(0, len(here), CHUNK):
             cosines = vectors[start : start + CHUNK] @ vectors.T
-            for row, column in zip(*np.nonzero(cosines >= NEAR), strict=True):
+            for row, column in zip(*np.nonzero(cosines >= LEAST_NEAR), strict=True):
                 if column > row + start:
                     found.append((float(cosines[row, column]), here[row + start][0], here[column][0]))
-    for __, older, newer in sorted(found, reverse=True):
-        yield older, newer
+    for cosine, older, newer in sorted(found, reverse=True):
+        yield older, newer, cosine
 
 
 def _halves(raw: bytes | memoryview) -> Vectors:

@@ -144,7 +144,7 @@ def acts(request: PageRequest, workspace: Workspace, *, beside_panel: bool) -> l
         Entry(_("Temporary chat"), f"{home}?temporary=on", "eye-off", also=_("incognito")),
         Entry(
             _("Remember something"),
-            "" if adds else f"{memories}#memory-add",
+            "" if adds else f"{memories}?add=on",
             "memory",
             also=_("add memory note"),
             does=adds,

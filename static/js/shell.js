@@ -149,14 +149,14 @@ document.addEventListener("click", (event) => {
   if (remove) remove.closest(remove.dataset.remove).remove();
 });
 
-// The form for a memory, as soon as the panel is there.
+// The form for a memory, as soon as the panel is there; on the Memory page also by its address.
 function openAdd() {
   const button = document.querySelector('[data-reveal="#memory-add"][aria-expanded="false"]');
   if (button) button.click();
   else if (!document.getElementById("memory-add")) document.addEventListener("htmx:afterSettle", openAdd, { once: true });
 }
 
-if (location.hash === "#memory-add") openAdd();
+if (new URLSearchParams(location.search).has("add")) openAdd();
 
 function searchChats() {
   if (!isOpen("sidebar")) setColumn("sidebar", true);

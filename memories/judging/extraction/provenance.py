@@ -44,7 +44,7 @@ _STEM = 5
 _KEPT = 12  # characters kept of a word for later comparison, more than any stem has
 _WORD = re.compile(r"[^\W_]+")
 _PARTS = re.compile("(?<=[.!?…])\\s+|[\u3002\uff01\uff1f\n|;]+")
-_CLAUSES = re.compile(
+CLAUSES = re.compile(
     r"[,;:]\s+|\s+(?:and|but|und|aber|et|mais|y|pero|e|ma|mas|en|maar|i|ale|и|но|ve|ama|và)\s+",
     re.IGNORECASE,
 )
@@ -355,7 +355,7 @@ def _sentences(text: str) -> list[str]:
 
 def _with_clauses(sentence: str) -> list[str]:
     """Return a sentence and, if it has several, its clauses: "the deadline is March 15 and I am vegetarian"."""
-    clauses = [part for part in _CLAUSES.split(sentence) if len(part.split()) > 1]
+    clauses = [part for part in CLAUSES.split(sentence) if len(part.split()) > 1]
     return [sentence, *clauses] if len(clauses) > 1 and not is_asked(sentence) else [sentence]
 
 
