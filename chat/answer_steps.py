@@ -449,17 +449,17 @@ class Thinking:
 
     def __init__(self, live: LiveAnswer) -> None:
         self._live, self._text = live, ""
-        self._step: Step | None = None
+        self.step: Step | None = None  # while the model thinks
 
     async def add(self, thought: str) -> None:
-        if self._step is None and (self._text + thought).strip():
-            self._step = await in_thread(_begin, self._live)
+        if self.step is None and (self._text + thought).strip():
+            self.step = await in_thread(_begin, self._live)
         if len(self._text) < MOST_THOUGHT:
             self._text += thought
 
     async def close(self) -> None:
         """End the thought when the answer or a tool call begins. A second call has no effect."""
-        step, self._step = self._step, None
+        step, self.step = self.step, None
         if step is not None:
             step.text, self._text = self._text.strip()[:MOST_THOUGHT], ""
             await in_thread(end_step, self._live, step, StepOutcome.THOUGHT)

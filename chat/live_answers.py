@@ -6,7 +6,7 @@ import asyncio
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime, timedelta
@@ -143,26 +143,26 @@ _tool_threads = ThreadPoolExecutor(
 )  # separate, so that slow tools do not block turns
 
 
-async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Awaitable[T]:
     """Run blocking code (database, embedder) in a thread, and close the thread's database connections afterwards."""
-    return await _run_in(_threads, function, *args, **kwargs)
+    return _run_in(_threads, function, *args, **kwargs)
 
 
-async def in_tool_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+def in_tool_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Awaitable[T]:
     """Run slow blocking code like ``in_thread``, in a separate thread pool."""
-    return await _run_in(_tool_threads, function, *args, **kwargs)
+    return _run_in(_tool_threads, function, *args, **kwargs)
 
 
-async def _run_in(
+def _run_in(
     threads: ThreadPoolExecutor, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
-) -> T:
+) -> Awaitable[T]:
     def call() -> T:
         try:
             return function(*args, **kwargs)
         finally:
             connections.close_all()
 
-    return await asyncio.get_running_loop().run_in_executor(threads, tracing.carried(call))
+    return asyncio.get_running_loop().run_in_executor(threads, tracing.carried(call))
 
 
 STOP_POLL = 0.1  # seconds between checks whether another process has stopped

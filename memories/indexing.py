@@ -62,7 +62,7 @@ def put_in_index(memory: Memory, embedded: Embedded | None, *, is_new: bool = Fa
 def index_words(memories: Sequence[Memory]) -> None:
     """Index the words of these memories. Every write that changes their text or restores them calls this."""
     ids, within = _of(memories)
-    queries.rows(_INDEX, {"ids": queries.bigints(ids), "within": queries.bigints(within)})
+    queries.rows(_INDEX, {"ids": ids, "within": within})
     index_lexemes(memories)
 
 
@@ -119,10 +119,11 @@ LIMIT %(limit)s
 def match_words(query: str, params: dict[str, Any], limit: int) -> list[tuple[int, float]]:
     """Return (memory id, ts_rank_cd) of the live memories with any of the query's words, best first.
 
-    ``params`` holds the bound scopes and times: ``now``, and ``at`` from the function ``at``.
+    ``params`` holds the bound scopes and times.
     """
+    at = " | ".join(f"'at:{place}'" for place in params["places"])
     with connection.cursor() as cursor:
-        cursor.execute(_MATCH, {**params, "query": query, "limit": limit})
+        cursor.execute(_MATCH, {**params, "at": at, "query": query, "limit": limit})
         return [(row[0], float(row[1])) for row in cursor.fetchall()]
 
 
@@ -135,8 +136,3 @@ def match_contains(query: str, params: dict[str, Any], limit: int) -> list[tuple
     with connection.cursor() as cursor:
         cursor.execute(_CONTAINS, {**params, "pattern": f"%{escaped}%", "limit": limit})
         return [(row[0], 0.0) for row in cursor.fetchall()]
-
-
-def at(places: Sequence[int]) -> str:
-    """Return the tsquery text that limits a match to these scopes."""
-    return " | ".join(f"'at:{place}'" for place in places)

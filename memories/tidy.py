@@ -179,8 +179,8 @@ def _nearest(memories: Sequence[Memory]) -> Iterator[tuple[int, int, float]]:
     model = active_model()
     if model is None or len(memories) < 2:
         return
-    ids = queries.bigints(memory.pk for memory in memories)
-    places = queries.bigints({memory.place for memory in memories})
+    ids = [memory.pk for memory in memories]
+    places = {memory.place for memory in memories}
     rows = queries.rows(_VECTORS, {"kind": MEMORY, "model": model, "ids": ids, "places": places})
     found: list[tuple[float, int, int]] = []
     for place in {row[1] for row in rows}:

@@ -267,8 +267,8 @@ async def _plan(live: LiveAnswer, plan: Plan) -> str:
 
 
 async def _outline(plan: Plan, step: Step) -> tuple[str, str]:
-    tools, most = [tool.tool for tool in plan.tools], int(PLAN_TOKENS * BYTES_PER_TOKEN)
-    reply = await _reply(plan.model, plan_prompt(plan.prompt), most=most, tools=tools)
+    most = int(PLAN_TOKENS * BYTES_PER_TOKEN)
+    reply = await _reply(plan.model, plan_prompt(plan.prompt), most=most, tools=plan.offered)
     step.text = cut_to(reply, PLAN_TOKENS)
     return (StepOutcome.PLANNED, "") if step.text else (StepOutcome.ERROR, _BAD_REPLY)
 

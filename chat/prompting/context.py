@@ -6,7 +6,6 @@ loads a stored chat; endpoints without a stored chat build a conversation from t
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -270,7 +269,7 @@ def answer_tokens(capabilities: Capabilities) -> int:
 
 
 def tokens_of_tools(tools: Sequence[Tool]) -> int:
-    return tokens(*(tool.name + tool.description + json.dumps(dict(tool.parameters)) for tool in tools))
+    return sum(tool.tokens for tool in tools)
 
 
 def room_for_recalled(
@@ -344,10 +343,11 @@ def leave_out_what_does_not_fit(
     found: Sequence[Recalled], verdicts: Sequence[tuple[bool, str]], room: int
 ) -> list[tuple[bool, str]]:
     """Return the verdicts, in which memories that do not fit into ``room`` tokens are marked as not used."""
+    lines = [_recalled_line(item) if used else "" for item, (used, _) in zip(found, verdicts, strict=True)]
     room -= tokens(prompt_text("recalled")) + tokens("<recalled-memories>") * 2
     fitting = []
-    for item, (used, why) in zip(found, verdicts, strict=True):
-        cost = tokens(_recalled_line(item)) if used else 0
+    for line, (used, why) in zip(lines, verdicts, strict=True):
+        cost = tokens(line) if used else 0
         fits = cost <= room
         room -= cost if fits else 0
         fitting.append((used, why) if fits or not used else (False, NO_ROOM))

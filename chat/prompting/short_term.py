@@ -219,23 +219,20 @@ def _gather(
     summary = own.summary if own else ""
     if summary:
         items.append((f"{prompt_text('short_term_own')}\n{escape(summary)}", Speaker.MODEL))
-    if can_update and _may_change(question, summary) and not wants_long_term(question.content):
+    least, earlier = settings.SHORT_TERM_MIN_MESSAGES, 0
+    if can_update and not summary:
+        said = Message.objects.filter(chat_id=question.chat_id, pk__lt=question.pk).current()
+        earlier = len(said.exclude(content="").values_list("pk")[: max(1, least)])
+    may_change = can_update and (summary or earlier) and not says_nothing(question.content)
+    if may_change and not wants_long_term(question.content):
         items.append((_expanded("short_term_hint"), Speaker.SYSTEM))
-    first = can_update and not summary and _has_enough_messages(question)
+    first = can_update and not summary and earlier + 1 >= least
     return ShortTerm(
         tuple(PromptMessage("user", item, speaker=speaker) for item, speaker in items),
         _expanded("short_term_first") if first else "",
         own=own if summary else None,
         others=tuple(others),
     )
-
-
-def _may_change(question: Message, summary: str) -> bool:
-    """Return whether the summary may need an update: the message says something, and there is a summary or an earlier
-    message.
-    """
-    said = Message.objects.filter(chat_id=question.chat_id, pk__lt=question.pk).current().exclude(content="")
-    return not says_nothing(question.content) and (bool(summary) or said.exists())
 
 
 def _expanded(name: str) -> str:
@@ -248,12 +245,6 @@ def wants_long_term(text: str) -> bool:
     """
     text = unicodedata.normalize("NFKC", text).replace("\u2019", "'")
     return bool(LONG_TERM.search(RECALLING.sub(" ", text)))
-
-
-def _has_enough_messages(question: Message) -> bool:
-    least = settings.SHORT_TERM_MIN_MESSAGES
-    said = Message.objects.filter(chat_id=question.chat_id, pk__lte=question.pk).current().exclude(content="")
-    return len(said.values_list("pk")[:least]) >= least
 
 
 def _line(row: ShortTermMemory, longest: int, now: datetime, people: Mapping[int, str]) -> str:

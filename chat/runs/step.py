@@ -250,8 +250,8 @@ class StepExecutor:
             for call in reply.calls[:MOST_CALLS]
         )
         log.messages.append(Message("assistant", reply.text, calls, speaker=Speaker.MODEL))
-        out = tokens(reply.text) + sum(tokens(call.arguments) for call in reply.calls)
-        spent_in = sum(tokens(message.content) for message in messages) + tokens_of_tools(offered)
+        out = tokens(reply.text, *(call.arguments for call in reply.calls))
+        spent_in = tokens(*(message.content for message in messages)) + tokens_of_tools(offered)
         self.context.budget.spend(spent_in, out)
         self.context.emit("reply", {"round": log.rounds, "tokens_in": spent_in, "tokens_out": out})
 
@@ -263,7 +263,7 @@ class StepExecutor:
         return [*(tool.tool for tool in self.tools.values()), *finish]
 
     def _is_tight(self, prompt: list[Message]) -> bool:
-        said = sum(tokens(message.content) for message in [*prompt, *self.transcript.messages])
+        said = tokens(*(message.content for message in [*prompt, *self.transcript.messages]))
         return said > CONCLUDE_AT * self.context.room or self.context.budget.is_nearly_spent
 
     def _read(self, prompt: list[Message]) -> Outcome | None:
@@ -299,7 +299,7 @@ class StepExecutor:
 
     def _tokens_for_result(self, prompt: Sequence[Message]) -> int:
         """Return how many tokens of a tool result fit into the prompt."""
-        used = sum(tokens(message.content) for message in [*prompt, *self.transcript.messages])
+        used = tokens(*(message.content for message in [*prompt, *self.transcript.messages]))
         return max(LEAST_RESULT, self.context.room - used)
 
     def _room_for_result(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
 from pydantic import (
@@ -152,7 +152,7 @@ class ChatTool(Generic[A]):
     kept: frozenset[str] = frozenset()
     is_aside: bool = False
 
-    @property
+    @cached_property
     def tool(self) -> Tool:
         return Tool(self.name, self.description, schema_of(self.takes))
 

@@ -11,6 +11,7 @@ import logging
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 from django.db import DatabaseError, transaction
@@ -26,7 +27,7 @@ from chat.models import Message as StoredMessage
 from chat.models import ToolCall as StoredCall
 from chat.models import ToolOutcome, ToolStatus
 from chat.models.steps import Mode
-from chat.prompting.context import answer_tokens, parts_of, room_beside_answer, tokens_of, tokens_of_tools
+from chat.prompting.context import answer_tokens, parts_of, room_beside_answer
 from chat.prompting.labels import BYTES_PER_TOKEN, cut_to, loop_length, tokens
 from chat.prompting.provenance import mark_tool_call, provenance_until
 from chat.tools.base import (
@@ -47,7 +48,7 @@ from memoryhub.errors import DomainError
 from memoryhub.llm.base import Capabilities, ChatModel, Delta, Message, Speaker, Tool, ToolCall
 from memoryhub.llm.base import ToolCall as RequestedCall
 from memoryhub.llm.errors import ModelBadReply, ModelContextOverflow, ModelNotLocal
-from memoryhub.llm.metering import report_parts
+from memoryhub.llm.metering import Parts, report_parts
 from memoryhub.monitoring import metrics, tracing
 from workspaces.billing import Account
 from workspaces.models import Connection, User
@@ -228,6 +229,15 @@ class Plan:
     opening: str = ""  # the memory with which a small model's answer begins
     is_answered: bool = False  # the opening is the whole answer; the model is not called
 
+    @cached_property
+    def offered(self) -> list[Tool]:
+        return [tool.tool for tool in self.tools]
+
+    @cached_property
+    def parts(self) -> Parts:
+        """The estimated tokens of the prompt and the tools, counted once."""
+        return parts_of(self.prompt, self.offered)
+
 
 async def write(live: LiveAnswer, plan: Plan, user_pk: int) -> None:
     """Write the answer to its end. Raises ModelError if the model fails; earlier text and calls are kept.
@@ -242,16 +252,17 @@ async def write(live: LiveAnswer, plan: Plan, user_pk: int) -> None:
         live.append("\n\n")
         live.goes_on = True
     by_name = {tool.name: tool for tool in plan.tools}
-    offered = [tool.tool for tool in plan.tools]
-    messages = list(plan.prompt)
-    room = room_beside_answer(plan.model.capabilities) - tokens_of_tools(offered)
-    room -= tokens_of(messages)
-    rounds = ROUNDS if offered else -1
+    messages, parts = list(plan.prompt), plan.parts
+    room = room_beside_answer(plan.model.capabilities) - parts.whole
+    room -= sum(picture.tokens for message in messages for picture in message.pictures)
+    rounds = ROUNDS if plan.tools else -1
     while True:
         # After the last round tools are still listed once, as some endpoints require, but may not be called.
         may_call, named = rounds > 0, rounds >= 0
         try:
-            text, calls = await _one_reply(live, plan.model, messages, offered if named else (), may_call)
+            counted = plan.parts if len(messages) == len(plan.prompt) else None
+            tools = plan.offered if named else ()
+            text, calls = await _one_reply(live, plan.model, messages, tools, may_call, counted)
         except ModelContextOverflow:
             shorter = with_less_history(plan.prompt, plan.history, plan.begins)
             if live.was_too_long or shorter is None or len(messages) > len(plan.prompt):
@@ -273,7 +284,7 @@ async def write(live: LiveAnswer, plan: Plan, user_pk: int) -> None:
             return  # the answer is complete; the calls only stored something
         asked = tuple(ToolCall(call.id, call.name, _readable(call.arguments)) for call in calls)
         messages.append(Message("assistant", text, tool_calls=asked, speaker=Speaker.MODEL))
-        room -= tokens(text) + sum(tokens(call.arguments) for call in asked)
+        room -= tokens(text, *(call.arguments for call in asked))
         for call, result in zip(asked, results, strict=True):
             shown = cut_to(result, max(LEAST_RESULT, room))
             room -= tokens(shown)
@@ -283,11 +294,16 @@ async def write(live: LiveAnswer, plan: Plan, user_pk: int) -> None:
 
 
 async def _one_reply(
-    live: LiveAnswer, model: ChatModel, messages: Sequence[Message], tools: Sequence[Tool], may_call: bool
+    live: LiveAnswer,
+    model: ChatModel,
+    messages: Sequence[Message],
+    tools: Sequence[Tool],
+    may_call: bool,
+    parts: Parts | None,
 ) -> tuple[str, tuple[ToolCall, ...]]:
     text, calls, thinking = "", tuple[ToolCall, ...](), Thinking(live)
     live.was_cut = False
-    async with aclosing(replied(model, messages, tools=tools, may_call=may_call)) as deltas:
+    async with aclosing(replied(model, messages, tools=tools, may_call=may_call, parts=parts)) as deltas:
         async for delta in deltas:
             if delta.retracts:
                 live.retract(len(text))
@@ -295,7 +311,8 @@ async def _one_reply(
             if delta.thought:
                 await thinking.add(delta.thought)
             if delta.text:
-                await thinking.close()
+                if thinking.step:
+                    await thinking.close()
                 if not text and live.text.strip() and not live.goes_on:
                     live.append("\n\n")  # separate from the text before a tool call
                 live.goes_on = False
@@ -318,10 +335,15 @@ async def replied(
     tools: Sequence[Tool],
     may_call: bool,
     temperature: float | None = None,
+    parts: Parts | None = None,
 ) -> AsyncGenerator[Delta, None]:
-    """Yield the model's output without characters that cannot be stored, and record its usage in the metrics."""
-    metrics.TOKENS.labels("in").inc(sum(tokens(message.content) for message in messages))
-    report_parts(parts_of(messages, tools))
+    """Yield the model's output without characters that cannot be stored, and record its usage in the metrics.
+
+    ``parts`` is given if the tokens of messages and tools are counted already.
+    """
+    parts = parts or parts_of(messages, tools)
+    metrics.TOKENS.labels("in").inc(parts.whole)
+    report_parts(parts)
     stream = model.stream(
         messages,
         max_tokens=answer_tokens(model.capabilities),
@@ -346,7 +368,7 @@ def with_less_history(
     if not history:
         return None
     ends = begins + len(history)
-    most = sum(tokens(message.content) for message in prompt[begins:ends]) // 4
+    most = tokens(*(message.content for message in prompt[begins:ends])) // 4
     first, spent = ends, 0
     for at in range(ends - 1, begins, -1):  # the oldest message is always removed
         spent += tokens(prompt[at].content)

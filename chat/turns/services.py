@@ -232,7 +232,7 @@ def begin_turn(
                 replace_from(in_place_of, message, by=by, now=now)
             answer = _empty_answer(message, memory_enabled=enabled, mode=mode, now=now)
             _say_active(chat, content, now)
-            transaction.on_commit(lambda: turn.start(answer.pk, answer.attempt, by.pk))
+            transaction.on_commit(lambda: turn.start(answer, by.pk))
     except IntegrityError:
         raise _busy() from None
     return Turn(message, answer)
@@ -354,7 +354,7 @@ def retry_answer(answer: Message, *, by: User, now: datetime) -> Message:
             supersede(whole, first=locked, by=anew, now=now)
             forget_replaced(answer.chat, now=now)
         publish_chat_list(answer.chat)
-        transaction.on_commit(lambda: turn.start(anew.pk, anew.attempt, by.pk))
+        transaction.on_commit(lambda: turn.start(anew, by.pk))
     anew.chat = answer.chat
     return anew
 
@@ -385,7 +385,7 @@ def stream_again(answer: Message, *, by: int, now: datetime) -> None:
     _set_streaming(answer, now=now)
     answer.save()
     publish_chat_list(answer.chat)
-    transaction.on_commit(lambda: turn.start(answer.pk, answer.attempt, by))
+    transaction.on_commit(lambda: turn.start(answer, by))
 
 
 def is_last(answer: Message) -> bool:

@@ -45,6 +45,7 @@ from chat.models.steps import Step, StepKind, StepOutcome
 from chat.modes.registry import get_mode
 from chat.prompting.short_term import update_short_term
 from chat.rendering.rendered import set_html
+from chat.tools.loop import Plan
 from chat.turns.compaction import can_compact, can_title, queue_compaction, queue_title
 from chat.turns.prepare import prepare
 from memories.models import SourceType
@@ -63,13 +64,14 @@ INDEXED_WITHIN = 10.0  # seconds to wait for vectors; until then a file is found
 UNREAD = (DocumentStatus.WAITING, DocumentStatus.READING)
 
 
-async def wait_for_files(live: LiveAnswer) -> None:
-    """Wait up to ``FILE_WAIT_SECONDS`` for the documents that the question names. A step of the answer shows which
-    files, and at the end which were not read. One query if the question names none or all are ready.
+async def _planned(live: LiveAnswer, user_pk: int) -> Plan:
+    """Prepare the turn once the documents that the question names are read, or after ``FILE_WAIT_SECONDS``.
+
+    While it waits, a step of the answer shows which files, and at the end which were not read.
     """
-    step = await in_thread(_begin, live)
-    if step is None:
-        return
+    ready = await in_thread(_begin, live, user_pk)
+    if isinstance(ready, Plan):
+        return ready
     began = read_at = time.monotonic()
     while not live.stop_requested.is_set():
         now, states = time.monotonic(), {each.status for each in await in_thread(_named, live)}
@@ -80,7 +82,7 @@ async def wait_for_files(live: LiveAnswer) -> None:
         if now - began >= settings.FILE_WAIT_SECONDS:
             break
         await asyncio.sleep(POLL)
-    await in_thread(_end, live, step)
+    return await in_thread(_end, live, ready, user_pk)
 
 
 def _named(live: LiveAnswer) -> list[Document]:
@@ -88,19 +90,20 @@ def _named(live: LiveAnswer) -> list[Document]:
     return list(Document.objects.live().filter(public_id__in=question)) if question else []
 
 
-def _begin(live: LiveAnswer) -> Step | None:
+def _begin(live: LiveAnswer, user_pk: int) -> Step | Plan:
+    """Begin the step that shows the files to wait for, or prepare the turn if there are none."""
     if live.attempt > 1:
         Step.objects.filter(message_id=live.pk, kind=StepKind.READING).delete()
     unready = [each for each in _named(live) if each.status in (*UNREAD, DocumentStatus.INDEXING)]
     if not unready or (
         settings.FILE_WAIT_SECONDS == 0 and all(each.status not in UNREAD for each in unready)
     ):
-        return None
+        return prepare(live.pk, user_pk)
     Message.objects.filter(pk=live.pk).update(has_thoughts=True)
     return begin_step(live, StepKind.READING, findings=_findings(unready))
 
 
-def _end(live: LiveAnswer, step: Step) -> None:
+def _end(live: LiveAnswer, step: Step, user_pk: int) -> Plan:
     awaited = {found["document"] for found in step.findings}
     named = [each for each in _named(live) if each.public_id in awaited]
     step.findings = _findings(named)
@@ -110,6 +113,7 @@ def _end(live: LiveAnswer, step: Step) -> None:
     else:
         outcome = StepOutcome.ERROR if DocumentStatus.FAILED in states else StepOutcome.READ
     end_step(live, step, StepOutcome.STOPPED if live.stop_requested.is_set() else outcome)
+    return prepare(live.pk, user_pk)
 
 
 def _findings(documents: list[Document]) -> list[dict[str, object]]:
@@ -137,16 +141,11 @@ class _Outcome:
     can_title: bool = False  # the model may name the chat
 
 
-async def write_answer(answer_pk: int, attempt: int, user_pk: int) -> None:
+async def write_answer(live: LiveAnswer, user_pk: int) -> None:
     """Write one answer, from recall to storage. Every failure is stored as a status of the answer; the message is never
     lost.
     """
-    found = await in_thread(_id_and_text, answer_pk)
-    if found is None:
-        return
-    public_id, text = found
-    live = LiveAnswer(public_id, answer_pk, attempt, text)
-    with being_written(live), tracing.span("memoryhub.turn", {"memoryhub.attempt": attempt}) as traced:
+    with being_written(live), tracing.span("memoryhub.turn", {"memoryhub.attempt": live.attempt}) as traced:
         keeper = asyncio.create_task(_keep(live))
         try:
             outcome = await _ask_model(live, user_pk)
@@ -164,18 +163,18 @@ async def write_answer(answer_pk: int, attempt: int, user_pk: int) -> None:
 
 async def _ask_model(live: LiveAnswer, user_pk: int) -> _Outcome:
     try:
-        await wait_for_files(live)
-        plan = await in_thread(prepare, live.pk, user_pk)
+        plan = await _planned(live, user_pk)
         live.model_is_local, live.account = plan.model.capabilities.local, plan.account
         tracing.note({"memoryhub.mode": plan.mode, "memoryhub.tools": len(plan.tools)})
-        stopped = asyncio.create_task(_stop_requested(live))
+        stopped, mode = asyncio.create_task(_stop_requested(live)), get_mode(plan.mode)
         with metered(live.meter):
-            answering = asyncio.create_task(get_mode(plan.mode).answer(live, plan, user_pk))
+            answering = asyncio.create_task(mode.answer(live, plan, user_pk))
         try:
             await asyncio.wait({stopped, answering}, return_when=asyncio.FIRST_COMPLETED)
             if answering.done():
                 await answering
-                await in_thread(store_vision, plan.connection, plan.model.sees)
+                if plan.connection is not None and plan.connection.sees is None:
+                    await in_thread(store_vision, plan.connection, plan.model.sees)
             elif not live.is_whole:
                 return _Outcome(MessageStatus.STOPPED)
         finally:
@@ -235,11 +234,6 @@ def _save_so_far(live: LiveAnswer, text: str) -> bool:
         alive = mine.update(content=text, beat_at=timezone.now())
         events.publish(message_channel(live.public_id), "grown")
     return bool(alive) and not mine.filter(stop_requested=True).exists()
-
-
-def _id_and_text(answer_pk: int) -> tuple[str, str] | None:
-    """Return the public id and the text, which is not empty for an answer that is continued."""
-    return Message.objects.filter(pk=answer_pk).values_list("public_id", "content").first()
 
 
 async def _finish(live: LiveAnswer, outcome: _Outcome, user_pk: int) -> None:
@@ -331,9 +325,9 @@ _loop: asyncio.AbstractEventLoop | None = None
 _running: set[Future[None]] = set()
 
 
-def start(answer_pk: int, attempt: int, user_pk: int) -> None:
+def start(answer: Message, user_pk: int) -> None:
     """Start writing an answer in this process. Callable from any thread; returns at once."""
-    submit(write_answer(answer_pk, attempt, user_pk))
+    submit(write_answer(LiveAnswer(answer.public_id, answer.pk, answer.attempt, answer.content), user_pk))
 
 
 def submit(work: Coroutine[Any, Any, None]) -> Future[None]:

@@ -26,7 +26,7 @@ from chat.models import Chat, ChatMark
 from chat.models.steps import Mode
 from chat.modes.registry import model_context
 from chat.turns.services import begin_turn
-from chat.views.transcript import entries_for, load_transcript
+from chat.views.transcript import entries_sent, load_transcript
 from memories.access import count_live, live_in, memory_on, must_ask, own_elsewhere, vetoed
 from memories.writing.drafts import is_delicate
 from workspaces.access import default_workspace, get_workspace
@@ -260,7 +260,7 @@ def send(request: PageRequest, chat_id: str) -> HttpResponse:
     turn = begin_turn(found, **_said(request), by=user, now=now)
     if not request.htmx:
         return redirect("chat:chat", found.public_id)
-    entries = entries_for([turn.message, turn.answer], found, user, now=now)
+    entries = entries_sent(turn, found, user, now=now)
     context = {"chat": found, "transcript": {"entries": entries}, "can_write": True}
     response = render(request, "chat/sent.html", context)
     response["HX-Trigger"] = "chats:changed"

@@ -27,7 +27,7 @@ from chat.runs import plan
 from chat.runs.services import may_steer
 from chat.turns.compaction import latest_compaction
 from chat.turns.documents import sources_for_reader
-from chat.turns.services import count_versions, current_version_of
+from chat.turns.services import Turn, count_versions, current_version_of
 from chat.turns.stream import html_so_far
 from memories.models import Extraction, Memory, Receipt, SourceType
 from memories.recalling.recall import OTHERS_READ, receipts_for
@@ -362,6 +362,13 @@ def entries_for(
     if ends:
         _mark_last(entries[-1], chat, user)
     return entries
+
+
+def entries_sent(turn: Turn, chat: Chat, user: User, *, now: datetime) -> list[Entry]:
+    """Return a question that the user has just sent and its empty answer, for display. One query, or none."""
+    question = Entry(turn.message, now, is_own=True, may_step=True)
+    question.take_documents(_documents_of([turn.message], chat, user))
+    return [question, Entry(turn.answer, now, is_last=True, may_step=True)]
 
 
 def _mark_last(entry: Entry, chat: Chat, user: User) -> None:

@@ -74,7 +74,7 @@ def load_memories(ids: Iterable[int], params: Mapping[str, Any], *, model: str) 
     and ``newer`` (the key of the latest memory that may replace it).
     """
     people: dict[int, User] = {}
-    rows = queries.rows(_LOAD, {**params, "ids": queries.bigints(ids), "active": model})
+    rows = queries.rows(_LOAD, {**params, "ids": list(ids), "active": model})
     return {memory.pk: memory for memory in _clean([_memory(row, people) for row in rows])}
 
 
@@ -88,8 +88,8 @@ def note_use(memories: list[Memory], now: datetime) -> None:
         statement = _BUMP.format(quick="1" if connection.in_atomic_block else _QUICK)
         given = {
             "now": now,
-            "ids": queries.bigints(each.pk for each in bumped),
-            "workspaces": queries.bigints({each.workspace_id for each in bumped}),
+            "ids": [each.pk for each in bumped],
+            "workspaces": {each.workspace_id for each in bumped},
         }
         _try(lambda: queries.rows(statement, given))
 

@@ -177,11 +177,11 @@ class RankedSearch:
             "now": self.now,
             "held_at": self.as_of or self.now,
             "begun_by": self.as_of or ALWAYS,
-            "at": indexing.at(where.places),
             **_NO_VECTOR,
         }
         self.embedded: tuple[str, Vectors] | None = None
         self.asked: Vectors | None = None  # the question's vector without its gist's; hybrid ranking only
+        self.asks_past = False  # set by ``judge``, if it knows the relevance
         self.contents: dict[int, str] = {}  # the beginning of each memory that was ranked, by key
         self.validity: dict[int, tuple[datetime | None, datetime | None]] = {}  # from and to, by key
 
@@ -189,7 +189,7 @@ class RankedSearch:
         """Return the best ``most`` of the user's personal memories alone. The query is not embedded again."""
         search = copy(self)
         search.where = replace(self.where, personal_alone=True)
-        search.params = self.params | search.where.params | {"at": indexing.at(search.where.places)}
+        search.params = self.params | search.where.params
         if degraded:
             scored = search._without_vectors(ranking)
             return search.load(search.holding(scored)[:most])
@@ -205,7 +205,7 @@ class RankedSearch:
             if embedded is None:
                 return self._without_vectors(ranking), "no embedder is configured"
             self.embedded = model, vector = embedded
-            self.params |= {"model": model, "dimension": len(vector), "vector": queries.halfvec(vector)}
+            self.params |= {"model": model, "dimension": len(vector), "vector": vector}
             with self._guarded():
                 if ranking == "hybrid":
                     return self._hybrid(embedded), ""
@@ -264,13 +264,12 @@ class RankedSearch:
         active = self.where.active
         if self.asked is None or active is None or active.name != TwoEncoders.name:
             return {}
-        heads = zip(relevance.STATEMENT_HEADS, relevance.statement_heads(), strict=True)
         given = {
-            "asked": queries.halfvec(self.asked),
-            "ids": queries.bigints(pk for pk, _ in scored),
+            "asked": self.asked,
+            "ids": [pk for pk, _ in scored],
             "model": active.label,
             "places": self.params["places"],
-            **{name: queries.halfvec(head) for name, head in heads},
+            **dict(zip(relevance.STATEMENT_HEADS, relevance.statement_heads(), strict=True)),
         }
         rows = queries.rows(_PRODUCTS, given)
         products = {ref: rest for ref, *rest in rows if ref is not None}
@@ -289,7 +288,7 @@ class RankedSearch:
         }
         message = relevance.read_message(self.query, self.asked)
         dates = self.question.dates
-        asks_past = self.as_of is None and relevance.asks_past(message)
+        self.asks_past = asks_past = self.as_of is None and relevance.asks_past(message)
         past = asks_past or (self.as_of is None and dates is not None and dates.is_past(self.now.date()))
         judged = relevance.judge(message, list(found.values()), background, past=past)
         if asks_past:
@@ -303,7 +302,7 @@ class RankedSearch:
         Only valid after ``judge`` has returned the relevance of a memory.
         """
         given = {
-            "ids": queries.bigints(keys),
+            "ids": list(keys),
             "model": self.params["model"],
             "places": self.params["places"],
         }
@@ -385,8 +384,8 @@ class RankedSearch:
         """
         question = self.question
         given = self.params | {
-            "ids": queries.bigints(each.ref for each in found),
-            "missing": queries.bigints(each.ref for each in found if each.cosine is None),
+            "ids": [each.ref for each in found],
+            "missing": [each.ref for each in found if each.cosine is None],
         }
         rows = queries.rows(_FEATURES, given)
         known = {candidate.ref: candidate for candidate in found}

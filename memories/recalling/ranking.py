@@ -194,14 +194,15 @@ class Question:
 
 
 def read_question(text: str, now: datetime) -> Question:
+    names, gist, words = names_in(text), gist_of(text), words_in(text)
     return Question(
         text=text,
-        names=names_in(text),
+        names=names,
         dates=_dates(text, now.astimezone(UTC).date()),
         asks_when=bool(_ASKS_WHEN.match(text)),
         asks_number=bool(_ASKS_NUMBER.search(text)),
-        about_self=any(word.lower() in _SELF for word in words_in(text)),
-        gist=gist_of(text),
+        about_self=any(word.lower() in _SELF for word in words),
+        gist=gist,
     )
 
 

@@ -166,9 +166,9 @@ def _overview(
 
     Returns None also for a topic to which no memory is relevant.
     """
-    if search.asked is None or search.as_of is not None or len(search.query) > overview.LONGEST_MESSAGE:
+    if search.asked is None or search.as_of is not None or search.asks_past:
         return None
-    if relevance.asks_past(relevance.read_message(search.query, search.asked)):
+    if len(search.query) > overview.LONGEST_MESSAGE:
         return None
     in_doubt = any(each.value >= relevance.STRONG for each in judged.values())
     kind = overview.kind_of(search.asked[MULTILINGUAL], in_doubt=in_doubt)

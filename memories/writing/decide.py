@@ -105,7 +105,7 @@ def nearest(
         "workspace": said.workspace_id,
         "model": embedded.model,
         "dimension": len(embedded.statement),
-        "vector": queries.halfvec(embedded.statement),
+        "vector": embedded.statement,
         "least": least,
         "now": now,
         "over": said.is_over(now),

@@ -22,7 +22,7 @@ from django.utils.translation import gettext_lazy as later
 
 from memories.judging.duplicates import normalise
 from memories.judging.extraction.provenance import Source
-from memories.judging.secret_filter import find_personal, find_secret
+from memories.judging.secret_filter import find_delicate, find_personal, find_secret, find_secrets
 from memories.judging.secret_filter.values import is_technical
 from memories.judging.validity import read_validity
 from memories.models import Memory, MemorySource, Scope, SourceType
@@ -395,8 +395,8 @@ def refuse_delicate(
     they are checked only in combination with these.
     """
     texts = texts_of(values, beside or {})
-    for name, text in texts:
-        if found := find_secret(text):
+    for (name, _text), found in zip(texts, find_secrets([text for _name, text in texts]), strict=True):
+        if found:
             raise SecretRefused(fields={name: _looks_like(name, _("a credential"))}, kind=found.kind)
     for name, text in texts if personal else ():
         if found := find_personal(text):
@@ -426,13 +426,17 @@ def kind_in(memory: Memory) -> str:
 
 def without_secrets(excerpt: str) -> str:
     """Return the lines of an excerpt without a credential or personal number, or "" if one spans several lines."""
-    kept = "\n".join(line for line in excerpt.splitlines() if not is_delicate(line))
-    return "" if kept and is_delicate(kept) else kept
+    lines = excerpt.splitlines()
+    *found, in_all = find_delicate([*lines, "\n".join(lines)])
+    if any(found):
+        kept = "\n".join(line for line, each in zip(lines, found, strict=True) if not each)
+        return "" if is_delicate(kept) else kept
+    return "" if in_all else "\n".join(lines)
 
 
 def is_delicate(text: str) -> bool:
     """Return whether a text holds a credential or a personal number, which needs consent to be stored or shown."""
-    return bool(find_secret(text) or find_personal(text))
+    return find_delicate([text])[0] is not None
 
 
 def cut_at_word(text: str, limit: int = CONTENT_LENGTH) -> str:

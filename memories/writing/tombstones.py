@@ -13,7 +13,7 @@ import hmac
 import logging
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from functools import partial
@@ -126,8 +126,8 @@ def check_edit(memory: Memory, changes: Mapping[str, Any], *, by: User | None) -
             raise WasForgotten
 
 
-def _lift(places: Iterable[int], text: str) -> None:
-    queries.rows(_LIFT, {"places": queries.bigints(places), "digest": digest(text)})
+def _lift(places: Collection[int], text: str) -> None:
+    queries.rows(_LIFT, {"places": places, "digest": digest(text)})
 
 
 def _places(draft: Draft, by: User | None) -> set[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -19,7 +19,6 @@ from django.db.models.query import get_related_populators
 from psycopg.types.numeric import Int8
 
 from memoryhub.environment import libpq_settings
-from memoryhub.llm.base import Vectors
 
 M = TypeVar("M", bound=Model)
 
@@ -135,9 +134,12 @@ def rows(statement: str, params: Params, *, binary: bool = True) -> list[tuple[A
     """Execute a prepared statement and return its rows. Raises Django's DatabaseError if it fails.
 
     Use few different texts, because the server keeps each prepared statement until the connection closes. Values are
-    sent separately, so numbers need a cast (``%(limit)s::int``) or ``bigints``. ``binary=False`` returns values as
-    Django's own cursor does. The query is counted and logged as Django's own queries are.
+    sent separately, so numbers need a cast (``%(limit)s::int``), as do named collections of numbers (``::bigint[]``)
+    and vectors (``::halfvec``). ``binary=False`` returns values as Django's own cursor does. The query is counted and
+    logged as Django's own queries are.
     """
+    if isinstance(params, Mapping):
+        params = {name: _as_text(value) for name, value in params.items()}
     if connection.queries_logged:  # in tests and debugging, where the log should contain the values
         with connection.cursor() as cursor:
             return _all(cursor, statement, params)
@@ -154,19 +156,18 @@ def _all(cursor: CursorWrapper, statement: str, params: Params) -> list[tuple[An
     return cursor.fetchall() if cursor.description else []
 
 
-def halfvec(vector: Vectors) -> str:
-    """Return a vector as text for ``::halfvec``. That takes 0.1 ms for 384 dimensions, so recent results are cached."""
-    return _text(vector.astype(np.float16).tobytes())
+def _as_text(value: Any) -> Any:
+    """Return a vector or a collection of numbers as text, since psycopg chooses a list's type by its largest number."""
+    if isinstance(value, np.ndarray):
+        return _halfvec(value.astype(np.float16).tobytes())
+    if isinstance(value, list | tuple | set | frozenset) and all(type(each) is int for each in value):
+        return "{" + ",".join(map(str, value)) + "}"
+    return value
 
 
-@lru_cache(maxsize=16)
-def _text(halves: bytes) -> str:
+@lru_cache(maxsize=16)  # it takes 0.1 ms for 384 dimensions
+def _halfvec(halves: bytes) -> str:
     return f"[{','.join(map(str, np.frombuffer(halves, dtype=np.float16).tolist()))}]"
-
-
-def bigints(numbers: Iterable[int]) -> str:
-    """Return numbers as text for ``::bigint[]``. psycopg would choose a list's type by its largest number."""
-    return "{" + ",".join(map(str, numbers)) + "}"
 
 
 # Row counts at a cost that does not grow with the table.

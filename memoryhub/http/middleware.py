@@ -1,13 +1,17 @@
-"""Middleware: headers, probes, errors as pages or JSON, compression, and reads from replicas."""
+"""Middleware: headers, probes, language, time zone, errors as pages or JSON, compression, reads from replicas."""
 
 from __future__ import annotations
 
 import logging
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, tzinfo
+from functools import lru_cache
 from typing import ClassVar
+from zoneinfo import ZoneInfo
 
 from django.conf import settings
 from django.contrib.sessions.exceptions import SessionInterrupted
@@ -18,7 +22,10 @@ from django.middleware.gzip import GZipMiddleware
 from django.shortcuts import render
 from django.template.loader import render_to_string
 from django.urls import Resolver404, resolve
+from django.utils import timezone, translation
+from django.utils.cache import patch_vary_headers
 from django.utils.translation import gettext as _
+from django.utils.translation.trans_real import parse_accept_lang_header
 from django.views.defaults import server_error as error_page
 from opentelemetry.trace import SpanKind, StatusCode
 from psycopg.errors import ForeignKeyViolation
@@ -35,6 +42,7 @@ from memoryhub.errors import (
     trouble_of,
 )
 from memoryhub.http import health
+from memoryhub.languages import chosen_by
 from memoryhub.monitoring import metrics, origin, tracing
 
 logger = logging.getLogger(__name__)
@@ -69,10 +77,8 @@ class OriginMiddleware:
         source = origin.origin_of(request)
         origin.begin(source)
         began = time.perf_counter()
-        method = metrics.method_of(request)
-        with tracing.span(
-            "memoryhub.request", kind=SpanKind.SERVER, parent=origin.traced_before(request)
-        ) as traced:
+        parent, method = origin.traced_before(request), metrics.method_of(request)
+        with tracing.span("memoryhub.request", kind=SpanKind.SERVER, parent=parent) as traced:
             response = self.get_response(request)
             seconds = time.perf_counter() - began
             response.headers["X-Request-ID"] = source.request_id
@@ -326,3 +332,97 @@ def _note(request: HttpRequest) -> None:
 def is_worth_another(request: HttpRequest) -> bool:
     """Return whether a replica could answer a request that failed because the primary is unavailable."""
     return bool(settings.REPLICAS) and reads_only(request) and server().check()
+
+
+# English only. In the admin only Django's own words are translated, and a half-translated page is worse than English.
+ENGLISH = ("/admin/", *PROGRAMS)
+SHARED = "/shared/"  # independent of the signed-in user
+LONGEST_HEADER = 500  # characters of a header that are used, and so cached
+
+
+class LanguageMiddleware:
+    def __init__(self, get_response: Handler) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        before, language = translation.get_language(), language_for(request)
+        translation.activate(language)
+        response = self.get_response(request)
+        if not response.streaming:  # a stream continues in this language
+            translation.activate(before or settings.LANGUAGE_CODE)
+        response.headers.setdefault("Content-Language", language)
+        patch_vary_headers(response, ["Accept-Language"])
+        return response
+
+
+def language_for(request: HttpRequest) -> str:
+    """Return the language of the response to this request. May load the user, which pages need anyway."""
+    for_anybody = request.path_info.startswith((*ENGLISH, SHARED)) or speaks_json(request.path_info)
+    chosen = "" if for_anybody else chosen_by(request.user)
+    return chosen or language_at(request.path_info, request.headers.get("Accept-Language", ""))
+
+
+def language_at(path: str, accept_language: str) -> str:
+    """Return the language for a path and an Accept-Language header, regardless of the user."""
+    return (
+        str(settings.LANGUAGE_CODE)
+        if path.startswith(ENGLISH)
+        else asked_for(accept_language[:LONGEST_HEADER])
+    )
+
+
+@lru_cache(maxsize=1000)
+def asked_for(accept_language: str) -> str:
+    """Return the first supported language of an Accept-Language header; English if there is none."""
+    for wanted, _weight in parse_accept_lang_header(accept_language.lower()):
+        if wanted == "*":
+            break
+        try:
+            return translation.get_supported_language_variant(wanted)
+        except LookupError:
+            continue
+    return str(settings.LANGUAGE_CODE)
+
+
+# The time zone of pages is the browser's, which js/theme.js stores in a cookie; UTC until then.
+#
+# API responses, the admin and shared chats use UTC, as stored.
+
+COOKIE = "zone"
+NAME = re.compile(r"[A-Za-z0-9_+-]{1,32}(/[A-Za-z0-9_+-]{1,32}){0,2}")
+LONGEST = 100  # characters of a name that are used, and so cached
+FOR_ALL = (*ENGLISH, SHARED)
+
+
+class TimeZoneMiddleware:
+    def __init__(self, get_response: Handler) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        for_all = speaks_json(request.path_info) or request.path_info.startswith(FOR_ALL)
+        with timezone.override(UTC if for_all else zone_named(request.COOKIES.get(COOKIE, "")[:LONGEST])):
+            return self.get_response(request)
+
+
+class Zone(ZoneInfo):
+    def fromutc(self, moment: datetime) -> datetime:
+        """Convert from UTC, or leave a time unchanged that is out of range locally. Imports may contain the year 1."""
+        try:
+            return super().fromutc(moment)
+        except OverflowError:
+            return moment
+
+
+@lru_cache(maxsize=1000)
+def zone_named(name: str) -> tzinfo:
+    """Return the time zone of this name, which comes from the request; UTC if it is unknown."""
+    if not NAME.fullmatch(name):
+        return UTC
+    try:
+        return Zone(name)
+    except (
+        ValueError,
+        OSError,
+        LookupError,
+    ):  # unknown name, a folder of zones, or no time zone data
+        return UTC

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from memoryhub.llm.errors import EmbedderBadReply
+from memoryhub.llm.metering import estimated_tokens
 
 Role = Literal["system", "user", "assistant", "tool"]
 Vectors = NDArray[np.float32]
@@ -49,13 +52,18 @@ class Speaker(StrEnum):
     """An API client's instructions, tools, and messages that it sends as the model's answers."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Tool:
     """A tool that is offered to a model. `parameters` is the JSON schema of its arguments."""
 
     name: str
     description: str
     parameters: Mapping[str, Any]
+
+    @cached_property
+    def tokens(self) -> int:
+        """Estimate the tokens of the description."""
+        return estimated_tokens(self.name + self.description + json.dumps(dict(self.parameters)))
 
 
 @dataclass(frozen=True, slots=True)

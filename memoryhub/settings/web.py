@@ -80,8 +80,8 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "memoryhub.http.asgi.LanguageMiddleware",
-    "memoryhub.http.asgi.TimeZoneMiddleware",
+    "memoryhub.http.middleware.LanguageMiddleware",
+    "memoryhub.http.middleware.TimeZoneMiddleware",
     "django.contrib.auth.middleware.LoginRequiredMiddleware",  # for all views without login_not_required
     "workspaces.accounts.sessions.LastSeenMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",

@@ -20,7 +20,7 @@ from django.utils import translation
 from django.utils.translation import trans_real
 
 from chat.views import connect
-from memoryhub.http.asgi import asked_for
+from memoryhub.http.middleware import asked_for
 from memoryhub.ids import new_id
 from memoryhub.languages import translated
 from tests.api import Api, error_of

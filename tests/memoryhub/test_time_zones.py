@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from chat.models import Chat
 from memories.models import Memory
-from memoryhub.http.asgi import asked_for, zone_named
+from memoryhub.http.middleware import asked_for, zone_named
 from tests.conftest import Cast
 from tests.factories import make_chat, make_key_text, make_memory
 from workspaces.models import ApiKey

@@ -177,7 +177,7 @@ def find_passages(
     worth: dict[int, Worth] = {}
     if arm == "hybrid":
         owner = user.pk if where.personal else 0
-        refs = queries.bigints(each.ref for each in scored)
+        refs = [each.ref for each in scored]
         given = {"refs": refs, "workspace": workspace.pk, "owner": owner}
         worth = _worth(queries.rows(_PLACES, given), scored)
     rows = in_reach(DocumentPassage.objects.live(), workspace, user, reach)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 from django.db import connection
@@ -153,7 +153,7 @@ def index_words(of: Kind, refs: Sequence[int], *, within: Collection[int] = ()) 
     numbers = {"more": 1 + K1, "k1": K1, "rest": 1 - B, "b": B, "typical": TYPICAL_LENGTH}
     where = {"table": of.table, "live": of.live, "within": WITHIN if within else ""}
     statement = _INDEX.format(**vars(of), **where, **numbers)
-    queries.rows(statement, {"refs": queries.bigints(refs), "within": queries.bigints(within)})
+    queries.rows(statement, {"refs": refs, "within": within})
 
 
 def unindex_words(of: Kind, refs: Sequence[int], *, within: Collection[int] = ()) -> int:
@@ -269,14 +269,14 @@ class SearchArea:
     personal_stays: bool = True  # texts of the person's own scope never leave this machine
     home: int | None = None  # the person's own workspace, which stores their personal memories
 
-    @property
+    @cached_property
     def places(self) -> list[int]:
         if self.personal_alone:
             return [-self.user]
         own = [] if self.agent is None else [AGENT_PLACES + self.agent]
         return [self.workspace, *([-self.user] if self.personal else []), *own]
 
-    @property
+    @cached_property
     def workspaces(self) -> list[int]:
         """Return the workspaces that hold the rows of these scopes."""
         home = [] if self.home is None else [self.home]
@@ -288,14 +288,14 @@ class SearchArea:
         """Return the area without personal texts that never leave this machine, for a remote model."""
         return replace(self, personal=self.personal and not self.personal_stays)
 
-    @property
+    @cached_property
     def params(self) -> dict[str, Any]:
         return {
             "workspace": self.workspace,
             "user": self.user,
             "agent": self.agent,
-            "places": queries.bigints(self.places),
-            "workspaces": queries.bigints(self.workspaces),
+            "places": self.places,
+            "workspaces": self.workspaces,
         }
 
 
@@ -371,11 +371,11 @@ def _of_kind(
         **where.params,
         "query": query,
         "model": model,
-        "vector": queries.halfvec(vector),
+        "vector": vector,
         "dimension": len(vector),
         "limit": limit,
         "oversampled": BITS_OVERSAMPLED * limit,
-        "scanned": queries.bigints(place for place in where.places if place not in with_index),
+        "scanned": [place for place in where.places if place not in with_index],
         "postings": UNBOUNDED if exact else POSTINGS,
     }
     arms = [_EXACT.format(kind=of.number)]

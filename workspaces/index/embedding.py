@@ -357,8 +357,8 @@ def store_vector(passage: Passage, embedded: Embedded, *, is_new: bool = False) 
         "model": embedded.model,
         "dimension": len(embedded.search),
         "live": kind.is_live(passage),
-        "embedding": queries.halfvec(embedded.search),
-        "statement": None if embedded.search is embedded.statement else queries.halfvec(embedded.statement),
+        "embedding": embedded.search,
+        "statement": None if embedded.search is embedded.statement else embedded.statement,
     }
     if not is_new:
         queries.rows(_DROP, given)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any, Literal, NamedTuple
 
@@ -198,7 +198,7 @@ def cosines(asked: Asked, products: Array) -> dict[str, Array]:
     return {"english": english, "multilingual": multilingual, "both": both}
 
 
-def margins(kind: int, refs: Iterable[int], where: SearchArea, model: str, own: Vectors) -> dict[int, float]:
+def margins(kind: int, refs: list[int], where: SearchArea, model: str, own: Vectors) -> dict[int, float]:
     """Return by key how far each passage's cosine is above the minimum of a related passage. Two queries.
 
     ``own``: the question's vector without its gist.
@@ -206,9 +206,9 @@ def margins(kind: int, refs: Iterable[int], where: SearchArea, model: str, own: 
     given = {
         "kind": kind,
         "model": model,
-        "places": queries.bigints(where.places),
-        "refs": queries.bigints(refs),
-        "asked": queries.halfvec(own),
+        "places": where.places,
+        "refs": refs,
+        "asked": own,
     }
     rows = queries.rows(_NEAR, given)
     [(count,)] = queries.rows(_COUNT, given)

@@ -7,7 +7,7 @@ index rows of deleted passages.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
@@ -84,16 +84,16 @@ class Kind:
         return [field for field in (self.heading, self.text, self.excerpt) if field]
 
 
-def of_places(of: Kind, refs: Iterable[int], *, within: Collection[int] = ()) -> dict[str, str]:
+def of_places(of: Kind, refs: Sequence[int], *, within: Collection[int] = ()) -> dict[str, Any]:
     """Return the query parameters ``refs`` and ``places`` for a statement on the index rows of these passages.
 
     Naming the scopes lets the query plan read only their part of the index. One query; ``within``, the workspaces of
     the rows if known, limits that query too.
     """
-    given = {"refs": queries.bigints(refs), "within": queries.bigints(within)}
+    given = {"refs": refs, "within": within}
     statement = _PLACES.format(place=of.place, table=of.table) + (WITHIN if within else "")
     found = queries.rows(statement, given)
-    return given | {"places": queries.bigints(place for (place,) in found)}
+    return given | {"places": [row[0] for row in found]}
 
 
 WITHIN = " AND m.workspace_id = ANY(%(within)s::bigint[])"

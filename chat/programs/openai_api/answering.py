@@ -138,12 +138,16 @@ def whole(answering: Answering, place: Place) -> Body:
     read = ReadSoFar()
     read.read(reply["choices"], part="message")
     if read.is_over:
-        turn.submit(in_thread(answering.keep, read))  # the client does not have to wait for this
+        turn.submit(_kept(answering, read))  # the client does not have to wait for this
     else:
         answering.keep(read)  # before the client sends the result of its tool
     if (key := answering.caller.key) is not None and not still_opens(key, now=timezone.now()):
         raise Forbidden(_("This API key may not be used any more."))
     return {**reply, "memoryhub": answering.note}
+
+
+async def _kept(answering: Answering, read: ReadSoFar) -> None:
+    await in_thread(answering.keep, read)
 
 
 class Shape(Protocol):

@@ -19,7 +19,7 @@ from memories.judging.corrections import surest
 from memories.judging.duplicates import normalise
 from memories.judging.encoder import Encoder, ReadOnce, logits
 from memories.judging.extraction.candidates import MAX_TEXT, MAX_WORDS, Candidate, keep_best
-from memories.judging.secret_filter import find_personal, find_secret
+from memories.judging.secret_filter import find_delicate
 from memories.judging.sentences import (
     JOINED,
     Passage,
@@ -320,7 +320,8 @@ class _Message:
 
     def __init__(self, text: str, judged: list[Judged], least: float) -> None:
         sentences = {each.sentence for each in judged}
-        secret = {span for span in sentences if _is_delicate(text[slice(*span)])}
+        found = find_delicate([text[slice(*span)] for span in sentences])  # a clause might hide it
+        secret = {span for span, each in zip(sentences, found, strict=True) if each}
         judged = [each for each in judged if each.sentence not in secret]
         self.text, self.judged = text, judged
         least += MORE_IN_SHORT if len(text.strip()) <= SHORT else 0
@@ -342,11 +343,6 @@ class _Message:
         made = [_made(self.text, each) for each in kept]
         made += [_made(self.text, each, faint=True) for each in faint]
         return [candidate for candidate in made if candidate]
-
-
-def _is_delicate(sentence: str) -> bool:
-    """Return whether the sentence holds a credential or personal number, which a clause of it might hide."""
-    return bool(find_secret(sentence) or find_personal(sentence))
 
 
 def _without_taking_back(judged: list[Judged]) -> list[Judged]:

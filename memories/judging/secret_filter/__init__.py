@@ -12,6 +12,7 @@ import base64
 import binascii
 import re
 import zlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
@@ -118,11 +119,17 @@ class _Statement:
     rest: str  # the text after the value
 
 
+def _lower(text: str) -> str:
+    """Return the text in lower case, except letters that become longer."""
+    lower = text.lower()
+    if len(lower) == len(text):
+        return lower
+    return "".join(low if len(low := char.lower()) == 1 else char for char in text)
+
+
 def find_assignment(text: str) -> Finding | None:
     """Return the first value in `text` (folded) that its name and its form show to be a credential."""
-    lower = text.lower()
-    if len(lower) != len(text):  # keep letters that become longer in lower case
-        lower = "".join(low if len(low := char.lower()) == 1 else char for char in text)
+    lower = _lower(text)
     harmless: set[tuple[str, int]] = set()  # repeated statements are judged once
     spent = 0
     for match in _assignment().finditer(lower):
@@ -139,6 +146,12 @@ def find_assignment(text: str) -> Finding | None:
         if len(value) >= 3 and (kind := _judge(match, text, value)):
             return Finding(kind, start, start + len(value))
         harmless.add(around)
+    return None
+
+
+def find_layout(text: str) -> Finding | None:
+    """Return the first value in `text` (folded) whose position shows it to be a credential."""
+    lower = _lower(text)
     return find_command_secret(lower) or find_placed(text, lower) or find_seed_words(lower)
 
 
@@ -293,38 +306,6 @@ def _is_secret(statement: _Statement) -> bool:
     return values.is_random(value, at_least=8) or (statement.quoted and values.is_mixed(value, at_least=6))
 
 
-__all__ = ["RULES", "Finding", "find_personal", "find_secret"]
-
-
-def find_secret(text: str) -> Finding | None:
-    """Return the first credential found in `text`, or None. Positions count characters of `text` as given.
-
-    Recognizable shapes (a GitHub token, a private key, a URL with a password) are searched first, then values that the
-    words before them call a secret ("password = …", "API key: …").
-    """
-    folded = fold(text)
-    finding = find_shape(folded) or find_assignment(folded) or find_encoded(folded)
-    return _placed(finding, text, folded)
-
-
-def find_personal(text: str) -> Finding | None:
-    """Return the first personal number in `text`, or None. Positions count characters of `text` as given.
-
-    Personal numbers are cards, PINs, accounts, identity numbers, recovery codes and wallet keys. ``find_secret`` does
-    not find these.
-    """
-    folded = fold(text)
-    return _placed(personal.find_personal(folded), text, folded)
-
-
-def _placed(finding: Finding | None, text: str, folded: str) -> Finding | None:
-    """Return the finding with its position in the text as given."""
-    if finding is None or folded == text:
-        return finding
-    start, end = original_span(text, finding.start, finding.end)
-    return Finding(finding.kind, start, end)
-
-
 # Assignments encoded once in base64: ``REJfUEFTU1dPUkQ9…`` is ``DB_PASSWORD=…``.
 
 _TOKEN = re.compile(r"(?<![A-Za-z0-9+/=_.-])[A-Za-z0-9+/]{16,2000}+={0,2}(?![A-Za-z0-9+/=_-])")
@@ -347,9 +328,60 @@ def find_encoded(text: str) -> Finding | None:
         spent += len(plain)
         if spent > _ALLOWANCE:
             return Finding("too_many_statements", *match.span())
-        if finding := find_shape(plain.decode()) or find_assignment(plain.decode()):
+        text = plain.decode()
+        if finding := find_shape(text) or find_assignment(text) or find_layout(text):
             return Finding(finding.kind, *match.span())
     return None
+
+
+__all__ = ["RULES", "Finding", "find_delicate", "find_personal", "find_secret", "find_secrets"]
+_Rule = Callable[[str], Finding | None]
+_SECRETS: tuple[_Rule, ...] = (find_shape, find_assignment, find_layout, find_encoded)
+
+
+def find_secret(text: str) -> Finding | None:
+    """Return the first credential found in `text`, or None. Positions count characters of `text` as given.
+
+    Recognizable shapes (a GitHub token, a private key, a URL with a password) are searched first, then values that the
+    words before them call a secret ("password = …", "API key: …").
+    """
+    return find_secrets([text])[0]
+
+
+def find_secrets(texts: Sequence[str]) -> list[Finding | None]:
+    """Return the first credential found in each text."""
+    return _found(texts, *_SECRETS)
+
+
+def find_personal(text: str) -> Finding | None:
+    """Return the first personal number in `text`, or None. Positions count characters of `text` as given.
+
+    Personal numbers are cards, PINs, accounts, identity numbers, recovery codes and wallet keys. ``find_secret`` does
+    not find these.
+    """
+    return _found([text], personal.find_personal)[0]
+
+
+def find_delicate(texts: Sequence[str]) -> list[Finding | None]:
+    """Return the first credential found in each text, or else the first personal number."""
+    return _found(texts, *_SECRETS, personal.find_personal)
+
+
+def _found(texts: Sequence[str], *rules: _Rule) -> list[Finding | None]:
+    """Apply the rules in turn, each to the texts in which no earlier rule found anything."""
+    folded = [fold(text) for text in texts]
+    findings: list[Finding | None] = [None] * len(folded)
+    for rule in rules:
+        findings = [each or rule(text) for each, text in zip(findings, folded, strict=True)]
+    return [_placed(*each) for each in zip(findings, texts, folded, strict=True)]
+
+
+def _placed(finding: Finding | None, text: str, folded: str) -> Finding | None:
+    """Return the finding with its position in the text as given."""
+    if finding is None or folded == text:
+        return finding
+    start, end = original_span(text, finding.start, finding.end)
+    return Finding(finding.kind, start, end)
 
 
 def _checksum(folder: Path) -> int:

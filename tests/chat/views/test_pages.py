@@ -31,7 +31,7 @@ HTMX = {"HX-Request": "true"}
 def launched(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """Record the answers that pages begin, without running them."""
     begun: list[int] = []
-    monkeypatch.setattr("chat.turns.turn.start", lambda answer_pk, attempt, user_pk: begun.append(answer_pk))
+    monkeypatch.setattr("chat.turns.turn.start", lambda answer, user_pk: begun.append(answer.pk))
     yield begun
 
 

@@ -22,7 +22,6 @@ from memories.judging.secret_filter import RULES
 from memories.models import Memory
 from memories.recalling.loading import load_memories
 from memories.writing import changing
-from memoryhub.database import queries
 from memoryhub.errors import SecretRefused
 from tests.conftest import Cast
 from tests.factories import make_memory
@@ -56,8 +55,8 @@ def loaded(*memories: Memory) -> set[Memory]:
     """Return those of these memories that recall would return."""
     params = {
         "now": timezone.now(),
-        "places": queries.bigints({memory.place for memory in memories}),
-        "workspaces": queries.bigints({memory.workspace_id for memory in memories}),
+        "places": {memory.place for memory in memories},
+        "workspaces": {memory.workspace_id for memory in memories},
     }
     return set(load_memories([memory.pk for memory in memories], params, model="").values())
 
