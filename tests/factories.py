@@ -64,8 +64,6 @@ def make_people(*usernames: str) -> list[User]:
         User(username=name, looks=looks_of(name), password=make_password(PASSWORD)) for name in usernames
     ]
     User.objects.bulk_create(people)
-    for person in people:
-        person._stored_name = person.username
     return people
 
 

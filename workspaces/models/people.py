@@ -155,21 +155,9 @@ class User(AbstractUser):
 
     # Skeletons of the username (``looks_of``), which no new name may share. Set by ``save``.
     looks = ArrayField(models.TextField(), default=list, editable=False)
-    _stored_name: str | None = None
 
     class Meta(AbstractUser.Meta):
         indexes: ClassVar = [GinIndex(fields=["looks"], name="user_looks")]
-
-    @classmethod
-    def from_db(cls, *args: Any, **kwargs: Any) -> User:
-        person = super().from_db(*args, **kwargs)
-        person._stored_name = person.__dict__.get("username")
-        return person
-
-    def refresh_from_db(self, using: Any = None, fields: Any = None, from_queryset: Any = None) -> None:
-        super().refresh_from_db(using, fields, from_queryset)
-        if fields is None or "username" in fields:
-            self._stored_name = self.__dict__.get("username")
 
     @property
     def shown_name(self) -> str:
@@ -192,24 +180,25 @@ class User(AbstractUser):
 
     def save(self, *args: Any, **kwargs: Any) -> None:
         """Save the user. Raises ValidationError for a new or changed user name that looks like another user's."""
-        if not self._is_renamed():
+        fields = kwargs.get("update_fields")
+        if (fields is not None and "username" not in fields) or not self._is_renamed():
             return super().save(*args, **kwargs)
         with transaction.atomic():
             hold_usernames()
             check_username(self.username, User.objects.exclude(pk=self.pk))
             self.looks = looks_of(self.username)
-            if kwargs.get("update_fields") is not None:
-                kwargs["update_fields"] = {*kwargs["update_fields"], "looks"}
-            super().save(*args, **kwargs)
-        self._stored_name = self.username
-        return None
+            if fields is not None:
+                kwargs["update_fields"] = {*fields, "looks"}
+            return super().save(*args, **kwargs)
 
     def _is_renamed(self) -> bool:
-        """Return whether the user is new or its user name changed since loading.
+        """Return whether the user is new or has another name than the stored one. One query, or none if it is new.
 
         A deferred name counts as unchanged.
         """
-        return self._state.adding or self.__dict__.get("username", self._stored_name) != self._stored_name
+        if self._state.adding or "username" not in self.__dict__:
+            return self._state.adding
+        return not User.objects.filter(pk=self.pk, username=self.username).exists()
 
 
 class PersonPicture(models.Model):
