@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from chat.runs.memory import AgentMemory, Head, MemoryEntry, MemoryKind, as_json_text, memory_keys
-from chat.tools.base import Arguments, ChatTool, Result, ToolTrouble, at_most, read_arguments
+from chat.tools.base import Arguments, ToolTrouble, at_most, read_arguments, schema_of
 from memoryhub.llm.base import Speaker, Tool
 
 A = TypeVar("A", bound=Arguments)
@@ -52,15 +52,9 @@ def step_tool(
     speaker: Speaker = Speaker.RUN,
     is_repeatable: bool = True,
 ) -> StepTool:
-    def unused(caller: object, asked: A) -> Result:
-        raise NotImplementedError
-
-    described = ChatTool(name, description, takes, unused, speaker)
+    tool = Tool(name, description, schema_of(takes))
     return StepTool(
-        described.tool,
-        lambda arguments, key: act(read_arguments(described.takes, arguments), key),
-        speaker,
-        is_repeatable,
+        tool, lambda arguments, key: act(read_arguments(takes, arguments), key), speaker, is_repeatable
     )
 
 

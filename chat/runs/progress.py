@@ -39,6 +39,7 @@ from memoryhub.database.queries import Ready
 from memoryhub.kept import kept
 from memoryhub.llm.metering import Meter, Metered
 from workspaces.billing import Account, Bill, put
+from workspaces.connections import Chosen
 from workspaces.models import User, WebhookEvent
 from workspaces.webhooks.hooks import emit
 
@@ -221,21 +222,20 @@ def locked_run(run_pk: int) -> Iterator[Run]:
         yield run
 
 
-def begin(run: Run, *, now: datetime) -> None:
+def begin(run: Run, chosen: Chosen, *, now: datetime) -> None:
     """Create the first steps of a new run, in its transaction: the planning step, or the first steps of its plan."""
     if run.plan is None and run.mode == RunMode.LOOP:
         step = PlannedStep("work", run.objective)
         run.plan = TaskPlan((PlannedTask("work", WHOLE, steps=(step,)),)).as_json()
     if run.plan is None:
-        estimate(run)
+        estimate(run, chosen=chosen)
         run.save(update_fields=EXPECTED)
         planning = PlannedStep(PLANNING, run.objective, schema=PLAN_SCHEMA)
         inputs = run.entries.filter(kind=MemoryKind.INPUT).values_list("key", flat=True)
         _add(run, [Unit(planning, "", PLAN, tuple(inputs))], now=now)
         enqueue_worker()
         return
-    take_plan(run)
-    _begin_or_wait(run, now=now)
+    _begin_or_wait(run, take_plan(run, chosen), now=now)
 
 
 def complete_step(held: ClaimedStep, outcome: Outcome, *, now: datetime) -> RunStep | None:
@@ -253,7 +253,7 @@ def complete_step(held: ClaimedStep, outcome: Outcome, *, now: datetime) -> RunS
         held.record("step", {"status": status})
         record_events(run, held.happened)
         if step.ref != PLANNING:
-            executor = executor_of(run, held.memory)
+            executor = _executor_with(plan_of(run), run, held.memory)
             executor.finish(unit_of(step), outcome)
             following = advance_run(run, executor, now=now, takes_next=True)
         else:
@@ -271,28 +271,28 @@ def _planned(run: Run, outcome: Outcome, *, now: datetime) -> None:
         _end(run, RunStatus.FAILED, outcome.error, now=now)
         return
     run.plan = read_plan(outcome.value).as_json()
-    take_plan(run)
-    _begin_or_wait(run, now=now)
+    _begin_or_wait(run, take_plan(run), now=now)
 
 
-def _begin_or_wait(run: Run, *, now: datetime) -> None:
+def _begin_or_wait(run: Run, plan: TaskPlan, *, now: datetime) -> None:
     if run.reviews_plan:
         run.status = RunStatus.WAITING
         run.save(update_fields=["plan", "board", "status"])
         record_event(run, "run", {"status": run.status}, now=now)
     else:
-        advance_run(run, now=now)
+        advance_run(run, _executor_with(plan, run), now=now)
 
 
-def take_plan(run: Run) -> None:
-    """Reset the run to the beginning of its current plan. Call it within ``locked_run``."""
+def take_plan(run: Run, chosen: Chosen | None = None) -> TaskPlan:
+    """Reset the run to the beginning of its current plan, and return the plan. Call it within ``locked_run``."""
     plan = plan_of(run)
     run.states = {"steps": {}, "tasks": {}}
     run.board = TaskBoard.of(plan).as_json() if run.mode == RunMode.TEAM else None
-    estimate(run, plan)
+    estimate(run, plan, chosen=chosen)
     run.save(update_fields=["plan", "board", "states", *EXPECTED])
     run.tasks.all().delete()
     _show_tasks(run, plan)
+    return plan
 
 
 def advance_run(
@@ -307,7 +307,7 @@ def advance_run(
     ``takes_next``: the caller can run another step right away, so a single ready step needs no queued job. That step is
     returned, claimed, if no other run waits.
     """
-    executor = executor or executor_of(run, StoredMemory(run_pk=run.pk, waits=True))
+    executor = executor or _executor_with(plan_of(run), run)
     shown, ready = (run.states.get("tasks"), run.board), executor.ready()
     for unit in ready:
         executor.begin(unit)
@@ -370,9 +370,11 @@ def plan_of(run: Run) -> TaskPlan:
     return read_plan(run.plan)
 
 
-def executor_of(run: Run, memory: AgentMemory) -> ParallelTaskExecutor | TeamExecutor:
-    """Return the executor with its current state from the run's row and ``memory``."""
-    plan = plan_of(run)
+def _executor_with(
+    plan: TaskPlan, run: Run, memory: AgentMemory | None = None
+) -> ParallelTaskExecutor | TeamExecutor:
+    """Return the executor of the run's plan, with its current state from the run's row and ``memory``."""
+    memory = StoredMemory(run_pk=run.pk, waits=True) if memory is None else memory
     if run.board is not None:
         return TeamExecutor(plan, memory, board=TaskBoard.from_json(run.board))
     steps, tasks = (

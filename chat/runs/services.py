@@ -281,7 +281,7 @@ def start_run(workspace: Workspace, wanted: RunRequest, *, by: User, now: dateti
         memory.restore(wanted.memory)
         seed_inputs(memory, wanted.inputs)
         memory.keep()
-        begin(run, now=now)
+        begin(run, chosen, now=now)
     return run
 
 

@@ -21,7 +21,7 @@ from memoryhub.database import queries
 from memoryhub.kept import kept
 from memoryhub.llm.metering import Price, Usage, cost_of
 from workspaces.billing import Bill, rate_of
-from workspaces.connections import chosen_for
+from workspaces.connections import Chosen, chosen_for
 from workspaces.models import User
 
 CONCLUDE_AT = 0.9  # share of the tokens after which a step may only finish
@@ -102,9 +102,11 @@ class Expected:
     cost: Decimal | None = None
 
 
-def estimate(run: Run, plan: TaskPlan | None = None) -> None:
-    """Set the run's estimated tokens and cost, for the current model's price. The caller saves the run."""
-    price = rate_of(chosen_for(run.workspace, run.user, first=run.connection)).price
+def estimate(run: Run, plan: TaskPlan | None = None, *, chosen: Chosen | None = None) -> None:
+    """Set the run's estimated tokens and cost, for the price of the ``chosen`` or else the current model. The caller
+    saves the run.
+    """
+    price = rate_of(chosen or chosen_for(run.workspace, run.user, first=run.connection)).price
     found = estimated_for(run.workspace_id, run.user, run.mode, plan, price=price)
     run.expected_tokens, run.expected_cost = found.tokens, found.cost
 
