@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
 from typing import Literal
 
 from django.conf import settings
@@ -429,7 +430,9 @@ class Found:
     @property
     def more(self) -> int:
         """The number of memories that an overview leaves out."""
-        return self.recall.more + len(self.recall.items) - len(self.used) if self.recall.more else 0
+        if self.recall.overview is None or not self.recall.more:
+            return 0
+        return self.recall.more + len(self.recall.items) - len(self.used)
 
     def closing(self, page: str) -> str:
         """Return the last line of the recalled block, with the number of further memories and the URL of their
@@ -437,7 +440,7 @@ class Found:
         """
         return prompt_text("overview").format(count=self.more, page=page) if self.more else ""
 
-    @property
+    @cached_property
     def used(self) -> list[Recalled]:
         return [item for item, (used, _) in zip(self.recall.items, self.verdicts, strict=True) if used]
 

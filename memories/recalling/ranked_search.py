@@ -334,7 +334,7 @@ class RankedSearch:
     def _hybrid(self, embedded: tuple[str, Vectors]) -> list[Scored]:
         """Score the best candidates by meaning and words, then those others that may still be among the wanted."""
         depth = 20 * self.depth if self.exact else self.depth
-        found = find_candidates(self.query, embedded, self.where, depth, kinds=(MEMORY,), exact=self.exact)
+        found = find_candidates(MEMORIES, self.query, embedded, self.where, depth, exact=self.exact)
         bounded = sorted(zip(self._at_most(found), found, strict=True), reverse=True)
         first = max(FIRST, 4 * self.wanted)
         about, scored = self._fused([candidate for _, candidate in bounded[:first]])

@@ -23,7 +23,7 @@ from memoryhub.errors import Invalid, NotFound
 from memoryhub.llm.base import Vectors
 from memoryhub.llm.errors import ModelNotLocal
 from workspaces.models import Agent, EmbeddingModel, User, Workspace
-from workspaces.models.index import AGENT_PLACES, WITHIN, Kind, kind_numbered, of_places
+from workspaces.models.index import AGENT_PLACES, WITHIN, Kind, of_places
 from workspaces.policy import Reach
 
 ASKED = "unnest(ARRAY(SELECT lexeme FROM workspaces_words(%(query)s::text))) q(lexeme)"
@@ -339,28 +339,18 @@ def area_within(reach: Reach, workspace: Workspace, user: User, agent: Agent | N
 
 
 def find_candidates(
+    of: Kind,
     query: str,
     embedded: tuple[str, Vectors],
     where: SearchArea,
     limit: int,
     *,
-    kinds: tuple[int, ...],
     exact: bool = False,
 ) -> list[Candidate]:
-    """Return the best ``limit`` passages by vector and the best by words for each kind, unordered. One query per kind.
+    """Return the best ``limit`` passages of a kind by vector and the best by words, unordered. One query.
 
     Call it in a transaction if a scope has a vector index. ``exact``: use no index and no limits, for measuring.
     """
-    return [
-        candidate
-        for number in kinds
-        for candidate in _of_kind(kind_numbered(number), query, embedded, where, limit, exact=exact)
-    ]
-
-
-def _of_kind(
-    of: Kind, query: str, embedded: tuple[str, Vectors], where: SearchArea, limit: int, *, exact: bool
-) -> list[Candidate]:
     model, vector = embedded
     with_index = [
         place

@@ -113,9 +113,7 @@ def found(
         shares = bm25(of, query, where.params, CANDIDATES)
         return [Scored(ref, score_of(None, share), None, words=share) for ref, share in shares.items()]
     with transaction.atomic() if where.indexed else nullcontext():
-        candidates = find_candidates(
-            query, (embedded.model, embedded.vector), where, CANDIDATES, kinds=(of.number,)
-        )
+        candidates = find_candidates(of, query, (embedded.model, embedded.vector), where, CANDIDATES)
     near = [each.ref for each in candidates if each.cosine is not None]
     above: dict[int, float] = {}
     if near and _is_bundled(where):

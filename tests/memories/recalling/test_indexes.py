@@ -66,7 +66,7 @@ def find(workspace: Workspace, user: User, vector: Vectors, *, exact: bool = Fal
     assert where is not None
 
     with transaction.atomic():
-        found = candidates.find_candidates("xyzzy", (MODEL, vector), where, 20, kinds=(1,), exact=exact)
+        found = candidates.find_candidates(MEMORIES, "xyzzy", (MODEL, vector), where, 20, exact=exact)
     return {(c.ref, round(c.cosine or 0, 3)) for c in found}
 
 

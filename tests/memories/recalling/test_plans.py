@@ -12,7 +12,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from memories.indexing import index_words
+from memories.indexing import MEMORIES, index_words
 from memories.judging.secret_filter import RULES
 from memories.models import Memory
 from memories.recalling.recall import recall
@@ -121,7 +121,7 @@ def test_a_place_with_an_index_is_read_by_it(grown: Cast, fake_embedder: FakeEmb
     )
     vector = fake_embedder.embed(["thing4"])[0]
     with CaptureQueriesContext(connection) as captured:
-        found = candidates.find_candidates("xyzzy", (model.label, vector), where, 20, kinds=(1,))
+        found = candidates.find_candidates(MEMORIES, "xyzzy", (model.label, vector), where, 20)
     assert len(found) == 20
     arms = [query["sql"] for query in captured.captured_queries if query["sql"].lstrip().startswith("WITH")]
     assert "passages_near_test" in {node.get("Index Name") for node in plans(arms)}

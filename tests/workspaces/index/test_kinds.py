@@ -31,7 +31,7 @@ from workspaces.index.candidates import (
 )
 from workspaces.index.embedding import embed_query, queue_embedding
 from workspaces.models import CommonWord, PassageVector, PassageWord, PlaceStatistics, Workspace, index
-from workspaces.models.index import Kind
+from workspaces.models.index import Kind, kind_numbered
 
 pytestmark = pytest.mark.django_db
 TABLE = """
@@ -115,7 +115,10 @@ def find(query: str, cast: Cast, among: tuple[int, ...]) -> list[Candidate]:
     assert where is not None
     embedded = embed_query([query], where.active, local_only=False)
     assert embedded is not None
-    found = find_candidates(query, (embedded[0], embedded[1][0]), where, 20, kinds=among)
+    vector = embedded[0], embedded[1][0]
+    found = [
+        each for kind in among for each in find_candidates(kind_numbered(kind), query, vector, where, 20)
+    ]
     return sorted(found, key=lambda each: -(each.cosine or 0))
 
 
