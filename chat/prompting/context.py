@@ -40,7 +40,7 @@ from memories.recalling.recall import NO_ROOM, Recall, recall, split_recall, wit
 from memoryhub.llm.base import Capabilities, Picture, Speaker, Tool
 from memoryhub.llm.base import Message as PromptMessage
 from memoryhub.llm.metering import Parts
-from workspaces.models import Agent, Document, DocumentPicture, DocumentQuerySet, User, Workspace
+from workspaces.models import Agent, Document, DocumentPicture, User, Workspace
 from workspaces.policy import Reach, in_reach
 
 MOST = 6  # pictures sent with one prompt, the newest
@@ -48,15 +48,18 @@ MOST = 6  # pictures sent with one prompt, the newest
 ByMessage = dict[int, tuple[Picture, ...]]
 
 
-def pictures_of(messages: Sequence[Message], there: DocumentQuerySet, *, shows: bool) -> ByMessage:
+def pictures_of(
+    messages: Sequence[Message], workspace: Workspace, user: User, reach: Reach, *, shows: bool
+) -> ByMessage:
     """Return the pictures of each message by message key. ``messages`` are ordered newest first. Pictures beyond
     ``MOST``, or all if ``shows`` is False, have no image data and are only named.
 
-    Only documents in ``there`` are considered. No query if no message names a document, else two.
+    Only documents that ``reach`` allows are considered. No query if no message names a document, else two.
     """
     wanted = {each for message in messages for each in message.only_documents or ()}
     if not wanted:
         return {}
+    there = in_reach(Document.objects.live(), workspace, user, reach)
     drawable = DocumentPicture.objects.filter(document__in=there.filter(public_id__in=wanted))
     known = {each.document.public_id: each for each in drawable.select_related("document").defer("jpeg")}
     named = [known[each] for message in messages for each in message.only_documents or () if each in known]
@@ -127,9 +130,9 @@ def conversation_of(
     )
     said = with_labels(shown.of(earlier).current().exclude(content=""), "only_documents")
     newest = list(said.order_by("-pk")[: LOOKED_AT + 1])
-    there = in_reach(Document.objects.live(), question.chat.workspace, shown.user, reach)
-    pictures = pictures_of([question, *newest], there, shows=shows_pictures)
-    several = said_by_several([question, *newest])
+    messages = [question, *newest]
+    pictures = pictures_of(messages, question.chat.workspace, shown.user, reach, shows=shows_pictures)
+    several = said_by_several(messages)
     return Conversation(
         question=_line(question, pictures, names_people=several),
         earlier=[_line(message, pictures, names_people=several) for message in newest],
