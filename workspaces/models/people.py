@@ -198,7 +198,8 @@ class User(AbstractUser):
         """
         if self._state.adding or "username" not in self.__dict__:
             return self._state.adding
-        return not User.objects.filter(pk=self.pk, username=self.username).exists()
+        stored = User.objects.filter(pk=self.pk).values_list("username", flat=True).first()
+        return stored != self.username
 
 
 class PersonPicture(models.Model):
