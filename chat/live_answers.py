@@ -37,7 +37,7 @@ class LiveAnswer:
         self.stop_requested = threading.Event()
         self._began = time.monotonic()
         self._lock = threading.Lock()
-        self._text = text
+        self.text = text
         self._events: dict[str, tuple[str, dict[str, Any]]] = {}
         self.is_whole = False  # the text is complete and only being checked, so a stop does not cut it
         self.model_is_local = False  # until the model is known, assume that prompts leave this machine
@@ -56,20 +56,16 @@ class LiveAnswer:
         """The seconds since writing began."""
         return time.monotonic() - self._began
 
-    @property
-    def text(self) -> str:
-        return self._text
-
     def append(self, text: str) -> None:
         with self._lock:
-            self._text += text
+            self.text += text
             self.changes += 1
         self.wake()
 
     def retract(self, length: int) -> None:
         """Remove the last ``length`` characters, which turned out not to belong to the answer."""
         with self._lock:
-            self._text = self._text[: len(self._text) - length]
+            self.text = self.text[: len(self.text) - length]
             self.retracted += 1
             self.changes += 1
         self.wake()

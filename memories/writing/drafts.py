@@ -303,7 +303,8 @@ class Draft:
         """Return the draft with the validity that its text states, unless the caller gave the validity."""
         if self.valid_from is not None or self.valid_to is not None or self._says_when:
             return self
-        return replace(self, **read_validity(self.content, said_at)._asdict())
+        validity = read_validity(self.content, said_at)
+        return replace(self, **validity._asdict()) if any(validity) else self
 
     @property
     def _says_when(self) -> bool:
