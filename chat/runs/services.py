@@ -426,7 +426,9 @@ def rerun(run: Run, *, by: User, now: datetime, from_step: str = "") -> Run:
         again = start_run(workspace, wanted, by=by, now=now)
         again.steps.all().delete()
         kept = _kept(run, redone)
-        StoredMemory(run_pk=again.pk).restore(kept)
+        memory = StoredMemory(run_pk=again.pk, waits=True)
+        memory.restore(kept)
+        memory.keep()
         names = {entry.key.partition(":")[2] for entry in kept}
         again.states = {
             what: {

@@ -193,13 +193,12 @@ class StoredMemory(AgentMemory):
     """An ``AgentMemory`` that stores its entries, and before each read loads entries changed by other processes. One
     small query per read.
 
-    ``waits``: entries are stored only by ``keep``, in the caller's transaction. Otherwise each is stored at once; since
-    errors of listeners are only logged, ``check`` raises the error of an entry that could not be stored.
+    ``waits``: entries are stored only by ``keep``, in the caller's transaction. Otherwise each is stored at once, and an
+    error is only logged, as that of any listener.
     """
 
     run_pk: int = 0
     waits: bool = False
-    trouble: Exception | None = None
     _waiting: dict[str, MemoryEntry] = field(default_factory=dict)
     _versions: dict[str, int] = field(default_factory=dict)
 
@@ -261,10 +260,6 @@ class StoredMemory(AgentMemory):
         waiting, self._waiting = self._waiting, {}
         self._versions |= _keep(self.run_pk, waiting.values())
 
-    def check(self) -> None:
-        if self.trouble is not None:
-            raise self.trouble
-
     def _take_in(self, changed: QuerySet[RunEntry]) -> None:
         for row in changed:
             with self._lock:
@@ -275,12 +270,8 @@ class StoredMemory(AgentMemory):
         if self.waits:
             self._waiting[entry.key] = entry
             return
-        try:
-            with transaction.atomic():
-                self._versions |= _keep(self.run_pk, [entry])
-        except Exception as error:
-            self.trouble = error
-            raise
+        with transaction.atomic():
+            self._versions |= _keep(self.run_pk, [entry])
 
 
 _WHICH = """
