@@ -193,8 +193,8 @@ class StoredMemory(AgentMemory):
     """An ``AgentMemory`` that stores its entries, and before each read loads entries changed by other processes. One
     small query per read.
 
-    ``waits``: entries are stored only by ``keep``, in the caller's transaction. Otherwise each is stored at once, and an
-    error is only logged, as that of any listener.
+    ``waits``: entries are stored only by ``keep``, in the caller's transaction. Otherwise each is stored at once,
+    and an error is only logged, as that of any listener.
     """
 
     run_pk: int = 0

@@ -22,7 +22,7 @@ from django.utils.translation import gettext_lazy as later
 
 from memories.judging.duplicates import normalise
 from memories.judging.extraction.provenance import Source
-from memories.judging.secret_filter import find_delicate, find_personal, find_secret, find_secrets
+from memories.judging.secret_filter import find_delicate, find_secret, find_secrets
 from memories.judging.secret_filter.values import is_technical
 from memories.judging.validity import read_validity
 from memories.models import Memory, MemorySource, Scope, SourceType
@@ -396,12 +396,13 @@ def refuse_delicate(
     they are checked only in combination with these.
     """
     texts = texts_of(values, beside or {})
-    for (name, _text), found in zip(texts, find_secrets([text for _name, text in texts]), strict=True):
-        if found:
-            raise SecretRefused(fields={name: _looks_like(name, _("a credential"))}, kind=found.kind)
-    for name, text in texts if personal else ():
-        if found := find_personal(text):
-            raise Sensitive(fields={name: _looks_like(name, PERSONAL[found.kind])}, kind=found.kind)
+    findings = (find_delicate if personal else find_secrets)([text for _name, text in texts])
+    found = [(name, each.kind) for (name, _text), each in zip(texts, findings, strict=True) if each]
+    for name, kind in found:
+        if kind not in PERSONAL:
+            raise SecretRefused(fields={name: _looks_like(name, _("a credential"))}, kind=kind)
+    for name, kind in found:
+        raise Sensitive(fields={name: _looks_like(name, PERSONAL[kind])}, kind=kind)
 
 
 def _looks_like(name: str, thing: str | Promise) -> str:
