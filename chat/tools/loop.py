@@ -260,9 +260,7 @@ async def write(live: LiveAnswer, plan: Plan, user_pk: int) -> None:
         # After the last round tools are still listed once, as some endpoints require, but may not be called.
         may_call, named = rounds > 0, rounds >= 0
         try:
-            counted = plan.parts if len(messages) == len(plan.prompt) else None
-            tools = plan.offered if named else ()
-            text, calls = await _one_reply(live, plan.model, messages, tools, may_call, counted)
+            text, calls = await _one_reply(live, plan, messages, plan.offered if named else (), may_call)
         except ModelContextOverflow:
             shorter = with_less_history(plan.prompt, plan.history, plan.begins)
             if live.was_too_long or shorter is None or len(messages) > len(plan.prompt):
@@ -294,16 +292,13 @@ async def write(live: LiveAnswer, plan: Plan, user_pk: int) -> None:
 
 
 async def _one_reply(
-    live: LiveAnswer,
-    model: ChatModel,
-    messages: Sequence[Message],
-    tools: Sequence[Tool],
-    may_call: bool,
-    parts: Parts | None,
+    live: LiveAnswer, plan: Plan, messages: Sequence[Message], tools: Sequence[Tool], may_call: bool
 ) -> tuple[str, tuple[ToolCall, ...]]:
     text, calls, thinking = "", tuple[ToolCall, ...](), Thinking(live)
     live.was_cut = False
-    async with aclosing(replied(model, messages, tools=tools, may_call=may_call, parts=parts)) as deltas:
+    parts = plan.parts if len(messages) == len(plan.prompt) else None
+    stream = replied(plan.model, messages, tools=tools, may_call=may_call, parts=parts)
+    async with aclosing(stream) as deltas:
         async for delta in deltas:
             if delta.retracts:
                 live.retract(len(text))
@@ -318,7 +313,7 @@ async def _one_reply(
                 live.goes_on = False
                 live.append(delta.text)
                 text += delta.text
-                if model.capabilities.needs_help and (looped := loop_length(text)):
+                if plan.model.capabilities.needs_help and (looped := loop_length(text)):
                     live.retract(looped)
                     text = text[:-looped]
                     break
