@@ -7,6 +7,7 @@ come from nets that have not seen the message: else a head would learn from bett
 """
 
 import argparse
+import json
 import sys
 from pathlib import Path
 
@@ -28,9 +29,8 @@ from memories.judging.sentences import (
 from memoryhub.llm.base import Vectors
 from memoryhub.llm.e5 import MultilingualEncoder
 from tests.bench.bench_keeping import Counts, found_of, shares
-from tests.bench.judging_data import Fact, Message, bucket, messages, replies
+from tests.bench.judging_data import DATA, Fact, Message, bucket, messages, replies
 from tests.bench.nets import Net, Remembering, fit_net, together
-from tests.memories.extraction_sentences import FOUND, NOTHING
 
 TARGET = Path(rules.__file__).with_name("head.npz")
 HIDDEN, NETS, STEPS, DROPPED = 24, 6, 2000, 0.5
@@ -177,12 +177,13 @@ def softmax_fit(given: Vectors, classes: Vectors, count: int, l2: float) -> tupl
 def older() -> list[Message]:
     """Return the examples that the rules before this head were tuned on; they are fitted on."""
     found = []
-    for text, expected in FOUND:
+    for line in (DATA / "older" / "messages.jsonl").read_text(encoding="utf-8").splitlines():
+        text, expected = json.loads(line).values()
         places = [(text.casefold().find(fact.casefold()), fact, kind) for fact, kind in expected.items()]
         facts = [Fact(at, at + len(fact), kind) for at, fact, kind in places if at >= 0]
         if len(facts) == len(expected):
             found.append(Message("en", text, facts, None, None, "fit"))
-    return found + [Message("en", text, [], None, None, "fit") for text in NOTHING]
+    return found
 
 
 def reply_nets(known: list[Message], warm: Remembering, base: dict[str, Vectors]) -> dict[str, Vectors]:
