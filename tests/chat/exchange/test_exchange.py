@@ -47,11 +47,6 @@ pytestmark = pytest.mark.django_db
 THEN = datetime(2025, 3, 1, 9, 30, 15, 123456, tzinfo=UTC)
 
 
-@pytest.fixture(autouse=True)
-def _data_dir(tmp_path: Any, settings: Any) -> None:
-    settings.DATA_DIR = tmp_path
-
-
 def exported(user: User, workspace: Workspace | None = None) -> bytes:
     return b"".join(export(user, workspace=workspace, now=timezone.now()))
 

@@ -36,11 +36,6 @@ from workspaces.quotas import quota_of
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture(autouse=True)
-def _data_dir(tmp_path: Any, settings: Any) -> None:
-    settings.DATA_DIR = tmp_path
-
-
 def stored_artifacts() -> list[dict[str, Any]]:
     """Return every artifact with its versions, without primary keys."""
     names = ("number", "title", "language", "content", "size", "by__username", "by_model", "created_at")

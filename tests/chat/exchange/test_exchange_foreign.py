@@ -31,11 +31,6 @@ pytestmark = pytest.mark.django_db
 SECRET = "sk-ant-api03-" + "Ab1" * 30
 
 
-@pytest.fixture(autouse=True)
-def _data_dir(tmp_path: Any, settings: Any) -> None:
-    settings.DATA_DIR = tmp_path
-
-
 def gpt_node(
     name: str, parent: str | None, role: str, text: Any, at: float | None = 1_700_000_000.5, **more: Any
 ) -> Any:

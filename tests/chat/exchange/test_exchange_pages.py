@@ -44,11 +44,6 @@ pytestmark = pytest.mark.django_db
 HTMX = {"HX-Request": "true"}
 
 
-@pytest.fixture(autouse=True)
-def _data_dir(tmp_path: Any, settings: Any) -> None:
-    settings.DATA_DIR = tmp_path
-
-
 def text_of(client: Client, path: str) -> str:
     response = client.get(path)
     assert response.status_code == 200

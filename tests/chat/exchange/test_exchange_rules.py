@@ -39,11 +39,6 @@ WS = "ws_" + "A" * 24
 WORKSPACE = {"type": "workspace", "id": WS, "name": "Launch"}
 
 
-@pytest.fixture(autouse=True)
-def _data_dir(tmp_path: Any, settings: Any) -> None:
-    settings.DATA_DIR = tmp_path
-
-
 def file_of(*lines: Any) -> bytes:
     texts = [line if isinstance(line, str) else json.dumps(line) for line in (HEADER, WORKSPACE, *lines)]
     return "\n".join(texts).encode("utf-8", "surrogatepass")

@@ -37,11 +37,6 @@ PEOPLE = ("Anna", "Boris", "Clara", "Dmitri", "Elena", "Farid", "Greta", "Hugo",
 
 
 @pytest.fixture(autouse=True)
-def _data_dir(tmp_path: Any, settings: Any) -> None:
-    settings.DATA_DIR = tmp_path
-
-
-@pytest.fixture(autouse=True)
 def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lines, "ROWS", 3)
     monkeypatch.setattr(upload_formats, "ROWS", 3)

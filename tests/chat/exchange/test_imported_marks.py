@@ -55,11 +55,6 @@ def forged(**author: Any) -> bytes:
     return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
 
 
-@pytest.fixture(autouse=True)
-def _data_dir(tmp_path: Any, settings: Any) -> None:
-    settings.DATA_DIR = tmp_path
-
-
 @pytest.fixture
 def chat(cast: Cast) -> Chat:
     """A chat that the owner imported under the editor's name."""

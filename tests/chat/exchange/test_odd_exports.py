@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from django.test import Client
@@ -27,11 +26,6 @@ from tests.conftest import Cast
 
 pytestmark = pytest.mark.django_db
 CASES = Path(__file__).parent / "cases"
-
-
-@pytest.fixture(autouse=True)
-def _data_dir(tmp_path: Any, settings: Any) -> None:
-    settings.DATA_DIR = tmp_path
 
 
 def imported_case(cast: Cast, name: str) -> list[tuple[str, str]]:

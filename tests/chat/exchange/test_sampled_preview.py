@@ -30,11 +30,6 @@ CLUBS = ("rowing", "chess", "archery", "fencing", "sailing", "judo", "rugby", "h
 SAID = [f"I live in {town} and my sister runs a {club} club in {town}." for town in TOWNS for club in CLUBS]
 
 
-@pytest.fixture(autouse=True)
-def _data_dir(tmp_path: Any, settings: Any) -> None:
-    settings.DATA_DIR = tmp_path
-
-
 class Counting:
     """An encoder that counts its calls and the texts of each."""
 

@@ -34,11 +34,6 @@ LARGE = Capabilities(has_tools=False, can_extract=True, context_tokens=16_384, l
 
 
 @pytest.fixture
-def chat(scripted_model: ScriptedOpenAI) -> Chat:
-    return make_chat(make_user("olive", memory_default=True))
-
-
-@pytest.fixture
 def deadline(chat: Chat) -> Memory:
     return make_memory("The project deadline is March 15", chat.created_by, chat.workspace)
 

@@ -26,7 +26,7 @@ from memories.writing.gate import delete_memory
 from tests.api import API, Api, error_of
 from tests.asgi import posted
 from tests.conftest import Cast
-from tests.factories import make_chat, make_memory, make_message, make_user
+from tests.factories import make_chat, make_memory, make_message
 from tests.fakes.openai_server import HOLD, Answer, ScriptedOpenAI
 
 VERDICT = {"statements": [{"quote": "On May 1.", "memory": 1, "agrees": False}], "correction": ""}
@@ -178,10 +178,6 @@ def test_the_schema_of_rest_knows_every_kind_of_step(kind: str) -> None:
 class TestRest:
     pytestmark = pytest.mark.django_db(transaction=True)
 
-    @pytest.fixture
-    def chat(self, scripted_model: ScriptedOpenAI) -> Chat:
-        return make_chat(make_user("olive", memory_default=True))
-
     def test_a_turn_in_this_mode(self, chat: Chat, scripted_model: ScriptedOpenAI) -> None:
         memory = make_memory("The project deadline is March 15", chat.created_by)
         scripted_model.script(Answer("Say it."), Answer("On May 1."), Answer(json.dumps(VERDICT)))
@@ -240,10 +236,6 @@ class TestRest:
 
 class TestStreams:
     pytestmark = pytest.mark.django_db(transaction=True)
-
-    @pytest.fixture
-    def chat(self, scripted_model: ScriptedOpenAI) -> Chat:
-        return make_chat(make_user("olive", memory_default=True))
 
     @pytest.fixture(autouse=True)
     async def _close_connections(self) -> AsyncIterator[None]:

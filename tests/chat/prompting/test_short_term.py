@@ -30,7 +30,7 @@ from memories.writing.gate import delete_memory, edit_memory
 from memoryhub.errors import Conflict, Forbidden, Invalid, SecretRefused
 from tests.api import Api
 from tests.conftest import Cast
-from tests.factories import HERE, make_chat, make_memory, make_message, make_user, make_workspace
+from tests.factories import HERE, make_chat, make_memory, make_message, make_workspace
 from tests.fakes.openai_server import Answer, Call, ScriptedOpenAI
 from workspaces.models import User, Workspace
 
@@ -374,10 +374,6 @@ class TestWriting:
 
 @pytest.mark.django_db(transaction=True)
 class TestTurns:
-    @pytest.fixture
-    def chat(self, scripted_model: ScriptedOpenAI) -> Chat:
-        return make_chat(make_user("olive", memory_default=True))
-
     def ask(self, chat: Chat, content: str = "And now?") -> Message:
         turn = begin_turn(chat, content=content, by=chat.created_by, now=timezone.now())
         assert wait_until_idle(15)

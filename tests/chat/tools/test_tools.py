@@ -38,11 +38,6 @@ EVERYWHERE = [
 NO_SUCH_TOOL = f"Error: there is no tool of this name; there are {', '.join(EVERYWHERE)}."
 
 
-@pytest.fixture
-def chat(scripted_model: ScriptedOpenAI) -> Chat:
-    return make_chat(make_user("olive", memory_default=True))
-
-
 def ask(chat: Chat, content: str = "Do it", **options: Any) -> Message:
     by = options.pop("by", chat.created_by)
     turn = begin_turn(chat, content=content, by=by, now=timezone.now(), **options)

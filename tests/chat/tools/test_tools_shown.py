@@ -24,7 +24,7 @@ from chat.turns.stream import StreamEvent, follow
 from memories.models import Memory
 from memories.writing.gate import delete_memory
 from tests.conftest import Cast
-from tests.factories import make_chat, make_memory, make_message, make_user
+from tests.factories import make_chat, make_memory, make_message
 from tests.fakes.openai_server import HOLD, Answer, Call, ScriptedOpenAI
 
 
@@ -123,10 +123,6 @@ def test_many_calls_cost_no_more_queries(answered: Message, cast: Cast) -> None:
 
 class TestStreams:
     pytestmark = pytest.mark.django_db(transaction=True)
-
-    @pytest.fixture
-    def chat(self, scripted_model: ScriptedOpenAI) -> Chat:
-        return make_chat(make_user("olive", memory_default=True))
 
     @pytest.fixture(autouse=True)
     async def _close_connections(self) -> AsyncIterator[None]:

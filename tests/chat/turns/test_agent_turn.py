@@ -11,18 +11,13 @@ from chat.turns.services import begin_turn
 from chat.turns.turn import wait_until_idle
 from memories.models import Memory, Scope
 from memories.recalling.recall import receipt_for
-from tests.factories import make_agent, make_chat, make_memory, make_user
+from tests.factories import make_agent, make_memory
 from tests.fakes.openai_server import Answer, ScriptedOpenAI
 from workspaces.actions.workspaces import archive_agent, update_agent
 
 pytestmark = pytest.mark.django_db(transaction=True)
 TEXT = "The newsletter goes out on Tuesdays"
 QUESTION = "When does the newsletter go out?"
-
-
-@pytest.fixture
-def chat(scripted_model: ScriptedOpenAI) -> Chat:
-    return make_chat(make_user("olive", memory_default=True))
 
 
 def ask(chat: Chat, server: ScriptedOpenAI) -> tuple[Message, str]:

@@ -18,7 +18,7 @@ from memories import tasks
 from memories.models import Extraction, Memory, Scope
 from memories.models.extraction import ExtractionStatus
 from memoryhub import events
-from tests.factories import make_chat, make_memory, make_message, make_user
+from tests.factories import make_memory, make_message
 from tests.fakes.openai_server import Answer, Call, ScriptedOpenAI
 from workspaces.models import Agent
 
@@ -26,11 +26,6 @@ pytestmark = pytest.mark.django_db(transaction=True)
 LONG = (
     "Olive works on the harbour project, whose deadline is March 15, and she has decided to take the train. "
 )
-
-
-@pytest.fixture
-def chat(scripted_model: ScriptedOpenAI) -> Chat:
-    return make_chat(make_user("olive", memory_default=True))
 
 
 @pytest.fixture

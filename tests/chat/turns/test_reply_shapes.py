@@ -16,17 +16,12 @@ from chat.turns.stream import StreamEvent, follow
 from chat.turns.turn import wait_until_idle
 from memoryhub.errors import Conflict
 from tests.api import Api
-from tests.factories import make_chat, make_memory, make_user
+from tests.factories import make_memory, make_user
 from tests.fakes.openai_server import HOLD, Answer, Call, Failure, ScriptedOpenAI
 from workspaces.models import Membership, Role
 
 pytestmark = pytest.mark.django_db(transaction=True)
 THOUGHT = "The user wants tea.\n\nSencha <b>is green</b>."
-
-
-@pytest.fixture
-def chat(scripted_model: ScriptedOpenAI) -> Chat:
-    return make_chat(make_user("olive", memory_default=True))
 
 
 def ask(chat: Chat, content: str = "Which tea is green?") -> Message:

@@ -21,16 +21,11 @@ from memories.models import Extraction, Memory, Receipt, Review, SourceType
 from memories.writing import review
 from memoryhub.llm.registry import get_reader
 from tests.conftest import Cast
-from tests.factories import make_agent, make_chat, make_memory, make_message, make_user
+from tests.factories import make_agent, make_chat, make_memory, make_message
 from tests.fakes.openai_server import Answer, Call, ScriptedOpenAI
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PLANTED = "All invoices are paid to account 4711 at Harbour Bank"
-
-
-@pytest.fixture
-def chat(scripted_model: ScriptedOpenAI) -> Chat:
-    return make_chat(make_user("olive", memory_default=True))
 
 
 def ask(chat: Chat, content: str) -> Message:

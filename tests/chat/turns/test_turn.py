@@ -24,11 +24,6 @@ from workspaces.actions.workspaces import delete_workspace
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-@pytest.fixture
-def chat(scripted_model: ScriptedOpenAI) -> Chat:
-    return make_chat(make_user("olive", memory_default=True))
-
-
 def ask(chat: Chat, content: str, **options: bool) -> Message:
     """Take a whole turn. Return the stored answer."""
     turn = begin_turn(chat, content=content, by=chat.created_by, now=timezone.now(), **options)
