@@ -185,6 +185,11 @@ document.addEventListener("htmx:afterSettle", (event) => {
   }
 });
 
+// A search that the next one replaces, or a page that is left, is no error for the console; what failed logs its own.
+htmx.logger = (_element, name, detail) => {
+  if (["htmx:sendAbort", "htmx:afterRequest"].includes(name)) delete detail.error;
+};
+
 // A file that was sent, or refused, may be chosen again.
 document.addEventListener("htmx:afterRequest", (event) => {
   if (event.detail.elt.matches("[data-reset]")) event.detail.elt.reset();

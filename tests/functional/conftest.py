@@ -190,9 +190,8 @@ def _pages(browser: Browser, address: str) -> Iterator[Callable[..., Page]]:
     yield open_at
     for context in contexts:
         context.close()
-    # The browser reports refused requests, and htmx reports them again; as well as requests aborted by leaving the
-    # page.
-    known = r"status of (4\d\d|503)|Error Code (403|429) from|^htmx:(sendAbort|afterRequest)$"
+    # The browser reports refused requests, and htmx reports them again.
+    known = r"status of (4\d\d|503)|Error Code (403|429) from"
     assert [complaint for complaint in complaints if not re.search(known, complaint)] == []
 
 

@@ -50,8 +50,6 @@ def test_pairs_are_of_one_place_and_told_apart(cast: Cast) -> None:
         "My sister Marta lives in Lisbon and her birthday is on 4 May",
         "I am allergic to nuts",
         "I am allergic to penicillin",
-        "My sister Marta lives in Lisbon and her birthday is on 4 May.",
-        "My sister Marta lives in Lisbon",
         "My sister Marta lives in Porto",
     ):
         make_memory(text, cast.owner, cast.workspace)
@@ -60,14 +58,13 @@ def test_pairs_are_of_one_place_and_told_apart(cast: Cast) -> None:
     found = pairs_in(cast.workspace, cast.viewer, timezone.now())
     assert said(found.duplicates) == [
         ("The project deadline is March 15, 2026", "The project deadline is the 15th of March 2026"),
-        ("My sister Marta lives in Lisbon and her birthday is on 4 May.", "My sister Marta lives in Lisbon"),
-        ("I am vegetarian", "I do not eat meat or fish, I am vegetarian"),
         ("My sister Marta lives in Lisbon", "My sister Marta lives in Lisbon and her birthday is on 4 May"),
+        ("I am vegetarian", "I do not eat meat or fish, I am vegetarian"),
     ]
     assert said(found.contradictions) == [
         ("My sister Marta lives in Lisbon", "My sister Marta lives in Porto"),
         ("Our office is on the third floor", "Our office is on the fifth floor"),
-        ("My sister Marta lives in Lisbon and her birthday is on 4 May.", "My sister Marta lives in Porto"),
+        ("My sister Marta lives in Lisbon and her birthday is on 4 May", "My sister Marta lives in Porto"),
     ]
     assert not found.partly
 
