@@ -284,7 +284,7 @@ def test_uploads_in_a_minute_and_unfinished_ones_are_limited(cast: Cast, setting
         import_run.begin(cast.owner, workspace=None, filename="", pieces=[b"Cats purr"], now=NOW())
 
 
-MANY = 100_000
+MANY = 20_000
 
 
 def peak(run_through: Iterator[Any]) -> tuple[int, int]:
@@ -296,10 +296,10 @@ def peak(run_through: Iterator[Any]) -> tuple[int, int]:
         tracemalloc.stop()
 
 
-def test_a_hundred_thousand_lines_are_read_a_few_at_a_time(
+def test_many_lines_are_read_a_few_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lines, "ROWS", 500)
+    monkeypatch.setattr(lines, "ROWS", 100)
     path = tmp_path / "many.jsonl"
     line = json.dumps({"type": "memory", "content": "Cats purr " * 20}).encode() + b"\n"
     with path.open("wb") as file:
@@ -311,12 +311,12 @@ def test_a_hundred_thousand_lines_are_read_a_few_at_a_time(
             piece = lines.Chunk([], 0, 0, ends=False)
             while not piece.ends:
                 piece = lines.read_chunk(file, offset=piece.offset, number=piece.number)
-                assert len(piece.records) <= 500
+                assert len(piece.records) <= 100
                 yield from range(len(piece.records))
 
     count, held = peak(chunks())
     assert count == MANY
-    assert held < 4 * 2**20 < path.stat().st_size / 4
+    assert held < 2**20 < path.stat().st_size / 4
 
 
 class Endless:
