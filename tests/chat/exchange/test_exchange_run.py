@@ -296,9 +296,7 @@ def peak(run_through: Iterator[Any]) -> tuple[int, int]:
         tracemalloc.stop()
 
 
-def test_many_lines_are_read_a_few_at_a_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_lines_are_read_a_few_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lines, "ROWS", 100)
     path = tmp_path / "many.jsonl"
     line = json.dumps({"type": "memory", "content": "Cats purr " * 20}).encode() + b"\n"
