@@ -20,13 +20,18 @@ def staff(*codenames: str, **fields: Any) -> Client:
 
 
 def run_action(client: Client, page: str, action: str, *rows: Any, **more: Any) -> HttpResponse:
-    """Run an admin action on these rows and confirm it. Return the list page that follows."""
+    """Run an admin action on these rows and confirm it as its page does. Return the list page that follows."""
     chosen = {"action": action, "_selected_action": [row.pk for row in rows], **more}
     asked: Any = client.post(page, chosen)
-    if asked.status_code != 200 or "confirmed" not in (asked.context or {}):
+    if asked.status_code != 200 or "keys" not in (asked.context or {}):
         return client.get(asked["Location"]) if asked.status_code == 302 else asked  # type: ignore[return-value]
-    answer = {"action": action, "_selected_action": [rows[0].pk], "confirmed": asked.context["confirmed"]}
+    answer = {"action": action, "_selected_action": asked.context["keys"], "confirmed": "yes"}
     return client.post(page, answer, follow=True)  # type: ignore[return-value]
+
+
+def figures(response: Any) -> dict[str, Any]:
+    """Return the figures of the first page by their labels."""
+    return {figure.label: figure for group in response.context["groups"].values() for figure in group}
 
 
 def said(response: Any) -> list[str]:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
-from enum import IntEnum
 from typing import Any
 
-from django.db import connection
 from django.db.models import Case, Exists, F, OuterRef, QuerySet, Sum, Value, When
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as later
@@ -119,8 +117,11 @@ def of_person(user: User, first: date, *, now: datetime) -> Month:
 
 def taken_by(user: User, *, now: datetime) -> Bill:
     """Return this person's usage in the current month. One query."""
-    sums = _of_person(user, first_of_month(now)).aggregate(**_SUMS)
-    return _bill({name: number or 0 for name, number in sums.items()})
+    return total_of(_of_person(user, first_of_month(now)))
+
+
+def total_of(rows: QuerySet[ModelUse]) -> Bill:
+    return _bill({name: number or 0 for name, number in rows.aggregate(**_SUMS).items()})
 
 
 def _of_person(user: User, first: date) -> QuerySet[ModelUse]:
@@ -169,82 +170,13 @@ def _bill(row: Any) -> Bill:
     return Bill(**{name: int(row[name]) for name in NUMBERS}, cost=Decimal(row["cost"]))
 
 
-# Usage of models in a month everywhere, or in one workspace, and the biggest users: for administrators.
-
-SHOWN = 5
+LARGEST = 5
 
 
-class By(IntEnum):
-    """The grouping of a sum, as Postgres's GROUPING returns it: a bit for each of workspace, user and model, set if
-    it is not grouped by.
+def largest(rows: QuerySet[ModelUse], key: str, name: str) -> list[tuple[Any, str, Bill]]:
+    """Return the keys and names with the largest usage, most expensive first, then by tokens. One query.
+
+    Usage without a workspace or person (deleted, or of the installation) is left out.
     """
-
-    WORKSPACE = 0b011
-    PERSON = 0b101
-    MODEL = 0b110
-    ALL = 0b111
-
-
-# Usage without a workspace or person (deleted, or of the installation) counts in the total and has no line.
-_RANKED = f"""
-WITH sums AS (
-  SELECT grouping(workspace_id, user_id, model) AS kind, workspace_id, user_id, model,
-    coalesce(sum(tokens_in), 0) AS tokens_in, coalesce(sum(tokens_out), 0) AS tokens_out,
-    coalesce(sum(calls), 0) AS calls, coalesce(sum(estimated), 0) AS estimated,
-    coalesce(sum(unpriced), 0) AS unpriced, coalesce(sum(cost), 0) AS cost
-  FROM workspaces_modeluse
-  WHERE day >= %(first)s AND day < %(next)s AND (%(place)s::bigint IS NULL OR workspace_id = %(place)s::bigint)
-  GROUP BY GROUPING SETS ((), (workspace_id), (user_id), (model))
-), ranked AS (
-  SELECT *, row_number() OVER (PARTITION BY kind ORDER BY cost DESC, tokens_in + tokens_out DESC) AS place
-  FROM sums
-  WHERE (kind <> {By.WORKSPACE:d} OR workspace_id IS NOT NULL) AND (kind <> {By.PERSON:d} OR user_id IS NOT NULL)
-)
-SELECT kind, coalesce(ranked.workspace_id, ranked.user_id), coalesce(workspace.name, person.username, model, ''),
-  tokens_in, tokens_out, calls, estimated, unpriced, cost
-FROM ranked
-LEFT JOIN workspaces_workspace workspace ON workspace.id = ranked.workspace_id
-LEFT JOIN workspaces_user person ON person.id = ranked.user_id
-WHERE place <= %(shown)s ORDER BY kind, place
-"""  # noqa: S608 - numbers of ours
-
-
-@dataclass(frozen=True)
-class Taker:
-    """A workspace, person or model with its usage.
-
-    ``key``: of the workspace or person. A model has a name instead, empty for people's own connections.
-    """
-
-    key: int | None
-    name: str
-    bill: Bill
-
-
-@dataclass(frozen=True)
-class Use:
-    """The largest users in a month, most expensive first, then by tokens; at most ``SHOWN`` of each kind."""
-
-    total: Bill = field(default_factory=Bill)
-    workspaces: list[Taker] = field(default_factory=list)
-    people: list[Taker] = field(default_factory=list)
-    models: list[Taker] = field(default_factory=list)
-
-
-def use_of_all(first: date, workspace_id: int | None = None) -> Use:
-    """Return everyone's usage in the month that begins with ``first``. One query."""
-    values = {"first": first, "next": first_of_next(first), "place": workspace_id, "shown": SHOWN}
-    takers: dict[By, list[Taker]] = {by: [] for by in By}
-    with connection.cursor() as cursor:
-        cursor.execute(_RANKED, values)
-        for kind, key, name, read, written, calls, estimated, unpriced, cost in cursor.fetchall():
-            bill = Bill(
-                tokens_in=int(read),
-                tokens_out=int(written),
-                calls=int(calls),
-                estimated=int(estimated),
-                unpriced=int(unpriced),
-                cost=cost,
-            )
-            takers[By(kind)].append(Taker(key, name, bill))
-    return Use(takers[By.ALL][0].bill, takers[By.WORKSPACE], takers[By.PERSON], takers[By.MODEL])
+    sums = rows.order_by().exclude(**{key: None}).values(*{key, name}).annotate(**_SUMS)
+    return [(row[key], row[name], _bill(row)) for row in sums.order_by("-cost", "-tokens_in")[:LARGEST]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from django.contrib.postgres.fields import ArrayField
@@ -40,10 +40,6 @@ class RunQuerySet(models.QuerySet["Run"]):
         """
         readable = Q(is_private=False) | Q(chat=None, user=user) | Q(chat__created_by=user)
         return self.filter(readable, workspace__in=Workspace.objects.visible_to(user))
-
-    def stuck(self, now: datetime) -> RunQuerySet:
-        """Filter to running runs without progress for ten minutes."""
-        return self.filter(status=RunStatus.RUNNING, progressed_at__lt=now - STUCK)
 
 
 class Run(models.Model):

@@ -1,5 +1,5 @@
 """The admin of memories, whose writes all go through the gate."""
 
-from memories.admin import activity, memory, records
+from memories.admin import memory, records
 
-__all__ = ["activity", "clearing", "memory", "nodes", "records"]
+__all__ = ["memory", "records"]

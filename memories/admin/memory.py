@@ -3,34 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from datetime import datetime
+from difflib import SequenceMatcher
 from typing import Any, cast
 
 from django.contrib import admin, messages
 from django.contrib.postgres.search import SearchQuery
-from django.db.models import F, Max, QuerySet
-from django.db.models.functions import Left
-from django.forms import CheckboxInput, Textarea
+from django.db.models import F, Max, Q, QuerySet
+from django.db.models.functions import Now
+from django.forms import Textarea
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.html import format_html
-from django.utils.safestring import SafeString
+from django.utils.html import format_html, format_html_join
+from django.utils.text import Truncator
 
-from memories.admin.filters import (
-    AuthorFilter,
-    CategoryFilter,
-    RecalledFilter,
-    ReviewFilter,
-    SourceFilter,
-    StateFilter,
-    VectorFilter,
-    readable,
-)
-from memories.admin.side_by_side import Pairs
 from memories.forgetting.forget import forget_memories
 from memories.indexing import CONFIG
-from memories.models import Memory, Review, Revision
+from memories.models import Memory, Review, Revision, SourceType
 from memories.models.memory import MAY_REPLACE, MEMORY
 from memories.writing import changing, extracting, gate, review
 from memories.writing.background import reembed
@@ -40,72 +30,70 @@ from memoryhub.ids import PATTERN
 from workspaces.accounts.sign_in import ask_for_password
 from workspaces.admin.base import (
     EXCERPT,
+    ConditionFilter,
     LeanAdmin,
+    Messages,
     ReadOnlyInline,
     action,
     counted,
-    offer_undo,
-    one_by_one,
     rows_by_id,
-    with_rest,
 )
-from workspaces.admin.filters import WorkspaceFilter
 from workspaces.index import embedding
 from workspaces.index.embedding import active_model
 from workspaces.models import User
 from workspaces.models.index import has_vector
 
 
-class ReviewActions(LeanAdmin):
-    @action("Approve proposals", "change", asks="They are listed, counted and recalled from now on.")
-    def approve(self, request: HttpRequest, rows: QuerySet[Memory]) -> Sentences:
-        yield from self._decide(request, rows, review.approve, "approved")
-
-    @action("Reject proposals", "change", asks="They are not stored, and the same is not proposed again.")
-    def reject(self, request: HttpRequest, rows: QuerySet[Memory]) -> Sentences:
-        yield from self._decide(request, rows, review.reject, "rejected")
-
-    @action(
-        "Put back to review",
-        "change",
-        asks="What was decided about them is taken back: they are out of use and wait for review again.",
-    )
-    def reconsider(self, request: HttpRequest, rows: QuerySet[Memory]) -> Sentences:
-        yield from self._decide(request, rows, review.reconsider, "put back to review")
-
-    def _decide(
-        self, request: HttpRequest, rows: QuerySet[Memory], decide: Callable[..., Any], done: str
-    ) -> Sentences:
-        is_undo = decide is review.reconsider
-        wanted = review.decided(rows) if is_undo else rows.exclude(review=Review.NONE)
-        others = rows.count() - wanted.count()
-        decided, refused = one_by_one(wanted.select_related("workspace", "owner"), decide, request)
-        if not is_undo:
-            offer_undo(self, request, "reconsider", decided)
-        sentence = f"{counted(len(decided), 'proposal', 'proposals')} {done}"
-        yield with_rest(sentence, others, "no proposal"), messages.SUCCESS
-        yield from refused
+def may_read_personal(user: Any) -> bool:
+    return bool(user.has_perm("memories.read_personal_memory"))
 
 
-class ForgetForGood(LeanAdmin):
-    """A mixin with the action that forgets memories for good, the only one that cannot be undone."""
+def readable(rows: QuerySet[Any], user: Any) -> QuerySet[Any]:
+    """Filter to memories that this member of staff may read. The caller has checked that they may open the list."""
+    return rows if may_read_personal(user) else rows.filter(owner=None)
 
-    @action(
-        "Forget for good",
-        "delete",
-        asks="Everything about these memories is erased permanently. "
-        "A keyed hash stays, so that nothing notices them again by itself.",
-        danger=True,
-    )
-    def forget_for_good(self, request: HttpRequest, rows: QuerySet[Memory]) -> Iterator[tuple[str, int]]:
-        ask_for_password(request)
-        by = cast("User", request.user)
-        chosen = list(rows.select_related("workspace"))
-        report = forget_memories(chosen, by=by, now=timezone.now(), among=self.get_queryset(request))
-        number = report.removed.pop("memories", 0)
-        rest = ", ".join(f"{each:,} {name}" for name, each in report.removed.most_common())
-        sentence = f"{counted(number, 'memory', 'memories')} forgotten for good."
-        yield f"{sentence} With them went {rest}." if rest else sentence, messages.SUCCESS
+
+LIVE = Q(deleted_at=None) & (Q(expires_at=None) | Q(expires_at__gt=Now()))
+
+
+class StateFilter(ConditionFilter):
+    title = parameter_name = "state"
+    conditions = {
+        "live": ("In use", LIVE),
+        "pending": ("Waits for review", Q(review=Review.PENDING)),
+        "replaces": ("May replace an older one", LIVE & MAY_REPLACE),
+        "over": ("No longer holds", Q(deleted_at=None, valid_to__lte=Now())),
+        "expired": ("Expired", Q(deleted_at=None, expires_at__lte=Now())),
+        "deleted": ("Forgotten", Q(deleted_at__isnull=False, review=Review.NONE)),
+        "rejected": ("Rejected", Q(review=Review.REJECTED)),
+    }
+
+
+class SourceFilter(ConditionFilter):
+    title = parameter_name = "source"
+    conditions = {
+        **{value: (str(label), Q(source_type=value)) for value, label in SourceType.choices},
+        "other": ("A caller's own label", ~Q(source_type__in=SourceType.values)),
+    }
+
+
+class VectorFilter(admin.SimpleListFilter):
+    """A filter by vectors of the current embedding model. Vectors of an earlier model do not count."""
+
+    title = parameter_name = "vector"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("with", "Searchable by meaning"), ("without", "Not yet"), ("failed", "Failed")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        match self.value():
+            case "with":
+                return queryset.filter(has_vector=True)
+            case "without":
+                return queryset.filter(has_vector=False)
+            case "failed":
+                return queryset.filter(embedding_failed_at__isnull=False)
+        return queryset
 
 
 PARTS_AMONG_NEWEST = 20_000
@@ -152,15 +140,27 @@ def _some_keys(rows: QuerySet[Any]) -> list[int]:
     return list(rows.order_by().values_list("pk", flat=True)[: EXACT_COUNT_UP_TO + 1])
 
 
+HEAVY = [
+    f"{of}{name}" for of in ("", "may_replace__") for name in ("search", "source_excerpt", "source_details")
+]
+
+
+def side_by_side(older: str, newer: str) -> str:
+    """Return two texts as HTML, with the words marked that the other lacks."""
+    words, sides = (older.split(), newer.split()), ([], [])  # type: ignore[var-annotated]
+    for how, *ends in SequenceMatcher(None, *words).get_opcodes():
+        for side, tag in enumerate(("del", "ins")):
+            text = " ".join(words[side][slice(*ends[2 * side : 2 * side + 2])])
+            sides[side].append(("span" if how == "equal" else tag, text))
+    texts = (format_html_join(" ", "<{0}>{1}</{0}>", side) for side in sides)
+    return format_html('<div class="pair"><p><b>Older</b><br>{}</p><p><b>Newer</b><br>{}</p></div>', *texts)
+
+
 def _linked(memory: Memory | None) -> str:
     if memory is None:
         return "-"
     url = reverse("admin:memories_memory_change", args=[memory.pk])
     return format_html('<a href="{}">{}</a>', url, memory.content)
-
-
-Sentences = Iterator[tuple[str, int]]
-HEAVY = ("content", "summary", "source_excerpt", "source_details", "search", "tags", "key", "content_hash")
 
 
 class RevisionInline(ReadOnlyInline):
@@ -174,20 +174,9 @@ class RevisionInline(ReadOnlyInline):
 
 
 @admin.register(Memory)
-class MemoryAdmin(ForgetForGood, ReviewActions, Pairs):
-    many = "memories"
+class MemoryAdmin(LeanAdmin):
     list_display = ("opening", "workspace", "category", "source", "state", "person", "created_at")
-    list_select_related = ("workspace", "author", "edited_by", "may_replace")
-    list_filter = (
-        WorkspaceFilter,
-        StateFilter,
-        ReviewFilter,
-        RecalledFilter,
-        VectorFilter,
-        SourceFilter,
-        CategoryFilter,
-        AuthorFilter,
-    )
+    list_filter = (StateFilter, "pinned", SourceFilter, VectorFilter)
     ordering = ("-created_at", "-id")
     sortable_by = ("created_at",)
     ids = ID_FIELDS
@@ -218,11 +207,9 @@ class MemoryAdmin(ForgetForGood, ReviewActions, Pairs):
     # The list
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        return readable(super().get_queryset(request), request.user)
-
-    def for_list(self, rows: QuerySet[Memory]) -> QuerySet[Any]:
-        vectors = has_vector(MEMORY, active_model() or "")
-        return rows.defer(*HEAVY).annotate(start=Left("content", EXCERPT + 1), has_vector=vectors)
+        related = ("workspace", "author", "edited_by", "may_replace")
+        rows = super().get_queryset(request).select_related(*related).defer(*HEAVY)
+        return readable(rows.annotate(has_vector=has_vector(MEMORY, active_model() or "")), request.user)
 
     @admin.display(description="rests on")
     def what_it_rests_on(self, memory: Memory) -> str:
@@ -230,20 +217,13 @@ class MemoryAdmin(ForgetForGood, ReviewActions, Pairs):
         return f"{named['speaker']} {named['id']}".strip() if named else "-"
 
     @admin.display(description="memory")
-    def opening(self, memory: Any) -> str:
-        start = getattr(memory, "start", memory.content if "content" in memory.__dict__ else "")
-        return f"{start[:EXCERPT].rstrip()}…" if len(start) > EXCERPT else start
+    def opening(self, memory: Memory) -> str:
+        return Truncator(memory.content).chars(EXCERPT)
 
-    def named(self, row: Memory) -> str:
+    def describe(self, row: Memory, action: str) -> str:
+        if action in {"replace_older", "keep_both"} and row.possibly_replaced:
+            return side_by_side(row.possibly_replaced.content, row.content)
         return self.opening(row)
-
-    def action_checkbox(self, obj: Memory) -> SafeString:
-        # Django's version labels the row by str(), which would fetch each row's deferred text.
-        label = f"Select this memory: {self.opening(obj)}"
-        box = CheckboxInput({"class": "action-select", "aria-label": label}, lambda value: False)
-        return box.render("_selected_action", str(obj.pk))
-
-    action_checkbox.short_description = format_html('<input type="checkbox" id="action-toggle">')  # type: ignore[attr-defined]
 
     @admin.display(description="source")
     def source(self, memory: Memory) -> str:
@@ -272,9 +252,7 @@ class MemoryAdmin(ForgetForGood, ReviewActions, Pairs):
     def meaning(self, memory: Any) -> str:
         if embedding.get_embedder() is None:
             return "no embedder"
-        known = getattr(memory, "has_vector", None)
-        if known is None:
-            known = memory.pk is not None and memory.embeddings.filter(model=active_model()).exists()
+        known = getattr(memory, "has_vector", False)
         return "yes" if known else "failed" if memory.embedding_failed_at else "not yet"
 
     @admin.display(description="may replace")
@@ -285,7 +263,7 @@ class MemoryAdmin(ForgetForGood, ReviewActions, Pairs):
     def newer(self, memory: Memory) -> str:
         return _linked(memory.replaced_by)
 
-    def found(self, rows: QuerySet[Any], text: str) -> QuerySet[Any]:
+    def search(self, rows: QuerySet[Any], text: str) -> QuerySet[Any]:
         return search_memories(rows, text)
 
     # The form
@@ -306,11 +284,24 @@ class MemoryAdmin(ForgetForGood, ReviewActions, Pairs):
             kwargs["widget"] = Textarea(attrs={"rows": 4, "class": "vLargeTextField"})
         return super().formfield_for_dbfield(db_field, request, **kwargs)
 
+    def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **more: Any) -> HttpResponse:
+        """Offer the actions that settle this memory on its page too."""
+        memory, offered = context["original"], dict(self.get_action_choices(request))
+        fitting: list[str] = []
+        if memory is not None:
+            fitting += ["replace_older", "keep_both"] if memory.possibly_replaced else []
+            fitting += ["approve", "reject"] if memory.review == Review.PENDING else []
+            fitting += ["forget"] if memory.deleted_at is None else []
+            fitting += ["restore"] if memory.deleted_at and memory.review == Review.NONE else []
+        context["actions"] = [(name, offered[name]) for name in fitting if name in offered]
+        return super().render_change_form(request, context, *args, **more)
+
     def has_change_permission(self, request: HttpRequest, obj: Memory | None = None) -> bool:
         return (obj is None or obj.deleted_at is None) and super().has_change_permission(request, obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: Memory | None = None) -> bool:
-        return (obj is None or obj.deleted_at is None) and super().has_delete_permission(request, obj)
+        """Return the permission for the actions only. The admin has no page that deletes permanently."""
+        return obj is None and super().has_delete_permission(request)
 
     def save_or_show(
         self, request: HttpRequest, object_id: str | None, form_url: str, extra_context: dict[str, Any] | None
@@ -348,62 +339,39 @@ class MemoryAdmin(ForgetForGood, ReviewActions, Pairs):
         self.message_user(request, text, messages.WARNING)
         return HttpResponseRedirect(reverse("admin:memories_memory_change", args=[obj.pk]))
 
-    # Forgetting
-
-    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """List only the memories themselves, because a soft delete affects no related rows."""
-        return [str(memory) for memory in objs], {"memories": len(objs)}, set(), []
-
-    def delete_model(self, request: HttpRequest, obj: Memory) -> None:
-        gate.delete_memory(obj, by=request.user, now=timezone.now())  # type: ignore[arg-type]
-        offer_undo(self, request, "restore", [obj.pk])
-
-    def response_delete(self, request: HttpRequest, obj_display: str, obj_id: int) -> HttpResponse:
-        """Redirect to the list with a message that does not repeat the memory's text, as Django's would."""
-        undo = "undo" if getattr(request, "undo_offered", False) else ""
-        self.message_user(request, "1 memory forgotten.", messages.SUCCESS, extra_tags=undo)
-        return HttpResponseRedirect(reverse("admin:memories_memory_changelist"))
+    # Actions
 
     @action(
         "Forget (can be restored)",
         "delete",
         asks="They leave every list, count and recall at once. Their text is kept, and they can be restored.",
     )
-    def forget(self, request: HttpRequest, rows: QuerySet[Memory]) -> Sentences:
-        live = list(rows.filter(deleted_at=None))
-        already = rows.count() - len(live)
-        for memory in live:
-            gate.delete_memory(memory, by=request.user, now=timezone.now())  # type: ignore[arg-type]
-        offer_undo(self, request, "restore", [memory.pk for memory in live])
-        sentence = f"{counted(len(live), 'memory', 'memories')} forgotten"
-        yield with_rest(sentence, already, "already"), messages.SUCCESS
+    def forget(self, request: HttpRequest, rows: QuerySet[Memory]) -> Messages:
+        yield from self.each(request, rows, rows.filter(deleted_at=None), gate.delete_memory, "forgotten")
 
     @action("Restore", "change", asks="They are listed, counted and recalled again.")
-    def restore(self, request: HttpRequest, rows: QuerySet[Memory]) -> Sentences:
-        gone = list(rows.filter(deleted_at__isnull=False))
-        in_use = rows.count() - len(gone)
-        keyless = 0
-        for memory in gone:
-            restored = changing.restore_memory(memory, by=request.user, now=timezone.now())  # type: ignore[arg-type]
-            keyless += restored.key != memory.key
-        offer_undo(self, request, "forget", [memory.pk for memory in gone])
-        sentence = f"{counted(len(gone), 'memory', 'memories')} restored"
-        yield with_rest(sentence, in_use, "not forgotten"), messages.SUCCESS
+    def restore(self, request: HttpRequest, rows: QuerySet[Memory]) -> Messages:
+        keyless = []
+
+        def restore(memory: Memory, *, by: User, now: datetime) -> None:
+            if changing.restore_memory(memory, by=by, now=now).key != memory.key:
+                keyless.append(memory.public_id)
+
+        yield from self.each(request, rows, rows.filter(deleted_at__isnull=False), restore, "restored")
         if keyless:
-            yield f"{keyless} came back without a key, since another memory has it by now.", messages.WARNING
+            ids = ", ".join(keyless)
+            yield f"Came back without a key, since another memory has it by now: {ids}.", messages.WARNING
 
     @action(
         "Rebuild embeddings",
         "change",
         asks="Their vectors are made anew in the background. Their text stays as it is.",
     )
-    def embed_anew(self, request: HttpRequest, rows: QuerySet[Memory]) -> Sentences:
+    def embed_anew(self, request: HttpRequest, rows: QuerySet[Memory]) -> Messages:
         if active_model() is None:
             yield "No embedder is configured, so nothing was queued.", messages.WARNING
             return
-        queued = reembed(rows)
-        sentence = f"{counted(queued, 'memory', 'memories')} queued to be embedded anew"
-        yield with_rest(sentence, rows.count() - queued, "forgotten and left alone"), messages.SUCCESS
+        yield f"{counted(reembed(rows), 'memory', 'memories')} queued to be embedded again.", messages.SUCCESS
 
     @action(
         "Rerun extraction",
@@ -411,44 +379,68 @@ class MemoryAdmin(ForgetForGood, ReviewActions, Pairs):
         asks="Summaries, and texts that were synthesised, are made anew from the messages they came from. "
         "What a text was before stays in its history.",
     )
-    def extract_anew(self, request: HttpRequest, rows: QuerySet[Memory]) -> Sentences:
-        yield from self._each(request, rows, extracting.rerun, "queued to be extracted anew")
+    def extract_anew(self, request: HttpRequest, rows: QuerySet[Memory]) -> Messages:
+        yield from self.each(request, rows, rows, extracting.rerun, "queued to be extracted again")
 
     @action(
         "Replace the older one",
         "change",
         asks="The older memory beside each of these no longer holds: it is recalled for questions about the past only.",
     )
-    def replace_older(self, request: HttpRequest, rows: QuerySet[Memory]) -> Sentences:
-        linked = rows.filter(MAY_REPLACE)
-        keys = list(linked.values_list("pk", flat=True))
-        said = list(self._each(request, linked, changing.replace_older, "replaced an older one"))
-        done = Memory.objects.filter(pk__in=keys, may_replace__replaced_by=F("pk"))
-        offer_undo(self, request, "hold_again", list(done.values_list("pk", flat=True)))
-        yield from said
+    def replace_older(self, request: HttpRequest, rows: QuerySet[Memory]) -> Messages:
+        wanted = rows.filter(MAY_REPLACE)
+        yield from self.each(request, rows, wanted, changing.replace_older, "replaced an older one")
 
     @action(
         "Let the older one hold again",
         "change",
         asks="The older memory that each of these replaced holds again. Whether it is replaced is open once more.",
     )
-    def hold_again(self, request: HttpRequest, rows: QuerySet[Memory]) -> Sentences:
-        replacing = rows.filter(may_replace__replaced_by=F("pk"))
-        keys = list(replacing.values_list("pk", flat=True))
-        yield from self._each(request, replacing, changing.hold_again, "no longer replaces an older one")
-        offer_undo(self, request, "replace_older", keys)
+    def hold_again(self, request: HttpRequest, rows: QuerySet[Memory]) -> Messages:
+        wanted = rows.filter(may_replace__replaced_by=F("pk"))
+        yield from self.each(request, rows, wanted, changing.hold_again, "no longer replacing an older one")
 
     @action(
         "Keep both",
         "change",
         asks="Both stay, and are no longer shown as a possible update. Nothing is forgotten.",
     )
-    def keep_both(self, request: HttpRequest, rows: QuerySet[Memory]) -> Sentences:
-        linked = rows.filter(MAY_REPLACE)
-        yield from self._each(request, linked, changing.keep_both, "kept beside the older one")
+    def keep_both(self, request: HttpRequest, rows: QuerySet[Memory]) -> Messages:
+        wanted = rows.filter(MAY_REPLACE)
+        yield from self.each(request, rows, wanted, changing.keep_both, "kept beside the older one")
 
-    def _each(self, request: HttpRequest, rows: QuerySet[Memory], function: Any, done: str) -> Sentences:
-        keys, refused = one_by_one(rows, function, request)
-        level = messages.SUCCESS if keys else messages.INFO
-        yield f"{counted(len(keys), 'memory', 'memories')} {done}.", level
-        yield from refused
+    @action("Approve proposals", "change", asks="They are listed, counted and recalled from now on.")
+    def approve(self, request: HttpRequest, rows: QuerySet[Memory]) -> Messages:
+        proposals = rows.exclude(review=Review.NONE).select_related("workspace", "owner")
+        yield from self.each(request, rows, proposals, review.approve, "approved")
+
+    @action("Reject proposals", "change", asks="They are not stored, and the same is not proposed again.")
+    def reject(self, request: HttpRequest, rows: QuerySet[Memory]) -> Messages:
+        proposals = rows.exclude(review=Review.NONE).select_related("workspace", "owner")
+        yield from self.each(request, rows, proposals, review.reject, "rejected")
+
+    @action(
+        "Put back to review",
+        "change",
+        asks="What was decided about them is taken back: they are out of use and wait for review again.",
+    )
+    def reconsider(self, request: HttpRequest, rows: QuerySet[Memory]) -> Messages:
+        decided = review.decided(rows).select_related("workspace", "owner")
+        yield from self.each(request, rows, decided, review.reconsider, "put back to review")
+
+    @action(
+        "Forget for good",
+        "delete",
+        asks="Everything about these memories is erased permanently. "
+        "A keyed hash stays, so that nothing notices them again by itself.",
+        danger=True,
+    )
+    def forget_for_good(self, request: HttpRequest, rows: QuerySet[Memory]) -> Messages:
+        ask_for_password(request)
+        by = cast("User", request.user)
+        chosen = list(rows.select_related("workspace"))
+        report = forget_memories(chosen, by=by, now=timezone.now(), among=self.get_queryset(request))
+        number = report.removed.pop("memories", 0)
+        rest = ", ".join(f"{each:,} {name}" for name, each in report.removed.most_common())
+        sentence = f"{counted(number, 'memory', 'memories')} forgotten for good."
+        yield f"{sentence} With them went {rest}." if rest else sentence, messages.SUCCESS

@@ -1,59 +1,54 @@
-"""Admin of what memories leave behind: extractions, receipts, the queue, clearings, nodes and files.
+"""Admin of what memories leave behind: extractions, receipts, refusals, the queue, clearings, nodes and files.
 
 Schedules and jobs cannot be added here, because a job can call any function of the program.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from datetime import datetime
 from typing import Any, ClassVar, cast
 
 import django_q.admin  # noqa: F401  registers its own pages, which ours replace
 from django import forms
-from django.contrib import admin, messages
-from django.db.models import Q, QuerySet
+from django.contrib import admin
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 from django_q.models import Failure, OrmQ, Schedule, Success
 from django_q.tasks import async_task
 
-from memories.admin.filters import may_read_personal
+from memories.admin.memory import may_read_personal
 from memories.forgetting import clear
-from memories.models import Asset, Clearing, Extraction, MemoryNode, NodeRelation, Receipt, ReceiptItem, Scope
+from memories.models import (
+    Asset,
+    Clearing,
+    Extraction,
+    MemoryNode,
+    NodeRelation,
+    Receipt,
+    ReceiptItem,
+    Refusal,
+    Scope,
+)
 from memories.models.extraction import ExtractionStatus
 from memories.topics import number_of
 from memories.writing import extracting
-from memoryhub.errors import Conflict
 from memoryhub.languages import file_size
 from workspaces.accounts.sign_in import ask_for_password
-from workspaces.admin.base import ReadOnlyAdmin, ReadOnlyInline, action, counted
-from workspaces.admin.filters import ChoiceFilter, WorkspaceFilter
+from workspaces.admin.base import Messages, ReadOnlyAdmin, ReadOnlyInline, action, counted
 from workspaces.models import User
-
-
-class StatusFilter(ChoiceFilter):
-    parameter_name = "status"
-    offered = [("", "All"), *ExtractionStatus.choices]
-
-
-class DegradedFilter(ChoiceFilter):
-    parameter_name = "recall"
-    offered = [("", "All"), ("degraded", "Fell back to words")]
-    rules = {"degraded": ~Q(degraded="")}
 
 
 @admin.register(Extraction)
 class ExtractionAdmin(ReadOnlyAdmin):
-    many = "extractions"
     # fmt: off
     list_display = (
         "message_id", "workspace", "user", "source_type", "status", "attempts", "outcome", "created_at",
     )
     # fmt: on
     list_select_related = ("workspace", "user")
-    list_filter = (WorkspaceFilter, StatusFilter)
+    list_filter = ("status",)
     ids = {"msg": "message_id", "chat": "chat_id"}
-    search_help_text = "The id of a message (msg_) or chat (chat_)."
     actions = ("retry",)
 
     @admin.display(description="outcome")
@@ -73,14 +68,13 @@ class ExtractionAdmin(ReadOnlyAdmin):
         "change",
         asks="Each begins anew in the background, with all its attempts. What is found twice is stored once.",
     )
-    def retry(self, request: HttpRequest, rows: QuerySet[Extraction]) -> Iterator[tuple[str, int]]:
-        failed = list(rows.filter(status=ExtractionStatus.FAILED))
-        others = rows.count() - len(failed)
-        for extraction in failed:
-            extracting.retry(extraction, now=timezone.now())
-        sentence = f"{counted(len(failed), 'extraction', 'extractions')} queued again"
-        rest = f", {counted(others, 'had', 'had')} not failed" if others else ""
-        yield f"{sentence}{rest}.", messages.SUCCESS
+    def retry(self, request: HttpRequest, rows: QuerySet[Extraction]) -> Messages:
+        failed = rows.filter(status=ExtractionStatus.FAILED)
+
+        def again(extraction: Extraction, *, by: User, now: datetime) -> None:
+            extracting.retry(extraction, now=now)
+
+        yield from self.each(request, rows, failed, again, "queued again")
 
 
 class ReceiptItemInline(ReadOnlyInline):
@@ -105,12 +99,10 @@ class ReceiptItemInline(ReadOnlyInline):
 
 @admin.register(Receipt)
 class ReceiptAdmin(ReadOnlyAdmin):
-    many = "receipts"
     list_display = ("message_id", "workspace", "user", "ranking", "fell_back", "imported", "created_at")
     list_select_related = ("workspace", "user")
-    list_filter = (WorkspaceFilter, DegradedFilter)
+    list_filter = (("degraded", admin.EmptyFieldListFilter),)
     ids = {"msg": "message_id"}
-    search_help_text = "The id of a message (msg_)."
     inlines = (ReceiptItemInline,)
 
     @admin.display(description="fell back to words", boolean=True)
@@ -118,8 +110,19 @@ class ReceiptAdmin(ReadOnlyAdmin):
         return bool(receipt.degraded)
 
 
+@admin.register(Refusal)
+class RefusalAdmin(ReadOnlyAdmin):
+    """The admin of refusals by day. A refusal is stored only as a kind and a number."""
+
+    list_display = ("day", "kind", "number", "source_type", "workspace")
+    list_display_links = None
+    list_select_related = ("workspace",)
+    list_filter = ("kind",)
+    date_hierarchy = "day"
+    ordering = ("-day", "-id")
+
+
 class JobAdmin(ReadOnlyAdmin):
-    many = "jobs"
     ordering = ()  # the default order of the queue
     search_fields: ClassVar[tuple[str, ...]] = ("name", "func")
 
@@ -141,12 +144,12 @@ class FailureAdmin(JobAdmin):
         "change",
         asks="Each is queued once more, and leaves the list of failed ones. Jobs may run twice without harm.",
     )
-    def run_again(self, request: HttpRequest, rows: QuerySet[Failure]) -> Iterator[tuple[str, int]]:
-        failed = list(rows)
-        for failure in failed:
+    def run_again(self, request: HttpRequest, rows: QuerySet[Failure]) -> Messages:
+        def again(failure: Failure, *, by: User, now: datetime) -> None:
             async_task(failure.func, *(failure.args or ()), task_name=failure.name, **(failure.kwargs or {}))
             failure.delete()
-        yield f"{counted(len(failed), 'job', 'jobs')} queued again.", messages.SUCCESS
+
+        yield from self.each(request, rows, rows, again, "queued again")
 
 
 class ScheduleAdmin(JobAdmin):
@@ -202,13 +205,10 @@ class ClearingForm(forms.ModelForm):
 class ClearingAdmin(ReadOnlyAdmin):
     """The admin of clearings, except those of personal memories, which only their owner may begin and see."""
 
-    many = "clearings"
     form = ClearingForm
     list_display = ("public_id", "workspace", "scope", "for_good", "status", "progress", "by", "started_at")
     list_select_related = ("workspace", "by")
-    list_filter = (WorkspaceFilter,)
     ids = {"clr": "public_id"}
-    search_help_text = "The id of a clearing (clr_)."
     autocomplete_fields = ("workspace",)
     raw_id_fields = ("agent",)
     asked = ("workspace", "agent", "for_good", "number")
@@ -256,16 +256,11 @@ class ClearingAdmin(ReadOnlyAdmin):
         obj.pk, obj.public_id = begun.pk, begun.public_id
 
     @action("Undo", "change", asks="What each of them deleted is brought back in the background.")
-    def undo(self, request: HttpRequest, rows: QuerySet[Clearing]) -> Iterator[tuple[str, int]]:
-        begun = 0
-        for clearing in rows:
-            try:
-                clear.undo(clearing, by=cast("User", request.user), as_staff=True)
-                begun += 1
-            except Conflict as refusal:
-                yield f"{clearing.public_id}: {refusal.message}", messages.WARNING
-        if begun:
-            yield f"The undo of {counted(begun, 'clearing', 'clearings')} has begun.", messages.SUCCESS
+    def undo(self, request: HttpRequest, rows: QuerySet[Clearing]) -> Messages:
+        def back(clearing: Clearing, *, by: User, now: datetime) -> None:
+            clear.undo(clearing, by=by, as_staff=True)
+
+        yield from self.each(request, rows, rows, back, "being undone")
 
 
 class RelationInline(ReadOnlyInline):
@@ -282,12 +277,9 @@ class RelationInline(ReadOnlyInline):
 
 @admin.register(MemoryNode)
 class MemoryNodeAdmin(ReadOnlyAdmin):
-    many = "nodes"
     list_display = ("name", "workspace", "kind", "relations", "created_by", "created_at")
     list_select_related = ("workspace", "created_by")
-    list_filter = (WorkspaceFilter,)
     ids = {"node": "public_id"}
-    search_help_text = "The id of a node (node_)."
     # fmt: off
     fields = (
         "public_id", "workspace", "name", "kind", "description", "gathers_by_name", "owner", "created_by",
@@ -312,11 +304,9 @@ class MemoryNodeAdmin(ReadOnlyAdmin):
 class AssetAdmin(ReadOnlyAdmin):
     """The admin of attached files, without their bytes, which only people who may see the memory can download."""
 
-    many = "files"
     list_display = ("name", "memory_id", "content_type", "bytes", "created_by", "created_at")
     list_select_related = ("created_by",)
     ids = {"asset": "public_id", "mem": "memory__public_id"}
-    search_help_text = "The id of a file (asset_) or of its memory (mem_)."
     fields = ("public_id", "memory", "name", "content_type", "bytes", "sha256", "created_by", "created_at")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Asset]:

@@ -32,20 +32,25 @@ def page(browser: Browser, live_server: LiveServer) -> Iterator[Page]:
     assert complaints == []
 
 
-def test_a_pair_is_decided_and_undone_by_keys_alone(page: Page) -> None:
+def test_a_possible_update_is_decided_and_taken_back_by_keys_alone(page: Page) -> None:
     olive = make_user("olive")
     workspace = make_workspace(owner=olive, name="Kitchen crew")
     older = make_memory("The meeting is on Monday at ten", olive, workspace)
     newer = make_memory("The meeting is on Tuesday at eleven", olive, workspace)
     Memory.objects.filter(pk=newer.pk).update(may_replace=older)
-    page.goto("/admin/memories/memory/pairs/")
-    page.get_by_role("article").get_by_role("button", name="Replace the older").press("Enter")
-    expect(page.get_by_role("heading", name="1 memory?")).to_be_visible()
+    page.goto(f"/admin/memories/memory/{newer.pk}/change/")
     page.get_by_role("button", name="Replace the older one").press("Enter")
-    expect(page.get_by_text("Nothing to compare")).to_be_visible()
+    expect(page.get_by_role("heading", name="Replace the older one: 1 memory?")).to_be_visible()
+    expect(page.locator(".pair del").first).to_have_text("Monday")
+    shoot(page, "admin-asks")
+    page.get_by_role("button", name="Replace the older one").press("Enter")
+    expect(page.get_by_text("1 memory replaced an older one.")).to_be_visible()
     assert Memory.objects.get(replaced_by=newer) == older
-    page.get_by_role("button", name="Undo").press("Enter")
-    expect(page.get_by_text("1 memory no longer replaces an older one.")).to_be_visible()
+    page.locator("tr", has_text="Tuesday").get_by_role("checkbox").press("Space")
+    page.get_by_role("combobox", name="Action").select_option("Let the older one hold again")
+    page.get_by_role("button", name="Go").press("Enter")
+    page.get_by_role("button", name="Let the older one hold again").press("Enter")
+    expect(page.get_by_text("1 memory no longer replacing an older one.")).to_be_visible()
     assert Memory.objects.filter(deleted_at=None, replaced_by=None).count() == 2
 
 

@@ -22,6 +22,7 @@ from memories.writing.gate import delete_memory, edit_memory, save_memory
 from memories.writing.portable import read_memory
 from memories.writing.tombstones import WasForgotten
 from memoryhub.errors import Conflict, Invalid
+from tests.admin_pages import run_action, said
 from tests.api import V1, Api
 from tests.chat.exchange.test_exchange import exported, imported_whole, lines_of
 from tests.chat.exchange.test_exchange_rules import file_of, memory
@@ -237,11 +238,8 @@ def test_the_admin_adds_by_key_and_says_what_came_back_without_one(cast: Cast, a
     gone = save(cast, "Milk", key="white").memory
     delete_memory(gone, by=cast.editor, now=timezone.now())
     save(cast, "Snow", key="white")
-    listed = f"{reverse('admin:memories_memory_changelist')}?state=every"
-    form = {"action": "restore", "_selected_action": [gone.pk]}
-    confirmed = admin_client.post(listed, form).context["confirmed"]
-    page = admin_client.post(listed, {**form, "confirmed": confirmed}, follow=True)
-    assert "came back without a key" in page.content.decode()
+    page: Any = run_action(admin_client, reverse("admin:memories_memory_changelist"), "restore", gone)
+    assert f"Came back without a key, since another memory has it by now: {gone.public_id}." in said(page)
 
 
 # Two at once

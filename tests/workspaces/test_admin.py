@@ -154,8 +154,8 @@ def test_search_and_filters_of_workspaces(admin_client: Client, cast: Cast) -> N
     assert shown("q=share") == {cast.workspace}
     assert shown(f"q={cast.workspace.public_id}") == {cast.workspace}
     assert shown(f"q={cast.stranger.public_id}") == {own}
-    assert shown("kind=default") == {own}
-    assert shown("kind=shared") == {cast.workspace}
+    assert shown("default_of__isempty=0") == {own}
+    assert shown("default_of__isempty=1") == {cast.workspace}
 
 
 def test_the_search_box_tells_nothing_to_who_may_not_see_workspaces(cast: Cast) -> None:
@@ -165,7 +165,6 @@ def test_the_search_box_tells_nothing_to_who_may_not_see_workspaces(cast: Cast) 
     client.force_login(user)
     query = {"app_label": "memories", "model_name": "memory", "field_name": "workspace", "term": ""}
     assert client.get("/admin/autocomplete/", query).status_code == 403
-    assert "filter-search" not in client.get("/admin/memories/memory/").content.decode()
 
 
 def test_accounts_are_closed_and_reopened_but_never_ones_own(admin_client: Client, cast: Cast) -> None:
@@ -269,13 +268,9 @@ def test_staff_read_a_failed_document_again_and_see_neither_its_title_nor_its_te
     )
     reading_jobs.read(made.pk, now=timezone.now())
     page, looking = "/admin/workspaces/document/", staff("view_document")
-    listed = looking.get(f"{page}?status=failed").content.decode()
+    listed = looking.get(f"{page}?status__exact=failed").content.decode()
     assert made.public_id in listed and fine.public_id not in listed and "damaged" in listed
-    assert fine.public_id in looking.get(f"{page}?media_type=text/markdown&o=4").content.decode()
-    kinds = listed[listed.index("By kind") : listed.index("</section>", listed.index("By kind"))]
-    assert "?media_type=application%2Fpdf" in kinds and "?media_type=text%2Fmarkdown" in kinds
-    assert kinds.index("Markdown") < kinds.index("PDF"), "the most room first"
-    assert kinds.count("1 document<") == 2 and f"{fine.size}\xa0bytes" in kinds
+    assert fine.public_id in looking.get(f"{page}?o=4").content.decode()
     for shown in (
         listed,
         *(looking.get(f"{page}{each.pk}/change/").content.decode() for each in (made, fine)),
@@ -286,6 +281,8 @@ def test_staff_read_a_failed_document_again_and_see_neither_its_title_nor_its_te
     assert made.status == "failed"
     done = run_action(staff("view_document", "change_document"), page, "read_again", made, fine)
     made.refresh_from_db()
-    assert made.status == "waiting" and said(done) == ["1 document queued to be read again."]
+    assert made.status == "waiting" and said(done) == [
+        "1 document queued to be read again, 1 left as before."
+    ]
     front = looking.get("/admin/").content.decode()
     assert "documents to be read" in front and "documents that could not be read" in front

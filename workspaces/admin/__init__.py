@@ -2,4 +2,4 @@
 
 from workspaces.admin import accounts, content, models, workspaces
 
-__all__ = ["accounts", "audit", "content", "models", "spending", "workspaces"]
+__all__ = ["accounts", "content", "models", "workspaces"]

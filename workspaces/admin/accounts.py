@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from datetime import datetime
 from typing import Any, cast
 
 import allauth.account.admin  # registers the page that is replaced here
@@ -23,6 +23,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
+from django.utils.http import urlencode
 
 from memoryhub import mail
 from workspaces.accounts import closing, oauth
@@ -42,12 +43,11 @@ from workspaces.admin.base import (
     TOLD,
     ChangedBySuperusers,
     LeanAdmin,
+    Messages,
     ReadOnlyAdmin,
     action,
     counted,
     is_superuser,
-    offer_undo,
-    one_by_one,
 )
 from workspaces.admin.models import PersonForm
 from workspaces.billing import amount, set_person_budget
@@ -59,7 +59,7 @@ NAMES = ("first_name", "last_name")
 BUDGET = ("tokens", "money")
 
 
-def _said_of(handed: list[Membership], otherwise: str = "") -> Iterator[tuple[str, int]]:
+def _said_of(handed: list[Membership], otherwise: str = "") -> Messages:
     """Yield messages about the workspaces that were handed over, naming at most ten."""
     named = [f"“{each.workspace.name}” to {each.user.get_username()}" for each in handed[:10]]
     more = f" and {len(handed) - 10} more" if len(handed) > 10 else ""
@@ -71,12 +71,10 @@ def _said_of(handed: list[Membership], otherwise: str = "") -> Iterator[tuple[st
 
 @admin.register(User)
 class PersonAdmin(LeanAdmin, UserAdmin):
-    many = "people"
     form = PersonForm
     list_display = ("username", "email", "memory_default", "is_staff", "is_active", "last_login")
     list_filter = ("is_staff", "is_superuser", "is_active")
     ordering = ("-id",)
-    sortable_by = ()
     search_fields = ("username__icontains", "email__icontains", "=public_id")
     search_help_text = "A part of the name or address, or the id (usr_)."
     readonly_fields = ("public_id", "last_login", "date_joined", "has", "took")
@@ -118,8 +116,10 @@ class PersonAdmin(LeanAdmin, UserAdmin):
         said = f"{bill.about}{bill.tokens:,} tokens" + (
             f", {bill.about}{amount(bill.cost)}" if bill.has_cost else ""
         )
-        url = reverse("admin:workspaces_modeluse_changelist")
-        return format_html('<a href="{}?month={}&amp;user={}">{}</a>', url, f"{now:%Y-%m}", person.pk, said)
+        asked = urlencode({"day__year": now.year, "day__month": now.month, "user": person.pk})
+        return format_html(
+            '<a href="{}?{}">{}</a>', reverse("admin:workspaces_modeluse_changelist"), asked, said
+        )
 
     def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
         """Return whether the user may change this person. Only superusers change superusers."""
@@ -184,7 +184,7 @@ class PersonAdmin(LeanAdmin, UserAdmin):
         asks="They are signed out, and can no longer sign in, nor can their programs. Nothing of theirs is deleted. "
         "Where they are the only owner, who has been an editor longest becomes one.",
     )
-    def close(self, request: HttpRequest, rows: QuerySet[User]) -> Iterator[tuple[str, int]]:
+    def close(self, request: HttpRequest, rows: QuerySet[User]) -> Messages:
         mine = cast(User, request.user)
         own = rows.filter(pk=mine.pk).exists()
         others = rows.exclude(pk=mine.pk)
@@ -193,7 +193,6 @@ class PersonAdmin(LeanAdmin, UserAdmin):
         closed, handed, now = list(others.filter(is_active=True)), [], timezone.now()
         for person in closed:
             handed += close_account(person, by=mine, now=now, hands_over=mine.is_superuser)
-        offer_undo(self, request, "reopen", [person.pk for person in closed])
         yield f"{counted(len(closed), 'account', 'accounts')} closed.", messages.SUCCESS
         yield from _said_of(handed)
         if left := sum(len(left_behind(person)) for person in closed):
@@ -203,13 +202,12 @@ class PersonAdmin(LeanAdmin, UserAdmin):
             yield "Yours was left open: somebody else has to close it.", messages.WARNING
 
     @action("Reopen the account", "change", asks="They can sign in again.")
-    def reopen(self, request: HttpRequest, rows: QuerySet[User]) -> Iterator[tuple[str, int]]:
+    def reopen(self, request: HttpRequest, rows: QuerySet[User]) -> Messages:
         if not is_superuser(request):
             rows = rows.filter(is_superuser=False)
         opened = list(rows.filter(is_active=False))
         for person in opened:
             reopen_account(person, by=cast(User, request.user))
-        offer_undo(self, request, "close", [person.pk for person in opened])
         yield f"{counted(len(opened), 'account', 'accounts')} reopened.", messages.SUCCESS
 
     @action(
@@ -217,7 +215,7 @@ class PersonAdmin(LeanAdmin, UserAdmin):
         "change",
         asks="Where they are the only owner, who has been an editor longest becomes one, and is told by mail.",
     )
-    def hand_over(self, request: HttpRequest, rows: QuerySet[User]) -> Iterator[tuple[str, int]]:
+    def hand_over(self, request: HttpRequest, rows: QuerySet[User]) -> Messages:
         if not is_superuser(request):
             raise PermissionDenied
         closed, by = rows.filter(is_active=False), cast(User, request.user)
@@ -228,7 +226,7 @@ class PersonAdmin(LeanAdmin, UserAdmin):
     @action(
         "Send a test mail", "change", asks="A mail that says nothing but that mail arrives, sent at once."
     )
-    def test_mail(self, request: HttpRequest, rows: QuerySet[User]) -> Iterator[tuple[str, int]]:
+    def test_mail(self, request: HttpRequest, rows: QuerySet[User]) -> Messages:
         if not is_superuser(request):
             raise PermissionDenied
         if not mail.is_set():
@@ -248,7 +246,7 @@ class PersonAdmin(LeanAdmin, UserAdmin):
         asks="Every browser in which they are signed in, and what they let programs do, ends at once. "
         "Their API keys stay.",
     )
-    def sign_out(self, request: HttpRequest, rows: QuerySet[User]) -> Iterator[tuple[str, int]]:
+    def sign_out(self, request: HttpRequest, rows: QuerySet[User]) -> Messages:
         if not is_superuser(request):
             raise PermissionDenied
         by, now = cast(User, request.user), timezone.now()
@@ -266,13 +264,15 @@ class PersonAdmin(LeanAdmin, UserAdmin):
         "back. Where they are the only owner, who has been an editor longest becomes one.",
         danger=True,
     )
-    def delete_accounts(self, request: HttpRequest, rows: QuerySet[User]) -> Iterator[tuple[str, int]]:
+    def delete_accounts(self, request: HttpRequest, rows: QuerySet[User]) -> Messages:
         if not is_superuser(request):
             raise PermissionDenied
         ask_for_password(request)
-        done, refused = one_by_one(rows, lambda person, *, by, now: delete_account_of(person, by=by), request)
-        yield f"{counted(len(done), 'account', 'accounts')} deleted.", messages.SUCCESS
-        yield from refused
+
+        def delete(person: User, *, by: User, now: datetime) -> None:
+            delete_account_of(person, by=by)
+
+        yield from self.each(request, rows, rows, delete, "deleted")
 
 
 # Two-factor sign-in: who uses it, and turning it off for people who lost their phone.
@@ -284,16 +284,11 @@ admin.site.unregister(Authenticator)
 
 @admin.register(Authenticator)
 class AuthenticatorAdmin(ReadOnlyAdmin):
-    many = "authenticators"
     list_display = ("user", "kind", "created_at", "last_used_at")
     list_select_related = ("user",)
     ids = {"usr": "user__public_id"}
-    search_help_text = "The id of a person (usr_)."
     fields = ("user", "kind", "created_at", "last_used_at")
     actions = ("turn_off",)
-
-    def for_list(self, rows: QuerySet[Any]) -> QuerySet[Any]:
-        return rows.defer("data")
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         """Let only superusers turn off two-factor sign-in, because an account without it is only as safe as its
@@ -312,7 +307,7 @@ class AuthenticatorAdmin(ReadOnlyAdmin):
         "account again, until they set it up anew. They are told by mail. This cannot be undone.",
         danger=True,
     )
-    def turn_off(self, request: HttpRequest, rows: QuerySet[Authenticator]) -> Iterator[tuple[str, int]]:
+    def turn_off(self, request: HttpRequest, rows: QuerySet[Authenticator]) -> Messages:
         ask_for_password(request)
         people = User.objects.filter(pk__in=rows.values("user"))
         number = closing.turn_two_factor_off(people, by=cast(User, request.user), now=timezone.now())
@@ -331,8 +326,6 @@ admin.site.unregister([Group, EmailAddress])
 class StaffGroupAdmin(ChangedBySuperusers, GroupAdmin):
     """Admin of groups. Only superusers grant and revoke rights."""
 
-    many = "groups"
-
     def save_model(self, request: HttpRequest, obj: Group, form: Any, change: bool) -> None:
         ask_for_password(request)
         super().save_model(request, obj, form, change)
@@ -348,7 +341,6 @@ class AddressAdmin(ReadOnlyAdmin):
     it.
     """
 
-    many = "addresses"
     list_display = ("email", "user", "verified", "primary")
     list_select_related = ("user",)
     list_filter = ("verified",)
@@ -369,7 +361,6 @@ admin.site.unregister([SocialApp, SocialToken, SocialAccount])
 class ApiKeyAdmin(ReadOnlyAdmin):
     """Admin of API keys. Keys are not stored, and their hashes are not shown."""
 
-    many = "keys"
     list_display = (
         "name",
         "beginning",
@@ -384,7 +375,6 @@ class ApiKeyAdmin(ReadOnlyAdmin):
     list_select_related = ("user", "workspace")
     list_filter = ("scope",)
     ids = {"key": "public_id", "usr": "user__public_id", "ws": "workspace__public_id"}
-    search_help_text = "The id of a key (key_), of its maker (usr_) or of a workspace (ws_)."
     fields = (
         "name",
         "beginning",
@@ -406,7 +396,7 @@ class ApiKeyAdmin(ReadOnlyAdmin):
         asks="Programs that use them are refused from now on. This cannot be undone: a new key has to be made.",
         danger=True,
     )
-    def revoke(self, request: HttpRequest, rows: QuerySet[ApiKey]) -> Iterator[tuple[str, int]]:
+    def revoke(self, request: HttpRequest, rows: QuerySet[ApiKey]) -> Messages:
         ended = end_keys(
             list(rows.values_list("pk", flat=True)), by=cast(User, request.user), now=timezone.now()
         )

@@ -1,14 +1,9 @@
-"""Base classes of the admin pages, whose lists cost the same at a hundred and at a hundred thousand rows.
-
-Django's admin counts twice per list, selects every column, and offers all related rows in a filter. These classes count
-up to a limit and estimate above it, select only the displayed columns, and use a search box to filter by a large table.
-"""
+"""Base classes of the admin pages: lists of any length, saving through the domain, and actions that ask first."""
 
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import wraps
 from typing import Any, ClassVar, cast
 
@@ -18,55 +13,36 @@ from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.models import ADDITION, CHANGE, DELETION, LogEntry
 from django.contrib.admin.options import ShowFacets, get_content_type_for_model
-from django.contrib.admin.views.main import ChangeList
-from django.core import signing
 from django.core.paginator import Paginator
 from django.db import models
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
-from django.urls import reverse
 from django.utils import timezone
-from django.utils.functional import cached_property
-from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.functional import Promise, cached_property
 from django.utils.text import capfirst, slugify
 
 from memoryhub.database.queries import count_or_estimate
 from memoryhub.errors import DomainError, SecretRefused
 from memoryhub.ids import PATTERN
 from workspaces import audit
-from workspaces.admin.filters import AutocompleteFilter
 from workspaces.models import Role, User, Workspace
-
-__all__ = [
-    "AT_ONCE",
-    "EXCERPT",
-    "BoundedPaginator",
-    "LeanAdmin",
-    "ReadOnlyAdmin",
-    "ReadOnlyInline",
-    "action",
-    "counted",
-    "offer_undo",
-    "one_by_one",
-    "refused",
-    "rows_by_id",
-    "with_rest",
-]
-EXCERPT = 120
 
 admin.site.site_header = "MemoryHub"
 admin.site.site_title = "MemoryHub admin"
 admin.site.index_title = "Overview"
 admin.site.enable_nav_sidebar = False  # lists need the width; the index page has every link
+admin.site.disable_action("delete_selected")  # would load and delete everything that refers to a row
 # One way in: the sign-in page with its limit on guesses. A signed-in user who is not staff gets 403.
 admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]
-
 
 ADMIN_VERBS = {
     ADDITION: audit.Verb.ADMIN_ADDED,
     CHANGE: audit.Verb.ADMIN_CHANGED,
     DELETION: audit.Verb.ADMIN_DELETED,
 }
+Messages = Iterator[tuple[str, int]]  # with their levels
+EXCERPT = 120  # characters of a text in a list
+LOOKUPS = {"", "exact", "gte", "lt", "isempty", "isnull", "year", "month", "day"}  # of Django's filters
 
 
 class BoundedPaginator(Paginator):
@@ -80,36 +56,64 @@ class BoundedPaginator(Paginator):
         return number
 
 
-class LeanChangeList(ChangeList):
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        # What stands here. Django's "Select … to change" is not so: most lists are to look at.
-        self.title = str(capfirst(self.opts.verbose_name_plural or ""))
+class ConditionFilter(admin.SimpleListFilter):
+    """A list filter whose choices are conditions, so that it needs no query."""
 
-    def get_results(self, request: HttpRequest) -> None:
-        # Only the displayed columns. Actions build their own queryset with complete rows.
-        self.queryset = cast("LeanAdmin", self.model_admin).for_list(self.queryset)
-        super().get_results(request)
+    conditions: ClassVar[dict[str, tuple[str | Promise, models.Q]]]  # by value: label and condition
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        return [(value, label) for value, (label, _) in self.conditions.items()]
+
+    def queryset(self, request: HttpRequest, queryset: models.QuerySet[Any]) -> models.QuerySet[Any]:
+        chosen = self.conditions.get(self.value() or "")
+        return queryset.filter(chosen[1]) if chosen else queryset
 
 
 class LeanAdmin(admin.ModelAdmin):
-    """Base of the admin's lists."""
+    """Base of the admin's lists, which cost the same at a hundred and at a hundred thousand rows."""
 
     paginator = BoundedPaginator
     show_full_result_count = False
     show_facets = ShowFacets.NEVER
     list_per_page = 50
     list_max_show_all = 200
-    many = "rows"  # plural name in the message after an action
     ids: ClassVar[dict[str, str]] = {}  # for the search box: the column of a public id by the id's prefix
+    links: ClassVar[tuple[str, ...]] = ("workspace", "user")  # columns by which other pages link to the list
+    sortable_by: ClassVar[tuple[str, ...]] = ()
 
-    def for_list(self, rows: models.QuerySet[Any]) -> models.QuerySet[Any]:
-        """Return the rows without the columns that the list does not show."""
-        return rows
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if cls.ids and cls.search_help_text is None:
+            cls.search_help_text = f"An id ({', '.join(f'{prefix}_' for prefix in cls.ids)})."
 
-    def named(self, row: Any) -> str:
+    def describe(self, row: Any, action: str) -> str:
         """Return a row's name for the confirmation page of an action."""
         return str(row)
+
+    def each(
+        self,
+        request: HttpRequest,
+        rows: models.QuerySet[Any],
+        wanted: models.QuerySet[Any],
+        act: Callable[..., Any],
+        done: str,
+    ) -> Messages:
+        """Call ``act`` for the wanted ones of the chosen rows. Yield how many are done, left out and refused."""
+        by, now, number, refused = cast("User", request.user), timezone.now(), rows.count(), []
+        targets = list(wanted)
+        for row in targets:
+            try:
+                act(row, by=by, now=now)
+            except DomainError as error:
+                refused.append(f"{getattr(row, 'public_id', row.pk)}: {error.message}")
+        one, many = str(self.opts.verbose_name), str(self.opts.verbose_name_plural)
+        left = f", {number - len(targets)} left as before" if number > len(targets) else ""
+        succeeded = len(targets) - len(refused)
+        level = messages.SUCCESS if succeeded else messages.INFO
+        yield f"{counted(succeeded, one, many)} {done}{left}.", level
+        if refused:
+            more = " …" if len(refused) > 5 else ""
+            yield f"{len(refused)} refused. {' '.join(refused[:5])}{more}", messages.WARNING
 
     def get_search_fields(self, request: HttpRequest) -> Any:
         return self.search_fields or list(self.ids.values())
@@ -117,32 +121,28 @@ class LeanAdmin(admin.ModelAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: models.QuerySet[Any], search_term: str
     ) -> tuple[models.QuerySet[Any], bool]:
+        """Search by public id, which uses its index. Django's search would join all tables of ``ids``."""
         if not self.ids:
             return super().get_search_results(request, queryset, search_term)
-        return self.found(queryset, search_term.strip()), False
+        return self.search(queryset, search_term.strip()), False
 
-    def found(self, rows: models.QuerySet[Any], text: str) -> models.QuerySet[Any]:
-        """Search a list by public id."""
+    def search(self, rows: models.QuerySet[Any], text: str) -> models.QuerySet[Any]:
         return rows_by_id(rows, text, self.ids)
 
-    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
-        return LeanChangeList
-
     def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest | None = None) -> bool:
-        """Allow only the lookups of the list's filters.
+        """Allow only the lookups of the list's filters and links.
 
         A lookup such as ``startswith`` on a hash could reveal it letter by letter.
         """
-        return lookup in {
-            f"{each}__exact" if isinstance(each, str) else getattr(each, "parameter_name", None)
-            for each in self.list_filter
-        }
+        filters: Any = (each[0] if isinstance(each, tuple) else each for each in self.list_filter)
+        names = {each if isinstance(each, str) else each.parameter_name for each in filters}
+        name, _, how = lookup.partition("__")
+        return name in names.union(self.links, [self.date_hierarchy]) and how in LOOKUPS
 
-    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
-        """Remove Django's hard delete: it would load and delete everything that refers to a row."""
-        actions = super().get_actions(request)
-        actions.pop("delete_selected", None)
-        return cast("dict[str, Any]", actions)
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
+        """Name the list, because most have nothing to "Select … to change", which is Django's title."""
+        title = capfirst(self.opts.verbose_name_plural)
+        return super().changelist_view(request, {"title": title, **(extra_context or {})})
 
     def changeform_view(
         self,
@@ -210,14 +210,6 @@ class LeanAdmin(admin.ModelAdmin):
         workspace = objects[0] if len(objects) == 1 and isinstance(objects[0], Workspace) else None
         audit.record(verb, by=by, workspace=workspace, target=alone, details=details)
 
-    @property
-    def media(self) -> forms.Media:
-        media = super().media
-        for each in self.list_filter:
-            if isinstance(each, type) and issubclass(each, AutocompleteFilter):
-                media += each.widget_of(self.model, self.admin_site).media
-        return media
-
 
 def _changed(message: list[dict[str, Any]]) -> list[str]:
     """Return the field names in Django's change message, as words."""
@@ -250,7 +242,6 @@ class ReadOnlyAdmin(LeanAdmin):
     """Read-only admin of records that the system writes. Actions may require the change permission."""
 
     ordering: ClassVar[tuple[str, ...]] = ("-id",)
-    sortable_by: ClassVar[tuple[str, ...]] = ()
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -282,17 +273,11 @@ def rows_by_id(rows: models.QuerySet[Any], text: str, fields: dict[str, str]) ->
     return rows.filter(**{field: text}) if field else rows.none()
 
 
-# Actions of the admin's lists: each asks first on a page that says what will happen, and offers to undo it.
-#
-# The form contains the keys of the displayed rows, signed, so that the action applies to these rows even if the list
-# changed in between.
+# Actions of the admin's lists. Each asks first, on one page that says what will happen.
 
-AT_ONCE = 1000  # limit of rows per action, because the domain is called for each row
+AT_ONCE = 500  # limit of rows per action, because the domain is called for each row
 NAMED = 10  # rows that the confirmation page names
-ANSWER_WITHIN = 3600  # seconds
-UNDO = "admin_undo"  # session key of the last action's undo
-
-Action = Callable[[Any, HttpRequest, "models.QuerySet[Any]"], Iterable[tuple[str, int]]]
+Action = Callable[[Any, HttpRequest, "models.QuerySet[Any]"], Messages]
 
 
 def action(label: str, permission: str, *, asks: str, danger: bool = False) -> Callable[[Action], Any]:
@@ -303,150 +288,57 @@ def action(label: str, permission: str, *, asks: str, danger: bool = False) -> C
     """
 
     def decorate(function: Action) -> Any:
-        name = function.__name__
-
         @wraps(function)
         def run(self: LeanAdmin, request: HttpRequest, queryset: models.QuerySet[Any]) -> HttpResponse | None:
-            if "confirmed" not in request.POST:
-                return _ask(self, request, queryset, name, label, asks, danger)
-            try:
-                keys = signing.loads(
-                    request.POST["confirmed"], salt=_salt(self, request, name), max_age=ANSWER_WITHIN
-                )
-            except signing.BadSignature:
-                self.message_user(request, "That page was too old: nothing was done.", messages.ERROR)
-                return _back(request)
+            keys = list(queryset.order_by().values_list("pk", flat=True)[: AT_ONCE + 1])
+            if not 0 < len(keys) <= AT_ONCE:
+                text = f"Choose 1 to {AT_ONCE} {self.opts.verbose_name_plural}: nothing was done."
+                self.message_user(request, text, messages.ERROR)
+                return None
+            # Without the list's filters: what the action changes may leave the filtered list.
             rows = self.get_queryset(request).filter(pk__in=keys).order_by("pk")
-            _run(self, request, rows, function, label)
-            return _back(request)
+            if "confirmed" in request.POST:
+                _run(self, request, rows, function, label)
+                return None
+            one, many = str(self.opts.verbose_name), str(self.opts.verbose_name_plural)
+            context = {
+                **self.admin_site.each_context(request),
+                "title": f"{label}: {counted(len(keys), one, many)}?",
+                "opts": self.opts,
+                "asks": asks,
+                "danger": danger,
+                "rows": [self.describe(row, function.__name__) for row in rows[:NAMED]],
+                "more": max(0, len(keys) - NAMED),
+                "keys": keys,
+                "action": function.__name__,
+                "label": label,
+                "checkbox": ACTION_CHECKBOX_NAME,
+                "back": request.get_full_path(),
+            }
+            return TemplateResponse(request, "admin/action_confirmation.html", context)
 
         return admin.action(run, description=label, permissions=[permission])
 
     return decorate
 
 
-def offer_undo(model_admin: LeanAdmin, request: HttpRequest, action: str, keys: list[Any]) -> None:
-    """Add an undo button to the message of an action. It runs ``action`` on the rows with these keys."""
-    if not keys or action not in model_admin.get_actions(request):
-        return
-    opts = model_admin.opts
-    request.session[UNDO] = {
-        "url": reverse(f"admin:{opts.app_label}_{opts.model_name}_changelist"),
-        "action": action,
-        "confirmed": signing.dumps(keys, salt=_salt(model_admin, request, action), compress=True),
-        "key": keys[0],
-    }
-    request.undo_offered = True  # type: ignore[attr-defined]
-
-
-def one_by_one(
-    rows: Iterable[Any], act: Callable[..., Any], request: HttpRequest
-) -> tuple[list[Any], list[tuple[str, int]]]:
-    """Call ``act`` for each row.
-
-    Return the keys of successful rows, and messages about refused ones, which do not stop others.
-    """
-    done, refused = [], []
-    for row in rows:
-        try:
-            act(row, by=cast("User", request.user), now=timezone.now())
-            done.append(row.pk)
-        except DomainError as error:
-            refused.append(f"{row.public_id}: {error.message}")
-    if not refused:
-        return done, []
-    more = f" And {len(refused) - 5} more." if len(refused) > 5 else ""
-    said = f"{counted(len(refused), 'was', 'were')} refused. {' '.join(refused[:5])}{more}"
-    return done, [(said, messages.WARNING)]
-
-
-def with_rest(sentence: str, number: int, what: str) -> str:
-    """Return a sentence with a second count, such as "3 memories forgotten, 1 was already." for ``what="already"``."""
-    return f"{sentence}, {counted(number, 'was', 'were')} {what}." if number else f"{sentence}."
+def _run(
+    model_admin: LeanAdmin, request: HttpRequest, rows: models.QuerySet[Any], function: Action, label: str
+) -> None:
+    touched = list(rows)
+    staff = cast("User", request.user)
+    try:
+        with audit.really_by(staff):  # the domain may get a chat's creator, or an owner
+            for sentence, level in function(model_admin, request, rows):
+                model_admin.message_user(request, sentence, level)
+    except DomainError as error:
+        model_admin.message_user(request, error.message, messages.ERROR)
+    model_admin.note(request, touched, CHANGE, f"Action: {label}")  # also for an action that failed halfway
 
 
 def counted(number: int, one: str, many: str) -> str:
     """Return a number with its noun, such as "1 memory" or "3 memories"."""
     return f"{number:,} {one if number == 1 else many}"
-
-
-def _run(
-    model_admin: LeanAdmin, request: HttpRequest, rows: models.QuerySet[Any], function: Action, label: str
-) -> None:
-    touched = list(rows)
-    said: list[tuple[str, int]] = []
-    staff = cast("User", request.user)
-    try:
-        with audit.really_by(staff):  # the domain may get a chat's creator, or an owner
-            said += function(model_admin, request, rows)
-    except DomainError as error:
-        said.append((error.message, messages.ERROR))
-    model_admin.note(request, touched, CHANGE, f"Action: {label}")  # also for an action that failed halfway
-    for number, (sentence, level) in enumerate(said):
-        undo = number == 0 and getattr(request, "undo_offered", False)
-        model_admin.message_user(request, sentence, level, extra_tags="undo" if undo else "")
-
-
-def _ask(
-    model_admin: LeanAdmin,
-    request: HttpRequest,
-    queryset: models.QuerySet[Any],
-    name: str,
-    label: str,
-    asks: str,
-    danger: bool,
-) -> HttpResponse | None:
-    keys = list(queryset.order_by().values_list("pk", flat=True)[: AT_ONCE + 1])
-    if len(keys) > AT_ONCE:
-        text = f"More than {AT_ONCE:,} {model_admin.many} at once: nothing was done. Narrow the list down."
-        model_admin.message_user(request, text, messages.ERROR)
-        return None
-    if not keys:
-        model_admin.message_user(request, f"There are no such {model_admin.many}.", messages.WARNING)
-        return _back(request)
-    rows = model_admin.get_queryset(request).filter(pk__in=keys)
-    one = str(model_admin.opts.verbose_name)
-    context = {
-        **model_admin.admin_site.each_context(request),
-        "title": label.split(" (")[0],
-        "opts": model_admin.opts,
-        "number": counted(len(keys), one, model_admin.many),
-        "asks": asks,
-        "danger": danger,
-        "rows": [model_admin.named(row) for row in rows.order_by("-pk")[:NAMED]],
-        "more": max(0, len(keys) - NAMED),
-        "places": _places(model_admin, rows),
-        "action": name,
-        "label": label.split(" (")[0],
-        "checkbox": ACTION_CHECKBOX_NAME,
-        "key": keys[0],
-        "confirmed": signing.dumps(keys, salt=_salt(model_admin, request, name), compress=True),
-        "next": _next(request),
-        "back": _next(request) or request.get_full_path(),
-    }
-    return TemplateResponse(request, "admin/action_confirmation.html", context)
-
-
-def _places(model_admin: LeanAdmin, rows: models.QuerySet[Any]) -> list[tuple[str, int]]:
-    """Return the number of rows by workspace, largest first."""
-    if not any(field.name == "workspace" for field in model_admin.model._meta.fields):
-        return []
-    return Counter(rows.order_by().values_list("workspace__name", flat=True)).most_common()
-
-
-def _salt(model_admin: LeanAdmin, request: HttpRequest, action: str) -> str:
-    """Return a signing salt that ties a confirmation to one action, list and person."""
-    return f"admin {model_admin.opts.label} {action} {request.user.pk}"
-
-
-def _next(request: HttpRequest) -> str:
-    asked = request.POST.get("next", "")
-    return asked if url_has_allowed_host_and_scheme(asked, None) and asked.startswith("/admin/") else ""
-
-
-def _back(request: HttpRequest) -> HttpResponse | None:
-    """Redirect to the page where the action began, or return None for the list."""
-    return HttpResponseRedirect(_next(request)) if _next(request) else None
 
 
 TOLD = ("They are told by mail, if they gave an address.", messages.INFO)

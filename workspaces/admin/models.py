@@ -5,8 +5,6 @@ Shared connections are created, changed, tested and deleted; people's own are on
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from datetime import date, timedelta
 from typing import Any, cast
 
 from django import forms
@@ -14,7 +12,7 @@ from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.auth.forms import UserChangeForm
 from django.contrib.auth.views import redirect_to_login
-from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseRedirect
@@ -24,14 +22,12 @@ from django.utils import timezone
 from memoryhub.llm.errors import EmbedderError
 from workspaces.accounts.sign_in import typed_password_lately
 from workspaces.actions import connections
-from workspaces.admin.base import ChangedBySuperusers, ReadOnlyAdmin, action, offer_undo
-from workspaces.admin.filters import AutocompleteFilter, ChoiceFilter, WorkspaceFilter
-from workspaces.billing import amount, first_of_month
+from workspaces.admin.base import ChangedBySuperusers, Messages, ReadOnlyAdmin, action
+from workspaces.billing import amount
 from workspaces.connections import Report, try_connection
 from workspaces.index import reembedding
-from workspaces.models import EmbeddingModel, ModelUse, Purpose, User
+from workspaces.models import EmbeddingModel, ModelUse, User
 from workspaces.models.connections import Connection
-from workspaces.usage import of_month
 from workspaces.views.forms import BudgetFields
 
 FIELDS = (
@@ -90,7 +86,6 @@ class ConnectionAdminForm(forms.ModelForm):
 
 @admin.register(Connection)
 class ConnectionAdmin(ChangedBySuperusers):
-    many = "connections"
     form = ConnectionAdminForm
     list_display = (
         "name",
@@ -105,7 +100,6 @@ class ConnectionAdmin(ChangedBySuperusers):
     )
     list_filter = ("is_default", "is_local")
     ordering = ("name", "id")
-    sortable_by = ()
     search_fields = ("name__icontains", "model__icontains", "=public_id")
     search_help_text = "A part of the name or of the model's, or the id (conn_)."
     add_fieldsets: Any = (  # of one there is nothing to tell about yet, and no key to take away
@@ -125,7 +119,9 @@ class ConnectionAdmin(ChangedBySuperusers):
     change_form_template = "admin/workspaces/connection/change_form.html"
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        return super().get_queryset(request).filter(owner=None, deleted_at=None, is_built_in=False)
+        numbers = {f"number_of_{each}": _number(each) for each in ("workspaces", "chats")}
+        rows: QuerySet[Any] = super().get_queryset(request).annotate(**numbers)
+        return rows.filter(owner=None, deleted_at=None, is_built_in=False)
 
     def get_fieldsets(self, request: HttpRequest, obj: Connection | None = None) -> Any:
         """Hide the key from staff who may only view, because showing it would decrypt it."""
@@ -134,9 +130,6 @@ class ConnectionAdmin(ChangedBySuperusers):
             names = [name for name in first[1]["fields"] if name not in ("api_key", "forget_key")]
             return [(None, {"fields": names}), *rest]
         return self.fieldsets if obj else self.add_fieldsets
-
-    def for_list(self, rows: QuerySet[Connection]) -> QuerySet[Any]:
-        return rows.annotate(number_of_workspaces=_number("workspaces"), number_of_chats=_number("chats"))
 
     @admin.display(description="used by")
     def used_by(self, connection: Any) -> str:
@@ -212,12 +205,9 @@ def _show_report(page: ConnectionAdmin, request: HttpRequest, report: Report) ->
 
 # Admin of embedding models: the active one, the progress of the next, and buttons to stop and continue it.
 
-Sentences = Iterator[tuple[str, int]]
-
 
 @admin.register(EmbeddingModel)
 class EmbeddingModelAdmin(ReadOnlyAdmin):
-    many = "embedding models"
     ordering = ()
     list_display = ("label", "state", "dimension", "progress", "started_at", "activated_at", "retired_at")
     actions = ("start", "stop")
@@ -247,7 +237,7 @@ class EmbeddingModelAdmin(ReadOnlyAdmin):
         asks="Every memory gets a vector of the configured model in the background. "
         "Recall goes over when all have one.",
     )
-    def start(self, request: HttpRequest, rows: QuerySet[Any]) -> Sentences:
+    def start(self, request: HttpRequest, rows: QuerySet[Any]) -> Messages:
         try:
             model = reembedding.start()
         except EmbedderError as error:
@@ -256,7 +246,6 @@ class EmbeddingModelAdmin(ReadOnlyAdmin):
         if model is None:
             yield "The configured model is the one that recall compares: nothing to build.", messages.WARNING
         else:
-            offer_undo(self, request, "stop", [model.pk])
             yield f"{model.label} is being built in the background.", messages.SUCCESS
 
     @action(
@@ -264,18 +253,12 @@ class EmbeddingModelAdmin(ReadOnlyAdmin):
         "change",
         asks="Recall stays with the model it compares. What is built so far is kept, and can be gone on with.",
     )
-    def stop(self, request: HttpRequest, rows: QuerySet[Any]) -> Sentences:
+    def stop(self, request: HttpRequest, rows: QuerySet[Any]) -> Messages:
         model = reembedding.stop()
         if model is None:
             yield "Nothing is being built.", messages.WARNING
         else:
-            offer_undo(self, request, "start", [model.pk])
             yield f"{model.label} is stopped. Recall stays with the model it compares.", messages.SUCCESS
-
-
-MONTHS = 12
-OWN = "(own)"  # for people's own connections, whose names are private
-LATELY = timedelta(days=62)
 
 
 class PersonForm(UserChangeForm, BudgetFields):
@@ -287,49 +270,10 @@ class PersonForm(UserChangeForm, BudgetFields):
         self.initial.update(tokens=budget and budget.tokens, money=budget and budget.money)
 
 
-class MonthFilter(ChoiceFilter):
-    parameter_name = "month"
-    offered = [("", "All")]
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        first, months = first_of_month(timezone.now()), []
-        for _ in range(MONTHS):
-            months.append((f"{first:%Y-%m}", f"{first:%B %Y}"))
-            first = (first - timedelta(days=1)).replace(day=1)
-        return [("", "All"), *months]
-
-    def queryset(self, request: HttpRequest, queryset: Any) -> Any:
-        chosen = self.chosen()
-        return of_month(queryset, date.fromisoformat(f"{chosen}-01")) if chosen else queryset
-
-
-class PersonFilter(AutocompleteFilter):
-    parameter_name = "user"
-
-
-class PurposeFilter(ChoiceFilter):
-    parameter_name = "purpose"
-    offered = [("", "All"), *((str(value), str(label)) for value, label in Purpose.choices)]
-
-
-class ModelFilter(ChoiceFilter):
-    """Filter by recently used models."""
-
-    parameter_name = "model"
-    offered = [("", "All")]
-    rules = {OWN: Q(model="")}
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        lately = ModelUse.objects.filter(day__gte=timezone.now().date() - LATELY)
-        names = lately.order_by().values_list("model", flat=True).distinct()
-        return [("", "All"), *((name or OWN, name or "Own connections") for name in sorted(names))]
-
-
 @admin.register(ModelUse)
 class ModelUseAdmin(ReadOnlyAdmin):
     """Admin of model usage by day (UTC): numbers, no texts."""
 
-    many = "sums"
     list_display = (
         "day",
         "workspace",
@@ -343,9 +287,10 @@ class ModelUseAdmin(ReadOnlyAdmin):
         "in_money",
     )
     list_select_related = ("workspace", "user")
-    list_filter = (MonthFilter, WorkspaceFilter, PersonFilter, PurposeFilter, ModelFilter)
+    list_filter = ("purpose",)
+    date_hierarchy = "day"
+    links = ("workspace", "user", "model")
     ids = {"ws": "workspace__public_id", "usr": "user__public_id"}
-    search_help_text = "The id of a workspace (ws_) or a person (usr_)."
     ordering = ("-day", "-id")
     actions = None
     fields = (

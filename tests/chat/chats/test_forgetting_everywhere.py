@@ -73,7 +73,7 @@ def save_through_the_doors(olive: User, home: Workspace) -> Memory:
     )
     boss = staff(username="boss", is_superuser=True)
     for action in ("forget", "restore", "embed_anew"):
-        run_action(boss, f"{ADMIN}?state=every", action, memory)
+        run_action(boss, ADMIN, action, memory)
     return memory
 
 

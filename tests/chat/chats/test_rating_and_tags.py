@@ -101,8 +101,8 @@ def test_staff_see_what_is_said_and_its_words_as_far_as_they_may_read_chats(cast
         ("rating=up", 0),
         ("reason=wrong", 2),
         ("reason=long", 0),
-        ("model=large-2", 2),
-        (f"agent={helper.pk}", 1),
+        ("model_name=large-2", 2),
+        (f"q={helper.public_id}", 1),
     ):
         page = client.get(f"/admin/chat/answerrating/?{query}").content.decode()
         assert page.count("Not correct</td>") == number, query

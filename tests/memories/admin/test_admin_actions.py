@@ -1,8 +1,7 @@
-"""Every action of the admin: it asks first, needs its permission, is logged, and can be undone."""
+"""Every action of the admin: it asks first, needs its permission, and is logged."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -46,40 +45,6 @@ ACTIONS = [
 EACH = pytest.mark.parametrize(
     ("model", "name"), ACTIONS, ids=[f"{model._meta.label}.{name}" for model, name in ACTIONS]
 )
-UNDONE_BY = {
-    (Memory, "forget"): "restore",
-    (Memory, "restore"): "forget",
-    (Memory, "replace_older"): "hold_again",
-    (Memory, "hold_again"): "replace_older",
-    (Memory, "approve"): "reconsider",
-    (Memory, "reject"): "reconsider",
-    (Chat, "delete_softly"): "restore",
-    (Chat, "restore"): "delete_softly",
-    (Agent, "archive"): "restore",
-    (Agent, "restore"): "archive",
-    (User, "close"): "reopen",
-    (User, "reopen"): "close",
-    (EmbeddingModel, "start"): "stop",
-    (EmbeddingModel, "stop"): "start",
-}
-NO_WAY_BACK = {
-    (Memory, "embed_anew"),  # changes no user's text
-    (Memory, "extract_anew"),  # an earlier text stays in the history
-    (Memory, "keep_both"),  # both remain
-    (Memory, "reconsider"),  # it is decided again
-    (Memory, "forget_for_good"),
-    (Clearing, "undo"),  # a restored memory can be cleared again
-    (ApiKey, "revoke"),
-    (Authenticator, "turn_off"),
-    (User, "sign_out"),  # they sign in again
-    (User, "hand_over"),  # the earlier owner stays an owner
-    (User, "test_mail"),  # sent to the person who asks for it
-    (Extraction, "retry"),  # runs a job, which is idempotent
-    (Failure, "run_again"),
-    (User, "delete_accounts"),  # at the person's own request
-    (Document, "read_again"),  # its passages come from the same file
-}
-
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fake_embedder")]
 
 
@@ -175,8 +140,7 @@ def make_rows(cast: Cast) -> Rows:
 
 
 def page_of(model: Any) -> str:
-    url = reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
-    return f"{url}?state=every" if model in (Memory, Chat, Agent) else url
+    return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
 
 
 def signed_in(person: User) -> Client:
@@ -204,7 +168,6 @@ def _tables() -> list[str]:
 
 def test_every_action_is_looked_at() -> None:
     assert len(ACTIONS) >= 22
-    assert set(ACTIONS) == set(UNDONE_BY) | NO_WAY_BACK
 
 
 @EACH
@@ -215,9 +178,6 @@ def test_it_asks_first_and_does_nothing_until_it_is_answered(
     asked = boss.post(page_of(model), {"action": name, "_selected_action": [row.pk]})
     assert asked.templates[0].name == "admin/action_confirmation.html"
     assert asked.context["asks"]
-    assert everything_stored() == before
-    forged = {"action": name, "_selected_action": [row.pk], "confirmed": "yes"}
-    boss.post(page_of(model), forged)
     assert everything_stored() == before
 
 
@@ -253,44 +213,3 @@ def test_it_is_offered_to_exactly_those_with_its_permission(model: Any, name: st
     assert everything_stored() == before, "all other permissions together do not let them"
     moderator.user_permissions.set([looks, wanted])
     assert (f'value="{name}"' in signed_in(moderator).get(page_of(model)).content.decode()) == allows
-
-
-@pytest.fixture
-def press_undo(boss: Client) -> Callable[[], Any]:
-    def press() -> Any:
-        undo = boss.session["admin_undo"]
-        form = {"action": undo["action"], "_selected_action": undo["key"], "confirmed": undo["confirmed"]}
-        return boss.post(undo["url"], form)
-
-    return press
-
-
-def states() -> list[tuple[Any, ...]]:
-    """Return the state that actions change: of every row whether it is in use, and of a memory its replacement."""
-    return [
-        *(
-            (row.pk, row.deleted_at is None, row.review, row.replaced_by_id)
-            for row in Memory.objects.order_by("pk")
-        ),
-        *((row.pk, row.deleted_at is None) for row in Chat.objects.order_by("pk")),
-        *((row.pk, row.archived_at is None) for row in Agent.objects.order_by("pk")),
-        *((row.pk, row.is_active) for row in User.objects.order_by("pk")),
-    ]
-
-
-REVERSIBLE = [pair for pair in ACTIONS if pair in UNDONE_BY and pair[0] is not EmbeddingModel]
-
-
-@pytest.mark.parametrize(
-    ("model", "name"), REVERSIBLE, ids=[f"{model._meta.label}.{name}" for model, name in REVERSIBLE]
-)
-def test_its_message_has_a_button_that_takes_it_back(
-    model: Any, name: str, rows: Rows, boss: Client, press_undo: Callable[[], Any]
-) -> None:
-    before = states()
-    done = run_action(boss, page_of(model), name, rows.pick(model, name))
-    assert ">Undo</button>" in done.content.decode()
-    assert states() != before
-    assert boss.session["admin_undo"]["action"] == UNDONE_BY[model, name]
-    press_undo()
-    assert states() == before

@@ -145,7 +145,7 @@ def test_rest_lists_takes_and_decides(cast: Cast, reviewed: Workspace) -> None:
 
 
 def run(client: Client, action: str, *memories: Memory) -> str:
-    return " ".join(said(run_action(client, f"{LIST}?state=every", action, *memories)))
+    return " ".join(said(run_action(client, LIST, action, *memories)))
 
 
 def test_the_admin_decides_about_several(admin_client: Client, cast: Cast) -> None:
@@ -158,11 +158,11 @@ def test_the_admin_decides_about_several(admin_client: Client, cast: Cast) -> No
     assert "waits for review" in shown
     assert "Dogs bark" not in shown
     assert "Cats purr" not in admin_client.get(LIST, {"state": "deleted"}).content.decode()
-    assert "1 proposal approved, 1 was no proposal." in run(admin_client, "approve", first, live)
-    assert "1 proposal rejected." in run(admin_client, "reject", second)
+    assert "1 memory approved, 1 left as before." in run(admin_client, "approve", first, live)
+    assert "1 memory rejected." in run(admin_client, "reject", second)
     assert set(Memory.objects.live()) == {first, live}
     assert "Cats purr" in admin_client.get(LIST, {"state": "rejected"}).content.decode()
     put_back = run(admin_client, "reconsider", first, second, live)
-    assert "2 proposals put back to review, 1 was no proposal." in put_back
+    assert "2 memories put back to review, 1 left as before." in put_back
     assert set(Memory.objects.filter(review=Review.PENDING)) == {first, second}
     assert list(Memory.objects.live()) == [live]

@@ -33,7 +33,7 @@ def test_a_superuser_deletes_an_account_and_who_depends_on_it_goes_on(
     assert User.objects.filter(pk=cast.owner.pk).exists()
     type_password_again(root)
     with django_capture_on_commit_callbacks(execute=True):
-        assert "1 account deleted." in said(run_action(root, LIST, "delete_accounts", cast.owner))
+        assert "1 user deleted." in said(run_action(root, LIST, "delete_accounts", cast.owner))
     assert not User.objects.filter(pk=cast.owner.pk).exists()
     assert not Workspace.objects.filter(pk=alone.pk).exists()
     assert not Memory.objects.filter(content="Mine").exists()
