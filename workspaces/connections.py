@@ -21,7 +21,7 @@ from memoryhub.llm.base import ChatModel
 from memoryhub.llm.clients import Endpoint
 from memoryhub.llm.errors import ModelError, ModelNotLocal, ModelRefused
 from memoryhub.llm.probe import STEPS, Outcome, Trial, try_model
-from memoryhub.llm.registry import chat_model_at, get_chat_model
+from memoryhub.llm.registry import LARGE_CAPABILITIES, chat_model_at, get_chat_model
 from workspaces.models import User, Workspace
 from workspaces.models.connections import Connection
 from workspaces.quotas import spend
@@ -240,7 +240,10 @@ def why_not_allowed(workspace: Workspace, is_local: bool, label: str) -> str:
 
 def default_label() -> str:
     """Return the displayed name of the model in the settings."""
-    return _("Built-in model") if settings.EMBEDDED_MODEL else settings.LLM_MODEL or _("No model")
+    if not settings.EMBEDDED_MODEL:
+        return settings.LLM_MODEL or _("No model")
+    is_large = get_chat_model().capabilities == LARGE_CAPABILITIES
+    return _("Larger built-in model") if is_large else _("Built-in model")
 
 
 def _why_lost(connection: Connection, user: User | None) -> str:
