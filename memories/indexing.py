@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from django.db import connection
 from django_q.tasks import async_task
 
 from memories.models import Memory
 from memories.models.memory import MEMORY, PLACE
 from memories.topics import link_to_named_topics
 from memoryhub.database import queries
+from memoryhub.database.replicas import current_connection
 from workspaces.index import candidates, embedding
 from workspaces.index.embedding import Embedded, store_vector
 from workspaces.models.index import Kind
@@ -122,7 +122,7 @@ def match_words(query: str, params: dict[str, Any], limit: int) -> list[tuple[in
     ``params`` holds the bound scopes and times.
     """
     at = " | ".join(f"'at:{place}'" for place in params["places"])
-    with connection.cursor() as cursor:
+    with current_connection().cursor() as cursor:
         cursor.execute(_MATCH, {**params, "at": at, "query": query, "limit": limit})
         return [(row[0], float(row[1])) for row in cursor.fetchall()]
 
@@ -133,6 +133,6 @@ def match_contains(query: str, params: dict[str, Any], limit: int) -> list[tuple
     ``%``, ``_`` and ``\\`` are literal.
     """
     escaped = query.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-    with connection.cursor() as cursor:
+    with current_connection().cursor() as cursor:
         cursor.execute(_CONTAINS, {**params, "pattern": f"%{escaped}%", "limit": limit})
         return [(row[0], 0.0) for row in cursor.fetchall()]

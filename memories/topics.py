@@ -11,7 +11,7 @@ from datetime import datetime
 from itertools import combinations
 from typing import Any
 
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, transaction
 from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.expressions import CombinedExpression
 from django.db.models.functions import Coalesce
@@ -29,6 +29,7 @@ from memories.models.node import (
     RELATION_LENGTH,
     MemoryNodeQuerySet,
 )
+from memoryhub.database.replicas import current_connection
 from memoryhub.errors import Conflict, Invalid, NotFound, SecretRefused
 from workspaces.access import require
 from workspaces.actions.workspaces import clean_text
@@ -337,7 +338,7 @@ def neighbours(node: MemoryNode, user: User, *, depth: int = 1, limit: int = 50)
     """Return the nodes that up to ``depth`` (1 to DEEPEST) relations lead to, in either direction. Three queries."""
     limit = min(limit, MOST_NEIGHBOURS)
     bounds = {"start": node.pk, "depth": min(depth, DEEPEST), "limit": limit + 1}
-    with connection.cursor() as cursor:
+    with current_connection().cursor() as cursor:
         cursor.execute(NEIGHBOURS, bounds)
         depths = dict(cursor.fetchall()[: limit + 1])
     kept = list(depths)[:limit]

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.conf import settings
 from django.core import mail
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
 
+from memoryhub.database import replicas
+from memoryhub.database.replicas import State
 from memoryhub.http.middleware import reads_only
 from tests.factories import PASSWORD, make_key_text
+from tests.fakes.replica import shared_replica
 from tests.routes import API_ROWS, NO_KEYS, ROWS, V1, WS, Row
 from tests.test_attacks import client_of, send
 from tests.world import EachRow, World
@@ -31,6 +35,7 @@ IN_REQUEST = [row for row in ROWS if not row.in_threads]
 READS = [row for row in IN_REQUEST if row.method == "GET" and not _is_noted(row)]
 # Routes without keys answer 401 before reading one, as the access matrix says.
 TAKE_KEYS = [row for row in API_ROWS if row.keys != NO_KEYS and not row.upload]
+ONLY_READ = {f"{WS}/recall", f"{WS}/search", f"{V1}/memories/recall"}
 # A read-only state that the server reports at once, and one that only a write detects: older servers, or a switch
 # during the request.
 SAID = "SET default_transaction_read_only = on; SET TRANSACTION READ ONLY"
@@ -72,7 +77,7 @@ def test_of_what_is_sent_recall_and_search_alone_are_for_replicas(world: World) 
     """`/v1` and `/mcp` are not: a client reads its own writes there, and a failed model call must not be paid twice."""
     sent = [row for row in ROWS if row.method not in {"GET", "HEAD"}]
     told = {row.route for row in sent if reads_only(RequestFactory().generic(row.method, world.address(row)))}
-    assert told == {f"{WS}/recall", f"{WS}/search", f"{V1}/memories/recall"}
+    assert told == ONLY_READ
 
 
 def test_writes_are_refused(each_row: EachRow) -> None:
@@ -113,6 +118,34 @@ def test_keys_are_told_the_same(each_row: EachRow) -> None:
         key = make_key_text(world.cast.owner, world.cast.workspace)
         client = Client(raise_request_exception=False, headers={"authorization": f"Bearer {key}"})
         assert_said(on_read_only(client, row, world, SAID), row)
+
+
+@pytest.fixture
+def replica(db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A replica that answers while the primary is unavailable."""
+    monkeypatch.setattr(replicas, "primary_is_away", lambda: True)
+    monkeypatch.setattr(replicas, "state_of", lambda alias: State(True, True, lag=0.0, started=0.0))
+    with shared_replica() as found:
+        yield found
+
+
+@pytest.mark.usefixtures("replica")
+def test_a_replica_answers_what_only_reads_while_the_primary_is_away(world: World) -> None:
+    """Also what is queried by handwritten SQL, or in a transaction."""
+
+    def away(*_: Any) -> None:
+        raise OperationalError("the primary is away")
+
+    default_workspace(world.cast.owner)
+    key = make_key_text(world.cast.owner, world.cast.workspace)
+    by_key = Client(raise_request_exception=False, headers={"authorization": f"Bearer {key}"})
+    for row in [*READS, *(row for row in ROWS if row.method == "POST" and row.route in ONLY_READ)]:
+        client = client_of(world.cast.owner, row)
+        for each in (client, by_key) if row.route == f"{V1}/memories" else (client,):
+            with transaction.atomic(), connection.execute_wrapper(away):
+                response = send(each, row, world.address(row), world.data(row))
+                transaction.set_rollback(True)
+            assert response.status_code == row.statuses[0], row
 
 
 @pytest.mark.parametrize("how", [SAID, FOUND_OUT])

@@ -20,6 +20,7 @@ from django.db import connection, transaction
 from django.utils import formats, timezone
 from django.utils.translation import gettext as _
 
+from memoryhub.database.replicas import current_connection
 from memoryhub.errors import DomainError, Forbidden, Invalid
 from memoryhub.languages import grouped
 from memoryhub.llm.metering import NOTHING, Meter, Metered, Parts, Price, Usage, cost_of, metered, names_of
@@ -361,7 +362,7 @@ def standings(workspace_id: int | None, user_id: int | None, *, now: datetime) -
     first = first_of_month(now)
     renewed = first_of_next(first)
     values = {"workspace": workspace_id, "user": user_id, "first": first, "next": renewed}
-    with connection.cursor() as cursor:
+    with current_connection().cursor() as cursor:
         cursor.execute(_STANDING, values)
         found = [
             Standing(row[0], row[1], row[2], int(row[3]), row[4], row[5], renewed)

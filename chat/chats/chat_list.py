@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import OuterRef, Q, QuerySet, Subquery, TextField, Value
 from django.db.models.functions import Lower
 from django.utils import timezone
@@ -25,7 +25,7 @@ from chat.models import Chat, ChatMark, ChatQuerySet, ChatTag, Message, MessageS
 from chat.models.marks import TAG_LENGTH
 from memories.recalling.workspace_search import Found
 from memories.writing.drafts import UNSTORABLE
-from memoryhub.database.replicas import read
+from memoryhub.database.replicas import current_connection, read
 from memoryhub.errors import Invalid
 from memoryhub.llm.errors import ModelNotLocal
 from workspaces.access import lock_to_count
@@ -154,7 +154,7 @@ def _said(question: str, places: Iterable[int]) -> list[int]:
     at = " | ".join(f"'at:{place}'" for place in places)
     if not at:
         return []
-    with connection.cursor() as cursor:
+    with current_connection().cursor() as cursor:
         cursor.execute(_SAID, {"places": at, "question": question, "most": NEWEST})
         return [key for (key,) in cursor.fetchall()]
 
@@ -230,7 +230,7 @@ def find_messages(
 def _candidates(query: str, workspace: Workspace) -> tuple[dict[int, list[int]], int]:
     """Return by message the numbers of the query's words it contains, and the count of words. Does not check access."""
     given: dict[str, str | int] = {"query": query, "place": f"'at:{workspace.pk}'", "most": NEWEST_MESSAGES}
-    with connection.cursor() as cursor:
+    with current_connection().cursor() as cursor:
         cursor.execute(_CANDIDATES, given)
         rows = cursor.fetchall()
     return {key: numbers for key, numbers, _terms in rows}, rows[0][2] if rows else 0
@@ -322,7 +322,7 @@ def _by_key(names: Iterable[str]) -> dict[str, str]:
 
     Python's lower case differs, for example for İ.
     """
-    with connection.cursor() as cursor:
+    with current_connection().cursor() as cursor:
         cursor.execute("SELECT LOWER(name), name FROM UNNEST(%s::text[]) AS name", [list(names)])
         return dict(cursor.fetchall())
 

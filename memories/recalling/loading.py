@@ -18,7 +18,7 @@ from memories.models import Memory
 from memories.models.memory import PLACE, WRITTEN_BY
 from memories.writing.drafts import kind_in
 from memoryhub.database import queries
-from memoryhub.database.replicas import on_primary, stands_in
+from memoryhub.database.replicas import stands_in, using
 from workspaces.models import User
 
 logger = logging.getLogger(__name__)
@@ -102,7 +102,7 @@ def _try(write: Callable[[], object]) -> None:
     if stands_in():
         return
     try:
-        with on_primary():
+        with using(DEFAULT_DB_ALIAS):
             write()
     except DatabaseError as error:
         if connection.in_atomic_block:  # the caller's transaction is aborted

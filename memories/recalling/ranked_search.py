@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError, transaction
 from django.db.models import Q, prefetch_related_objects
 from django.utils.text import Truncator
 
@@ -38,7 +38,7 @@ from memories.recalling.ranking import (
 )
 from memories.recalling.relevance import Relevance
 from memoryhub.database import queries
-from memoryhub.database.replicas import is_reading
+from memoryhub.database.replicas import current_connection, is_reading
 from memoryhub.llm.base import Vectors
 from memoryhub.llm.errors import EmbedderError
 from memoryhub.llm.two_encoders import LENGTH, MULTILINGUAL, TwoEncoders
@@ -221,8 +221,9 @@ class RankedSearch:
 
     def _guarded(self) -> AbstractContextManager[object]:
         """Return a transaction if one is needed, to tune an index or to protect the caller's from a failure."""
-        needed = self.where.indexed or connection.in_atomic_block
-        return transaction.atomic() if needed else nullcontext()
+        current = current_connection()
+        needed = self.where.indexed or current.in_atomic_block
+        return transaction.atomic(using=current.alias) if needed else nullcontext()
 
     def load(
         self, scored: list[Scored], judged: Mapping[int, Relevance] = MappingProxyType({})

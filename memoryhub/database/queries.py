@@ -18,6 +18,7 @@ from django.db.models import Model, QuerySet
 from django.db.models.query import get_related_populators
 from psycopg.types.numeric import Int8
 
+from memoryhub.database.replicas import current_connection
 from memoryhub.environment import libpq_settings
 
 M = TypeVar("M", bound=Model)
@@ -79,7 +80,7 @@ class Ready(Generic[M]):
 
 
 def _literal(value: Any) -> str:
-    text: str = connection.ops.compose_sql("%s", [value])  # type: ignore[attr-defined]  # Postgres has it
+    text: str = current_connection().ops.compose_sql("%s", [value])  # type: ignore[attr-defined]  # Postgres has it
     return text.replace("%", "%%")
 
 
@@ -140,14 +141,15 @@ def rows(statement: str, params: Params, *, binary: bool = True) -> list[tuple[A
     """
     if isinstance(params, Mapping):
         params = {name: _as_text(value) for name, value in params.items()}
-    if connection.queries_logged:  # in tests and debugging, where the log should contain the values
-        with connection.cursor() as cursor:
+    current = current_connection()
+    if current.queries_logged:  # in tests and debugging, where the log should contain the values
+        with current.cursor() as cursor:
             return _all(cursor, statement, params)
-    connection.ensure_connection()
-    bare = psycopg.Cursor(connection.connection)
+    current.ensure_connection()
+    bare = psycopg.Cursor(current.connection)
     if binary:
         bare.format = psycopg.pq.Format.BINARY  # dates and numbers need no parsing
-    with connection.make_cursor(bare) as cursor:  # type: ignore[arg-type]  # what it wraps is psycopg's
+    with current.make_cursor(bare) as cursor:  # type: ignore[arg-type]  # what it wraps is psycopg's
         return _all(cursor, statement, params)
 
 

@@ -31,7 +31,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from memoryhub.database.queries import count_or_estimate
-from memoryhub.database.replicas import AWAY, may_stand_in, probe_state, what_ails
+from memoryhub.database.replicas import ALONE, AWAY, probe_state, what_ails
 from memoryhub.database.startup import psycopg_settings, what_is_newer
 from memoryhub.errors import NO_SPACE
 from memoryhub.llm.probe import chat_model_trouble, embedder_trouble
@@ -79,7 +79,9 @@ class Readiness:
         if not all(self.parts[name].ok for name in ESSENTIAL):
             # A replica still answers reads, and another host could not write either.
             is_away = not self.parts["database"].ok
-            stands_in = is_away and any(may_stand_in(self.parts[each].why) for each in settings.REPLICAS)
+            stands_in = is_away and any(
+                self.parts[each].why not in {AWAY, ALONE} for each in settings.REPLICAS
+            )
             return "degraded" if stands_in else "not_ready"
         return "ok" if all(part.ok for part in self.parts.values()) else "degraded"
 

@@ -6,8 +6,8 @@ import logging
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import nullcontext
 from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
 from typing import ClassVar
@@ -31,7 +31,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 from psycopg.errors import ForeignKeyViolation
 
 from memoryhub.database.queries import release_connection
-from memoryhub.database.replicas import answering, pin_to_primary, server, stands_in
+from memoryhub.database.replicas import answering, pin_to_primary, primary_is_away, stands_in
 from memoryhub.errors import (
     Conflict,
     DomainError,
@@ -273,26 +273,30 @@ class ReadingMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        if settings.REPLICAS and request.method not in READING and reads_only(request):
+        may_read_replicas = bool(settings.REPLICAS) and reads_only(request)
+        if may_read_replicas and request.method not in READING:
             _ = request.body  # cache the body, so that it can be read twice
+        allow = answering if may_read_replicas else nullcontext
         try:
-            response = self._answered(request)
+            with allow():
+                response = self.get_response(request)
             was_cut = connection.connection is not None and bool(connection.connection.closed)
             if response.status_code >= 500 and (
-                is_worth_another(request) or (request.method in READING and was_cut)
+                (may_read_replicas and primary_is_away(failed=True))
+                or (request.method in READING and was_cut)
             ):
                 connection.close()
-                response = self._answered(request)
+                with allow():
+                    response = self.get_response(request)
         except BaseException:  # there is no response whose closing would release the connection
             release_connection()
             raise
+        wrote_nothing = response.status_code == 503 and connection.connection is None  # it never connected
+        if settings.REPLICAS and not may_read_replicas and not wrote_nothing:
+            _pin(request)
         if response.streaming:
             release_connection()
         return response
-
-    def _answered(self, request: HttpRequest) -> HttpResponseBase:
-        with answered_from_replicas(request):
-            return self.get_response(request)
 
 
 def reads_only(request: HttpRequest) -> bool:
@@ -306,20 +310,7 @@ def reads_only(request: HttpRequest) -> bool:
     return bool(getattr(getattr(view, "cls", None), "only_reads", False))
 
 
-@contextmanager
-def answered_from_replicas(request: HttpRequest) -> Iterator[None]:
-    """Let a request read from replicas if it only reads; otherwise pin its user to the primary afterwards."""
-    if not settings.REPLICAS:
-        yield
-    elif reads_only(request):
-        with answering():
-            yield
-    else:
-        yield
-        _note(request)
-
-
-def _note(request: HttpRequest) -> None:
+def _pin(request: HttpRequest) -> None:
     """Pin the user to the primary, so that they can read their own changes."""
     try:
         person = getattr(getattr(request, "user", None), "pk", None)
@@ -327,11 +318,6 @@ def _note(request: HttpRequest) -> None:
         return
     if person is not None:
         pin_to_primary(person)
-
-
-def is_worth_another(request: HttpRequest) -> bool:
-    """Return whether a replica could answer a request that failed because the primary is unavailable."""
-    return bool(settings.REPLICAS) and reads_only(request) and server().check()
 
 
 # English only. In the admin only Django's own words are translated, and a half-translated page is worse than English.

@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
-from django.db import connection
 from django.utils.translation import gettext as _
 from psycopg import sql
 
 from memoryhub.database import queries
+from memoryhub.database.replicas import current_connection
 from memoryhub.errors import Invalid, NotFound
 from memoryhub.llm.base import Vectors
 from memoryhub.llm.errors import ModelNotLocal
@@ -373,7 +373,7 @@ def find_candidates(
     if with_index:
         by_bits = len(vector) > MOST_DIMENSIONS_OF_HALFVEC_INDEX
         wide = min(1000, BITS_OVERSAMPLED * limit) if by_bits else max(EF_SEARCH, min(1000, limit))
-        with connection.cursor() as cursor:
+        with current_connection().cursor() as cursor:
             cursor.execute(f"SET LOCAL hnsw.ef_search = {wide}")
     counted = of.number in where.counted or bool(with_index) or exact
     statement = (_BOTH if counted else _BOTH_UNCOUNTED).format(
