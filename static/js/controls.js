@@ -51,7 +51,7 @@ document.addEventListener("keydown", (event) => {
   } else if (event.key === "ArrowDown" || event.key === "ArrowUp") {
     if (event.target.matches("select, input, textarea")) return; // they have a use for arrows
     const all = [...menu.querySelectorAll(".menu__item")].map((each) => each.control ?? each); // a label's field
-    const items = all.filter((each) => each.checkVisibility());
+    const items = all.filter((each) => each.checkVisibility() && !each.disabled);
     if (!items.length) return;
     const step = event.key === "ArrowDown" ? 1 : -1;
     const next = items[(items.indexOf(document.activeElement) + step + items.length) % items.length];

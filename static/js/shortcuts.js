@@ -45,8 +45,7 @@ document.addEventListener("keydown", (event) => {
   const button = name === "mod+z" ? newestUndo() : Object.hasOwn(BUTTONS, name) && document.querySelector(BUTTONS[name]);
   if (!button) return;
   const takesText = !name.startsWith("mod+") || name === "mod+z"; // in a field these keys are the field's
-  const hasText = isTyping(event.target) && (name !== "mod+z" || event.target.value); // an empty field has nothing to undo
-  if (takesText && hasText) return;
+  if (takesText && isTyping(event.target)) return;
   if (!name.startsWith("mod+") && !singleKeys()) return;
   event.preventDefault();
   button.click();
