@@ -39,6 +39,9 @@ function letBoxesScroll() {
   }
 }
 
+// The picture before the search box has a name, which axe does not take for a label.
+document.getElementById("searchbar")?.setAttribute("aria-label", texts.search);
+
 globalThis.django?.jQuery?.(nameSearchBoxes); // after Django's own, which makes them
 addEventListener("load", () => {
   nameFields();
