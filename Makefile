@@ -94,7 +94,7 @@ $(VENV)/.installed-dev: $(VENV)/.installed requirements/dev.txt
 	@touch $@
 
 # Real processes, other hosts and other people's programs: make verify runs them, make test leaves them out.
-VERIFIED := tests/verification tests/chat/programs/test_programs.py
+VERIFIED := tests/verification tests/chat/programs/test_programs.py tests/test_api_fuzz_command.py
 
 # All other tests, after the lint; with T, only those: make test T=tests/memories/recalling/test_recall.py
 T ?=
@@ -124,8 +124,7 @@ lint: install-dev
 	@echo "Import contracts …"
 	@$(VENV)/bin/lint-imports
 	@echo "Templates …"
-	@$(VENV)/bin/djlint templates --check
-	@$(VENV)/bin/djlint templates --lint
+	@$(VENV)/bin/djlint templates --check --lint
 
 format: install-dev
 	@$(VENV)/bin/ruff check --fix .
