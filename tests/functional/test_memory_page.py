@@ -49,7 +49,7 @@ def test_memories_are_found_and_changed_in_their_table(cast: Cast, open_as: Open
     bulk = page.locator("#memory-bulk")
     expect(bulk).to_be_hidden()
     page.get_by_label("Select all that are shown").check()
-    expect(bulk.locator("[data-selected]")).to_have_text("3")
+    expect(bulk.locator("[data-selected]")).to_have_text("Selected: 3")
     rows.first.get_by_role("checkbox").uncheck()
     bulk.get_by_role("button", name="Forget").click()
     expect(rows).to_have_count(1)
