@@ -218,7 +218,7 @@ def build_prompt(
     recent = list(short_term.items)
     if short_term.directive:
         recent.insert(0, PromptMessage("system", short_term.directive, speaker=Speaker.SYSTEM))
-    if (size := tokens_of(recent)) <= room * SHORT_TERM_SHARE:
+    if recent and (size := tokens_of(recent)) <= room * SHORT_TERM_SHARE:
         tail = [*recent, *tail]
         room -= size
     pictures = _shown_within(conversation.question.pictures, int(room * PICTURES_SHARE))

@@ -199,10 +199,12 @@ class AsyncPinnedTransport(httpx2.AsyncBaseTransport):
 
 
 async def _addresses(host: str, port: int) -> list[Any]:
-    """Call ``getaddrinfo`` in a thread of its own.
+    """Call ``getaddrinfo`` in a thread of its own, unless the host is an IP address.
 
     A closing event loop waits for its default thread pool, and a slow name server would delay that.
     """
+    if literal(host) is not None:
+        return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     found: Future[list[Any]] = Future()
 
     def ask() -> None:
