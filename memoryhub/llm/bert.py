@@ -174,19 +174,19 @@ MOST_TEXTS = 8
 MOST_PIECES = 256  # tokens of a batch, padding included
 
 
-def in_batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Yield batches of texts by position.
+def in_batches(lengths: Sequence[int]) -> list[list[int]]:
+    """Return batches of texts by position.
 
     Texts of similar length share a batch, since padding costs as much as text.
     """
-    batch: list[int] = []
+    batches: list[list[int]] = []
     for at in sorted(range(len(lengths)), key=lengths.__getitem__):
-        if batch and (len(batch) == MOST_TEXTS or lengths[at] * (len(batch) + 1) > MOST_PIECES):
-            yield batch
-            batch = []
-        batch.append(at)
-    if batch:
-        yield batch
+        last = batches[-1] if batches else []
+        if last and len(last) < MOST_TEXTS and lengths[at] * (len(last) + 1) <= MOST_PIECES:
+            last.append(at)
+        else:
+            batches.append([at])
+    return batches
 
 
 def open_session(model: bytes, threads: int) -> InferenceSession:

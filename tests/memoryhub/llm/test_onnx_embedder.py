@@ -33,7 +33,7 @@ def embedder(loaded: OnnxEmbedder) -> OnnxEmbedder:
     "lengths", [[], [600], [3] * 20, [9, 250, 1, 128, 128, 90, 3, 200], [*range(1, 300)]]
 )
 def test_batches_are_small_of_similar_texts_and_each_once(lengths: list[int]) -> None:
-    batches = list(in_batches(lengths))
+    batches = in_batches(lengths)
     assert sorted(at for batch in batches for at in batch) == [*range(len(lengths))]
     for batch in batches:
         filled = len(batch) * max(lengths[at] for at in batch)
