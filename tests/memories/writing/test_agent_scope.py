@@ -20,7 +20,7 @@ from memories.writing import changing, gate
 from memories.writing.background import evict_least_useful
 from memories.writing.bulk import save_memories
 from memories.writing.drafts import Draft
-from memoryhub.errors import Invalid, NotFound
+from memoryhub.errors import Conflict, Invalid, NotFound
 from memoryhub.llm.base import Embedder
 from tests.conftest import Cast
 from tests.factories import HERE, make_agent, make_memory, make_workspace
@@ -266,3 +266,18 @@ def test_members_see_them_strangers_do_not(cast: Cast, planner: Agent) -> None:
         assert list(Memory.objects.visible_to(person)) == seen
     for agent, seen in ((None, []), (planner, [memory])):
         assert list(Memory.objects.recallable_in(cast.workspace, cast.viewer, agent)) == seen
+
+
+def test_a_key_is_taken_only_among_its_own(cast: Cast, planner: Agent) -> None:
+    of_agent(planner, TEXT, cast.editor, key="newsletter")
+    mine = of_agent(planner, "Readers get it by mail", cast.editor)
+    shared = make_memory("Readers like it", cast.editor, cast.workspace)
+    with pytest.raises(Conflict):
+        gate.edit_memory(mine, key="newsletter", by=cast.editor, now=NOW)
+    assert gate.edit_memory(shared, key="newsletter", by=cast.editor, now=NOW).key == "newsletter"
+
+
+def test_they_go_with_their_workspace(cast: Cast, planner: Agent) -> None:
+    of_agent(planner, TEXT, cast.editor)
+    cast.workspace.delete()
+    assert not Memory.objects.exists() and not PassageWord.objects.exists()

@@ -16,7 +16,7 @@ from memories.access import count_live
 from memories.models import Memory, Scope
 from memories.recalling.recall import recall
 from memories.writing.bulk import save_memories
-from memories.writing.changing import replace_older, restore_memory
+from memories.writing.changing import keep_both, replace_older, restore_memory
 from memories.writing.gate import Draft, delete_memory, edit_memory, save_memory
 from memoryhub.database import queries
 from memoryhub.errors import Conflict, Invalid, NotFound, SecretRefused
@@ -288,3 +288,10 @@ def test_a_double_that_is_forgotten_for_good_at_that_moment_is_none(
     saved = save_memory(draft, by=cast.owner, now=timezone.now())
     assert saved.created
     assert saved.memory.pk != double.pk
+
+
+def test_keep_both_only_unlinks(cast: Cast) -> None:
+    save_memory(draft(cast, "The project deadline is March 15"), by=cast.editor, now=NOW)
+    new = save_memory(draft(cast, "The project deadline is March 22"), by=cast.editor, now=NOW).memory
+    assert keep_both(new, by=cast.editor, now=NOW).may_replace is None
+    assert count_live(cast.workspace, cast.editor, personal=True, now=timezone.now()) == 2

@@ -203,3 +203,12 @@ def test_proposals_wait_as_long_as_it_takes_and_rejected_ones_go(cast: Cast) -> 
     Memory.objects.update(deleted_at=timezone.now() - timedelta(days=99))
     tasks.sweep()
     assert list(Memory.objects.all()) == [waiting]
+
+
+def test_a_proposal_with_a_key_changes_nothing_in_place(cast: Cast) -> None:
+    known = make_memory("The launch is in April", cast.owner, cast.workspace, key="launch")
+    memory = propose(cast, key="launch")
+    known.refresh_from_db()
+    assert known.content == "The launch is in April"
+    with pytest.raises(Conflict):
+        review.approve(memory, by=cast.owner, now=timezone.now())
