@@ -245,7 +245,8 @@ def sign_in(page: Page, username: str) -> None:
 
 def open_more(page: Page) -> None:
     """Open the menu beside the message, with mode and assistant."""
-    page.locator(".composer__more").evaluate("menu => { menu.open = true }")
+    if not page.locator(".composer__more[open]").count():
+        page.locator(".composer__more > summary").click()  # which takes the focus, as it does for a person
 
 
 def finished(answer: Locator, milliseconds: int = SLOW) -> None:
