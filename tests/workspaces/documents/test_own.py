@@ -304,7 +304,7 @@ def test_its_page_and_rest_move_it(cast: Cast, client: Client, make: Callable[..
         assert client.post(f"/{one}/whose/", {"whose": unknown}).status_code in (400, 404)
     assert Api(cast.owner).get(one).status_code == 404
     moved = client.post(f"/{one}/whose/", {"whose": cast.workspace.public_id}, follow=True)
-    assert f"“My plan” is for everyone in {cast.workspace.name} now." in moved.content.decode()
+    assert f"Everyone in {cast.workspace.name} sees “My plan” now." in moved.content.decode()
     assert Api(cast.viewer).get(one).json()["personal"] is False
     for person, chooses in ((cast.owner, True), (cast.viewer, False)):
         client.force_login(person)
