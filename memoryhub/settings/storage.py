@@ -107,7 +107,7 @@ def _connected(database: dict[str, Any], *, wait: float) -> dict[str, Any]:
 DATABASES = {"default": _database()}
 DATABASES |= {f"replica {number}": _replica(url) for number, url in enumerate(REPLICA_URLS, 1)}
 REPLICAS = [alias for alias in DATABASES if alias != "default"]
-DATABASE_ROUTERS = ["memoryhub.database.replicas.Router"]
+DATABASE_ROUTERS = ["memoryhub.database.replicas.Router"] if REPLICAS else []
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 CACHES = {
     # Rate limits of sign-ins and used one-time codes, shared by all web processes. It is so large that an attacker

@@ -20,7 +20,7 @@ def shared_replica() -> Iterator[Any]:
     found.connection, found.in_atomic_block, found.autocommit = usual.connection, True, False
     connections[ALIAS] = found
     try:
-        with override_settings(REPLICAS=[ALIAS]):
+        with override_settings(REPLICAS=[ALIAS], DATABASE_ROUTERS=["memoryhub.database.replicas.Router"]):
             yield found
     finally:
         del connections[ALIAS]
