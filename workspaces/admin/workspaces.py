@@ -112,7 +112,7 @@ class WorkspaceAdmin(LeanAdmin):
             ("Documents", "workspaces_document"),
         )
         links = ((reverse(f"admin:{name}_changelist"), workspace.pk, title) for title, name in lists)
-        return format_html_join(" ", '<a href="{}?workspace={}">{}</a>', links) if workspace.pk else "-"
+        return format_html_join(" · ", '<a href="{}?workspace={}">{}</a>', links) if workspace.pk else "-"
 
     def search(self, rows: QuerySet[Any], text: str) -> QuerySet[Any]:
         column = self.ids.get(text.partition("_")[0]) if "_" in text else None
