@@ -18,26 +18,13 @@ TOGETHER = {
     "browser": ("tests/functional/",),
     # These use a server in the process of the tests.
     "browser without a hub": tuple(
-        f"tests/functional/test_{name}.py" for name in ("every_page", "admin_pages", "few_presses", "tidy")
+        f"tests/functional/test_{name}.py"
+        for name in ("every_page", "admin_pages", "few_presses", "first_look", "keys", "memory_page", "tidy")
     ),
     # The embedded model uses all cores.
     "local model": (
-        *(
-            f"tests/functional/test_{name}.py"
-            for name in (
-                "accessibility",
-                "agents",
-                "personal_copy",
-                "in_languages",
-                "invited",
-                "keyboard",
-                "first_minutes",
-                "readme_story",
-                "settings",
-                "story",
-                "tabs",
-            )
-        ),
+        "tests/functional/test_story.py",
+        "tests/functional/test_readme_story.py",
         "tests/chat/turns/test_embedded_turn.py",
         "tests/chat/turns/test_provider_errors.py",
         "tests/memoryhub/llm/test_chat_model_contract.py",
@@ -46,14 +33,19 @@ TOGETHER = {
         "tests/memoryhub/local/test_model_server.py",
         "tests/workspaces/connections/test_local_servers.py",
     ),
-    "fuzz": ("tests/test_api_fuzz_command.py",),
     # Few and long tests: started late, they would outlast the other processes.
     "backups": (
         "tests/memoryhub/test_backup.py",
         "tests/memoryhub/test_backup_in_store.py",
         "tests/memoryhub/test_forgotten_since.py",
     ),
-    "staff": ("tests/test_staff.py",),
+    "sweeps": (
+        "tests/test_access_",
+        "tests/test_api_fuzz.py",
+        "tests/test_attacks",
+        "tests/test_read_only.py",
+        "tests/test_staff.py",
+    ),
 }
 BEGINNINGS = {beginning: share for share, beginnings in TOGETHER.items() for beginning in beginnings}
 

@@ -5,33 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-import pytest
 from playwright.sync_api import Page, expect
 
-from tests.functional.conftest import LOOKS, finished, open_more, shoot, sign_up
-from tests.functional.test_accessibility import faults, open_sheet
+from tests.functional.conftest import finished, open_more, sign_up
+from tests.functional.looks import look
+from tests.functional.test_story import open_panel
 
-pytestmark = pytest.mark.local_model
 
-
-@LOOKS
-def test_an_assistant_is_made_and_talked_to(open_page: Callable[..., Page], size: str, scheme: str) -> None:
-    page = open_page(size, scheme)
-    page.emulate_media(reduced_motion="reduce")
-    sign_up(page, f"ada-{size}-{scheme}")
+def test_an_assistant_is_made_and_talked_to(open_scripted_page: Callable[..., Page]) -> None:
+    page = open_scripted_page()
+    sign_up(page, "ada")
     page.get_by_role("button", name="Not now").click()
     expect(page.locator("#consent")).to_have_count(0)
-    found = []
-
-    def look(name: str) -> None:
-        found.extend(faults(page))
-        shoot(page, f"agents-{name}-{size}-{scheme}")
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{name} is too wide"
 
     expect(page.locator("#agent-chooser")).to_have_count(0)
     workspace = page.locator("body").get_attribute("data-workspace")
     page.goto(f"/workspaces/{workspace}/agents/")
-    look("none")
+    look(page, "agents-none")
     for name, told in (
         ("Planner", "Plan in weeks."),
         ("A proofreader with a rather long name for a chip", "Correct."),
@@ -42,7 +32,7 @@ def test_an_assistant_is_made_and_talked_to(open_page: Callable[..., Page], size
         page.get_by_role("button", name="Create assistant").click()
         expect(page.locator("#main").get_by_role("link", name=name, exact=True)).to_be_visible()
         expect(page.locator(".sidebar__agents a", has_text=name)).to_have_count(1)
-    look("list")
+    look(page, "agents-list")
 
     page.get_by_role("link", name="New chat with Planner").click()
     expect(page.locator("#welcome-title")).to_have_text("A new chat with Planner")
@@ -54,7 +44,7 @@ def test_an_assistant_is_made_and_talked_to(open_page: Callable[..., Page], size
     expect(page.locator("#talking-to")).not_to_contain_text("Planner")
     chooser.select_option(label="A proofreader with a rather long name for a chip")
     expect(page.locator("#talking-to")).to_contain_text("A proofreader")
-    look("new-chat")
+    look(page, "agents-new-chat")
     chooser.select_option(label="Planner")
     expect(page.locator("#welcome-title")).to_have_text("A new chat with Planner")
     page.get_by_role("textbox", name="Message", exact=True).fill("Hello")
@@ -62,26 +52,25 @@ def test_an_assistant_is_made_and_talked_to(open_page: Callable[..., Page], size
     page.wait_for_url(re.compile("/chats/"))
     finished(page.locator(".message--assistant").first)
     expect(page.locator("#talking-to")).to_contain_text("Planner")
-    look("chat")
+    look(page, "agents-chat")
     open_more(page)
     page.get_by_label("Assistant of this chat").select_option(label="No assistant")
     expect(page.locator("#talking-to")).not_to_contain_text("Planner")
     page.reload()
     expect(page.locator("#talking-to")).not_to_contain_text("Planner")
 
-    open_sheet(page, "Memory panel", "#panel")
+    open_panel(page)
     page.locator("#panel").get_by_role("button", name="Add").click()
     page.get_by_label("What to remember").fill("The newsletter goes out on Tuesdays")
     page.get_by_label("Visible to", exact=False).first.select_option(label="Chats with Planner")
-    look("panel-add")
+    look(page, "agents-panel-add")
     page.locator("#panel").get_by_role("button", name="Remember", exact=True).click()
     expect(page.locator("#panel [data-memory]").first).to_contain_text("Only with Planner")
-    look("panel")
+    look(page, "agents-panel")
 
     page.goto(f"/workspaces/{workspace}/agents/")
     page.get_by_role("button", name="Archive Planner").click()
     expect(page.locator(".toast")).to_contain_text("“Planner” is archived.")
-    look("archived")
+    look(page, "agents-archived")
     page.get_by_role("button", name="Undo").click()
     expect(page.get_by_role("button", name="Archive Planner")).to_be_visible()
-    assert found == []

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.fakes.openai_server import Answer
 from tests.functional.conftest import ADDRESSES, ScriptedHub, finished, shoot, sign_up
-from tests.functional.test_accessibility import faults
+from tests.functional.looks import look
 
 ANSWER = """## Adding up
 
@@ -125,26 +125,24 @@ def artifacts_of(page: Page) -> str:
     return f"/workspaces/{workspace}/artifacts/"
 
 
-@pytest.mark.parametrize(("size", "scheme"), [("desktop", "light"), ("phone", "dark")])
 def test_code_is_kept_edited_compared_and_found(
-    open_scripted_page: Callable[..., Page], scripted_hub: ScriptedHub, size: str, scheme: str
+    open_scripted_page: Callable[..., Page], scripted_hub: ScriptedHub
 ) -> None:
     scripted_hub.server.respond = lambda request: Answer(ANSWER)
-    page = open_scripted_page(size, scheme)
-    sign_up(page, f"keeper-{size}")
+    page = open_scripted_page()
+    sign_up(page, "keeper")
     page.locator(".composer textarea").fill("How do I add up in Python?")
     page.keyboard.press("Enter")
     answer = page.locator(".message--assistant").last
     finished(answer)
     keep = answer.locator(".keep-bar button")
     expect(keep).to_have_count(2)
-    shoot(page, f"artifact-keep-{size}")
+    shoot(page, "artifact-keep")
     keep.first.click()
     panel = page.locator("#panel")
     expect(panel.locator(".artifact__title")).to_have_text("Adding up", timeout=10_000)
     expect(panel.locator("pre")).to_contain_text("return a - b")
-    shoot(page, f"artifact-panel-{size}")
-    assert faults(page) == []
+    look(page, "artifact-panel")
     panel.locator("summary", has_text="Edit").click()
     panel.locator("textarea").fill("def add(a, b):\n    return a + b\n")
     panel.get_by_role("button", name="Save as a new version").click()
@@ -153,20 +151,16 @@ def test_code_is_kept_edited_compared_and_found(
     panel.get_by_role("link", name="Versions").click()
     expect(page.locator(".diff__removed")).to_contain_text("return a - b")
     expect(page.locator(".diff__added")).to_contain_text("return a + b")
-    shoot(page, f"artifact-versions-{size}")
-    assert faults(page) == []
+    look(page, "artifact-versions")
     page.get_by_role("button", name="Restore").click()
     expect(page.locator(".artifact pre")).to_contain_text("return a - b")
-    shoot(page, f"artifact-page-{size}")
-    assert faults(page) == []
+    look(page, "artifact-page")
     address = artifacts_of(page)
     page.goto(address.replace("/artifacts/", "/search/") + "?q=add+a+b")
     expect(page.locator(".found").filter(has_text="Adding up").first).to_be_visible()
-    shoot(page, f"search-{size}")
-    assert faults(page) == []
+    look(page, "search")
     page.goto(address)
-    shoot(page, f"artifacts-{size}")
-    assert faults(page) == []
+    look(page, "artifacts")
 
 
 def test_a_page_runs_in_its_frame(open_scripted_page: Callable[..., Page]) -> None:

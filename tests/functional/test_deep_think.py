@@ -12,8 +12,8 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.fakes.openai_server import HOLD, Answer, Call, Received, Reply, ScriptedOpenAI
-from tests.functional.conftest import LOOKS, ScriptedHub, finished, open_more, shoot, sign_up
-from tests.functional.test_accessibility import faults
+from tests.functional.conftest import ScriptedHub, finished, open_more, shoot, sign_up
+from tests.functional.looks import look
 from tests.functional.test_story import close_panel, open_panel, send
 
 PLAN = "1. Look at who comes along.\n2. Leave out what they cannot eat.\n3. Give a short list."
@@ -102,12 +102,9 @@ def test_the_question_about_memory_leaves_what_was_chosen_and_typed(
     expect(chooser).to_be_checked()
 
 
-@LOOKS
-def test_a_question_is_thought_through(
-    open_scripted_page: Callable[..., Page], model: Model, size: str, scheme: str
-) -> None:
-    page, name = open_scripted_page(size, scheme), f"think-{size}-{scheme}"
-    begin(page, f"thinker_{size}_{scheme}")
+def test_a_question_is_thought_through(open_scripted_page: Callable[..., Page], model: Model) -> None:
+    page, name = open_scripted_page(), "think"
+    begin(page, "thinker")
     remember(page, "Anna is allergic to peanuts")
     choose(page, "Think")
     shoot(page, f"{name}-1-chosen")
@@ -144,15 +141,14 @@ def test_a_question_is_thought_through(
     chip.click()
     expect(chip).to_have_count(0)
     expect(page.get_by_role("textbox", name="Message", exact=True)).to_be_focused()
-    assert faults(page) == []
+    look(page, "think-4-reloaded")
 
 
-@pytest.mark.parametrize("size", ["desktop", "phone"])
 def test_what_it_noticed_is_told_once_and_glows_in_the_panel(
-    open_scripted_page: Callable[..., Page], model: Model, size: str
+    open_scripted_page: Callable[..., Page], model: Model
 ) -> None:
-    page = open_scripted_page(size)
-    begin(page, f"noticed_{size}")
+    page = open_scripted_page()
+    begin(page, "noticed")
     choose(page, "Think")
     model.server.release()
     answer = send(page, "I go for a picnic with Anna on Saturday. What do we take along?")
@@ -160,13 +156,13 @@ def test_what_it_noticed_is_told_once_and_glows_in_the_panel(
     toasts = page.locator(".toast", has_text="Memories saved: 1")
     expect(toasts).to_be_visible(timeout=20_000)
     expect(page.locator("#memory-count")).to_contain_text("1")
-    shoot(page, f"think-{size}-4-noticed")
+    shoot(page, "think-4-noticed")
     page.get_by_role("button", name="View").click()
     card = page.locator("#panel [data-memory]", has_text=NOTICED)
     expect(card).to_have_class(re.compile("memory--new"))
     expect(card).to_contain_text("From thinking")
     expect(page.locator(".toast")).to_have_count(0)  # “View” closed the toast, and no second one appeared
-    shoot(page, f"think-{size}-5-panel")
+    shoot(page, "think-5-panel")
     close_panel(page)
     expect(answer).to_contain_text(re.compile("saved 1", re.IGNORECASE))
 

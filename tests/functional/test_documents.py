@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tests.fakes.openai_server import Answer, Received, Reply
 from tests.functional.conftest import ScriptedHub, finished, shoot, sign_up
-from tests.functional.test_accessibility import faults
+from tests.functional.looks import look
 from tests.functional.test_artifacts import artifacts_of
 from tests.functional.test_story import send
 from tests.workspaces.documents.samples import SENTENCE, pdf
@@ -26,13 +25,12 @@ def reply(request: Received) -> Reply:
     return Answer("Under the blue pot [1]." if SENTENCE in said else "I do not know.")
 
 
-@pytest.mark.parametrize(("size", "scheme"), [("desktop", "light"), ("phone", "dark")])
 def test_a_pdf_is_brought_asked_about_and_opened_at_its_page(
-    open_scripted_page: Callable[..., Page], scripted_hub: ScriptedHub, size: str, scheme: str
+    open_scripted_page: Callable[..., Page], scripted_hub: ScriptedHub
 ) -> None:
     scripted_hub.server.respond = reply
-    page = open_scripted_page(size, scheme)
-    sign_up(page, f"documents_{size}")
+    page = open_scripted_page()
+    sign_up(page, "documents")
     page.locator("[data-attach-files]").set_input_files(
         [
             {"name": "House.pdf", "mimeType": "application/pdf", "buffer": pdf("Welcome", SENTENCE)},
@@ -42,7 +40,7 @@ def test_a_pdf_is_brought_asked_about_and_opened_at_its_page(
     files = page.locator(".attached__file")
     expect(files).to_have_count(2)
     expect(files.nth(1)).to_contain_text("damaged", timeout=30_000)
-    shoot(page, f"documents-1-brought-{size}-{scheme}")
+    shoot(page, "documents-1-brought")
     files.nth(1).get_by_role("button", name="Leave out").click()
     expect(page.locator("[data-composer]")).to_be_focused()
     answer = send(page, "Where is the key?")  # waits until the file is read
@@ -52,16 +50,14 @@ def test_a_pdf_is_brought_asked_about_and_opened_at_its_page(
     cited = last.locator("a.citation")
     expect(cited).to_have_accessible_name("[1] House.pdf, page 2")
     last.locator("summary", has_text="from documents").click()
-    shoot(page, f"documents-2-answered-{size}-{scheme}")
-    assert not faults(page)
+    look(page, "documents-2-answered")
     cited.focus()
     page.keyboard.press("Enter")
     page.wait_for_url(re.compile(r"passage=1#passage-1$"))
     asked = page.locator("mark")
     expect(asked).to_have_text(re.compile(SENTENCE))
     expect(asked).to_be_in_viewport()
-    shoot(page, f"documents-3-opened-{size}-{scheme}")
-    assert not faults(page)
+    look(page, "documents-3-opened")
     page.goto(page.url.split("documents/")[0] + "documents/")
     page.get_by_role("button", name="Delete House.pdf").focus()
     assert page.evaluate(FOCUSED_WHEN_REDRAWN) == "Delete House.pdf"
@@ -74,7 +70,7 @@ def test_a_pdf_is_brought_asked_about_and_opened_at_its_page(
     choice = page.get_by_label("Documents for this message")
     expect(choice.locator("option")).to_have_count(3)  # without the removed one
     choice.select_option("none")
-    shoot(page, f"documents-4-chosen-{size}-{scheme}")
+    shoot(page, "documents-4-chosen")
     without = send(page, "Where is the key?")
     finished(without)
     expect(without).to_contain_text("I do not know.")
@@ -141,8 +137,7 @@ def test_files_are_pasted_and_dropped_each_with_its_progress_stopped_tried_again
     expect(files).to_have_count(3)
     expect(files.nth(0).locator("[data-state]")).to_have_text("ready", timeout=30_000)
     expect(files.nth(1)).to_contain_text("The disk is full.")
-    shoot(page, "documents-6-page-desktop-light")
-    assert not faults(page)
+    look(page, "documents-6-page-desktop-light")
     files.nth(1).get_by_role("button", name="Retry").click()
     expect(files.nth(2).locator("progress")).to_be_visible()
     files.nth(2).get_by_role("button", name="Stop").click()
@@ -185,11 +180,7 @@ def test_a_file_beside_a_private_chat_is_ones_own_and_deleted_when_left_out(
     row = page.locator("#document-rows li", has_text="mine")
     expect(row).to_contain_text("Only you", timeout=30_000)
     row.get_by_role("link", name="mine").click()
-    for size, width in (("phone", 390), ("desktop", 1440)):
-        page.set_viewport_size({"width": width, "height": 900})
-        page.get_by_label("Visible to", exact=True).scroll_into_view_if_needed()
-        shoot(page, f"documents-8-own-{size}-light")
-        assert not faults(page)
+    look(page, "documents-8-own")
     page.get_by_label("Visible to", exact=True).select_option(index=1)
     page.get_by_role("button", name="Change").click()
     expect(page.get_by_text("sees “mine” now")).to_be_visible()

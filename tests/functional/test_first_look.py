@@ -8,6 +8,7 @@ from playwright.sync_api import expect
 from tests.conftest import Cast
 from tests.factories import make_chat, make_memory, make_message, make_workspace
 from tests.functional.conftest import Open
+from tests.functional.looks import SETTLED
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -15,20 +16,63 @@ pytestmark = [
 ]
 
 
-def test_escape_leaves_the_palette_whatever_was_typed(cast: Cast, open_as: Open) -> None:
+def test_the_page_of_a_workspace(cast: Cast, open_as: Open) -> None:
     page = open_as(cast.owner)
-    page.goto(f"/workspaces/{cast.workspace.public_id}/")
     message = page.get_by_role("textbox", name="Message", exact=True)
+    parts = ["#welcome-title", ".prompt >> nth=2", "#consent", "#composer"]
+    for width, height in ((390, 844), (1440, 800)):
+        page.set_viewport_size({"width": width, "height": height})
+        page.goto(f"/workspaces/{cast.workspace.public_id}/")
+        page.evaluate(SETTLED)
+        boxes = [page.locator(each).bounding_box() for each in parts]
+        ends = [box["y"] + box["height"] for box in boxes if box]
+        assert len(ends) == 4 and ends == sorted(ends) and ends[-1] <= height
+        consent = boxes[2]
+        assert consent and consent["height"] <= height / 4
+        model, readers = (
+            page.locator(f".toolbar__line > {each}").bounding_box() for each in (":first-child", ".readers")
+        )
+        assert model and readers and readers["x"] - model["x"] - model["width"] >= 8
+
     message.focus()
     page.keyboard.press("Control+k")
     page.keyboard.type("ferry")
-    page.keyboard.press("Escape")
+    page.keyboard.press("Escape")  # also after typing
     expect(page.locator("#palette")).to_be_hidden()
     expect(message).to_be_focused()
 
+    expect(page.locator("#panel-search")).to_be_visible()
+    page.keyboard.press("Control+.")
+    expect(page.locator("#panel")).to_be_hidden()
+    expect(message).to_be_focused()
+    page.keyboard.press("Control+.")
+    expect(page.locator("#panel-search")).to_be_focused()
+    page.keyboard.press("Control+.")
+    expect(message).to_be_focused()
 
-def test_the_menu_of_the_open_chat_looks_like_any_other(cast: Cast, open_as: Open) -> None:
+    message.press_sequentially("/")
+    expect(page.locator("#prompts-offered li")).to_have_css("list-style-type", "none")
+    message.fill("")
+
+    notice = page.locator(".notice", has_text="The built-in model is small")
+    notice.get_by_role("button", name="Dismiss").click()
+    expect(notice).to_have_count(0)
+    for place in (cast.workspace, make_workspace(owner=cast.owner, name="Another")):
+        page.goto(f"/workspaces/{place.public_id}/")
+        expect(page.locator("#welcome-title")).to_be_visible()
+        expect(notice).to_have_count(0)
+
+    page.goto("/accounts/reauthenticate/")
+    page.get_by_role("link", name="Back").click()
+    expect(message).to_be_visible()
+
+
+def test_the_menu_of_the_open_chat_looks_like_any_other_and_words_in_a_table_stay_whole(
+    cast: Cast, open_as: Open
+) -> None:
     chat = make_chat(cast.owner, cast.workspace, title="Crossings")
+    table = "| Step | Who | What | Deadline |\n|---|---|---|---|\n| Implementation | Konstantinopoulou | "
+    make_message(chat, table + "Internationalization of the configuration | soon |", role="assistant")
     page = open_as(cast.owner)
     page.goto(f"/chats/{chat.public_id}/")
     row = page.locator(".chat-row", has_text="Crossings")
@@ -37,12 +81,13 @@ def test_the_menu_of_the_open_chat_looks_like_any_other(cast: Cast, open_as: Ope
     row.locator("summary").click()
     expect(row.get_by_text("Rename")).to_have_css("font-weight", "400")
 
-
-def test_prompts_offered_have_no_bullets(cast: Cast, open_as: Open) -> None:
-    page = open_as(cast.owner)
-    page.goto(f"/workspaces/{cast.workspace.public_id}/")
-    page.get_by_role("textbox", name="Message", exact=True).press_sequentially("/")
-    expect(page.locator("#prompts-offered li")).to_have_css("list-style-type", "none")
+    page.set_viewport_size({"width": 390, "height": 844})
+    cell = page.locator(".prose td", has_text="Konstantinopoulou")
+    assert cell.evaluate("cell => { const r = document.createRange(); r.selectNodeContents(cell);"
+                         " return new Set([...r.getClientRects()].map(each => each.top)).size }") == 1  # fmt: skip
+    table_box = page.locator(".prose table")
+    assert table_box.evaluate("table => table.scrollWidth > table.clientWidth")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 def test_by_touch_only_the_link_of_a_memory_is_underlined(cast: Cast, open_as: Open) -> None:
@@ -56,16 +101,6 @@ def test_by_touch_only_the_link_of_a_memory_is_underlined(cast: Cast, open_as: O
     expect(link).to_have_css("display", "block")  # in a flex box the underline continues below the dot
     box = link.bounding_box()
     assert box and box["height"] >= 44
-
-
-def test_on_a_phone_the_model_and_who_reads_do_not_touch(cast: Cast, open_as: Open) -> None:
-    page = open_as(cast.viewer)
-    page.set_viewport_size({"width": 390, "height": 844})
-    page.goto(f"/workspaces/{cast.workspace.public_id}/")
-    model, readers = (
-        page.locator(f".toolbar__line > {each}").bounding_box() for each in (":first-child", ".readers")
-    )
-    assert model and readers and readers["x"] - model["x"] - model["width"] >= 8
 
 
 def test_a_password_that_is_refused_is_told_its_rules_once(open_as: Open) -> None:
@@ -90,68 +125,3 @@ def test_for_whom_a_file_is_stands_before_choosing_one_sends_it(cast: Cast, open
     files.set_input_files({"name": "empty.txt", "mimeType": "text/plain", "buffer": b""})
     expect(page.locator(".attached__file [data-state]")).to_have_text("The file is empty.")
     expect(page.locator("#document-files-help")).to_contain_text("at most 50 MB")
-
-
-def test_a_password_asked_for_again_can_be_left_alone(cast: Cast, open_as: Open) -> None:
-    page = open_as(cast.owner)
-    page.goto("/accounts/reauthenticate/")
-    page.get_by_role("link", name="Back").click()
-    expect(page.get_by_role("textbox", name="Message", exact=True)).to_be_visible()
-
-
-def test_words_in_a_table_stay_whole(cast: Cast, open_as: Open) -> None:
-    chat = make_chat(cast.owner, cast.workspace)
-    table = "| Step | Who | What | Deadline |\n|---|---|---|---|\n| Implementation | Konstantinopoulou | "
-    make_message(chat, table + "Internationalization of the configuration | soon |", role="assistant")
-    page = open_as(cast.owner)
-    page.set_viewport_size({"width": 390, "height": 844})
-    page.goto(f"/chats/{chat.public_id}/")
-    cell = page.locator(".prose td", has_text="Konstantinopoulou")
-    assert cell.evaluate("cell => { const r = document.createRange(); r.selectNodeContents(cell);"
-                         " return new Set([...r.getClientRects()].map(each => each.top)).size }") == 1  # fmt: skip
-    table_box = page.locator(".prose table")
-    assert table_box.evaluate("table => table.scrollWidth > table.clientWidth")
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-
-
-def test_the_key_of_the_panel_takes_the_focus_there_and_back(cast: Cast, open_as: Open) -> None:
-    page = open_as(cast.owner)
-    page.set_viewport_size({"width": 1440, "height": 900})
-    page.goto(f"/workspaces/{cast.workspace.public_id}/")
-    message = page.get_by_role("textbox", name="Message", exact=True)
-    expect(page.locator("#panel-search")).to_be_visible()
-    message.focus()
-    page.keyboard.press("Control+.")
-    expect(page.locator("#panel")).to_be_hidden()
-    expect(message).to_be_focused()
-    page.keyboard.press("Control+.")
-    expect(page.locator("#panel-search")).to_be_focused()
-    page.keyboard.press("Control+.")
-    expect(message).to_be_focused()
-
-
-@pytest.mark.parametrize("size", [(1280, 800), (390, 844)])
-def test_the_first_screen_has_headline_examples_question_and_composer(
-    cast: Cast, open_as: Open, size: tuple[int, int]
-) -> None:
-    page = open_as(cast.owner)
-    page.set_viewport_size({"width": size[0], "height": size[1]})
-    page.goto(f"/workspaces/{cast.workspace.public_id}/")
-    parts = ["#welcome-title", ".prompt >> nth=2", "#consent", "#composer"]
-    boxes = [page.locator(each).bounding_box() for each in parts]
-    ends = [box["y"] + box["height"] for box in boxes if box]
-    assert len(ends) == 4 and ends == sorted(ends) and ends[-1] <= size[1]
-    consent = boxes[2]
-    assert consent and consent["height"] <= size[1] / 4
-
-
-def test_a_notice_that_is_dismissed_stays_away_in_every_workspace(cast: Cast, open_as: Open) -> None:
-    page = open_as(cast.owner)
-    page.goto(f"/workspaces/{cast.workspace.public_id}/")
-    notice = page.locator(".notice", has_text="The built-in model is small")
-    notice.get_by_role("button", name="Dismiss").click()
-    expect(notice).to_have_count(0)
-    for place in (cast.workspace, make_workspace(owner=cast.owner, name="Another")):
-        page.goto(f"/workspaces/{place.public_id}/")
-        expect(page.locator("#welcome-title")).to_be_visible()
-        expect(notice).to_have_count(0)

@@ -8,29 +8,16 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from tests.functional.conftest import SIZES, shoot, sign_in
-from tests.functional.test_accessibility import faults
-from tests.functional.test_every_page import COVERED, CUT, SETTLED, SMALL
-from tests.stack import PASSWORD, ROOT
+from tests.functional.looks import SETTLED, faults
+from tests.functional.test_every_page import COVERED, CUT, SMALL
 
 SCHEMES = ("light", "dark") if os.environ.get("SCREENSHOTS") else ("light",)
-COLOURS = {"rules": {"color-contrast": {"enabled": False}}}
-
-
-@pytest.fixture(scope="module")
-def speaker(hub: str, hub_env: dict[str, str]) -> str:
-    """Create a user with chats, memories, topics and an assistant."""
-    seed = [sys.executable, "manage.py", "seed_demo", "--username", "amina", "--password", PASSWORD]
-    done = subprocess.run(seed, cwd=ROOT, env=hub_env, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return "amina"
+STRUCTURE = {"rules": {"color-contrast": {"enabled": False}}}
 
 
 def faults_of(page: Page, address: str, name: str) -> list[str]:
@@ -57,9 +44,8 @@ def faults_here(page: Page, name: str) -> list[str]:
         page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
         page.evaluate(SETTLED)
         shoot(page, f"in-{name}-{scheme}")
-    found = faults(page, **COLOURS) + page.evaluate(CUT) + page.evaluate(COVERED)
-    if name.endswith("phone"):
-        found += page.evaluate(SMALL)
+    found = page.evaluate(CUT) + page.evaluate(COVERED)
+    found += page.evaluate(SMALL) if name.endswith("phone") else faults(page, **STRUCTURE)
     if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
         found.append("is too wide")
     return [f"{name}: {fault}" for fault in found]
@@ -73,10 +59,10 @@ def choose(page: Page, language: str, *, direction: str) -> None:
 
 
 def test_a_language_is_chosen_and_no_page_has_a_fault_in_it(
-    open_page: Callable[..., Page], speaker: str
+    open_scripted_page: Callable[..., Page], demo: str
 ) -> None:
-    page = open_page(timezone_id="Asia/Tokyo")
-    sign_in(page, speaker)
+    page = open_scripted_page(timezone_id="Asia/Tokyo")
+    sign_in(page, demo)
     workspace = page.locator("body").get_attribute("data-workspace")
     chat = page.locator(".chat-row > a").first.get_attribute("href") or ""
     place = f"/workspaces/{workspace}/"

@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from chat.chats.services import LONG
 from tests.fakes.openai_server import HOLD, Answer
-from tests.functional.conftest import LOOKS, ScriptedHub, open_more, shoot, sign_up
+from tests.functional.conftest import ScriptedHub, open_more, shoot, sign_up
 from tests.functional.keys import press
 
 HEARS = """window.SpeechRecognition = class {
@@ -64,9 +64,9 @@ def test_without_a_connection_there_is_a_page_and_nothing_else_is_kept(
 
 
 def test_a_long_answer_is_told_wherever_one_is_but_where_it_stands(
-    open_scripted_page: Callable[..., Page], scripted_hub: ScriptedHub
+    open_page_with_notifications: Callable[..., Page], scripted_hub: ScriptedHub
 ) -> None:
-    page = open_scripted_page()
+    page = open_page_with_notifications()
     page.context.grant_permissions(["notifications"])
     page.add_init_script(TOLD)
     sign_up(page, "nora")
@@ -99,23 +99,22 @@ def test_a_long_answer_is_told_wherever_one_is_but_where_it_stands(
     assert told == [["Your answer is ready", left]]
 
 
-@LOOKS
 def test_dictation_and_reading_aloud(
-    open_scripted_page: Callable[..., Page], scripted_hub: ScriptedHub, size: str, scheme: str
+    open_scripted_page: Callable[..., Page], scripted_hub: ScriptedHub
 ) -> None:
-    page = open_scripted_page(size, scheme)
+    page = open_scripted_page()
     page.emulate_media(reduced_motion="reduce")
     page.add_init_script(HEARS + SPEAKS)
-    sign_up(page, f"nora-{size}-{scheme}")
+    sign_up(page, "speaker")
     workspace = page.locator("body").get_attribute("data-workspace")
     page.get_by_role("button", name="Dictate").click()
     dialog = page.get_by_role("dialog", name="Dictation uses your browser's speech service")
     expect(dialog).to_be_visible()
-    shoot(page, f"installed-dictation-{size}-{scheme}")
+    shoot(page, "installed-dictation")
     dialog.get_by_role("button", name="Dictate").click()
     message = page.get_by_role("textbox", name="Message", exact=True)
     expect(message).to_have_value("buy plums")
-    shoot(page, f"installed-listening-{size}-{scheme}")
+    shoot(page, "installed-listening")
     page.get_by_role("button", name="Stop listening").click()
     expect(message).to_be_focused()
 
@@ -128,7 +127,7 @@ def test_dictation_and_reading_aloud(
     expect(aloud).to_have_attribute("aria-pressed", "true")
     told = page.evaluate("() => spoken.map((said) => [said.text.trim(), said.voice.name])")
     assert told == [["Plums bought.", "Here"]], "by a voice of this device"
-    shoot(page, f"installed-aloud-{size}-{scheme}")
+    shoot(page, "installed-aloud")
     aloud.press("Enter")
     expect(aloud).to_have_attribute("aria-pressed", "false")
     assert page.evaluate("() => spoken.length") == 1, "pressed again, it stops"

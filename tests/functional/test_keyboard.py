@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import takewhile
 
-import pytest
 from playwright.sync_api import Page, expect
 
-from tests.functional.conftest import SLOW, finished, shoot, sign_up
+from tests.functional.conftest import SLOW, finished, sign_up
 from tests.functional.keys import tabbed
-from tests.functional.test_accessibility import faults
-
-pytestmark = pytest.mark.local_model
 
 
-def test_tab_goes_through_the_page_in_the_order_it_is_read(open_page: Callable[..., Page]) -> None:
-    page = open_page()
+def test_tab_goes_through_the_page_in_the_order_it_is_read(open_scripted_page: Callable[..., Page]) -> None:
+    page = open_scripted_page()
     sign_up(page, "tabber")
     page.reload()
     skip = page.locator("a, button, input, textarea, select, summary").first
@@ -41,8 +37,8 @@ def test_tab_goes_through_the_page_in_the_order_it_is_read(open_page: Callable[.
     assert page.evaluate("location.hash") == "#main"
 
 
-def test_enter_sends_and_shift_enter_breaks_the_line(open_page: Callable[..., Page]) -> None:
-    page = open_page()
+def test_enter_sends_and_shift_enter_breaks_the_line(open_scripted_page: Callable[..., Page]) -> None:
+    page = open_scripted_page()
     sign_up(page, "typist")
     field = page.get_by_role("textbox", name="Message", exact=True)
     expect(field).to_be_focused()
@@ -65,8 +61,8 @@ def test_enter_sends_and_shift_enter_breaks_the_line(open_page: Callable[..., Pa
     expect(page.locator(".message--user")).to_have_count(1)
 
 
-def test_escape_closes_what_is_open_and_gives_the_focus_back(open_page: Callable[..., Page]) -> None:
-    page = open_page("phone")
+def test_escape_closes_what_is_open_and_gives_the_focus_back(open_scripted_page: Callable[..., Page]) -> None:
+    page = open_scripted_page("phone")
     sign_up(page, "escaper")
     toggle = page.get_by_role("button", name="Memory panel")
     toggle.focus()
@@ -79,8 +75,10 @@ def test_escape_closes_what_is_open_and_gives_the_focus_back(open_page: Callable
     expect(toggle).to_be_focused()
 
 
-def test_a_memory_is_added_edited_and_forgotten_with_keys_alone(open_page: Callable[..., Page]) -> None:
-    page = open_page()
+def test_a_memory_is_added_edited_and_forgotten_with_keys_alone(
+    open_scripted_page: Callable[..., Page],
+) -> None:
+    page = open_scripted_page()
     sign_up(page, "keys_alone")
     panel = page.locator("#panel")
     expect(panel.locator("#panel-filters")).to_be_visible()
@@ -89,7 +87,7 @@ def test_a_memory_is_added_edited_and_forgotten_with_keys_alone(open_page: Calla
     page.keyboard.type("The library closes at six")
     panel.locator("#memory-add button[type=submit]").press("Enter")
     card = panel.locator("[data-memory]", has_text="The library closes at six")
-    # The first memory of this installation: its embedder is loaded now
+    # The first memory of an installation: its embedder is loaded now
     expect(card).to_be_visible(timeout=SLOW)
 
     card.get_by_role("button", name="Edit").press("Enter")
@@ -105,27 +103,3 @@ def test_a_memory_is_added_edited_and_forgotten_with_keys_alone(open_page: Calla
     page.keyboard.press("Enter")
     expect(card).to_be_visible()
     expect(card.get_by_role("button", name="Edit")).to_be_focused()
-
-
-@pytest.mark.local_model
-@pytest.mark.parametrize("size", ["desktop", "phone"])
-def test_with_the_bundled_model_thinking_is_not_offered_and_the_page_says_why(
-    open_page: Callable[..., Page], size: str
-) -> None:
-    page = open_page(size)
-    sign_up(page, f"small_{size}")
-    expect(page.locator(".mode-choice")).to_have_count(0)
-    expect(page.get_by_role("button", name="Think", exact=True)).to_be_hidden()
-    why = page.locator(".composer__more")
-    why.locator("summary").focus()
-    page.keyboard.press("Enter")
-    expect(why.get_by_text("too small for that")).to_be_visible()
-    box = why.locator(".menu__items").bounding_box()
-    assert box is not None
-    assert page.viewport_size is not None
-    assert box["x"] >= 0
-    assert box["x"] + box["width"] <= page.viewport_size["width"]
-    shoot(page, f"think-{size}-7-not-offered")
-    assert faults(page) == []
-    page.keyboard.press("Escape")
-    expect(why.get_by_text("too small for that")).not_to_be_visible()

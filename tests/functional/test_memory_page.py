@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import pytest
 from playwright.sync_api import Route, expect
@@ -11,9 +10,9 @@ from playwright.sync_api import Route, expect
 from memories.models import Memory, Scope
 from tests.conftest import Cast
 from tests.factories import make_chat, make_memory, make_message
-from tests.functional.conftest import LOOKS, SIZES, Open, shoot
+from tests.functional.conftest import Open, shoot
 from tests.functional.keys import tab_to
-from tests.functional.test_accessibility import faults
+from tests.functional.looks import look
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -21,18 +20,15 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize("size", [(1440, 900), (390, 844)])
-def test_memories_are_found_and_changed_in_their_table(cast: Cast, open_as: Open, size: Any) -> None:
+def test_memories_are_found_and_changed_in_their_table(cast: Cast, open_as: Open) -> None:
     for text in ("I am vegetarian", "The ferry leaves at nine", "Our server is called heron"):
         make_memory(text, cast.owner, cast.workspace)
     page = open_as(cast.owner)
-    page.set_viewport_size({"width": size[0], "height": size[1]})
+    page.set_viewport_size({"width": 1440, "height": 900})
     page.goto(f"/workspaces/{cast.workspace.public_id}/memories/all/")
     rows = page.locator(".memory-table tbody tr")
     expect(rows).to_have_count(3)
-    assert faults(page) == []
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    shoot(page, f"memory-page-{size[0]}")
+    look(page, "memory-page")
 
     page.locator("#memory-q").fill("diet")
     expect(rows).to_have_count(1)
@@ -101,12 +97,10 @@ def test_by_keys_alone(cast: Cast, open_as: Open) -> None:
     assert memory.pinned
 
 
-@pytest.mark.parametrize("size", [(1280, 800), (390, 844)])
-def test_a_name_becomes_a_topic_that_gathers_and_is_merged(cast: Cast, open_as: Open, size: Any) -> None:
+def test_a_name_becomes_a_topic_that_gathers_and_is_merged(cast: Cast, open_as: Open) -> None:
     for text in ("We met Maria Lopez", "The venue was found by Maria Lopez", "Lunch is with Maria on Friday"):
         make_memory(text, cast.owner, cast.workspace)
     page = open_as(cast.owner)
-    page.set_viewport_size({"width": size[0], "height": size[1]})
     topics = f"/workspaces/{cast.workspace.public_id}/nodes/"
     page.goto(topics)
     page.get_by_role("button", name="Make a topic Maria Lopez").click()
@@ -117,16 +111,13 @@ def test_a_name_becomes_a_topic_that_gathers_and_is_merged(cast: Cast, open_as: 
     expect(page.locator("#memories .node-memory")).to_have_count(3)
     page.goto(topics)
     page.get_by_text("Merge …").click()
-    assert faults(page) == []
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    shoot(page, f"topics-{size[0]}")
+    look(page, "topics")
     page.get_by_role("button", name="Merge", exact=True).click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Maria Lopez")
     expect(page.locator("#memories .node-memory")).to_have_count(3)
 
 
-@LOOKS
-def test_the_profile_by_keys(cast: Cast, open_as: Open, size: str, scheme: Any) -> None:
+def test_the_profile_by_keys(cast: Cast, open_as: Open) -> None:
     for text, category in (
         ("I am vegetarian", "preference"),
         ("I prefer short answers without lists", "instruction"),
@@ -137,12 +128,8 @@ def test_the_profile_by_keys(cast: Cast, open_as: Open, size: str, scheme: Any) 
         make_memory(text, cast.owner, cast.workspace, category=category)
     make_memory("My sister lives in Lisbon", cast.owner, scope=Scope.USER)
     page = open_as(cast.owner)
-    page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-    page.set_viewport_size({"width": SIZES[size][0], "height": SIZES[size][1]})
     page.goto(f"/workspaces/{cast.workspace.public_id}/profile/")
-    assert faults(page) == []
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    shoot(page, f"profile-{size}-{scheme}")
+    look(page, "profile")
 
     switch = page.get_by_label("Use my profile in chats")
     switch.press("Space")
@@ -155,7 +142,7 @@ def test_the_profile_by_keys(cast: Cast, open_as: Open, size: str, scheme: Any) 
     line = lines.filter(has_text="vegetarian")
     menu = line.locator("summary").last
     menu.press("Enter")
-    shoot(page, f"profile-menu-{size}-{scheme}")
+    shoot(page, "profile-menu")
     line.get_by_role("button", name="Hide from profile").press("Enter")
     expect(lines).to_have_count(5)
     expect(page.get_by_text("1 hidden line")).to_be_visible()
@@ -175,7 +162,7 @@ def test_the_profile_by_keys(cast: Cast, open_as: Open, size: str, scheme: Any) 
     page.get_by_label("What to remember").fill("I collect stamps")
     page.get_by_role("button", name="Remember").press("Enter")
     expect(lines.filter(has_text="I collect stamps")).to_contain_text("Only you")
-    shoot(page, f"profile-added-{size}-{scheme}")
+    shoot(page, "profile-added")
 
 
 def test_the_panel_leaves_an_open_form_alone_and_catches_up_when_it_closes(cast: Cast, open_as: Open) -> None:

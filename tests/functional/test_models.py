@@ -7,33 +7,25 @@ from collections.abc import Callable
 from playwright.sync_api import Page, expect
 
 from tests.fakes.openai_server import Answer, Failure
-from tests.functional.conftest import LOOKS, ScriptedHub, shoot, sign_up
+from tests.functional.conftest import ScriptedHub, sign_up
 from tests.functional.keys import press, write
-from tests.functional.test_accessibility import faults
+from tests.functional.looks import look
 
 
-@LOOKS
 def test_a_model_is_connected_and_chosen(
-    open_scripted_page: Callable[..., Page], scripted_hub: ScriptedHub, size: str, scheme: str
+    open_scripted_page: Callable[..., Page], scripted_hub: ScriptedHub
 ) -> None:
     server = scripted_hub.server
-    page = open_scripted_page(size, scheme)
-    page.emulate_media(reduced_motion="reduce")
-    sign_up(page, f"mona-{size}-{scheme}")
+    page = open_scripted_page()
+    sign_up(page, "mona")
     page.get_by_role("button", name="Not now").click()
     expect(page.locator("#consent")).to_have_count(0)
     workspace = page.locator("body").get_attribute("data-workspace")
-    found: list[str] = []
-
-    def look(name: str) -> None:
-        found.extend(faults(page))
-        shoot(page, f"models-{name}-{size}-{scheme}")
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{name} is too wide"
 
     page.goto("/connections/")
     press(page, "Look for models")
     expect(page.get_by_role("heading", name="On this machine")).to_be_visible()
-    look("here")
+    look(page, "models-here")
     press(page, "Other")
     expect(page.locator("#preset-other")).to_have_attribute("aria-current", "true")
     write(page, "Address", "not an address")
@@ -43,7 +35,7 @@ def test_a_model_is_connected_and_chosen(
     write(page, "Name", "My own model")
     press(page, "Connect")
     expect(page.get_by_text("Must be an address such as")).to_be_visible()
-    look("refused")
+    look(page, "models-refused")
     write(page, "Address", server.base_url)
     server.script(Answer("ready"), Answer("noon"), Answer('{"fact": "Moved."}'))
     press(page, "Connect")
@@ -54,12 +46,12 @@ def test_a_model_is_connected_and_chosen(
     server.script(Answer("ready"), Answer("noon"), Answer('{"fact": "Moved."}'))
     press(page, "Test My own model")
     expect(page.get_by_text("It did not call the tool.")).to_be_visible()
-    look("tested")
+    look(page, "models-tested")
 
     page.goto(f"/workspaces/{workspace}/")
     press(page, "Model:")
     expect(page.get_by_role("button", name="My own model").last).to_be_visible()
-    look("menu")
+    look(page, "models-menu")
     press(page, "scripted-model")
     expect(page.locator("#wanted-connection")).to_have_value("built-in")
     press(page, "Model:")
@@ -71,22 +63,22 @@ def test_a_model_is_connected_and_chosen(
     write(page, "Message", "Hello")
     page.keyboard.press("Enter")
     expect(page.get_by_text("The model's endpoint refused the API key.")).to_be_visible()
-    look("failed")
+    look(page, "models-failed")
     press(page, "Retry")
     expect(page.get_by_text("Hello from the script.", exact=True)).to_be_visible()
     expect(page.locator(".model-choice__name")).to_contain_text("My own model")
     chat = page.url
 
     page.goto(f"/workspaces/{workspace}/settings/#model")
-    look("settings")
+    look(page, "models-settings")
     press(page, "Memories of this workspace never leave this machine", "Space")
     expect(page.locator("#toasts")).to_contain_text("Saved.")
     page.goto(chat)
     expect(page.locator("#model-notice")).to_contain_text("“My own model” is not marked local")
-    look("kept-here")
+    look(page, "models-kept-here")
     page.locator(".model-choice > summary").click()
     expect(page.locator("#model-menu")).to_contain_text("is not marked local")
-    look("kept-here-menu")
+    look(page, "models-kept-here-menu")
     page.keyboard.press("Escape")
 
     page.goto("/connections/")
@@ -94,10 +86,9 @@ def test_a_model_is_connected_and_chosen(
     expect(page.get_by_text("What uses it continues with the next model that is set.")).to_be_visible()
     press(page, "Delete My own model")
     expect(page.get_by_text("1 workspace and 0 chats used it")).to_be_visible()
-    look("deleted")
+    look(page, "models-deleted")
     page.goto(chat)
     expect(page.locator("#model-notice")).to_contain_text(
         "“My own model”, which was chosen here, no longer exists"
     )
-    look("gone")
-    assert found == []
+    look(page, "models-gone")

@@ -11,8 +11,8 @@ from playwright.sync_api import Page, expect
 from tests.conftest import Cast
 from tests.factories import make_memory
 from tests.fakes.openai_server import Answer
-from tests.functional.conftest import LOOKS, Open, ScriptedHub, finished, shoot, sign_up
-from tests.functional.test_accessibility import faults
+from tests.functional.conftest import Open, ScriptedHub, finished, shoot, sign_up
+from tests.functional.looks import look
 from tests.functional.test_story import open_panel, send
 from tests.stack import PASSWORD
 from workspaces.models import Workspace
@@ -21,24 +21,20 @@ SAID = "The spare key is with Ines"
 
 
 def switch_to(page: Page, name: str) -> None:
-    """Use the menu at the head of the list, which is behind a button on a phone."""
-    show = page.get_by_role("button", name="Show the list of chats").first
-    if show.is_visible():
-        show.click()
+    """Use the menu at the head of the list."""
     page.get_by_text("Switch workspace").locator("..").click()
     page.locator("#sidebar").get_by_role("link", name=name, exact=True).click()
 
 
-@LOOKS
 def test_shared_switched_and_forgotten(
-    open_scripted_page: Callable[..., Page], scripted_hub: ScriptedHub, size: str, scheme: str
+    open_scripted_page: Callable[..., Page], scripted_hub: ScriptedHub
 ) -> None:
     scripted_hub.server.respond = lambda request: Answer(
         "[]" if str(request.messages[0]["content"]).startswith("You read") else "Noted."
     )
-    page = open_scripted_page(size, scheme)
+    page = open_scripted_page()
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    sign_up(page, f"newcomer-{size}-{scheme}")
+    sign_up(page, "newcomer")
     page.get_by_role("button", name="Yes, remember").click()
     finished(send(page, SAID))
     chat = page.url
@@ -52,7 +48,7 @@ def test_shared_switched_and_forgotten(
     expect(page.locator("#announce")).to_have_text("Copied")
     shared = page.evaluate("navigator.clipboard.readText()")
     assert page.request.get(shared).status == 200
-    shoot(page, f"newcomer-shared-{size}-{scheme}")
+    shoot(page, "newcomer-shared")
     page.keyboard.press("Escape")
 
     switch_to(page, "All workspaces")
@@ -66,7 +62,7 @@ def test_shared_switched_and_forgotten(
     switch_to(page, "Harbour")
     expect(page).to_have_title(re.compile("Harbour"))
     expect(page.locator("#chat-list")).not_to_contain_text(SAID)
-    shoot(page, f"newcomer-harbour-{size}-{scheme}")
+    shoot(page, "newcomer-harbour")
 
     page.goto(chat)
     card = open_panel(page).locator("[data-memory]", has_text=SAID)
@@ -78,22 +74,15 @@ def test_shared_switched_and_forgotten(
     page.get_by_label("Password").fill(PASSWORD)  # asked once before an irreversible action
     page.get_by_role("button", name="Continue").click()
     expect(page.locator(".said")).to_have_text(SAID)
-    assert not faults(page)
+    look(page, "newcomer-forget")
     page.get_by_role("button", name="Forget for good").click()
     expect(page.get_by_text("finds nothing that says it")).to_be_visible()
-    shoot(page, f"newcomer-forgotten-{size}-{scheme}")
+    shoot(page, "newcomer-forgotten")
 
     page.goto(chat)
-    show = page.get_by_role("button", name="Show the list of chats").first
-    if show.is_visible():
-        show.click()
     row = page.locator("#chat-list .chat-row", has_text=SAID)
     row.hover()
-    if size == "phone":
-        row.locator("summary").click()
-        row.get_by_role("button", name="Delete", exact=True).click()
-    else:
-        row.get_by_role("button", name=re.compile("^Delete ")).click()
+    row.get_by_role("button", name=re.compile("^Delete ")).click()
     deleted = page.locator(".toast", has_text="Deleted")
     deleted.locator("summary").click()
     deleted.get_by_role("link", name="Delete for good").click()

@@ -7,17 +7,13 @@ from urllib.parse import urlencode
 
 from playwright.sync_api import Page, expect
 
-from tests.functional.conftest import LOOKS, ScriptedHub, shoot, sign_up
-from tests.functional.test_accessibility import faults
+from tests.functional.conftest import ScriptedHub, sign_up
+from tests.functional.looks import look
 from tests.stack import PASSWORD
 
 
-@LOOKS
-def test_a_program_is_let_in(
-    open_scripted_page: Callable[..., Page], scripted_hub: ScriptedHub, size: str, scheme: str
-) -> None:
-    page = open_scripted_page(size, scheme)
-    page.emulate_media(reduced_motion="reduce")
+def test_a_program_is_let_in(open_scripted_page: Callable[..., Page], scripted_hub: ScriptedHub) -> None:
+    page = open_scripted_page()
     # Another origin for the browser, whose policy limits form targets, which the server answers.
     back = f"{scripted_hub.address.replace('127.0.0.1', 'localhost')}/healthz"
     made = page.request.post("/oauth/register", data={"client_name": "Claude Code", "redirect_uris": [back]})
@@ -29,21 +25,16 @@ def test_a_program_is_let_in(
         "code_challenge_method": "S256",
         "state": "s1",
     }
-    sign_up(page, f"orla-{size}-{scheme}")
-
-    def look(name: str) -> None:
-        assert faults(page) == []
-        shoot(page, f"oauth-{name}-{size}-{scheme}")
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{name} is too wide"
+    sign_up(page, "orla")
 
     page.goto(f"/oauth/authorize?{urlencode(asked | {'redirect_uri': 'https://evil.example/'})}")
     page.get_by_label("Password").fill(PASSWORD)
     page.keyboard.press("Enter")
     expect(page.get_by_text("an address that it did not register")).to_be_visible()
-    look("wrong")
+    look(page, "oauth-wrong")
     page.goto(f"/oauth/authorize?{urlencode(asked)}")
     expect(page.get_by_role("heading", name="Allow “Claude Code” to use your memory?")).to_be_visible()
-    look("asked")
+    look(page, "oauth-asked")
     page.get_by_label("Workspace").focus()
     page.keyboard.press("Tab")
     expect(page.get_by_label("Access")).to_be_focused()

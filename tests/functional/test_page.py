@@ -10,11 +10,10 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.fakes.openai_server import HOLD, Answer, Received, Reply, ScriptedOpenAI
 from tests.functional.conftest import ScriptedHub, finished, shoot, sign_in, sign_up
-from tests.functional.test_accessibility import faults
+from tests.functional.looks import faults, look
 from tests.functional.test_story import open_panel, send
 from tests.stack import PASSWORD
 
-BOTH = pytest.mark.parametrize("size", ["desktop", "phone"])
 LONG = "\n\n".join(
     f"Paragraph {number} of a long answer, with some words to fill its line." for number in range(40)
 )
@@ -71,12 +70,11 @@ def bottom(page: Page) -> float:
     )
 
 
-@BOTH
 def test_who_scrolls_up_stays_there_and_gets_back_with_one_press(
-    open_scripted_page: Callable[..., Page], model: Model, size: str
+    open_scripted_page: Callable[..., Page], model: Model
 ) -> None:
-    page = open_scripted_page(size)
-    sign_up(page, f"scroller_{size}")
+    page = open_scripted_page("phone")
+    sign_up(page, "scroller")
     model.answers = [Answer(LONG, HOLD, "\n\nAnd the end.")]
     answer = send(page, "Tell me all of it")
     expect(answer).to_contain_text("Paragraph 39")
@@ -84,7 +82,7 @@ def test_who_scrolls_up_stays_there_and_gets_back_with_one_press(
     page.locator("#scroller").evaluate("box => { box.scrollTop = 200 }")
     jump = page.get_by_role("button", name="Jump to latest")
     expect(jump).to_be_visible()
-    shoot(page, f"page-jump-{size}")
+    shoot(page, "page-jump")
     model.server.release()
     finished(answer)
     expect(answer).to_contain_text("And the end.")
@@ -94,28 +92,25 @@ def test_who_scrolls_up_stays_there_and_gets_back_with_one_press(
     assert bottom(page) < 2
 
 
-@BOTH
 def test_a_question_is_edited_and_its_earlier_version_brought_back(
-    open_scripted_page: Callable[..., Page], model: Model, size: str
+    open_scripted_page: Callable[..., Page], model: Model
 ) -> None:
-    page = open_scripted_page(size)
-    sign_up(page, f"editor_{size}")
+    page = open_scripted_page()
+    sign_up(page, "editor")
     model.answers = [Answer("In **May**."), Answer("In June."), Answer("Whichever.")]
     finished(send(page, "When is the fair?"))
     finished(send(page, "And where?"))
-    if size == "desktop":
-        field(page).press("ArrowUp")
-        expect(page.locator("[data-editing] textarea")).to_have_value("And where?")
-        page.keyboard.press("Escape")
-        expect(page.locator("[data-editing]")).to_have_count(0)
+    field(page).press("ArrowUp")
+    expect(page.locator("[data-editing] textarea")).to_have_value("And where?")
+    page.keyboard.press("Escape")
+    expect(page.locator("[data-editing]")).to_have_count(0)
     first = page.locator("#messages > .message--user").first
     first.hover()
     first.get_by_role("button", name="Edit and send again").click()
     form = page.locator("[data-editing]")
     expect(form.locator("textarea")).to_be_focused()
     expect(form).to_contain_text("3 later messages are kept")
-    shoot(page, f"page-edit-{size}")
-    assert faults(page) == []
+    look(page, "page-edit")
     form.locator("textarea").fill("When is the book fair?")
     page.keyboard.press("Enter")
     expect(page.locator("#messages > .message--user")).to_have_count(1)
@@ -126,8 +121,7 @@ def test_a_question_is_edited_and_its_earlier_version_brought_back(
     versions.locator("summary").click()
     expect(versions).to_contain_text("In May.")
     expect(versions).to_contain_text("And where?")
-    shoot(page, f"page-versions-{size}")
-    assert faults(page) == []
+    look(page, "page-versions")
     old = versions.locator(".message--user").first.get_attribute("id")
     page.goto(f"{page.url.split('?')[0]}?at={old}#{old}")  # as the link from the memory it produced
     expect(page.locator(".message--flash")).to_contain_text("When is the fair?")
@@ -182,22 +176,17 @@ def test_answers_are_copied_as_markdown_and_code_blocks_alone(
     expect(answer.get_by_role("button", name="Copy code")).to_have_css("opacity", "1")
 
 
-@BOTH
 def test_chats_are_searched_in_titles_and_messages(
-    open_scripted_page: Callable[..., Page], model: Model, size: str
+    open_scripted_page: Callable[..., Page], model: Model
 ) -> None:
-    page = open_scripted_page(size)
-    sign_up(page, f"searcher_{size}")
+    page = open_scripted_page()
+    sign_up(page, "searcher")
     model.answers = [Answer("Noted: the <b>zebra</b> is in stall four."), Answer("Yes.")]
     finished(send(page, "Where do the animals go?"))
     page.goto("/")
     finished(send(page, "Something else"))
-    if size == "phone":
-        page.get_by_role("button", name="Show the list of chats").first.click()
-        page.locator("#chat-search").focus()
-    else:
-        page.locator("#scroller").focus()
-        page.keyboard.press("/")
+    page.locator("#scroller").focus()
+    page.keyboard.press("/")
     expect(page.locator("#chat-search")).to_be_focused()
     page.keyboard.type("zeb")
     found = page.locator("#chat-list .chat-row")
@@ -205,7 +194,7 @@ def test_chats_are_searched_in_titles_and_messages(
     expect(found.locator("mark")).to_have_text("zeb")
     expect(page.locator("#announce")).to_have_text("1 chat found.")
     expect(found).to_contain_text("Noted: the <b>zebra</b> is in stall four.")
-    shoot(page, f"page-search-{size}")
+    shoot(page, "page-search")
     assert faults(page) == []
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowDown")
@@ -264,8 +253,7 @@ def test_the_keys_do_what_their_dialog_says(open_scripted_page: Callable[..., Pa
     page.keyboard.press("?")
     dialog = page.get_by_role("dialog", name="Keyboard shortcuts")
     expect(dialog).to_be_visible()
-    shoot(page, "page-keys")
-    assert faults(page) == []
+    look(page, "page-keys")
     page.keyboard.press("Escape")
     expect(dialog).to_be_hidden()
 
@@ -322,19 +310,17 @@ def test_a_notice_stands_in_the_middle_of_the_conversation_and_the_browsers_bar_
     assert page.evaluate(bar) == ["#fbfaf8"]
 
 
-@BOTH
 def test_a_temporary_chat_says_what_it_is_and_keeps_nothing(
-    open_scripted_page: Callable[..., Page], model: Model, size: str
+    open_scripted_page: Callable[..., Page], model: Model
 ) -> None:
-    page = open_scripted_page(size)
-    sign_up(page, f"temporary_{size}")
+    page = open_scripted_page("phone")
+    sign_up(page, "temporary")
     page.get_by_role("button", name="Yes, remember").click()
     expect(page.locator("#consent")).to_have_count(0)
     page.goto(f"{page.url}?temporary=on")
     expect(page.locator(".welcome__lead")).to_contain_text("No memories are used or saved")
     expect(page.locator("#memory-chip")).to_have_count(0)
-    shoot(page, f"page-temporary-{size}")
-    assert faults(page) == []
+    look(page, "page-temporary")
     finished(send(page, "I am vegetarian"))
     expect(page.locator("#readers")).to_contain_text("Temporary, only you")
     expect(page.locator("details.receipt")).to_have_count(0)
@@ -359,12 +345,11 @@ def test_the_field_grows_to_eight_lines_and_then_scrolls(
     assert abs(height() - eight) <= 1
 
 
-@BOTH
 def test_only_beginning_and_end_of_an_answer_are_announced(
-    open_scripted_page: Callable[..., Page], model: Model, size: str
+    open_scripted_page: Callable[..., Page], model: Model
 ) -> None:
-    page = open_scripted_page(size)
-    sign_up(page, f"listener_{size}")
+    page = open_scripted_page()
+    sign_up(page, "listener")
     page.evaluate(
         """() => {
           window.heard = [];
@@ -386,7 +371,7 @@ def test_only_beginning_and_end_of_an_answer_are_announced(
     assert len(page.evaluate("window.heard")) == 2
 
 
-@BOTH
+@pytest.mark.parametrize("size", ["desktop", "phone"])
 def test_nothing_on_the_page_jumps(open_scripted_page: Callable[..., Page], model: Model, size: str) -> None:
     """No layout shift from loading a conversation to the end of a streamed answer."""
     page = open_scripted_page(size)
@@ -553,12 +538,11 @@ def test_who_wants_no_motion_gets_none(open_scripted_page: Callable[..., Page], 
     finished(answer)
 
 
-@BOTH
 def test_what_was_saved_stands_under_the_answer_with_an_undo(
-    open_scripted_page: Callable[..., Page], model: Model, size: str
+    open_scripted_page: Callable[..., Page], model: Model
 ) -> None:
-    page = open_scripted_page(size)
-    sign_up(page, f"saver_{size}")
+    page = open_scripted_page("phone")
+    sign_up(page, "saver")
     page.get_by_role("button", name="Yes, remember").click()
     expect(page.locator("#consent")).to_have_count(0)
     noticed = '[{"text": "The user is vegetarian", "kind": "fact", "importance": 0.7}]'
@@ -574,8 +558,7 @@ def test_what_was_saved_stands_under_the_answer_with_an_undo(
     expect(line.locator("summary")).to_contain_text("Saved 1 memory", timeout=30_000)
     line.locator("summary").click()
     expect(line.locator(".receipt__saved")).to_contain_text("vegetarian")
-    shoot(page, f"page-saved-{size}")
-    assert faults(page) == []
+    look(page, "page-saved")
     line.locator(".receipt__saved").get_by_role("button", name="Undo").click()
     expect(line.locator(".receipt__saved")).to_contain_text("Forgotten.")
     line.locator(".receipt__saved").get_by_role("button", name="Undo").click()
@@ -595,8 +578,7 @@ def test_the_palette_goes_to_chats_and_memories_by_keys_alone(
     page.keyboard.press("Control+k")
     palette = page.get_by_role("dialog", name="Go to anything")
     expect(palette.get_by_role("link", name="Where is the zebra?")).to_be_visible()
-    shoot(page, "page-palette")
-    assert faults(page) == []
+    look(page, "page-palette")
     page.keyboard.type("tidy")
     expect(palette.get_by_role("link")).to_have_count(2)
     expect(palette.get_by_role("link").last).to_have_text(re.compile("Search everything for “tidy”"))
@@ -623,3 +605,26 @@ def test_the_palette_goes_to_chats_and_memories_by_keys_alone(
     take("shortcuts")
     dialog = page.get_by_role("dialog", name="Keyboard shortcuts")
     expect(dialog.get_by_role("button", name="Close")).to_be_focused()
+
+
+def test_a_reload_in_the_middle_loses_nothing_and_stop_keeps_the_text_so_far(
+    open_scripted_page: Callable[..., Page], model: Model
+) -> None:
+    model.answers = [Answer("Once upon", HOLD, " a time."), Answer("There was", HOLD, " a keeper.")]
+    page = open_scripted_page()
+    sign_up(page, "reloader")
+    expect(send(page, "Tell me a story about a lighthouse keeper.")).to_contain_text("Once upon")
+    page.reload()
+    answer = page.locator(".message--assistant").first
+    expect(answer).to_contain_text("Once upon")
+    model.server.release()
+    finished(answer)
+    expect(answer.locator(".prose")).to_have_text("Once upon a time.")
+    expect(page.locator(".message--user")).to_contain_text("lighthouse keeper")
+
+    model.server.hold()
+    answer = send(page, "Another one")
+    expect(answer).to_contain_text("There was")
+    page.get_by_role("button", name="Stop").click()
+    expect(answer.get_by_role("button", name="Retry")).to_be_visible()
+    expect(answer.locator(".prose")).to_have_text("There was")

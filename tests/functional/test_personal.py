@@ -8,9 +8,9 @@ from typing import Any
 from playwright.sync_api import Page, expect
 
 from tests.fakes.openai_server import Answer
-from tests.functional.conftest import LOOKS, ScriptedHub, finished, shoot, sign_up
+from tests.functional.conftest import ScriptedHub, finished, shoot, sign_up
 from tests.functional.keys import press
-from tests.functional.test_accessibility import faults
+from tests.functional.looks import look
 from tests.functional.test_story import send
 
 QUESTION = "Which cake shall we order for the party?"
@@ -26,23 +26,20 @@ def rest(page: Page, path: str, body: dict[str, Any]) -> Any:
     return page.evaluate(_ASK, [path, body])
 
 
-@LOOKS
 def test_left_out_let_in_and_nothing_for_others(
-    open_scripted_page: Callable[..., Page], scripted_hub: ScriptedHub, size: str, scheme: str
+    open_scripted_page: Callable[..., Page], scripted_hub: ScriptedHub
 ) -> None:
     scripted_hub.server.respond = lambda request: Answer("Let me see.")
-    name = f"{size}{scheme}"
-    own = f"The party cake must have no walnuts for Anna{name}"
-    other = open_scripted_page(size, scheme)
-    sign_up(other, f"ben{name}")
-    page = open_scripted_page(size, scheme)
-    if size == "desktop":
-        page.set_viewport_size({"width": 1440, "height": 900})
-    sign_up(page, f"anna{name}")
+    own = "The party cake must have no walnuts for Anna"
+    other = open_scripted_page()
+    sign_up(other, "ben")
+    page = open_scripted_page()
+    page.set_viewport_size({"width": 1440, "height": 900})
+    sign_up(page, "anna")
     page.get_by_role("button", name="Yes, remember").click()
     expect(page.locator("#consent")).to_have_count(0)
     place = rest(page, "workspaces", {"name": "Party"})["id"]
-    rest(page, f"workspaces/{place}/members", {"username": f"ben{name}", "role": "viewer"})
+    rest(page, f"workspaces/{place}/members", {"username": "ben", "role": "viewer"})
     rest(other, f"workspaces/{place}/members/accept", {})
     rest(page, f"workspaces/{place}/memories", {"content": "The party cake is ordered at Rosa's bakery"})
     home = page.url.split("/workspaces/")[1].strip("/")
@@ -57,19 +54,18 @@ def test_left_out_let_in_and_nothing_for_others(
     expect(answer.locator(".receipt__withheld")).to_contain_text("others read this chat")
     expect(page.locator("#personal-chip")).to_be_attached()
     expect(page.locator("#personal-chip input")).not_to_be_checked()
-    assert not faults(page)
-    shoot(page, f"personal-left-out-{name}")
+    look(page, "personal-left-out")
 
     other.goto(page.url)
     expect(other.locator(".message--assistant .receipt summary")).to_contain_text("Used 1 memory")
     expect(other.locator("#messages").get_by_text("personal")).to_have_count(0)
-    shoot(other, f"personal-others-{name}")
+    shoot(other, "personal-others")
 
     assert not any(own in str(request.messages) for request in scripted_hub.server.chat_requests)
     press(page, "Use mine here")
     expect(answer.get_by_role("status")).to_contain_text("from your next message on")
     expect(page.locator("#personal-chip input")).to_be_checked()
-    shoot(page, f"personal-let-in-{name}")
+    shoot(page, "personal-let-in")
     again = send(page, QUESTION)
     finished(again)
     expect(again.locator(".receipt summary").first).to_contain_text("Used 2 memories")
@@ -77,8 +73,4 @@ def test_left_out_let_in_and_nothing_for_others(
     page.goto(f"/workspaces/{place}/settings/#members")
     told = "Answers in these chats used your personal memories, files or other chats."
     expect(page.get_by_text(told)).to_be_visible()
-    assert not faults(page)
-    page.get_by_text(
-        "Answers in these chats used your personal memories, files or other chats."
-    ).scroll_into_view_if_needed()
-    shoot(page, f"personal-settings-{name}")
+    look(page, "personal-settings")

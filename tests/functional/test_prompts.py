@@ -6,32 +6,24 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
 
-from tests.functional.conftest import LOOKS, shoot, sign_up
-from tests.functional.test_accessibility import faults
+from tests.functional.conftest import sign_up
+from tests.functional.looks import look
 
 
-@LOOKS
-def test_a_prompt_with_blanks(open_scripted_page: Callable[..., Page], size: str, scheme: str) -> None:
-    page = open_scripted_page(size, scheme)
-    page.emulate_media(reduced_motion="reduce")
-    sign_up(page, f"pia-{size}-{scheme}")
+def test_a_prompt_with_blanks(open_scripted_page: Callable[..., Page]) -> None:
+    page = open_scripted_page()
+    sign_up(page, "pia")
     page.get_by_role("button", name="Not now").click()
     expect(page.locator("#consent")).to_have_count(0)
     page.wait_for_load_state("networkidle")
     workspace = page.locator("body").get_attribute("data-workspace")
-    found: list[str] = []
-
-    def look(name: str) -> None:
-        found.extend(faults(page))
-        shoot(page, f"prompts-{name}-{size}-{scheme}")
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{name} is too wide"
 
     page.goto(f"/workspaces/{workspace}/prompts/")
     page.get_by_label("Name", exact=True).fill("Polite no")
     page.get_by_role("textbox", name="Prompt").fill("Decline {{offer}} of {{who}} politely. $& {{offer}}")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_text("“Polite no” is saved.")).to_be_visible()
-    look("page")
+    look(page, "prompts-page")
 
     page.goto(f"/workspaces/{workspace}/")
     message = page.get_by_role("textbox", name="Message", exact=True)
@@ -39,7 +31,7 @@ def test_a_prompt_with_blanks(open_scripted_page: Callable[..., Page], size: str
     page.keyboard.type("/pol")
     offered = page.locator("#prompts-offered")
     expect(offered.get_by_role("button", name="Polite no")).to_be_visible()
-    look("offered")
+    look(page, "prompts-offered")
     page.keyboard.press("Escape")
     expect(offered).to_be_hidden()
     page.keyboard.type("x")
@@ -51,7 +43,7 @@ def test_a_prompt_with_blanks(open_scripted_page: Callable[..., Page], size: str
     page.keyboard.type("the <b>job</b>")
     page.keyboard.press("Tab")
     page.keyboard.type("$& and {{offer}}")
-    look("blanks")
+    look(page, "prompts-blanks")
     page.keyboard.press("Enter")
     filled = "Decline the <b>job</b> of $& and {{offer}} politely. $& the <b>job</b>"
     expect(message).to_have_value(filled)
@@ -61,4 +53,3 @@ def test_a_prompt_with_blanks(open_scripted_page: Callable[..., Page], size: str
     expect(page.locator(".message--assistant .actions")).to_be_visible()
     page.keyboard.type("/pol")  # and in the next message of the same page
     expect(page.locator("#prompts-offered").get_by_role("button", name="Polite no")).to_be_visible()
-    assert found == []

@@ -9,23 +9,20 @@ from playwright.sync_api import Page, expect
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
 from tests.fakes.openai_server import Answer
-from tests.functional.conftest import LOOKS, ScriptedHub, finished, shoot, sign_up
-from tests.functional.test_accessibility import faults
+from tests.functional.conftest import ScriptedHub, finished, sign_up
+from tests.functional.looks import look
 from tests.functional.test_story import send
 
 
-@LOOKS
 def test_a_thumb_the_arrows_and_a_tag(
-    open_scripted_page: Callable[..., Page], scripted_hub: ScriptedHub, size: str, scheme: str
+    open_scripted_page: Callable[..., Page], scripted_hub: ScriptedHub
 ) -> None:
     said = iter(["The ferry leaves at nine.", "It leaves at ten."])
     scripted_hub.server.respond = lambda request: Answer(
         "[]" if str(request.messages[0]["content"]).startswith("You read") else next(said, "Oslo")
     )  # the worker's extraction requests use none of the answers
-    page = open_scripted_page(size, scheme)
-    if size == "desktop":
-        page.set_viewport_size({"width": 1440, "height": 900})
-    sign_up(page, f"marks{size}{scheme}")
+    page = open_scripted_page("phone")
+    sign_up(page, "marks")
     finished(send(page, "When does the ferry leave?"))
 
     bad = page.get_by_role("button", name="Bad answer")
@@ -35,8 +32,7 @@ def test_a_thumb_the_arrows_and_a_tag(
     expect(reason).to_be_visible()
     reason.focus()
     page.keyboard.press("Space")
-    assert not faults(page)
-    shoot(page, f"rating-{size}-{scheme}")
+    look(page, "rating")
     page.get_by_label("Anything else").fill("It is at ten")
     page.keyboard.press("Enter")
     expect(page.locator(".rating")).to_contain_text("Thank you")
@@ -54,11 +50,9 @@ def test_a_thumb_the_arrows_and_a_tag(
     expect(page.locator(".message--assistant")).to_contain_text("The ferry leaves at nine.")
     expect(arrows).to_contain_text("Version 1 of 2")
     expect(page.get_by_role("button", name="Earlier version")).to_be_focused()
-    assert not faults(page)
-    shoot(page, f"versions-{size}-{scheme}")
+    look(page, "versions")
 
-    if size == "phone":
-        page.get_by_role("button", name="Show the list of chats").first.click()
+    page.get_by_role("button", name="Show the list of chats").first.click()
     press_tags(page)
     expect(page.get_by_label("Tags of the chat")).to_be_focused()
     page.keyboard.type("Travel, summer")
@@ -67,8 +61,7 @@ def test_a_thumb_the_arrows_and_a_tag(
     expect(chosen).to_be_visible()
     chosen.select_option("summer")
     expect(page.locator(".chat-row")).to_have_count(1)
-    assert not faults(page)
-    shoot(page, f"tags-{size}-{scheme}")
+    look(page, "tags")
 
 
 def press_tags(page: Page) -> None:

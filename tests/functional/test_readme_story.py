@@ -1,5 +1,6 @@
-"""README's "Two minutes" word for word, on a fresh installation at 1280x800: the small model, Ollama, no model.
+"""README's "Two minutes" word for word, on a fresh installation at 1280x800: the small model, and no model.
 
+With Ollama: test_first_minutes.
 With the larger model, too, where its file is (LARGE_MODEL=file, or as manage.py fetch_model leaves it).
 """
 
@@ -15,14 +16,11 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.fakes.local_model import NEEDS_LARGE_MODEL, running_large_model, running_local_model
-from tests.fakes.ollama import CHAT, Ollama
 from tests.fakes.openai_server import Answer, Received
 from tests.functional.conftest import SLOW, finished, shoot, sign_up
-from tests.functional.test_first_minutes import ollama
 from tests.functional.test_story import send
 from tests.stack import ROOT, running_stack
 
-__all__ = ["ollama"]
 pytestmark = pytest.mark.local_model
 _STEPS = (ROOT / "README.md").read_text().partition("## Two minutes")[2].partition("\n## ")[0]
 SAID, ASKED = re.findall(r'"([^"]+)"', _STEPS)
@@ -172,25 +170,6 @@ def test_with_the_larger_model(install: Callable[..., tuple[Path, Page]]) -> Non
         told.examples_are_offered(3)
         told.ask()
         told.forget_and_undo()
-
-
-def test_with_ollama(install: Callable[..., tuple[Path, Page]], ollama: tuple[str, Ollama]) -> None:
-    ollama[1].respond = as_llama_answers
-    _folder, page = install()
-    told = ReadmeSteps(page, "ollama")
-    told.begin()
-    told.connect_is_in_sight()
-    page.get_by_role("button", name="Connect a model").click()
-    page.get_by_role("button", name=f"Connect {CHAT}").click()
-    expect(page.locator("#toasts")).to_contain_text("is connected and answers in “Personal” now")
-    page.goto("/")
-    told.say_yes()
-    expect(page.locator("[data-prompt]")).to_have_count(3)
-    told.say_it(answered=True)
-    told.two_memories_appear()
-    told.examples_are_offered(3)
-    told.ask()
-    told.forget_and_undo()
 
 
 def test_with_no_model(install: Callable[..., tuple[Path, Page]]) -> None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from tests.fakes.openai_server import Answer, Hold, Received, Reply
 from tests.functional.conftest import ScriptedHub, finished, shoot, sign_up
-from tests.functional.test_accessibility import faults
+from tests.functional.looks import look
 from tests.functional.test_story import send
 
 THOUGHT = "The person asks about green tea.\nSencha is the usual one, and gyokuro."
@@ -27,13 +26,12 @@ def reply(request: Received) -> Reply:
     return Answer(f"<think>{THOUGHT}</think>\n\n", "Sencha, for one, and gyo", finish_reason="length")
 
 
-@pytest.mark.parametrize(("size", "scheme"), [("desktop", "light"), ("phone", "dark")])
 def test_a_thought_is_folded_a_cut_answer_goes_on_and_an_answer_is_remembered_in_ones_own_words(
-    open_scripted_page: Callable[..., Page], scripted_hub: ScriptedHub, size: str, scheme: str
+    open_scripted_page: Callable[..., Page], scripted_hub: ScriptedHub
 ) -> None:
     scripted_hub.server.respond = reply
-    page = open_scripted_page(size, scheme)
-    sign_up(page, f"replies_{size}")
+    page = open_scripted_page()
+    sign_up(page, "replies")
     page.get_by_role("button", name="Yes, remember").click()
     answer = send(page, "Which tea is green?")
     finished(answer)
@@ -43,7 +41,7 @@ def test_a_thought_is_folded_a_cut_answer_goes_on_and_an_answer_is_remembered_in
     expect(last.get_by_text("Sencha is the usual one")).to_be_hidden()
     expect(last.locator(".prose")).not_to_contain_text("asks about")
     expect(last.get_by_text("length limit")).to_be_visible()
-    shoot(page, f"replies-1-cut-{size}-{scheme}")
+    shoot(page, "replies-1-cut")
 
     thought.focus()
     page.keyboard.press("Enter")
@@ -56,8 +54,7 @@ def test_a_thought_is_folded_a_cut_answer_goes_on_and_an_answer_is_remembered_in
     field = last.get_by_role("textbox", name="What to remember")
     expect(field).to_be_focused()
     expect(field).to_have_value("Sencha and gyokuro are green teas.")
-    shoot(page, f"replies-2-proposed-{size}-{scheme}")
-    assert not faults(page)
+    look(page, "replies-2-proposed")
     page.keyboard.press("Escape")
     expect(field).to_have_count(0)
     last.get_by_role("button", name="Remember this").click()
@@ -65,7 +62,7 @@ def test_a_thought_is_folded_a_cut_answer_goes_on_and_an_answer_is_remembered_in
     last.get_by_role("button", name="Remember", exact=True).click()
     expect(last.get_by_text("Remembered")).to_be_visible()
     expect(page.locator("#memory-count")).to_contain_text("1")
-    shoot(page, f"replies-3-remembered-{size}-{scheme}")
+    shoot(page, "replies-3-remembered")
 
 
 def test_what_is_sent_during_an_answer_waits_for_its_end_and_can_be_taken_back(

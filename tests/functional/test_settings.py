@@ -7,21 +7,13 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
 
-from tests.functional.conftest import LOOKS, PASSWORD, shoot, sign_up
-from tests.functional.test_accessibility import faults
+from tests.functional.conftest import PASSWORD, sign_up
+from tests.functional.looks import look
 
 
-@LOOKS
-def test_settings_and_an_invitation(open_page: Callable[..., Page], size: str, scheme: str) -> None:
-    page = open_page(size, scheme)
-    page.emulate_media(reduced_motion="reduce")
-    sign_up(page, f"ines-{size}-{scheme}")
-    found: list[str] = []
-
-    def look(name: str, page: Page = page) -> None:
-        found.extend(faults(page))
-        shoot(page, f"settings-{name}-{size}-{scheme}")
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{name} is too wide"
+def test_settings_and_an_invitation(open_scripted_page: Callable[..., Page]) -> None:
+    page = open_scripted_page()
+    sign_up(page, "ines")
 
     workspace = page.locator("body").get_attribute("data-workspace")
     page.goto(f"/workspaces/{workspace}/settings/#about")
@@ -36,11 +28,11 @@ def test_settings_and_an_invitation(open_page: Callable[..., Page], size: str, s
     expect(page.get_by_label("What it is for")).to_have_value("Boats")  # a field in use is not overwritten
     page.keyboard.press("Tab")
     expect(page.locator("#toasts")).to_contain_text("Saved.")
-    look("about")
+    look(page, "settings-about")
     page.get_by_label("Name", exact=True).fill("")
     page.keyboard.press("Enter")
     expect(page.locator(".field__error")).to_be_visible()
-    look("about-refused")
+    look(page, "settings-about-refused")
     page.reload()
     expect(page.get_by_label("Name", exact=True)).to_have_value("Harbour")
     expect(page.get_by_label("What it is for")).to_have_value("Boats")
@@ -52,7 +44,7 @@ def test_settings_and_an_invitation(open_page: Callable[..., Page], size: str, s
     switch.focus()
     page.keyboard.press("Space")
     expect(page.locator("#toasts")).to_contain_text("Saved.")
-    look("memory")
+    look(page, "settings-memory")
     page.reload()
     expect(switch).to_be_checked()
     expect(page.get_by_role("heading", level=1)).to_be_in_viewport(ratio=1)
@@ -63,41 +55,40 @@ def test_settings_and_an_invitation(open_page: Callable[..., Page], size: str, s
     expect(page.get_by_role("heading", level=1)).to_have_text("Inês da Costa")
     expect(page.locator("#own-name")).to_contain_text("Inês da Costa")
     expect(page.locator("#own-picture .avatar")).to_have_text("IC")
-    look("name")
+    look(page, "settings-name")
     page.goto("/profile/#memory-setting")
-    look("profile-memory")
+    look(page, "settings-profile-memory")
     page.get_by_role("radio", name="On").first.check()
     expect(page.locator("#toasts")).to_contain_text("Saved.")
     for name in ("General", "Security", "Programs", "Data"):
         page.get_by_role("link", name=name, exact=True).click()
-        look(f"profile-{name.lower()}")
+        look(page, f"settings-profile-{name.lower()}")
 
     page.goto(f"/workspaces/{workspace}/settings/#members")
     page.get_by_role("region", name="Invitations").get_by_role("button", name="Create link").click()
     expect(page.get_by_text("The link is ready")).to_be_visible()
-    look("members")
+    look(page, "settings-members")
     link = page.get_by_label("Link of the invitation").input_value()
 
-    guest = open_page(size, scheme)
-    guest.emulate_media(reduced_motion="reduce")
+    guest = open_scripted_page()
     guest.goto(link)
-    look("invitation", guest)
+    look(guest, "settings-invitation")
     guest.get_by_role("link", name="Create account").click()
-    guest.get_by_label("Username").fill(f"gus-{size}-{scheme}")
+    guest.get_by_label("Username").fill("gus")
     guest.locator("input[name=password1]").fill(PASSWORD)
     guest.locator("input[name=password2]").fill(PASSWORD)
     guest.keyboard.press("Enter")
     guest.get_by_role("button", name=re.compile("^Join as gus")).click()
     expect(guest.get_by_text("You are now a member of")).to_be_visible()
-    other = open_page(size, scheme)
+    other = open_scripted_page()
     other.goto(link)
     expect(other.get_by_text("This invitation has been used.")).to_be_visible()
-    look("invitation-ended", other)
+    look(other, "settings-invitation-ended")
 
     guest.keyboard.press("Control+k")
     guest.get_by_role("dialog").get_by_role("searchbox").fill("doc")
     expect(guest.locator("#palette-found")).to_contain_text("Add a document")
-    look("palette", guest)
+    look(guest, "settings-palette")
 
     guest.goto(f"/workspaces/{workspace}/settings/#members")
     leave = guest.locator("summary", has_text="Leave")
@@ -106,19 +97,18 @@ def test_settings_and_an_invitation(open_page: Callable[..., Page], size: str, s
     question = guest.get_by_text("only an owner can add you again")
     expect(question).to_be_visible()
     assert (question.bounding_box() or {})["x"] >= 0
-    look("leave", guest)
+    look(guest, "settings-leave")
     guest.keyboard.press("Escape")
     expect(question).to_be_hidden()
     guest.keyboard.press("Enter")
     guest.keyboard.press("Tab")
     guest.keyboard.press("Enter")
     expect(guest.locator("#toasts")).to_contain_text("You have left “Harbour”.")
-    assert found == []
 
 
-def test_a_deleted_workspace_is_said_to_be_deleted(open_page: Callable[..., Page]) -> None:
+def test_a_deleted_workspace_is_said_to_be_deleted(open_scripted_page: Callable[..., Page]) -> None:
     """The event that access ended comes before the next page, and would load the page of the deleted workspace."""
-    page = open_page()
+    page = open_scripted_page()
     sign_up(page, "dora")
     page.goto("/accounts/reauthenticate/?next=/workspaces/")
     page.locator("input[name=password]").fill(PASSWORD)

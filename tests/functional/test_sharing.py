@@ -7,8 +7,8 @@ from collections.abc import Callable
 from playwright.sync_api import Page, expect
 
 from tests.fakes.openai_server import Answer
-from tests.functional.conftest import LOOKS, ScriptedHub, finished, shoot, sign_up
-from tests.functional.test_accessibility import faults
+from tests.functional.conftest import ScriptedHub, finished, shoot, sign_up
+from tests.functional.looks import look
 from tests.functional.test_story import send
 
 ANSWER = (
@@ -16,16 +16,12 @@ ANSWER = (
 )
 
 
-@LOOKS
-def test_shared_read_and_closed(
-    open_scripted_page: Callable[..., Page], scripted_hub: ScriptedHub, size: str, scheme: str
-) -> None:
+def test_shared_read_and_closed(open_scripted_page: Callable[..., Page], scripted_hub: ScriptedHub) -> None:
     scripted_hub.server.respond = lambda request: Answer(ANSWER)
-    page = open_scripted_page(size, scheme)
-    if size == "desktop":
-        page.set_viewport_size({"width": 1440, "height": 900})
+    page = open_scripted_page()
+    page.set_viewport_size({"width": 1440, "height": 900})
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    sign_up(page, f"share{size}{scheme}")
+    sign_up(page, "share")
     place = page.url.split("/workspaces/")[1].strip("/")
     finished(send(page, "How do we get to Oslo?"))
     share = page.locator("details.share > summary")
@@ -33,36 +29,31 @@ def test_shared_read_and_closed(
     page.keyboard.press("Enter")
     make = page.get_by_role("button", name="Create and copy link")
     expect(make).to_be_visible()
-    assert not faults(page)
-    shoot(page, f"share-menu-{size}-{scheme}")
+    look(page, "share-menu")
     make.dblclick()  # the second click: one link even on a double click, and copied to the clipboard
     expect(page.locator("#announce")).to_have_text("Copied")
     address = page.evaluate("navigator.clipboard.readText()")
     expect(page.locator("#share-menu")).to_contain_text("never opened")
     expect(page.locator("#share-menu .share__links > li")).to_have_count(1)
-    shoot(page, f"share-made-{size}-{scheme}")
+    shoot(page, "share-made")
 
-    other = open_scripted_page(size, scheme)
-    if size == "desktop":
-        other.set_viewport_size({"width": 1440, "height": 900})
+    other = open_scripted_page()
     other.goto(address)
     expect(other.get_by_role("heading", level=1)).to_have_text("How do we get to Oslo?")
     expect(other.locator(".prose strong")).to_have_text("ferry")
     assert other.evaluate("document.scripts.length") == 0
-    assert not faults(other)
-    shoot(other, f"shared-{size}-{scheme}")
+    look(other, "shared")
     other.emulate_media(media="print")
-    shoot(other, f"shared-print-{size}-{scheme}")
+    shoot(other, "shared-print")
 
     chat = page.url
     page.goto(f"{chat}print/")
     expect(page.get_by_role("button", name="Print")).to_be_visible()
-    assert not faults(page)
+    look(page, "share-print")
     page.goto(f"/workspaces/{place}/settings/#links")
     listed = page.locator("#share-links")
     expect(listed).to_contain_text("last opened")
-    assert not faults(page)
-    shoot(page, f"share-list-{size}-{scheme}")
+    look(page, "share-list")
     page.goto(chat)
     share.click()
     page.get_by_role("button", name="Turn off link").click()
@@ -70,4 +61,4 @@ def test_shared_read_and_closed(
     assert other.request.get(address).status == 404
     other.emulate_media(media="screen")
     other.goto("/shared/mhl_nothing/", wait_until="load")
-    shoot(other, f"shared-closed-{size}-{scheme}")
+    shoot(other, "shared-closed")

@@ -1,4 +1,4 @@
-"""The first minutes with the local model, at both widths and in both colour schemes."""
+"""The first minutes with the local model, on a phone; on a wide screen: test_readme_story."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.functional.conftest import LOOKS, SLOW, finished, shoot, sign_up
+from tests.functional.conftest import SLOW, finished, shoot, sign_up
 
 SAID = "My project deadline is March 15 and I am vegetarian"
-
-pytestmark = pytest.mark.local_model
 
 
 def send(page: Page, text: str) -> Locator:
@@ -39,11 +37,10 @@ def close_panel(page: Page) -> None:
         expect(page.locator("#panel")).not_to_be_visible()
 
 
-@LOOKS
-def test_the_whole_story(open_page: Callable[..., Page], size: str, scheme: str) -> None:
-    page = open_page(size, scheme)
-    name = f"{size}-{scheme}"
-    sign_up(page, f"story_{size}_{scheme}")
+@pytest.mark.local_model
+def test_the_whole_story(open_page: Callable[..., Page]) -> None:
+    page, name = open_page("phone", "dark"), "phone-dark"
+    sign_up(page, "story")
     shoot(page, f"1-first-{name}")
     page.get_by_role("button", name="Yes, remember").click()
     expect(page.locator("#consent")).to_have_count(0)
@@ -95,25 +92,3 @@ def test_the_whole_story(open_page: Callable[..., Page], size: str, scheme: str)
     forgotten.get_by_role("button", name="Undo").click()
     expect(panel.get_by_text("The deadline of my project is March 15")).to_be_visible()
     expect(badge).to_contain_text("3")
-
-
-def test_a_reload_in_the_middle_loses_nothing(open_page: Callable[..., Page]) -> None:
-    page = open_page()
-    sign_up(page, "reloader")
-    answer = send(page, "Tell me a long story about a lighthouse keeper.")
-    expect(answer.locator(".prose")).not_to_be_empty(timeout=SLOW)
-    page.reload()
-    answer = page.locator(".message--assistant").first
-    finished(answer)
-    assert len(answer.locator(".prose").inner_text()) > 50
-    expect(page.locator(".message--user")).to_contain_text("lighthouse keeper")
-
-
-def test_stop_keeps_the_text_so_far(open_page: Callable[..., Page]) -> None:
-    page = open_page()
-    sign_up(page, "stopper")
-    answer = send(page, "Tell me a very long story about a lighthouse keeper.")
-    expect(answer.locator(".prose")).not_to_be_empty(timeout=SLOW)
-    page.get_by_role("button", name="Stop").click()
-    expect(answer.get_by_role("button", name="Retry")).to_be_visible(timeout=SLOW)
-    assert answer.locator(".prose").inner_text().strip()

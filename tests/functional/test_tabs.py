@@ -19,8 +19,10 @@ def add_memory(page: Page, text: str) -> None:
     expect(panel.locator("[data-memory]", has_text=text)).to_be_visible()
 
 
-def test_two_tabs_share_one_stream_and_the_second_takes_it_over(open_page: Callable[..., Page]) -> None:
-    first = open_page()
+def test_two_tabs_share_one_stream_and_the_second_takes_it_over(
+    open_scripted_page: Callable[..., Page],
+) -> None:
+    first = open_scripted_page()
     with first.expect_request("**/events/"):
         sign_up(first, "two_tabs")
     streams: list[str] = []
@@ -49,8 +51,10 @@ def test_two_tabs_share_one_stream_and_the_second_takes_it_over(open_page: Calla
     assert len(streams) == 2
 
 
-def test_a_change_while_the_count_is_being_fetched_is_counted_too(open_page: Callable[..., Page]) -> None:
-    page = open_page()
+def test_a_change_while_the_count_is_being_fetched_is_counted_too(
+    open_scripted_page: Callable[..., Page],
+) -> None:
+    page = open_scripted_page()
     sign_up(page, "counted")
     held: list[Route] = []
     page.route("**/memories/count/", lambda route: held.append(route))
@@ -60,11 +64,12 @@ def test_a_change_while_the_count_is_being_fetched_is_counted_too(open_page: Cal
     page.evaluate(change)
     with page.expect_request("**/memories/count/", timeout=3000):
         held[0].fulfill(body=held[0].fetch().body())
-        page.wait_for_timeout(300)
 
 
-def test_a_change_while_the_panel_is_on_its_way_is_shown_in_it(open_page: Callable[..., Page]) -> None:
-    page = open_page("phone")
+def test_a_change_while_the_panel_is_on_its_way_is_shown_in_it(
+    open_scripted_page: Callable[..., Page],
+) -> None:
+    page = open_scripted_page("phone")
     sign_up(page, "shown_late")
     held: list[Route] = []
     panel = re.compile(r"/memories/$")
@@ -74,4 +79,3 @@ def test_a_change_while_the_panel_is_on_its_way_is_shown_in_it(open_page: Callab
     page.evaluate("document.body.dispatchEvent(new CustomEvent('memories:changed'))")
     with page.expect_request(re.compile(r"part=list"), timeout=3000):
         held[0].continue_()
-        page.wait_for_timeout(500)

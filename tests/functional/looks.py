@@ -1,0 +1,91 @@
+"""Pages checked at both widths, in light and in dark, with axe."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from axe_playwright_python.base import AXE_SCRIPT
+from playwright.sync_api import Page
+
+from tests.functional.conftest import SIZES, shoot
+
+# Each width and each scheme once; all four combinations for screenshots.
+LOOKS = (
+    [(size, scheme) for size in SIZES for scheme in ("light", "dark")]
+    if os.environ.get("SCREENSHOTS")
+    else [("desktop", "light"), ("phone", "dark")]
+)
+
+# Colour transitions are over once no animation runs; one that ends may start that of inheriting elements.
+SETTLED = """async () => {
+  const frame = () => new Promise((done) => requestAnimationFrame(done));
+  await document.fonts.ready;
+  for (let still = 0; still < 3; ) {
+    await frame();
+    const moving = document.getAnimations();
+    for (const each of moving) each.finish();
+    still = moving.length ? 0 : still + 1;
+  }
+}"""
+
+# Axe checks colours on one visible text element of each appearance: the result is the same for equal ones, and checking
+# hundreds takes most of axe's time.
+ONE_OF_EACH_LOOK = """() => {
+  const looks = new Map();
+  const lookOf = (element) => {
+    if (!element) return "";
+    if (!looks.has(element)) {
+      const style = getComputedStyle(element);
+      const own = ["color", "backgroundColor", "backgroundImage", "opacity", "position", "textDecorationLine"];
+      looks.set(element, [...own.map((name) => style[name]), lookOf(element.parentElement)].join());
+    }
+    return looks.get(element);
+  };
+  const speaks = (element) => element.matches("input, select, textarea")
+    || [...element.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.data.trim());
+  const first = new Set();
+  for (const element of document.body.querySelectorAll("*")) {
+    element.removeAttribute("data-first-of-its-look");
+    if (!speaks(element) || !element.checkVisibility()) continue;
+    const { fontSize, fontWeight } = getComputedStyle(element);
+    const look = [element.localName, fontSize, fontWeight, lookOf(element)].join();
+    if (!first.has(look)) element.setAttribute("data-first-of-its-look", "");
+    first.add(look);
+  }
+  axe.configure({ rules: [{ id: "color-contrast", selector: "[data-first-of-its-look]" }] });
+}"""
+
+
+def faults(page: Page, *, before: str = ONE_OF_EACH_LOOK, **only: Any) -> list[str]:
+    """Return the violations that axe finds, each with the page and the first element. ``only`` selects rules."""
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(AXE_SCRIPT)
+    # Passes are left out, since they are many, and style sheets are not preloaded, which would send more requests.
+    asked = {"resultTypes": ["violations"], "preload": False, **only}
+    if before:
+        page.evaluate(before)
+    found: list[Any] = page.evaluate("asked => axe.run(asked).then((seen) => seen.violations)", asked)
+    return [
+        f"{page.url} {fault['id']}: {fault['nodes'][0]['html'][:200]} "
+        f"{fault['nodes'][0].get('failureSummary', '')}"
+        for fault in found
+    ]
+
+
+def look(page: Page, name: str) -> None:
+    """Check the page in each look: axe, and that it is not too wide. Take screenshots, and restore its width."""
+    before, found = page.viewport_size, list[str]()
+    assert before is not None
+    for size, scheme in LOOKS:
+        width, height = SIZES[size]
+        page.set_viewport_size({"width": width, "height": height})
+        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
+        page.evaluate(SETTLED)
+        found += faults(page)
+        shoot(page, f"{name}-{size}-{scheme}")
+        if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
+            found.append(f"{name} is too wide on a {size}")
+    page.emulate_media(color_scheme="light")
+    page.set_viewport_size(before)
+    assert not found, "\n".join(found)
