@@ -23,6 +23,10 @@ class Read(Protocol):
     def vectors(self) -> Vectors:
         """Return the contextual state of each piece: (pieces, 384)."""
 
+    @property
+    def middle(self) -> Vectors:
+        """Return the state of each piece in a middle layer, which says more about grammar: (pieces, 384)."""
+
 
 class Encoder(Protocol):
     """The interface of `memoryhub.llm.e5.MultilingualEncoder`, for which tests use a substitute."""

@@ -229,7 +229,7 @@ def _embedder_at(endpoint: Endpoint) -> Embedder:
     return (BundledElsewhere if endpoint.model == TwoEncoders.name else OpenAIEmbedder)(endpoint)
 
 
-KEPT = 256  # cached texts of some 20 kB each, so that a text compared with several others is encoded once
+KEPT = 256  # cached texts of some 40 kB each, so that a text compared with several others is encoded once
 
 logger = logging.getLogger(__name__)
 _reader_lock = threading.Lock()

@@ -71,7 +71,7 @@ class OnnxEmbedder:
 
 def _run(encoder: bert.Encoder, ids: Sequence[Sequence[int]]) -> Vectors:
     """Return the mean of each text's token vectors, ignoring padding."""
-    pairs = zip(encoder.run(ids), ids, strict=True)
+    pairs = zip(encoder.run(ids)[0], ids, strict=True)
     return np.stack([states[: len(own)].mean(axis=0) for states, own in pairs])
 
 
