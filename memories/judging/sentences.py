@@ -140,7 +140,7 @@ _ENDS = " ,;:.!。！，；：…–—-\n、"
 
 @dataclass(frozen=True)
 class Passage:
-    """An encoded message: the position of each piece in the text, and its state."""
+    """An encoded message: the position of each piece in the text, and its state in the middle layer."""
 
     text: str
     places: list[Span]
@@ -179,9 +179,9 @@ def read(text: str, encoder: Encoder) -> Passage:
     for (lead, start, end), states in zip(parts, reads, strict=True):
         shift = start - len(lead)
         placed = [(a + shift, b + shift) for a, b in places_of(lead + text[start:end], states.pieces)]
-        own = [number for number, (a, _b) in enumerate(placed[: len(states.vectors)]) if a >= start]
+        own = [number for number, (a, _b) in enumerate(placed[: len(states.middle)]) if a >= start]
         places += [placed[number] for number in own]
-        vectors.append(np.asarray(states.vectors, np.float32)[own])
+        vectors.append(np.asarray(states.middle, np.float32)[own])
     return Passage(text, places, np.concatenate(vectors))
 
 

@@ -65,16 +65,24 @@ def main() -> None:
     begun = time.perf_counter()
     measured = [(message, found_of(message, encoder, LEAST)) for message in known]
     print(f"{(time.perf_counter() - begun) / len(known) * 1000:.0f} ms a message")
-    for split in ("fit", "tune", "held back", "held back, short", "held back, blind", "held back, last"):
+    for split in (
+        "fit",
+        "tune",
+        *(f"held back{kind}" for kind in ("", ", short", ", blind", ", last", ", wide")),
+    ):
         print(f"\n{split}: messages, facts, precision, recall")
         for language in sorted({message.language for message in known}):
             of = [counts for m, counts in measured if (m.language, m.split) == (language, split)]
             if of:
                 print(f"{language}  {shares(of)}")
-    held = [(m.language == "en", counts) for m, counts in measured if m.split.startswith("held back")]
+    held = [
+        (m.language == "en", counts)
+        for m, counts in measured
+        if m.split.startswith("held back") and m.split != "held back, wide"
+    ]
     for name, is_english in (("English", True), ("others", False)):
         print(
-            f"all held back, {name}: {shares([counts for english, counts in held if english is is_english])}"
+            f"all older held back, {name}: {shares([counts for english, counts in held if english is is_english])}"
         )
     if show:
         for message, (*_, wrong) in measured:

@@ -12,8 +12,9 @@ replaces, or 0: `I live in Bristol | I run >> I've just moved to Cardiff. >> 1`.
 held back, and all of `UNFITTED`.
 
 Files with the highest number of their kind were written independently, before the last fit, and are held back whole,
-except `keeping/LANG8.txt`: mostly long messages, on which the networks are fitted. Thresholds for keeping were chosen
-on earlier held-out files and a share by a hash; those for pairs on folds.
+except two by other authors, on which the networks for keeping are fitted: `keeping/LANG8.txt`, mostly long messages,
+and `keeping/LANG9.txt`, of many trades and kinds, of which a quarter by a hash is held back. Thresholds for keeping
+were chosen on each of these two, by nets fitted without it; those for pairs on folds.
 """
 
 import hashlib
@@ -26,6 +27,7 @@ from typing import NamedTuple
 DATA = Path(__file__).with_name("data")
 Span = tuple[int, int]
 KINDS = {"f": "fact", "p": "preference", "i": "instruction", "d": "decision", "e": "event"}
+AUTHORS = ("8", "9")
 UNFITTED = {"ar", "hi", "ko", "vi"}  # languages in which nothing of "Scratch that." is fitted on
 _CHOICE = re.compile(r"\[([^|\]]*)\|([^\]]*)\]")
 _PART = re.compile(r"\[([^\]]*)\]")
@@ -82,6 +84,7 @@ class Message:
     topic: Span | None  # the subject of those facts that do not name it
     takes_back: int | None  # position where it begins to take back the statement before
     split: str
+    author: str = ""  # "8" and "9": two authors who wrote after the others
 
 
 @dataclass(frozen=True)
@@ -163,7 +166,10 @@ def messages() -> Iterator[Message]:
                 split = "tune"
             if path.stem[-1] == "7":  # written last, before the code was run on them
                 split = "held back, last"
-            yield Message(path.stem[:2], text, facts, topic, takes_back, split)
+            if path.stem[-1] == "9":  # a quarter was set aside before the code was run on them
+                split = "fit" if share < 75 else "held back, wide"
+            author = path.stem[-1] if path.stem[-1] in AUTHORS else ""
+            yield Message(path.stem[:2], text, facts, topic, takes_back, split, author)
 
 
 def replies() -> Iterator[Reply]:

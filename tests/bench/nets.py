@@ -1,6 +1,8 @@
 """Tools for fitting heads: cached encoder states, and the nets of memories/judging/encoder.py."""
 
+import pickle
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -44,20 +46,30 @@ def fit_net(given: Vectors, wanted: Vectors, seed: int, *, hidden: int, steps: i
 
 
 class Remembering:
-    """An encoder with a cache of these texts; texts of one length are encoded together, which is faster."""
+    """An encoder with a cache of these texts, which ``save`` writes to ``file`` for the next run.
 
-    def __init__(self, encoder: Encoder, texts: Iterable[str]) -> None:
-        order = sorted(set(texts), key=len)
-        parts = [order[at : at + READ] for at in range(0, len(order), READ)]
-        self.encoder = encoder
-        self.known = {
-            text: read for part in parts for text, read in zip(part, encoder.states(part), strict=True)
-        }
+    Texts of one length are encoded together, which is faster.
+    """
+
+    def __init__(self, encoder: Encoder, texts: Iterable[str], file: Path | None = None) -> None:
+        self.encoder, self.file = encoder, file
+        is_saved = file is not None and file.exists()
+        self.known: dict[str, Read] = pickle.loads(file.read_bytes()) if file and is_saved else {}
+        self._read(texts)
+
+    def _read(self, texts: Iterable[str]) -> None:
+        order = sorted(set(texts) - self.known.keys(), key=len)
+        for at in range(0, len(order), READ):
+            part = order[at : at + READ]
+            self.known |= zip(part, self.encoder.states(part), strict=True)
 
     def states(self, texts: Sequence[str]) -> list[Read]:
-        new = [text for text in texts if text not in self.known]
-        self.known |= dict(zip(new, self.encoder.states(new), strict=True))
+        self._read(texts)
         return [self.known[text] for text in texts]
+
+    def save(self) -> None:
+        if self.file is not None:
+            self.file.write_bytes(pickle.dumps(self.known))
 
 
 def together(nets: Sequence[Net]) -> dict[str, Vectors]:

@@ -37,7 +37,9 @@ from memoryhub.llm.base import Vectors
 # Small networks that decide which clauses of a message, and which short replies, state something worth
 # remembering. Each clause is judged in the context of the whole message, such as role play, a text to
 # translate, or "I never said that". A short reply is judged together with the question before it. The
-# networks were fitted by tests/bench/fit_keeping.py on messages in eleven languages, and use no word lists.
+# networks were fitted by tests/bench/fit_keeping.py on messages in seventeen languages, and use no word lists.
+# They read the states of a middle layer, because those of the last one say more about the subject than about
+# whether something is stated, asked, supposed or ordered (docs/figures.md).
 
 KINDS = ("fact", "preference", "instruction", "decision", "event")
 NETS = ("inner", "inner_bias", "outer", "outer_bias")
@@ -128,7 +130,7 @@ def measure(
         inside = sums[after] - sums[first]
         rest = (sums[-1] - inside) / max(len(own) - (after - first), 1)
         edges = (padded[first + 1], padded[after], padded[first], padded[after + 1])
-        by_itself = scaled(np.asarray(states.vectors, np.float32), fitted)
+        by_itself = scaled(np.asarray(states.middle, np.float32), fitted)
         mean = by_itself.mean(axis=0) if len(by_itself) else edge[0]
         rows.append(np.concatenate([inside / max(after - first, 1), *edges, rest, mean, each.marks]))
     return np.array(rows, np.float32)
@@ -245,10 +247,10 @@ def measure_reply(question: str, answer: str, encoder: Encoder, fitted: dict[str
     return row
 
 
-LEAST = 0.5  # probability from which a clause is kept; docs/figures.md compares thresholds
-MORE_IN_SHORT = 0.2  # added to the threshold in short messages, which give little context
+LEAST = 0.55  # probability from which a clause is kept; docs/figures.md compares thresholds
+MORE_IN_SHORT = 0.1  # added to the threshold in short messages, which give little context
 SHORT = 30  # maximum characters of a short message
-FAINT = 0.05  # how much the threshold is lowered for a clause that may replace a memory
+FAINT = 0.1  # how much the threshold is lowered for a clause that may replace a memory
 LEAST_FAINT = 0.2  # minimum probability of such a clause if its sentence also takes something back
 TAKEN_BACK = 0.5
 AT_ONCE = 32  # messages encoded together, about 10 MB of states
