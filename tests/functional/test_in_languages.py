@@ -10,14 +10,23 @@ import os
 import re
 from collections.abc import Callable
 
+import pytest
 from playwright.sync_api import Page, expect
 
-from tests.functional.conftest import SIZES, shoot, sign_in
+from tests.functional.conftest import SIZES, ScriptedHub, shoot, sign_in
 from tests.functional.looks import SETTLED, faults
 from tests.functional.test_every_page import COVERED, CUT, SMALL
+from tests.stack import PASSWORD
 
 SCHEMES = ("light", "dark") if os.environ.get("SCREENSHOTS") else ("light",)
 STRUCTURE = {"rules": {"color-contrast": {"enabled": False}}}
+
+
+@pytest.fixture
+def speaker(scripted_hub: ScriptedHub) -> str:
+    """Create a user with chats, memories, topics and an assistant, who has sent nothing."""
+    scripted_hub.stack.manage("seed_demo", "--username", "amina", "--password", PASSWORD)
+    return "amina"
 
 
 def faults_of(page: Page, address: str, name: str) -> list[str]:
@@ -59,10 +68,10 @@ def choose(page: Page, language: str, *, direction: str) -> None:
 
 
 def test_a_language_is_chosen_and_no_page_has_a_fault_in_it(
-    open_scripted_page: Callable[..., Page], demo: str
+    open_scripted_page: Callable[..., Page], speaker: str
 ) -> None:
     page = open_scripted_page(timezone_id="Asia/Tokyo")
-    sign_in(page, demo)
+    sign_in(page, speaker)
     workspace = page.locator("body").get_attribute("data-workspace")
     chat = page.locator(".chat-row > a").first.get_attribute("href") or ""
     place = f"/workspaces/{workspace}/"
