@@ -55,8 +55,8 @@ HOSTILE = (
     "<a@b>" * 8_000,
     "http://a " * 3_500,
 )
-LATE = "while its formatting is being prepared"
-HEAVY = "would take too much work"
+LATE = "Shown without formatting for now"
+HEAVY = "this answer is too complex"
 WIDE = "|" + "a|" * 5_000 + "\n|" + "-|" * 5_000 + "\n" + "a\n" * 1_000
 
 

@@ -183,7 +183,7 @@ def test_a_file_beside_a_private_chat_is_ones_own_and_deleted_when_left_out(
     look(page, "documents-8-own")
     page.get_by_label("Visible to", exact=True).select_option(index=1)
     page.get_by_role("button", name="Change").click()
-    expect(page.get_by_text("sees “mine” now")).to_be_visible()
+    expect(page.get_by_text("sees “mine.md” now")).to_be_visible()
     page.set_viewport_size({"width": 390, "height": 844})
 
     page.goto(f"{address}?temporary=on")

@@ -11,8 +11,7 @@ from memoryhub.database.startup import running_database
 from memoryhub.errors import Conflict
 from memoryhub.llm.errors import EmbedderError
 from memoryhub.management import Progress
-from workspaces.index import reembedding
-from workspaces.index.embedding import EmbedderChangedSize, get_embedder, vectors_of
+from workspaces.index import embedding, reembedding
 from workspaces.index.reembedding import Outcome
 from workspaces.models import EmbeddingModel
 
@@ -94,13 +93,13 @@ def _changed_size() -> bool:
 
     Raises EmbedderError if the endpoint cannot embed.
     """
-    configured, active = get_embedder(), EmbeddingModel.objects.active()
+    configured, active = embedding.get_embedder(), EmbeddingModel.objects.active()
     if configured is None or active is None or configured.name != active.name:
         return False
     if EmbeddingModel.objects.building() is not None:
         return False
     try:
-        vectors_of(active, ["How long is a vector?"])
-    except EmbedderChangedSize:
+        embedding.vectors_of(active, ["How long is a vector?"])
+    except embedding.EmbedderChangedSize:
         return True
     return False
