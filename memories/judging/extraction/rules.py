@@ -247,10 +247,10 @@ def measure_reply(question: str, answer: str, encoder: Encoder, fitted: dict[str
     return row
 
 
-LEAST = 0.55  # probability from which a clause is kept; docs/figures.md compares thresholds
+LEAST = 0.53  # probability from which a clause is kept; docs/figures.md compares thresholds
 MORE_IN_SHORT = 0.1  # added to the threshold in short messages, which give little context
 SHORT = 30  # maximum characters of a short message
-FAINT = 0.1  # how much the threshold is lowered for a clause that may replace a memory
+FAINT = 0.08  # how much the threshold is lowered for a clause that may replace a memory
 LEAST_FAINT = 0.2  # minimum probability of such a clause if its sentence also takes something back
 TAKEN_BACK = 0.5
 AT_ONCE = 32  # messages encoded together, about 10 MB of states
