@@ -147,7 +147,8 @@ HEAVY = [
 
 def side_by_side(older: str, newer: str) -> str:
     """Return two texts as HTML, with the words marked that the other lacks."""
-    words, sides = (older.split(), newer.split()), ([], [])  # type: ignore[var-annotated]
+    words = older.split(), newer.split()
+    sides: tuple[list[tuple[str, str]], ...] = ([], [])
     for how, *ends in SequenceMatcher(None, *words).get_opcodes():
         for side, tag in enumerate(("del", "ins")):
             text = " ".join(words[side][slice(*ends[2 * side : 2 * side + 2])])

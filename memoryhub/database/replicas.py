@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 # The database of the current request.
 
-_alias: ContextVar[str] = ContextVar("alias", default=DEFAULT_DB_ALIAS)  # where queries read
+_alias: ContextVar[str] = ContextVar("alias", default=DEFAULT_DB_ALIAS)  # the database of read queries
 _only_reads: ContextVar[bool] = ContextVar(
     "only_reads", default=False
 )  # whether replicas may answer the request
@@ -244,7 +244,7 @@ def primary_is_away(*, failed: bool = False) -> bool:
         is_away = state_of(DEFAULT_DB_ALIAS, wait=failed) is None
         if is_away != _primary_is_away:
             logger.warning("The primary %s.", "is away" if is_away else "is back")
-            for alias in settings.REPLICAS:  # what they have received since counts as well
+            for alias in settings.REPLICAS:  # check again, because they may have received more since
                 _states.pop(alias, None)
         _primary_is_away = is_away
     return _primary_is_away

@@ -149,8 +149,8 @@ class States:
     """Hidden states of each token of a text, without prefix and special tokens."""
 
     pieces: list[str]  # the first piece of a word begins with ▁
-    vectors: Vectors  # of the last layer, of shape (pieces, 384), not normalized
-    middle: Vectors  # of the layer MIDDLE, of the same shape
+    vectors: Vectors  # states of the last layer, shape (pieces, 384), not normalized
+    middle: Vectors  # states of layer MIDDLE, same shape
 
 
 class MultilingualEncoder:
