@@ -63,7 +63,7 @@ def test_what_is_connected_is_offered_where_the_small_one_answers(cast: Cast) ->
 
 
 def test_starters_are_offered_only_where_they_come_true(cast: Cast, settings: Any) -> None:
-    """The workspace must be empty, and the user may write there and has memory turned on."""
+    """The workspace must be empty, and the user may write there and has not turned memory off."""
     able = make_connection(name="House")
     cast.workspace.connection = able
     cast.workspace.save()
@@ -72,7 +72,9 @@ def test_starters_are_offered_only_where_they_come_true(cast: Cast, settings: An
     def starters(user: User, **asked: str) -> int:
         return signed_in(user).get(page, asked).content.decode().count("data-prompt=")
 
-    assert starters(cast.owner) == 0, "nobody has said yet that it may remember"
+    assert starters(cast.owner) == 3, "the question about memory is not answered yet"
+    User.objects.update(memory_default=False)
+    assert starters(cast.owner) == 0, "memory is turned off"
     User.objects.update(memory_default=True)
     assert [starters(user) for user in (cast.owner, cast.editor, cast.viewer)] == [3, 3, 0]
     assert starters(cast.owner, temporary="on") == 0
