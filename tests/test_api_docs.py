@@ -99,25 +99,9 @@ def with_key(text: str, server: str) -> str:
     return text.replace(ADDRESS, server).replace("mh_your_key", key)
 
 
-@pytest.mark.skipif(not shutil.which("curl"), reason="curl is not installed")
-def test_the_curl_example_with_a_key(server: str, tmp_path: Path) -> None:
-    script = "set -eu\n" + with_key(example("sh", "### With a key, in curl"), server)
-    printed = run(["bash", "-c", script], tmp_path)
-    assert '"duplicate":false' in printed
-    assert '"score":' in printed
-    assert '"next_cursor":null' in printed
-    assert remembered() == [(FACT, "user")]
-
-
 def test_the_python_example_of_nodes_and_files(server: str, tmp_path: Path) -> None:
     script = with_key(example("python", "### Nodes and files, in Python"), server)
     assert run([sys.executable, "-c", script], tmp_path) == "Apollo 1 Launch in spring\n"
-
-
-def test_the_python_example_with_a_key(server: str, tmp_path: Path) -> None:
-    script = with_key(example("python", "### With a key, in Python"), server)
-    assert run([sys.executable, "-c", script], tmp_path) == f"deadline {FACT}\n"
-    assert remembered() == [(FACT, "user")]
 
 
 TWICE = "## Retrying safely, two editors, search"
