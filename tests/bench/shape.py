@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -35,8 +34,10 @@ def main(root: Path) -> None:
     print(f"tests: {len(tests)} files, {_lines(tests)} lines")
     text = "\n".join(path.read_text() for path in sources(root))
     print(", ".join(f"{name}: {len(pattern.findall(text))}" for name, pattern in COUNTED.items()))
-    words = Counter({path.name: len(path.read_text().split()) for path in (root / "docs").glob("*.md")})
-    print(f"docs: {sum(words.values())} words, of them {words['access.md']} in the generated table of access")
+    pages = [root / "README.md", root / "CONTRIBUTING.md", *(root / "docs").rglob("*.md")]
+    words = {path: len(re.findall(r"\S*\w\S*", path.read_text())) for path in pages}
+    aside = words[root / "docs/access.md"] + words[root / "docs/figures.md"]
+    print(f"docs: {sum(words.values()) - aside} words, and {aside} in the table of access and the figures")
     if root == ROOT:
         print(f"private words: {sum(1 for path in sources(root) for _ in faults_of_code(path))}", flush=True)
         subprocess.run(

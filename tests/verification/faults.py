@@ -33,8 +33,8 @@ FAULTS = (
         "the data disk is full",
         "pages, lists, recall and metrics; no web process and no database ends",
         "saves, messages, uploads and imports: 503 with one sentence and `Retry-After: 60`; `/readyz` says 503",
-        "all of it with the first request after there is room; documents that were being read within two "
-        "minutes. Everything that was acknowledged is there",
+        "all with the first request after there is room; documents that were being read within two minutes. "
+        "Nothing acknowledged is lost",
         ("test_faults.py::test_a_full_data_disk",),
     ),
     Fault(
@@ -46,32 +46,32 @@ FAULTS = (
     ),
     Fault(
         "a worker is killed (SIGKILL) while it reads a document",
-        "everything; other jobs are done as soon as the supervisor has started the worker again",
+        "everything; other jobs as soon as the supervisor has started the worker again",
         "nothing",
-        "another worker reads the document: 20 seconds without a heartbeat, then the sweep of each minute",
+        "another worker reads the document, about 80 seconds later at most",
         ("test_faults.py::test_a_killed_worker", "test_faults.py::test_a_killed_job"),
     ),
     Fault(
-        "the process that reads a document is killed, as when memory runs out",
+        "the process that reads a document is killed, for lack of memory",
         "everything",
         "nothing",
-        "the document is read once more at once; killed again, it says that it took too much memory",
+        "the document is read once more at once; killed again, it fails for lack of memory",
         ("test_faults.py::test_a_killed_reader",),
     ),
     Fault(
         "an embedder elsewhere is silent, or sends its vectors byte by byte",
         "saves, lists, and searches and answers by words",
-        "nothing; in each process one request waits for 10.5 seconds, the others of the next 20 seconds do not",
-        "it is asked again after 20 seconds; memories get the vectors they miss within a minute or two, passages "
-        "of documents within the hour",
+        "nothing; in each process one request waits 10.5 seconds, the others of the next 20 seconds do not",
+        "it is tried again after 20 seconds; memories get missing vectors within two minutes, passages of documents "
+        "within the hour",
         ("test_faults.py::test_an_embedder_that_trickles",),
     ),
     Fault(
         "an embedder elsewhere answers with errors (500)",
         "the same",
-        "nothing; in each process one request waits for its two retries, 1.3 seconds, the others do not: for 2 "
-        "seconds, then 4, 8, 16, 20",
-        "it is asked again after that time; missing vectors as above",
+        "nothing; in each process one request waits 1.3 seconds for two retries, the others of the next 2 (then 4, "
+        "8, 16, 20) seconds do not",
+        "it is tried again after that time; missing vectors as above",
         ("test_faults.py::test_an_embedder_that_fails_at_once",),
     ),
     Fault(
@@ -82,7 +82,7 @@ FAULTS = (
         ("test_processes.py::test_a_killed_web_process_leaves_the_text_so_far_and_a_retry",),
     ),
     Fault(
-        "a worker is killed while it stores what a turn said, or an import",
+        "a worker is killed while it extracts memories or imports",
         "everything",
         "nothing",
         "another one stores the rest, each thing once",
@@ -93,7 +93,7 @@ FAULTS = (
     ),
     Fault(
         "all connections to the database are cut",
-        "reads: each is tried once more",
+        "reads, which are tried once more",
         "writes in progress, 503",
         "with the next request",
         (
