@@ -17,7 +17,7 @@ from memories.models import Memory
 from memories.models.memory import MEMORY, PLACE
 from memories.topics import link_to_named_topics
 from memoryhub.database import queries
-from memoryhub.database.replicas import current_connection
+from memoryhub.database.queries import current_connection
 from workspaces.index import candidates, embedding
 from workspaces.index.embedding import Embedded, store_vector
 from workspaces.models.index import Kind

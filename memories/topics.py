@@ -29,7 +29,7 @@ from memories.models.node import (
     RELATION_LENGTH,
     MemoryNodeQuerySet,
 )
-from memoryhub.database.replicas import current_connection
+from memoryhub.database.queries import current_connection
 from memoryhub.errors import Conflict, Invalid, NotFound, SecretRefused
 from workspaces.access import require
 from workspaces.actions.workspaces import clean_text

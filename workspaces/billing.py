@@ -20,7 +20,7 @@ from django.db import connection, transaction
 from django.utils import formats, timezone
 from django.utils.translation import gettext as _
 
-from memoryhub.database.replicas import current_connection
+from memoryhub.database.queries import current_connection
 from memoryhub.errors import DomainError, Forbidden, Invalid
 from memoryhub.languages import grouped
 from memoryhub.llm.metering import NOTHING, Meter, Metered, Parts, Price, Usage, cost_of, metered, names_of

@@ -25,7 +25,8 @@ from chat.models import Chat, ChatMark, ChatQuerySet, ChatTag, Message, MessageS
 from chat.models.marks import TAG_LENGTH
 from memories.recalling.workspace_search import Found
 from memories.writing.drafts import UNSTORABLE
-from memoryhub.database.replicas import current_connection, read
+from memoryhub.database.queries import current_connection
+from memoryhub.database.replicas import read
 from memoryhub.errors import Invalid
 from memoryhub.llm.errors import ModelNotLocal
 from workspaces.access import lock_to_count

@@ -18,7 +18,8 @@ from memories.models import Memory
 from memories.models.memory import PLACE, WRITTEN_BY
 from memories.writing.drafts import kind_in
 from memoryhub.database import queries
-from memoryhub.database.replicas import stands_in, using
+from memoryhub.database.queries import using
+from memoryhub.database.replicas import stands_in
 from workspaces.models import User
 
 logger = logging.getLogger(__name__)

@@ -38,7 +38,8 @@ from memories.recalling.ranking import (
 )
 from memories.recalling.relevance import Relevance
 from memoryhub.database import queries
-from memoryhub.database.replicas import current_connection, is_reading
+from memoryhub.database.queries import current_connection
+from memoryhub.database.replicas import is_reading
 from memoryhub.llm.base import Vectors
 from memoryhub.llm.errors import EmbedderError
 from memoryhub.llm.two_encoders import LENGTH, MULTILINGUAL, TwoEncoders

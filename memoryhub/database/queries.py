@@ -1,10 +1,11 @@
-"""Fast queries: querysets whose SQL is built once, prepared statements, row counts at a fixed cost, and locks."""
+"""Queries: the database that reads go to, querysets whose SQL is built once, prepared statements, counts and locks."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -12,16 +13,34 @@ from typing import Any, Generic, TypeAlias, TypeVar
 import numpy as np
 import psycopg
 from django.conf import settings
-from django.db import DEFAULT_DB_ALIAS, connection, models
+from django.db import DEFAULT_DB_ALIAS, connection, connections, models
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.utils import CursorWrapper
 from django.db.models import Model, QuerySet
 from django.db.models.query import get_related_populators
 from psycopg.types.numeric import Int8
 
-from memoryhub.database.replicas import current_connection
 from memoryhub.environment import libpq_settings
 
 M = TypeVar("M", bound=Model)
+
+_alias: ContextVar[str] = ContextVar("alias", default=DEFAULT_DB_ALIAS)  # the database of read queries
+
+
+def current_connection() -> BaseDatabaseWrapper:
+    """Return the connection for handwritten statements that read."""
+    return connections[_alias.get()]
+
+
+@contextmanager
+def using(alias: str) -> Iterator[None]:
+    """Read from this database within the block."""
+    before = _alias.set(alias)
+    try:
+        yield
+    finally:
+        _alias.reset(before)
+
 
 # Placeholders for the numbered values while the SQL is built. No query contains such values itself.
 _MARKS: dict[type, Callable[[int], Any]] = {

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import random
+import select
 import threading
 import time
 from collections import defaultdict
@@ -22,18 +23,17 @@ import psycopg
 from django.conf import settings
 from django.core.cache import cache
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, InterfaceError, connection, connections
-from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.postgresql import base
 from django.db.utils import OperationalError
+from psycopg_pool import PoolTimeout
 
+from memoryhub.database.queries import current_connection, using
 from memoryhub.environment import libpq_settings
 from memoryhub.monitoring import metrics
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
-# The database of the current request.
-
-_alias: ContextVar[str] = ContextVar("alias", default=DEFAULT_DB_ALIAS)  # the database of read queries
 _only_reads: ContextVar[bool] = ContextVar(
     "only_reads", default=False
 )  # whether replicas may answer the request
@@ -47,10 +47,10 @@ class Router:
     """
 
     def db_for_read(self, model: Any, **hints: Any) -> str:
-        return _alias.get()
+        return current_connection().alias
 
     def db_for_write(self, model: Any, **hints: Any) -> str:
-        return _alias.get() if _stands_in.get() else DEFAULT_DB_ALIAS
+        return current_connection().alias if _stands_in.get() else DEFAULT_DB_ALIAS
 
     def allow_relation(self, one: Any, other: Any, **hints: Any) -> bool:
         return True
@@ -59,29 +59,14 @@ class Router:
         return db == DEFAULT_DB_ALIAS
 
 
-def current_connection() -> BaseDatabaseWrapper:
-    """Return the connection for handwritten statements that read."""
-    return connections[_alias.get()]
-
-
 def is_reading() -> bool:
     """Return whether queries currently go to a replica."""
-    return _alias.get() != DEFAULT_DB_ALIAS
+    return current_connection().alias != DEFAULT_DB_ALIAS
 
 
 def stands_in() -> bool:
     """Return whether a replica answers this request because the primary is unavailable, so nothing can be written."""
     return _stands_in.get()
-
-
-@contextmanager
-def using(alias: str) -> Iterator[None]:
-    """Read from this database within the block."""
-    before = _alias.set(alias)
-    try:
-        yield
-    finally:
-        _alias.reset(before)
 
 
 def read(person: int, ask: Callable[[], T]) -> T:
@@ -250,7 +235,7 @@ def primary_is_away(*, failed: bool = False) -> bool:
     return _primary_is_away
 
 
-def refuse_in_vain(alias: str) -> None:
+def _refuse_in_vain(alias: str) -> None:
     """Raise OperationalError instead of waiting for an unavailable server, if another server may answer."""
     if alias == DEFAULT_DB_ALIAS:
         is_away = _only_reads.get() and primary_is_away(failed=True)
@@ -258,6 +243,49 @@ def refuse_in_vain(alias: str) -> None:
         is_away = state_of(alias, wait=True) is None
     if is_away:
         raise OperationalError("the server is away")
+
+
+ATTEMPTS = 5  # attempts to connect to the primary, each with the pool's timeout
+
+
+class DatabaseWrapper(base.DatabaseWrapper):
+    """Django's Postgres backend, which never returns a pooled connection that was closed while idle.
+
+    Django's own ``CONN_HEALTH_CHECKS`` makes psycopg's pool query the server each time and wait one, two, four …
+    seconds after each failed connection, so that most requests would end in PoolTimeout after a restart of the server.
+
+    With replicas, requests do not wait for an unavailable server if another server can answer.
+    """
+
+    def get_new_connection(self, conn_params: Any) -> Any:
+        if stands_in() and self.alias == DEFAULT_DB_ALIAS:
+            raise OperationalError("the primary is away")
+        found = self._given_out(conn_params)
+        for _ in range(self.pool.max_size if self.pool else 0):
+            if not was_cut(found):
+                break
+            found.close()
+            self.pool.putconn(found)  # the pool replaces closed connections
+            _refuse_in_vain(self.alias)
+            found = self._given_out(conn_params)
+        return found
+
+    def _given_out(self, conn_params: Any) -> Any:
+        for last in (False,) * (ATTEMPTS - 1) + (True,):
+            try:
+                return super().get_new_connection(conn_params)
+            except PoolTimeout:
+                if last or not settings.REPLICAS or self.alias != DEFAULT_DB_ALIAS:
+                    raise
+                _refuse_in_vain(self.alias)
+        raise AssertionError("the last attempt returns or raises")
+
+
+def was_cut(connection: Any) -> bool:
+    """Return whether an idle connection was closed by the server: its socket is readable. Sends nothing."""
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def probe_state(alias: str) -> State | None:

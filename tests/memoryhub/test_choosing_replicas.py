@@ -11,8 +11,16 @@ from django.db import DatabaseError, OperationalError, connection, connections, 
 from psycopg_pool import PoolTimeout
 
 from memoryhub.database import replicas
-from memoryhub.database.base import ATTEMPTS, DatabaseWrapper
-from memoryhub.database.replicas import State, answering, pin_to_primary, primary_is_away, read, using
+from memoryhub.database.queries import using
+from memoryhub.database.replicas import (
+    ATTEMPTS,
+    DatabaseWrapper,
+    State,
+    answering,
+    pin_to_primary,
+    primary_is_away,
+    read,
+)
 from tests.fakes.replica import ALIAS, shared_replica
 from workspaces.models import User
 

@@ -18,7 +18,7 @@ from django.utils.translation import gettext as _
 from psycopg import sql
 
 from memoryhub.database import queries
-from memoryhub.database.replicas import current_connection
+from memoryhub.database.queries import current_connection
 from memoryhub.errors import Invalid, NotFound
 from memoryhub.llm.base import Vectors
 from memoryhub.llm.errors import ModelNotLocal
