@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
+from itertools import accumulate
+from operator import add
 from typing import Literal
 
 from django.conf import settings
@@ -224,10 +226,9 @@ def build_prompt(
     pictures = _shown_within(conversation.question.pictures, int(room * PICTURES_SHARE))
     room -= cost_of(pictures)
     asked = cut_to(conversation.question.content, max(LEAST_QUESTION, room - 16))
-    room = history_room(capabilities, room - tokens(asked), has_tools=bool(tools))
+    question = PromptMessage("user", asked, pictures=pictures, speaker=conversation.question.speaker)
+    room = history_room(capabilities, room - question.tokens, has_tools=bool(tools))
     shown = _history(conversation, room)
-    speaker = conversation.question.speaker
-    question = PromptMessage("user", asked, pictures=pictures, speaker=speaker)
     messages = [*system, *shown.messages, *tail, question]
     is_tight = shown.left_out or shown.tokens > room * TIGHT
     seen_from = shown.first if shown.left_out else None
@@ -246,7 +247,7 @@ def history_room(capabilities: Capabilities, room: int, *, has_tools: bool) -> i
 
 def tokens_of(messages: Sequence[PromptMessage]) -> int:
     pictures = (picture for message in messages for picture in message.pictures)
-    return tokens(*(message.content for message in messages)) + cost_of(pictures)
+    return sum([message.tokens for message in messages]) + cost_of(pictures)
 
 
 def cost_of(pictures: Iterable[Picture]) -> int:
@@ -273,7 +274,7 @@ def answer_tokens(capabilities: Capabilities) -> int:
 
 
 def tokens_of_tools(tools: Sequence[Tool]) -> int:
-    return sum(tool.tokens for tool in tools)
+    return sum([tool.tokens for tool in tools])
 
 
 def room_for_recalled(
@@ -369,26 +370,21 @@ class _Shown:
 
 def _history(conversation: Conversation, room: int) -> _Shown:
     """Return the latest lines before the question that fit into ``room`` tokens, beginning with a person's."""
-    chosen: list[Line] = []
-    spent, left_out, for_pictures = 0, False, int(room * PICTURES_SHARE)
-    for line in conversation.earlier:
-        line = replace(line, pictures=_shown_within(line.pictures, for_pictures))
-        for_pictures -= cost_of(line.pictures)
-        cost = tokens(line.content) + cost_of(line.pictures)
-        if spent + cost > room or len(chosen) == LOOKED_AT:
-            left_out = True
-            break
-        spent += cost
-        chosen.append(line)
-    while chosen and chosen[-1].role == "assistant":
-        chosen.pop()
-        left_out = True
-    shown = [
-        PromptMessage(line.role, line.content, pictures=line.pictures, speaker=line.speaker)
-        for line in chosen[::-1]
-    ]
-    keys = tuple(line.key for line in chosen[::-1])
-    return _Shown(shown, spent, keys[0] if keys else conversation.question.key, left_out, keys)
+    messages, costs, for_pictures = list[PromptMessage](), list[int](), int(room * PICTURES_SHARE)
+    for line in conversation.earlier[:LOOKED_AT]:
+        pictures = _shown_within(line.pictures, for_pictures)
+        costs.append(cost_of(pictures))
+        for_pictures -= costs[-1]
+        messages.append(PromptMessage(line.role, line.content, pictures=pictures, speaker=line.speaker))
+    totals = accumulate(map(add, costs, [message.tokens for message in messages]), initial=0)
+    spent = [total for total in totals if total <= room]
+    count = max(0, len(spent) - 1)
+    while count and messages[count - 1].role == "assistant":
+        count -= 1
+    left_out = count < len(conversation.earlier)
+    keys = tuple(line.key for line in conversation.earlier[:count][::-1])
+    first = keys[0] if keys else conversation.question.key
+    return _Shown(messages[:count][::-1], spent[-1] if spent else 0, first, left_out, keys)
 
 
 # These prefixes identify our own blocks, since text from people is never a system message.
@@ -402,7 +398,7 @@ def parts_of(messages: Sequence[PromptMessage], tools: Sequence[Tool]) -> Parts:
         calls = (
             tokens(*(call.name + call.arguments for call in message.tool_calls)) if message.tool_calls else 0
         )
-        size = tokens(message.content) + calls
+        size = message.tokens + calls
         whole += size
         asked += size if message.role == "tool" else calls
         if message.role == "system":

@@ -18,8 +18,8 @@ from memories.models import Memory
 from memories.models.memory import CATEGORIES
 from memories.writing.drafts import cut_at_word
 from memoryhub.languages import isolated
-from memoryhub.llm.metering import BYTES_PER_TOKEN
-from memoryhub.llm.metering import estimated_tokens as tokens
+from memoryhub.llm.base import BYTES_PER_TOKEN
+from memoryhub.llm.base import estimated_tokens as tokens
 from workspaces.models import User
 
 __all__ = [

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
-from chat.prompting.context import tokens_of_tools
+from chat.prompting.context import tokens_of, tokens_of_tools
 from chat.prompting.labels import BYTES_PER_TOKEN, cut_to, one_line, prompt_text, tokens
 from chat.runs.memory import AgentMemory, MemoryKind, memory_keys
 from chat.runs.memory_tools import LONGEST_RESULT, StepTool, memory_tools
@@ -251,7 +251,7 @@ class StepExecutor:
         )
         log.messages.append(Message("assistant", reply.text, calls, speaker=Speaker.MODEL))
         out = tokens(reply.text, *(call.arguments for call in reply.calls))
-        spent_in = tokens(*(message.content for message in messages)) + tokens_of_tools(offered)
+        spent_in = tokens_of(messages) + tokens_of_tools(offered)
         self.context.budget.spend(spent_in, out)
         self.context.emit("reply", {"round": log.rounds, "tokens_in": spent_in, "tokens_out": out})
 
@@ -263,7 +263,7 @@ class StepExecutor:
         return [*(tool.tool for tool in self.tools.values()), *finish]
 
     def _is_tight(self, prompt: list[Message]) -> bool:
-        said = tokens(*(message.content for message in [*prompt, *self.transcript.messages]))
+        said = tokens_of([*prompt, *self.transcript.messages])
         return said > CONCLUDE_AT * self.context.room or self.context.budget.is_nearly_spent
 
     def _read(self, prompt: list[Message]) -> Outcome | None:
@@ -299,7 +299,7 @@ class StepExecutor:
 
     def _tokens_for_result(self, prompt: Sequence[Message]) -> int:
         """Return how many tokens of a tool result fit into the prompt."""
-        used = tokens(*(message.content for message in [*prompt, *self.transcript.messages]))
+        used = tokens_of([*prompt, *self.transcript.messages])
         return max(LEAST_RESULT, self.context.room - used)
 
     def _room_for_result(self) -> int:

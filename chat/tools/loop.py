@@ -363,10 +363,10 @@ def with_less_history(
     if not history:
         return None
     ends = begins + len(history)
-    most = tokens(*(message.content for message in prompt[begins:ends])) // 4
+    most = sum(message.tokens for message in prompt[begins:ends]) // 4
     first, spent = ends, 0
     for at in range(ends - 1, begins, -1):  # the oldest message is always removed
-        spent += tokens(prompt[at].content)
+        spent += prompt[at].tokens
         if spent > most:
             break
         if prompt[at].role == "user":

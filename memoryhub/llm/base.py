@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from memoryhub.llm.errors import EmbedderBadReply
-from memoryhub.llm.metering import estimated_tokens
 
+# A conservative estimate for English. Scripts with two or three bytes per letter take more tokens.
+BYTES_PER_TOKEN = 3.2
 Role = Literal["system", "user", "assistant", "tool"]
 Vectors = NDArray[np.float32]
 # Key that marks a system message which we insert among an API client's messages. If the chat template allows no system
@@ -23,6 +24,11 @@ INSERTED = "_inserted"
 
 
 ToolChoice = Literal["auto", "none"]
+
+
+def estimated_tokens(*texts: str) -> int:
+    """Estimate the tokens of texts by their length, since each model has another tokenizer."""
+    return sum(int(len(text.encode(errors="replace")) / BYTES_PER_TOKEN) + 4 for text in texts)
 
 
 class Speaker(StrEnum):
@@ -90,7 +96,7 @@ class Picture:
         return self.width * self.height // 750 + 16 if self.jpeg else 16
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Message:
     role: Role
     content: str
@@ -102,6 +108,11 @@ class Message:
     """Only in user messages. A model without vision receives their labels instead."""
     speaker: Speaker | None = None
     """Author of the text. Set on every message of a turn or run (tests/chat/turns/test_provenance_routes.py)."""
+
+    @cached_property
+    def tokens(self) -> int:
+        """Estimate the tokens of the content, without calls and pictures."""
+        return estimated_tokens(self.content)
 
 
 @dataclass(frozen=True, slots=True)

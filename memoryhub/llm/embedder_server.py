@@ -25,9 +25,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from memoryhub.llm.base import Vectors
+from memoryhub.llm.base import Vectors, estimated_tokens
 from memoryhub.llm.errors import EmbedderError
-from memoryhub.llm.metering import estimated_tokens
 from memoryhub.llm.two_encoders import TwoEncoders
 
 KEY_VARIABLE = "MEMORYHUB_EMBEDDER_KEY"

@@ -10,19 +10,17 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
 from decimal import ROUND_HALF_EVEN, Decimal
 from functools import cache
 from typing import Any
 
-from opentelemetry.trace import INVALID_SPAN, Span, SpanKind
+from opentelemetry.trace import INVALID_SPAN, Span
 
-from memoryhub.monitoring import tracing
+from memoryhub.llm.base import estimated_tokens
 
-# A conservative estimate for English. Scripts with two or three bytes per letter take more tokens.
-BYTES_PER_TOKEN = 3.2
 MOST_PRICE = Decimal(1_000_000)
 MILLION = Decimal(1_000_000)
 SMALLEST = Decimal("0.00000001")  # unit of the currency to which costs are rounded
@@ -115,11 +113,6 @@ def cost_of(usage: Usage, price: Price | None) -> Decimal | None:
     return (whole / MILLION).quantize(SMALLEST, ROUND_HALF_EVEN)
 
 
-def estimated_tokens(*texts: str) -> int:
-    """Estimate the tokens of texts by their length, since each model has another tokenizer."""
-    return sum(int(len(text.encode(errors="replace")) / BYTES_PER_TOKEN) + 4 for text in texts)
-
-
 logger = logging.getLogger(__name__)
 
 
@@ -169,12 +162,6 @@ def metered(meter: Meter | None = None) -> Iterator[Meter]:
         yield mine
     finally:
         _meter.reset(token)
-
-
-def call_of(model: str) -> AbstractContextManager[Span]:
-    """Start the trace span of one model call. ``report`` later adds the usage to it."""
-    named = {"gen_ai.operation.name": "chat", "gen_ai.request.model": model}
-    return tracing.span("memoryhub.model", named, kind=SpanKind.CLIENT, alone=True)
 
 
 def report(usage: Usage, call: Span = INVALID_SPAN) -> None:

@@ -17,20 +17,21 @@ import openai.resources.embeddings
 
 from memoryhub.kept import kept
 from memoryhub.llm.addresses import AddressRange
-from memoryhub.llm.base import Capabilities, Delta, Message, Tool, ToolChoice, Vectors, normalised
+from memoryhub.llm.base import (
+    Capabilities,
+    Delta,
+    Message,
+    Tool,
+    ToolChoice,
+    Vectors,
+    estimated_tokens,
+    normalised,
+)
 from memoryhub.llm.clients import Clients, Endpoint, EndpointSource, calls, timeout_of
 from memoryhub.llm.errors import EMPTY, ModelBadReply, ModelCut, ModelError, ModelTimeout, ModelUnavailable
-from memoryhub.llm.metering import (
-    Usage,
-    call_of,
-    estimated_tokens,
-    guessed,
-    report,
-    report_embedding,
-)
+from memoryhub.llm.metering import Usage, guessed, report, report_embedding
 from memoryhub.llm.openai_errors import (
     VENDOR_ERRORS,
-    IdleTimeout,
     delay_before_retry,
     embedder_error,
     model_error,
@@ -58,7 +59,7 @@ from memoryhub.llm.openai_requests import (
     without_pictures,
 )
 from memoryhub.llm.output_parsing import OutputParser, without_thoughts
-from memoryhub.monitoring.tracing import Span, failed
+from memoryhub.monitoring.tracing import Span, failed, model_call
 
 DEFAULT_TIMEOUT_SECONDS = 60.0
 # Error messages of Ollama, vLLM, llama.cpp and others for a model without tool support.
@@ -120,16 +121,18 @@ class OpenAIChatModel:
         """See ChatModel.stream."""
         request = _request(messages, max_tokens, temperature) | _offer(tools, tool_choice)
         request["stream_options"] = {"include_usage": True}
-        attempt, idle = 0, IdleTimeout(timeout or self._timeout)
+        limit = timeout or self._timeout
+        attempt, deadline = 0, time.monotonic() + limit  # for all attempts; every piece extends it
         while True:
             answer = StreamedAnswer()
             endpoint, accepted = self._ready_endpoint(), self._accepted(request)
             shows_pictures = have_pictures(accepted["messages"])
-            with call_of(endpoint.model) as call:
+            with model_call(endpoint.model) as call:
                 try:
-                    async with aclosing(self._texts(endpoint, accepted, answer, idle.left)) as texts:
+                    left = deadline - time.monotonic()
+                    async with aclosing(self._texts(endpoint, accepted, answer, left)) as texts:
                         async for delta in texts:
-                            idle.restarted_at = time.monotonic()
+                            deadline = time.monotonic() + limit
                             if self.sees is None and shows_pictures:
                                 self.sees = True
                             yield delta
@@ -142,13 +145,9 @@ class OpenAIChatModel:
                     if self._learn_from(error, accepted):
                         continue
                     failure = _failure(error, endpoint, streaming=answer.has_begun)
-                    may_retry = not answer.has_text
-                    delay = (
-                        delay_before_retry(failure, attempt, left=idle.left, after_silence=True)
-                        if may_retry
-                        else None
-                    )
-                    if delay is None:
+                    left = deadline - time.monotonic()
+                    delay = delay_before_retry(failure, attempt, left=left, after_silence=True)
+                    if delay is None or answer.has_text:
                         raise failure from error
                     failed(call, failure)
                 finally:
@@ -164,8 +163,8 @@ class OpenAIChatModel:
     async def _texts(
         self, endpoint: Endpoint, accepted: dict[str, Any], answer: StreamedAnswer, limit: float
     ) -> AsyncGenerator[Delta, None]:
-        client = self._clients.for_running_loop(endpoint)
         parser = OutputParser([tool["function"]["name"] for tool in accepted.get("tools", ())])
+        client = self._clients.for_running_loop(endpoint)
         async with client.chat.completions.with_streaming_response.create(
             model=endpoint.model, stream=True, timeout=timeout_of(limit), **accepted
         ) as response:

@@ -20,9 +20,8 @@ from memoryhub.llm import errors
 from memoryhub.llm.addresses import AddressRefused
 from memoryhub.llm.clients import Endpoint
 from memoryhub.llm.errors import ModelError
-from memoryhub.llm.metering import call_of
 from memoryhub.llm.openai_replies import error_text
-from memoryhub.monitoring.tracing import failed
+from memoryhub.monitoring.tracing import failed, model_call
 
 VENDOR_ERRORS: Final = (openai.OpenAIError, httpx2.HTTPError, ValueError)
 """All errors that a call may raise. ValueError stands for invalid JSON (JSONDecodeError, UnicodeDecodeError)."""
@@ -158,18 +157,6 @@ def embedder_error(error: errors.ModelError) -> errors.EmbedderError:
 T = TypeVar("T")
 
 
-class IdleTimeout:
-    """A timeout shared by all attempts of a call: the total seconds they may wait without receiving data."""
-
-    def __init__(self, limit: float) -> None:
-        self._limit = limit
-        self.restarted_at = time.monotonic()  # set it again whenever data arrives
-
-    @property
-    def left(self) -> float:
-        return self._limit - (time.monotonic() - self.restarted_at)
-
-
 def tried(
     endpoint: Callable[[], Endpoint],
     ask: Callable[[Endpoint, Span, float], T],
@@ -183,17 +170,17 @@ def tried(
     Retries at once if ``learns`` returns True for the error, and with a delay after a temporary failure. Raises the
     error that ``failure_of`` returns if no retry is left. All attempts share the timeout of ``limit`` seconds.
     """
-    attempt, idle = 0, IdleTimeout(limit)
+    attempt, deadline = 0, time.monotonic() + limit
     while True:
         at = endpoint()
-        with call_of(at.model) as call:
+        with model_call(at.model) as call:
             try:
-                return ask(at, call, idle.left)
+                return ask(at, call, deadline - time.monotonic())
             except VENDOR_ERRORS as error:
                 if learns(error):
                     continue
                 failure = failure_of(error, at)
-                delay = delay_before_retry(failure, attempt, left=idle.left)
+                delay = delay_before_retry(failure, attempt, left=deadline - time.monotonic())
                 if delay is None:
                     raise failure from error
                 failed(call, failure)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx2
 
-from memoryhub.llm.base import ToolCall
+from memoryhub.llm.base import BYTES_PER_TOKEN, ToolCall
 from memoryhub.llm.errors import (
     EMPTY,
     ONLY_THOUGHTS,
@@ -22,7 +22,7 @@ from memoryhub.llm.errors import (
     ModelBadReply,
     ModelCut,
 )
-from memoryhub.llm.metering import BYTES_PER_TOKEN, Usage
+from memoryhub.llm.metering import Usage
 
 if TYPE_CHECKING:
     import openai

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import re
+import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,10 +21,10 @@ from memoryhub.llm.addresses import AddressRange
 from memoryhub.llm.base import INSERTED, Message
 from memoryhub.llm.clients import Clients, Endpoint, ask_for_models, timeout_of
 from memoryhub.llm.errors import ModelBadReply, ModelBadRequest, ModelError
-from memoryhub.llm.metering import Usage, call_of, guessed, report
-from memoryhub.llm.openai_errors import VENDOR_ERRORS, IdleTimeout, delay_before_retry, model_error, tried
+from memoryhub.llm.metering import Usage, guessed, report
+from memoryhub.llm.openai_errors import VENDOR_ERRORS, delay_before_retry, model_error, tried
 from memoryhub.llm.openai_replies import checked, chunks_of, error_text, usage_said
-from memoryhub.monitoring.tracing import Span, failed
+from memoryhub.monitoring.tracing import Span, failed, model_call
 
 SECONDS = 2.0  # timeout of a request for the list of models
 UNSEEN = "(You cannot be shown this picture.)"
@@ -222,18 +223,18 @@ class RawChat:
 
         Raises a ModelError if the call fails, possibly in the middle. Close the generator to stop the model.
         """
-        attempt, has_begun, idle = 0, False, IdleTimeout(self.timeout)
+        attempt, has_begun, deadline = 0, False, time.monotonic() + self.timeout
         while True:
             endpoint = self.endpoint()
             read = _Read()
-            with call_of(endpoint.model) as call:
+            with model_call(endpoint.model) as call:
                 try:
                     client = self.clients.for_running_loop(endpoint)
                     sent = self._sent(body, endpoint)
                     if not self.is_silent:
                         sent.setdefault("stream_options", {"include_usage": True})
                     async with client.chat.completions.with_streaming_response.create(
-                        **self._options(sent, idle.left), stream=True
+                        **self._options(sent, deadline - time.monotonic()), stream=True
                     ) as response:
                         async for chunk in chunks_of(response.http_response):
                             if not isinstance(chunk.get("choices"), list):
@@ -248,7 +249,8 @@ class RawChat:
                     if not has_begun and self._learns_from(error, body):
                         continue
                     failure = _failure(error, endpoint, streaming=has_begun)
-                    delay = None if has_begun else delay_before_retry(failure, attempt, left=idle.left)
+                    left = deadline - time.monotonic()
+                    delay = None if has_begun else delay_before_retry(failure, attempt, left=left)
                     if delay is None:
                         raise failure from error
                     failed(call, failure)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from importlib.util import find_spec
 from typing import TypeVar
@@ -87,6 +87,12 @@ def span(
         raise
     finally:
         begun.end()
+
+
+def model_call(model: str) -> AbstractContextManager[Span]:
+    """Start the span of one model call. ``metering.report`` later adds the usage to it."""
+    named = {"gen_ai.operation.name": "chat", "gen_ai.request.model": model}
+    return span("memoryhub.model", named, kind=SpanKind.CLIENT, alone=True)
 
 
 def failed(begun: Span, error: Exception) -> None:
