@@ -246,7 +246,7 @@ def never_used(workspace: Workspace, user: User, now: datetime) -> MemoryQuerySe
 
 
 def without_vector(workspace: Workspace, user: User, now: datetime) -> MemoryQuerySet:
-    """Return memories that an embedder is configured for, but that have no vector yet, oldest first."""
+    """Return memories that the embedder can embed but that have no vector yet, oldest first."""
     rows, model = live_in(workspace, user, now), active_model()
     if model is None:
         return rows.none()

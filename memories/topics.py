@@ -463,9 +463,10 @@ def suggest_merges(workspace: Workspace, user: User) -> list[tuple[MemoryNode, M
 
 @transaction.atomic
 def merge_topics(node: MemoryNode, into: MemoryNode, *, now: datetime) -> None:
-    """Move the links and relations of ``node`` to ``into`` and delete ``node``. ``into`` gathers by name if either did.
+    """Move the links and relations of ``node`` to ``into`` and delete ``node``.
 
-    Raises Invalid unless the two are different topics of one workspace.
+    If either of them gathers memories by name, ``into`` does so afterwards. Raises Invalid unless the two are different
+    topics of one workspace.
     """
     if node.pk == into.pk or node.workspace_id != into.workspace_id:
         raise Invalid(fields={"into": _("Choose another topic of this workspace.")})

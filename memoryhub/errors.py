@@ -1,4 +1,4 @@
-"""Domain errors with code and HTTP status, and their making from errors of the database."""
+"""Domain errors, each with a code and an HTTP status, and the conversion of database errors to them."""
 
 from __future__ import annotations
 

@@ -258,7 +258,7 @@ class StoredFiles:
             yield name, not isinstance(self._place_of(name), FileSystemStorage)
 
     def move(self) -> Iterator[bool]:
-        """Move the files that are ``left``, and yield for each whether it moved.
+        """Move the local files that ``left`` yields to the configured store, and yield for each whether it was moved.
 
         Raises any error of the storage's library; files that were moved before the error stay in the store.
         """

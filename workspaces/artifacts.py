@@ -154,7 +154,7 @@ def update_artifact(
     version.
 
     ``seen``: the version tags (``version_of``) that the change may follow; None allows any. ``confirmed``: as in
-    ``keep``. Raises Stale if the current version is not in ``seen``, Invalid, SecretRefused, QuotaReached.
+    ``create_artifact``. Raises Stale if the current version is not in ``seen``, Invalid, SecretRefused, QuotaReached.
     """
     with transaction.atomic():
         locked = lock_artifact(artifact, by)
@@ -240,7 +240,7 @@ def move(artifact: Artifact, to: Workspace | None, *, by: User) -> Artifact:
 
 
 def delete(artifact: Artifact, *, by: User, now: datetime, seen: Collection[str] | None = None) -> None:
-    """Soft-delete an artifact: it is not listed or found until it is restored. Raises Stale as ``change``."""
+    """Soft-delete an artifact: it is not listed or found until it is restored. Raises Stale as ``update_artifact``."""
     with transaction.atomic():
         locked = lock_artifact(artifact, by)
         if seen is not None and version_of(locked) not in seen:
@@ -371,7 +371,9 @@ def checked_versions(versions: Sequence[Past]) -> list[Past]:
 
 
 def import_artifact(artifact: Artifact, versions: Sequence[Past], *, by: User) -> None:
-    """Store an imported artifact with its ``checked`` versions, numbered from 1. Editors only. Raises QuotaReached."""
+    """Store an imported artifact with versions from ``checked_versions``, numbered from 1. Editors only. Raises
+    QuotaReached.
+    """
     rows = [
         ArtifactVersion(
             artifact=artifact,

@@ -83,7 +83,7 @@ class Bill:
 
     @property
     def about(self) -> str:
-        """Return the mark to show before each number: empty if providers reported all usage."""
+        """Return the mark to show before estimated numbers; empty if providers reported all usage."""
         return ABOUT if self.is_estimate else ""
 
     @property

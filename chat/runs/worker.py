@@ -197,7 +197,9 @@ def _preamble(run: Run, unit: Unit) -> str:
 
 
 def _until(ends: float, ask: Ask, account: Account) -> Ask:
-    """Check time and budget before each reply. The usage of earlier replies is in the ledger by then."""
+    """Return ``ask`` with a check of time and budget before each reply. By then the usage of earlier replies is in the
+    ledger.
+    """
 
     def asked(messages: Sequence[Message], tools: Sequence[Tool], *, may_call: bool) -> Reply:
         if time.monotonic() > ends:

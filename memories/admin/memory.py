@@ -286,7 +286,7 @@ class MemoryAdmin(LeanAdmin):
         return super().formfield_for_dbfield(db_field, request, **kwargs)
 
     def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **more: Any) -> HttpResponse:
-        """Offer the actions that settle this memory on its page too."""
+        """Show the actions for this memory on its own page, too."""
         memory, offered = context["original"], dict(self.get_action_choices(request))
         fitting: list[str] = []
         if memory is not None:

@@ -202,7 +202,7 @@ class ClearingView(KeyedView):
 class ClearingDetail(ClearingView):
     @documented("clearings_get", ClearingJson)
     def get(self, request: Request, workspace_id: str, clearing_id: str) -> Response:
-        """Look at the progress of a clearing."""
+        """Get the progress of a clearing."""
         return Response(ClearingJson(self.clearing(workspace_id, clearing_id)).data)
 
 

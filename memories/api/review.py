@@ -141,9 +141,9 @@ class KeptJson(serializers.Serializer[Any]):
 class TidyList(KeyedView):
     @documented("tidy_list", page_of(MemoryJson), query=TidyQuery)
     def get(self, request: Request, workspace_id: str) -> Response:
-        """List memories that deserve a look.
+        """List memories to tidy up.
 
-        Oldest first, without memories that somebody marked as still good.
+        `show` selects the list. Oldest first, without memories that somebody marked as still good.
         """
         workspace = get_workspace(self.person, workspace_id)
         show = self.query(TidyQuery)["show"]

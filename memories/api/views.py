@@ -102,7 +102,7 @@ class WorkspaceMemoryView(KeyedView):
 class MemoryDetail(WorkspaceMemoryView):
     @documented("memories_get", MemoryJson, headers=[ETAG])
     def get(self, request: Request, workspace_id: str, memory_id: str) -> Response:
-        """Look at a memory."""
+        """Get a memory."""
         return memory_response(self.memory(workspace_id, memory_id))
 
     @documented("memories_update", MemoryJson, body=MemoryUpdate, headers=[*ONCE, ETAG, IF_MATCH])
@@ -156,7 +156,7 @@ class MemoryRevisions(WorkspaceMemoryView):
 class Profile(KeyedView):
     @documented("memories_profile", ProfileJson)
     def get(self, request: Request, workspace_id: str) -> Response:
-        """Look at your profile in a workspace.
+        """Get your profile in a workspace.
 
         Up to twelve memories about you and up to twelve about the workspace, by category. Its use in chats can only be
         switched on the Profile page.
@@ -216,11 +216,11 @@ class Search(KeyedView):
     def post(self, request: Request, workspace_id: str) -> Response:
         """Search a workspace.
 
-        What matters to the query, best first, each with its type: memories, including your personal ones, passages of
-        documents with their place, artifacts, and messages of the chats you may see, by their words. What has nothing
-        to do with the query is left out, and so are temporary chats. The model's tool `x_workspace_search` finds the
-        same, but leaves out what is personal in a chat that others read, unless you allowed it there, and the messages
-        in your private chats, unless the workspace allows other chats to hear of them.
+        Results relevant to the query, best first, each with its type: memories, including your personal ones, passages
+        of documents with their place, artifacts, and messages of the chats you may see, found by their words. Temporary
+        chats are left out. The model's tool `x_workspace_search` finds the same, but leaves out personal content in a
+        chat that others read, unless you allowed it there, and messages in your private chats, unless the workspace
+        allows other chats to include them.
         """
         workspace = get_workspace(self.person, workspace_id)
         found = search_workspace(

@@ -133,7 +133,7 @@ def note(wanted: Wanted, rows: QuerySet[Memory], equals: Collection[int], *, now
 
 
 def drop_noted(memory: Memory, by: User) -> Counts:
-    """Remove the copies that are noted for this memory, and the notes. Return the counts.
+    """Remove a memory's copies of forgotten texts that ``KeptCopy`` notes, and the notes. Return the counts.
 
     The memory must be locked, and must not itself be the noted copy.
     """

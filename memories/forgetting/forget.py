@@ -137,7 +137,9 @@ def forget_source(
 
 
 def report_on(gone: Gone, removed: Counts, *, by: User | None, now: datetime) -> Report:
-    """Return the report of a removal by another app: what it removed itself, and what ``forget_source`` removed."""
+    """Return the report of a removal by another app. ``removed``: what that app removed; ``gone``: what
+    ``forget_source`` removed.
+    """
     gone.removed += removed
     return _report(gone, by, now)
 
@@ -209,7 +211,9 @@ def _texts(memories: Sequence[Memory]) -> list[tuple[int, str]]:
 
 
 def _is_among(among: QuerySet[Memory]) -> Exists:
-    """Return ``among`` as a join, because a list of a million keys would be scanned for each row."""
+    """Return the condition that a row is in ``among``, as a join, because a list of a million keys would be scanned for
+    each row.
+    """
     return Exists(among.filter(pk=OuterRef("pk")))
 
 
@@ -309,7 +313,7 @@ def _equals(memories: Sequence[Memory]) -> list[int]:
 
 
 def _remove(ids: Sequence[int], by: User | None = None) -> Counts:
-    """Delete locked rows with all dependent rows. Return the counts."""
+    """Permanently delete locked memories with all dependent rows. Return the counts."""
     words = unindex_words(MEMORIES, ids)
     vectors = drop_vectors(MEMORIES, ids)
     own = own_items(ReceiptItem.objects.filter(memory_id__in=ids), by)
@@ -342,9 +346,10 @@ def _report(gone: Gone, by: User | None, now: datetime) -> Report:
 
 
 def noted(workspace: Workspace, user: User) -> MemoryQuerySet:
-    """Return the memories of this workspace with noted copies that this person may forget, oldest first.
+    """Return the memories of this workspace that contain copies of forgotten texts which this person may remove, oldest
+    first.
 
-    Deleted memories are included.
+    The copies are those noted in ``KeptCopy``. Deleted memories are included.
     """
     restored = Q(kind=CopyKind.MEMORY, memory__deleted_at=None)
     notes = KeptCopy.objects.filter(memory=OuterRef("pk")).exclude(restored)
@@ -353,7 +358,7 @@ def noted(workspace: Workspace, user: User) -> MemoryQuerySet:
 
 
 def get_noted(user: User, public_id: str, *, workspace: Workspace) -> Memory:
-    """Return a memory with noted copies.
+    """Return a memory that contains noted copies of forgotten texts.
 
     Raises NotFound if this person may not see the memory or it has no noted copies, and Forbidden if they may not
     forget it.
@@ -366,9 +371,9 @@ def get_noted(user: User, public_id: str, *, workspace: Workspace) -> Memory:
 
 
 def forget_noted(memory: Memory, *, by: User, now: datetime) -> Report:
-    """Remove the noted copies of a memory for good, or a deleted memory itself if it is the copy. ``by`` has the right.
+    """Permanently remove a memory's noted copies of forgotten texts, or a deleted memory itself if it is the copy.
 
-    Raises NotFound if the memory has been forgotten.
+    The caller checks that ``by`` has the right. Raises NotFound if the memory has been forgotten.
     """
     with transaction.atomic():
         locked = Memory.objects.select_for_update(of=("self",)).filter(pk=memory.pk).first()
@@ -386,7 +391,7 @@ def forget_noted(memory: Memory, *, by: User, now: datetime) -> Report:
 
 
 def keep_noted(memory: Memory) -> None:
-    """Keep the noted copies and delete the notes. A second call does nothing."""
+    """Keep a memory's copies of forgotten texts, and delete the notes about them. A second call does nothing."""
     KeptCopy.objects.filter(memory=memory).delete()
 
 

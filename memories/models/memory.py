@@ -107,7 +107,7 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
         return self.filter(Q(valid_to=None) | Q(valid_to__gt=at))
 
     def standing(self) -> MemoryQuerySet:
-        """Filter to memories that are live, or deleted by a merge into a memory that is."""
+        """Filter to memories that are live, or that were deleted by a merge into a live memory."""
         last = Revision.objects.filter(memory=models.OuterRef("pk")).order_by("-pk")
         into = Memory.objects.filter(public_id=models.OuterRef("merged_into"), deleted_at=None)
         rows = self.alias(merged_into=models.Subquery(last.values_list(KT("before__into"))[:1]))
@@ -122,7 +122,9 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
         return self.filter(Q(owner=None) | Q(owner=user))
 
     def forgettable_by(self, user: User) -> MemoryQuerySet:
-        """Filter to memories, also deleted ones, that this person may remove for good, as in ``forget.may_forget``."""
+        """Filter to memories, also deleted ones, that this person may remove for good (``forget.require_right`` checks
+        one).
+        """
         places = Membership.objects.filter(user=user)
         shared = Q(workspace__in=places.filter(role=Role.OWNER).values("workspace"))
         shared |= Q(author=user, workspace__in=places.filter(role=Role.EDITOR).values("workspace"))

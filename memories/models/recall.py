@@ -111,13 +111,13 @@ class Receipt(models.Model):
 
     @property
     def shown(self) -> list[ReceiptItem]:
-        """Return the items without forgotten memories, in a receipt of ``receipts_for``."""
+        """Return the items without forgotten memories. Requires a receipt from ``recall.receipts_for``."""
         return [item for item in self.items.all() if not item.is_forgotten]
 
     @property
     def forgotten(self) -> int:
-        """Return how many of the memories that the answer used were forgotten since, in a receipt of
-        ``receipts_for``.
+        """Return how many of the memories that the answer used were forgotten since. Requires a receipt from
+        ``recall.receipts_for``.
         """
         return sum(item.is_forgotten and item.used and not item.in_profile for item in self.items.all())
 
@@ -166,9 +166,9 @@ class ReceiptItem(models.Model):
 
     @property
     def is_forgotten(self) -> bool:
-        """Return whether the memory was deleted since, unless it was merged into one that is still there.
+        """Return whether the memory was deleted since, unless it was merged into one that still exists.
 
-        ``stands`` is annotated by ``receipts_for``.
+        Requires the annotation ``stands`` of ``recall.receipts_for``.
         """
         return not getattr(self, "stands", self.memory.deleted_at is None)
 

@@ -198,7 +198,7 @@ class RankedSearch:
         return search.load(scored[:most], search.judge(scored[: relevance.LOOKED_AT]))
 
     def ranked(self, ranking: str) -> tuple[list[Scored], str]:
-        """Return keys with the parts of their scores, best first, and why only words were searched, if they were."""
+        """Return memory keys with the parts of their scores, best first, and the reason if only words were searched."""
         if ranking == "lexical":
             return self._lexical(), ""
         try:
@@ -334,7 +334,9 @@ class RankedSearch:
         }
 
     def _hybrid(self, embedded: tuple[str, Vectors]) -> list[Scored]:
-        """Score the best candidates by meaning and words, then those others that may still be among the wanted."""
+        """Score the best candidates by meaning and by words, and those others that could still be among the requested
+        results.
+        """
         depth = 20 * self.depth if self.exact else self.depth
         found = find_candidates(MEMORIES, self.query, embedded, self.where, depth, exact=self.exact)
         bounded = sorted(zip(self._at_most(found), found, strict=True), reverse=True)

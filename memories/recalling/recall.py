@@ -206,7 +206,9 @@ def _count(found: Recall, seconds: float) -> None:
 
 
 def _ranked_above(search: RankedSearch, ranking: str, threshold: float | None) -> tuple[list[Scored], str]:
-    """Return what scores ``threshold`` or more, best first, and why only words were searched, if they were."""
+    """Return the memories with a score of at least ``threshold``, best first, and the reason if only words were
+    searched.
+    """
     if threshold is None and ranking == "semantic":
         threshold = SEMANTIC_THRESHOLD
     scored, degraded = search.ranked(ranking)
@@ -330,7 +332,7 @@ def store_receipt(
     threshold: float,
     profile: Sequence[Recalled] = (),
 ) -> Receipt:
-    """Store what was recalled for an answer. The receipt of a retried answer replaces the old one.
+    """Store the result of a recall with an answer. The receipt of a retried answer replaces the old one.
 
     Its last items are the withheld memories that would have been used, which only their owner sees, and the ``profile``
     lines that the model received. Memories that were forgotten permanently since are left out.
@@ -410,7 +412,7 @@ def receipts_for(message_ids: Iterable[str], user: User) -> dict[str, Receipt]:
 
 
 def for_everyone(memory_ids: Sequence[str]) -> set[str]:
-    """Return the ids of those memories that are not personal. One query, none for an empty list."""
+    """Return the ids of those of these memories that are not personal. One query, none for an empty list."""
     if not memory_ids:
         return set()
     shared = Memory.objects.filter(public_id__in=memory_ids, owner=None)

@@ -175,7 +175,10 @@ def _in_use(agents: list[Agent]) -> list[Agent]:
 
 
 def _refused(response: HttpResponse, *, status: int = 422) -> HttpResponse:
-    """Make a form with errors replace itself on the page. Other error responses are shown as notices."""
+    """Set the response's headers so that htmx puts it in place of the form, whose errors it shows.
+
+    htmx shows other error responses as notices.
+    """
     response.status_code = status
     response["HX-Retarget"], response["HX-Reswap"] = "this", "outerHTML"
     return response

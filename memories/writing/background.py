@@ -38,7 +38,11 @@ FOR UPDATE SKIP LOCKED
 def evict_least_useful(
     workspace_id: int, owner_id: int | None, agent_id: int | None = None, *, now: datetime
 ) -> int:
-    """Soft-delete what this workspace, owner and assistant have above ``MEMORYHUB_MAX_MEMORIES``. Return the number."""
+    """Soft-delete the least useful memories of this scope (workspace, owner, assistant) above
+    ``MEMORYHUB_MAX_MEMORIES``.
+
+    Return the number deleted.
+    """
     gone = 0
     while batch := _evict_batch(workspace_id, owner_id, agent_id, now):
         gone += batch

@@ -440,7 +440,7 @@ def keep_both(memory: Memory, *, by: User | None, now: datetime) -> Memory:
 
 
 def link(memory: Memory, *, to: Memory) -> Memory:
-    """Link a memory to an older one that it may replace. This undoes ``keep_both``."""
+    """Link a memory to an older one that it may replace, the undo of ``keep_both``."""
     with transaction.atomic():
         locked = locked_row(memory, deleted=False)
         if locked.may_replace is None:

@@ -353,7 +353,9 @@ def decide(
 
 
 def _gave_up(key_owner: Memory, said: Draft | Memory, now: datetime) -> bool:
-    """Return whether the key may be taken: its owner has expired, or has ended while the new text still holds."""
+    """Return whether another memory may take the key: its owner has expired, or has ended while the new text still
+    holds.
+    """
     return key_owner.has_expired(now) or (key_owner.is_over(now) and not said.is_over(now))
 
 

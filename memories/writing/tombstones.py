@@ -173,7 +173,8 @@ def note(refusal: DomainError, workspace_id: int, source_type: str, now: datetim
 
 
 def note_all(refusals: Iterable[DomainError], workspace_id: int, source_type: str, now: datetime) -> None:
-    """Count refusals. Never raises, waits at most 250 ms for a lock: a count may be lost, not the caller's work.
+    """Count refusals. Never raises, and waits at most 250 ms for a lock, because losing a count is better than failing
+    the caller.
 
     In a transaction the counting waits for the commit, so that no lock is held until then. Outside one it happens at
     once, so that the count survives a failing request.

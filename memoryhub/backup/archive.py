@@ -46,7 +46,7 @@ Show = Callable[[str], object]  # shows progress, replacing the previous text
 
 
 def nobody(text: str) -> None:
-    """Ignore progress."""
+    """Discard a progress message."""
 
 
 @dataclass

@@ -280,7 +280,7 @@ def _newer_beside(archive: Reader, say: Say) -> list[Place]:
 
 @contextmanager
 def _key_of(keys: Mapping[str, Any] | None) -> Iterator[None]:
-    """Use the backup's key for hashes of forgotten texts in the block: the backup may be of another machine."""
+    """Hash forgotten texts with the backup's key inside the block, because the backup may come from another machine."""
     present = settings.FORGET_KEY
     settings.FORGET_KEY = keys["FORGET_KEY"] if keys else present
     try:

@@ -240,7 +240,7 @@ def _own_session() -> dict[str, Any]:
 def release_connection() -> None:
     """Return this thread's connection to the pool while it is idle, for example in a stream.
 
-    Keep it in a transaction.
+    Does nothing inside a transaction.
     """
     if not connection.in_atomic_block:
         connection.close()

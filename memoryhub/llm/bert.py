@@ -63,9 +63,10 @@ class Encoder:
 
 
 def model_of(layers: Iterable[Layer], *, rounded: bool, also: int | None = None) -> bytes:
-    """Build an ONNX model from ``embedded`` (texts, tokens, 384) and ``mask`` (texts, tokens) to hidden states.
+    """Build the ONNX model that computes hidden states from ``embedded`` (texts, tokens, 384) and ``mask`` (texts,
+    tokens).
 
-    They are those of the last layer, and as a second output those of the layer ``also``, counted from 1.
+    Its outputs are the states of the last layer and of the layer ``also``, counted from 1.
 
     ``rounded`` keeps weights in eight bits and quantizes states to eight bits before each product. That takes a third
     of the time and a quarter of the memory, and changes vectors by a few thousandths.

@@ -336,7 +336,7 @@ class DomainSignupForm(SignupForm):
             self.fields["email"].help_text = _of_domains()
 
     def clean(self) -> dict[str, Any]:
-        """Report passwords that differ also if the first one is refused, which allauth leaves out."""
+        """Report that the two passwords differ even if the first one is refused, which allauth does not."""
         cleaned: dict[str, Any] = super().clean()
         first, second = (self.data.get(self.add_prefix(name)) for name in ("password1", "password2"))
         if first and second and first != second and not self.has_error("password2"):

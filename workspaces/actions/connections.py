@@ -328,7 +328,7 @@ def test_draft(*, by: User, now: datetime, **values: Any) -> Report:
 def connect(*, by: User, now: datetime, place: Workspace | None, **values: Any) -> Connected | Report:
     """Test a connection, and save it for the workspace ``place`` if the model answers; else return the report.
 
-    Raises as ``try_out``.
+    Raises as ``test_draft``.
     """
     report = test_draft(by=by, now=now, **values)
     if not report.answers:
@@ -343,9 +343,9 @@ def save_untested(*, by: User, now: datetime, **values: Any) -> Connection:
 
 
 def answers_in(place: Workspace | None, connection: Connection, *, by: User) -> Workspace | None:
-    """Make the connection the model of this workspace, and return the workspace, or None if nothing changed.
+    """Make the connection the model of this workspace. Return the workspace, or None if nothing changed.
 
-    It needs an owner's request, a workspace that has no choice yet, and a connection that the workspace may use.
+    Nothing changes if ``by`` is no owner, if the workspace has a model already, or if it may not use the connection.
     """
     if place is None or place.connection_id is not None or not Role(place.role).allows(Role.OWNER):
         return None
@@ -413,7 +413,7 @@ def find_local_servers(*, by: User, now: datetime) -> list[Running]:
 
 
 def running_servers() -> list[Running]:
-    """Search as ``find`` does, for a caller that has checked the right and counted the request."""
+    """Search as ``find_local_servers`` does, for a caller that has checked the right and counted the request."""
     with ThreadPoolExecutor(len(SERVERS)) as asking:
         found = list(asking.map(_models_at, SERVERS))
     return [

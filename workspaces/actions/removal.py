@@ -34,7 +34,7 @@ _rooms: list[Room] = []
 
 
 def register_room(room: Room) -> None:
-    """Register a function to call before workspaces or a person are deleted, in the same transaction."""
+    """Register a function that is called before workspaces or a person are deleted, in the same transaction."""
     if room not in _rooms:
         _rooms.append(room)
 

@@ -140,7 +140,7 @@ class LeanAdmin(admin.ModelAdmin):
         return name in names.union(self.links, [self.date_hierarchy]) and how in LOOKUPS
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
-        """Name the list, because most have nothing to "Select … to change", which is Django's title."""
+        """Replace Django's title "Select … to change", because most lists are read-only."""
         title = capfirst(self.opts.verbose_name_plural)
         return super().changelist_view(request, {"title": title, **(extra_context or {})})
 

@@ -168,7 +168,7 @@ class WorkspaceAdmin(LeanAdmin):
 
 
 class VerbFilter(ConditionFilter):
-    """A filter by verbs, which are no choices of the column: a new verb would need a migration."""
+    """A filter by verb. The verbs are not choices of the column, because each new verb would then need a migration."""
 
     title = "what"
     parameter_name = "verb"

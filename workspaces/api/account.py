@@ -52,7 +52,10 @@ class Account(KeyedView):
 
     @documented("account_get", AccountJson)
     def get(self, request: Request) -> Response:
-        """Look at your account, and at what deleting it would do."""
+        """Get your account.
+
+        With the effects of deleting it.
+        """
         return Response(AccountJson({"person": self.person, "plan": foresee_leaving(self.person)}).data)
 
     @documented("account_delete", RemovedJson, errors=[409], fresh=True)
@@ -73,7 +76,7 @@ of_keys = documented_under("keys")
 
 
 class KeyJson(serializers.Serializer[Any]):
-    """Never the key itself."""
+    """An API key, without its text."""
 
     example = {
         "id": f"key_{ID}",
@@ -126,9 +129,9 @@ class KeyList(ApiView):
 
     @of_keys("keys_create", {201: MadeKeyJson}, body=KeyBody, errors=[404], fresh=True)
     def post(self, request: Request) -> Response:
-        """Make an API key.
+        """Create an API key.
 
-        It acts as you, in one workspace, and can do no more there than you can. `key` is in this answer only.
+        It acts as you, in one workspace, and can do no more there than you can. Only this response contains `key`.
         """
         self.require_fresh_password()
         body = self.body(KeyBody)

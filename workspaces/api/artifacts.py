@@ -103,7 +103,7 @@ class ArtifactList(ApiView):
     def get(self, request: Request, workspace_id: str) -> Response:
         """List the artifacts of a workspace.
 
-        Newest first, your own among them, wherever they lie.
+        Newest first, including your personal ones from any workspace.
         """
         workspace = get_workspace(self.person, workspace_id)
         found = in_reach(Artifact.objects.live(), workspace, self.person, Reach.here(workspace))
@@ -116,10 +116,10 @@ class ArtifactList(ApiView):
 
     @documented("artifacts_create", {201: ArtifactJson}, body=ArtifactBody, headers=[*ONCE, ETAG])
     def post(self, request: Request, workspace_id: str) -> Response:
-        """Keep an artifact.
+        """Create an artifact.
 
-        Editors and owners only. 422 with code `sensitive`: it looks as if it holds a credential or a personal number,
-        and is kept if you send it again with `confirm: true`.
+        Editors and owners only. 422 with code `sensitive` if it seems to contain a credential or a personal number; it
+        is saved if you send it again with `confirm: true`.
         """
         workspace = get_workspace(self.person, workspace_id, need=Role.EDITOR)
         body = self.body(ArtifactBody)
@@ -145,15 +145,16 @@ class _OfArtifact(ApiView):
 class ArtifactDetail(_OfArtifact):
     @documented("artifacts_get", ArtifactJson, headers=[ETAG])
     def get(self, request: Request, workspace_id: str, artifact_id: str) -> Response:
-        """Look at an artifact."""
+        """Get an artifact."""
         return _shown(self.artifact(workspace_id, artifact_id))
 
     @documented("artifacts_update", ArtifactJson, body=ArtifactChanges, headers=[ETAG, IF_MATCH])
     def patch(self, request: Request, workspace_id: str, artifact_id: str) -> Response:
         """Change an artifact.
 
-        Makes a new version, but for `personal`; the earlier ones stay. Fields you leave out stay as they are. 409 with
-        code `stale` if it has been changed since the version you name; 422 with code `sensitive` as for a new one.
+        Creates a new version, unless only `personal` changes; earlier versions stay. Fields you leave out stay as they
+        are. 409 with code `stale` if it has changed since the version you name; 422 with code `sensitive` as for a new
+        artifact.
         """
         workspace = get_workspace(self.person, workspace_id, need=Role.EDITOR)
         artifact = artifacts.get_artifact(self.person, artifact_id, workspace=workspace)
@@ -171,7 +172,7 @@ class ArtifactDetail(_OfArtifact):
     def delete(self, request: Request, workspace_id: str, artifact_id: str) -> Response:
         """Delete an artifact.
 
-        It is neither listed nor found any more; `restore` brings it back.
+        It is no longer listed or found; `restore` brings it back.
         """
         artifact = self.artifact(workspace_id, artifact_id, Role.EDITOR)
         artifacts.delete(artifact, by=self.person, now=timezone.now(), seen=versions_seen(request))
@@ -211,8 +212,8 @@ class ArtifactForget(_OfArtifact):
     def post(self, request: Request, workspace_id: str, artifact_id: str) -> Response:
         """Forget an artifact for good.
 
-        Its maker or an owner of the workspace may do this, even once it is deleted. Removes its text, all its versions,
-        its words and vectors. The messages of the chat that it came from stay there. This cannot be undone.
+        Its creator or an owner of the workspace may do this, even once it is deleted. Removes its text, all its
+        versions, its words and vectors. The messages of the chat that it came from stay there. This cannot be undone.
         """
         artifact = self.artifact(workspace_id, artifact_id, Role.EDITOR, or_deleted=True)
         require_right_to_forget(artifact, self.person)

@@ -161,10 +161,11 @@ class ConnectionList(_ConnectionView):
 
     @documented("connections_create", {201: ConnectionJson}, body=ConnectionBody, headers=ONCE)
     def post(self, request: Request) -> Response:
-        """Make a connection.
+        """Create a connection.
 
-        It is yours and used only in your turns, if the operator lets people have their own (otherwise 403).
-        Administrators can send `shared` to make one for everybody. The address is not contacted yet: `test` does that.
+        It is yours and used only in your turns, if the operator allows people to have their own (otherwise 403).
+        Administrators can send `shared` to create one for everybody. The address is not contacted yet: `test` does
+        that.
         """
         body, now = self.body(ConnectionBody), timezone.now()
         made = self.make_once(
@@ -176,7 +177,7 @@ class ConnectionList(_ConnectionView):
 class ConnectionDetail(_ConnectionView):
     @documented("connections_get", ConnectionJson)
     def get(self, request: Request, connection_id: str) -> Response:
-        """Look at a connection."""
+        """Get a connection."""
         return self.shown(connections.get_connection(self.person, connection_id))
 
     @documented("connections_update", ConnectionJson, body=ConnectionChanges)
@@ -206,8 +207,8 @@ class ConnectionTest(_ConnectionView):
     def post(self, request: Request, connection_id: str) -> Response:
         """Test a connection.
 
-        Asks the model for a word, a tool call and a JSON object. Takes up to half a minute, and you can do it ten times
-        a minute. Always 200, with any result.
+        Requests a word, a tool call and a JSON object from the model. Takes up to half a minute, and you can do it ten
+        times a minute. Always 200, with any result.
         """
         found = connections.get_connection(self.person, connection_id, to="change")
         report = try_connection(found, by=self.person, now=timezone.now())

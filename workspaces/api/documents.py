@@ -175,12 +175,12 @@ class _TakesFiles(ApiView):
     parser_classes = [StrictJsonParser, MultiPartParser]
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Reject by Content-Length first: the CSRF check would read the whole body."""
+        """Reject a large request by its Content-Length, because the CSRF check would read the whole body."""
         require_fitting(request, settings.DOCUMENT_MAX_BYTES)
         super().initial(request, *args, **kwargs)
 
     def brought_once(self, make: Callable[[], documents.Brought]) -> Response:
-        """Respond 201 with the new document, or 200 if the content was known.
+        """Respond with 201 and the new document, or with 200 if the content was known.
 
         A repeated request gets the same response.
         """
@@ -202,7 +202,7 @@ class DocumentList(_TakesFiles):
     def get(self, request: Request, workspace_id: str) -> Response:
         """List the documents of a workspace.
 
-        Newest first, your own among them, wherever they lie.
+        Newest first, including your personal ones from any workspace.
         """
         workspace = get_workspace(self.person, workspace_id)
         rows = Document.objects.live().select_related("workspace", "created_by")
@@ -222,12 +222,12 @@ class DocumentList(_TakesFiles):
         errors=[409, 503],
     )
     def post(self, request: Request, workspace_id: str) -> Response:
-        """Bring a document.
+        """Add a document.
 
         Editors and owners only. Send a file as `multipart/form-data`, or `title` and `text` as JSON. It is read in the
-        background: `status` says how far it is. The same content twice is one document: 200, with `duplicate: true`.
-        It is the workspace's at once, or with `draft: true` when the message that names it is sent. 413 if the file has
-        more bytes than MEMORYHUB_DOCUMENT_MAX_BYTES allows.
+        background: `status` shows the progress. Known content is not stored twice: 200, with `duplicate: true`. The
+        document belongs to the workspace at once or, with `draft: true`, once the message that names it is sent. 413 if
+        the file has more bytes than MEMORYHUB_DOCUMENT_MAX_BYTES allows.
         """
         workspace = get_workspace(self.person, workspace_id, need=Role.EDITOR)
         body, now = self.body(DocumentBody), timezone.now()
@@ -256,19 +256,19 @@ class _OfDocument(ApiView):
 class DocumentDetail(_OfDocument):
     @documented("documents_get", DocumentJson)
     def get(self, request: Request, workspace_id: str, document_id: str) -> Response:
-        """Look at a document.
+        """Get a document.
 
-        Also at a draft of yours.
+        Your drafts are found too.
         """
         workspace = get_workspace(self.person, workspace_id)
         return Response(DocumentJson(_document_or_draft(self.person, document_id, workspace)).data)
 
     @documented("documents_update", DocumentJson, body=DocumentChanges, errors=[409])
     def patch(self, request: Request, workspace_id: str, document_id: str) -> Response:
-        """Rename a document, or say whose it is.
+        """Rename a document, or change who sees it.
 
-        Who brought it or an owner of the workspace may keep it for themselves. 409 where the same content is there
-        already, or where it would leave a workspace that keeps everything on this machine.
+        The person who added it or an owner of the workspace may make it their personal document. 409 if the same
+        content exists there already, or if the document would leave a workspace that keeps everything on this machine.
         """
         workspace = get_workspace(self.person, workspace_id, need=Role.EDITOR)
         document = documents.get_document(self.person, document_id, workspace=workspace)
@@ -285,7 +285,7 @@ class DocumentDetail(_OfDocument):
     def delete(self, request: Request, workspace_id: str, document_id: str) -> Response:
         """Delete a document.
 
-        It is neither listed nor found any more; `restore` brings it back. A draft is removed for good.
+        It is no longer listed or found; `restore` brings it back. A draft is removed for good.
         """
         workspace = get_workspace(self.person, workspace_id, need=Role.EDITOR)
         document = _document_or_draft(self.person, document_id, workspace)
@@ -301,7 +301,7 @@ class DocumentRestore(_OfDocument):
     def post(self, request: Request, workspace_id: str, document_id: str) -> Response:
         """Restore a deleted document.
 
-        409 if the same file has been brought again since. Restoring one that is in use changes nothing.
+        409 if the same file has been added again since. Restoring one that is in use changes nothing.
         """
         document = self.document(workspace_id, document_id, Role.EDITOR, or_deleted=True)
         return Response(DocumentJson(documents.restore(document, by=self.person, now=timezone.now())).data)
@@ -350,9 +350,9 @@ class DocumentVersions(_OfDocument, _TakesFiles):
         errors=[409, 503],
     )
     def post(self, request: Request, workspace_id: str, document_id: str) -> Response:
-        """Bring a newer version of a document.
+        """Add a newer version of a document.
 
-        Editors and owners only. The version before is kept. Only passages that changed are embedded again. The same
+        Editors and owners only. The previous version is kept. Only passages that changed are embedded again. The same
         content again changes nothing: 200, with `duplicate: true`. 409 if another document has this content.
         """
         document = self.document(workspace_id, document_id, Role.EDITOR)
@@ -374,8 +374,9 @@ class DocumentForget(_OfDocument):
     def post(self, request: Request, workspace_id: str, document_id: str) -> Response:
         """Forget a document for good.
 
-        Who brought it or an owner of the workspace may do this, even once the document is deleted. Removes its files in
-        all versions, its passages with their vectors and words, and what answers cite of it. This cannot be undone.
+        The person who added it or an owner of the workspace may do this, even once it is deleted. Removes its files in
+        all versions, its passages with their vectors and words, and the citations of it in answers. This cannot be
+        undone.
         """
         document = self.document(workspace_id, document_id, Role.EDITOR, or_deleted=True)
         require_right_to_forget(document, self.person)

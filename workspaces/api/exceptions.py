@@ -33,7 +33,9 @@ CODES = {
 
 
 class SessionAuthentication(authentication.SessionAuthentication):
-    """Django's session. Says how to authenticate, so that a stranger gets 401 and not 403."""
+    """Django's session authentication with a WWW-Authenticate header, so that people who are not signed in get 401
+    instead of 403.
+    """
 
     def authenticate_header(self, request: Request) -> str:
         return "Session"

@@ -189,7 +189,7 @@ class StoredSentence(serializers.CharField):
 
 
 def from_to(least: int, most: int) -> dict[str, Any]:
-    """Return the error messages of an integer query parameter, which is not a number or out of these bounds."""
+    """Return the error messages of an integer query parameter that is no number or outside these bounds."""
     why = format_lazy(later("Must be a whole number from {least} to {most}."), least=least, most=most)
     return dict.fromkeys(("invalid", "min_value", "max_value", "max_string_length"), why)
 

@@ -145,8 +145,9 @@ def no_keys(method: str, view: Any) -> bool:
 def documented_under(tag: str) -> Callable[..., Callable[[F], F]]:
     """Return a decorator for methods of views: ``@documented("chats_list", page_of(ChatJson))``.
 
-    The answer is a serializer for 200, nothing for 204, or all of them by code. ``query`` adds to what lists take
-    anyway; ``errors`` to those that follow by themselves. ``fresh``: it wants the password once more.
+    The answer is a serializer for status 200, nothing for 204, or a serializer for each status. ``query``: query
+    parameters besides those of every list. ``errors``: statuses besides those of ``error_codes``. ``fresh``: the method
+    requires re-authentication.
     """
 
     def documented(
@@ -209,7 +210,7 @@ def page_of(item: type[serializers.Serializer[Any]], name: str = "") -> type[ser
 
 
 class SessionScheme(OpenApiAuthenticationExtension):
-    """The session cookie; writes also need the CSRF token in the header ``X-CSRFToken``."""
+    """OpenAPI security scheme of the session cookie. Writes also need the CSRF token in the header ``X-CSRFToken``."""
 
     target_class = "workspaces.api.exceptions.SessionAuthentication"
     name = "session"
@@ -225,7 +226,7 @@ class SessionScheme(OpenApiAuthenticationExtension):
 
 
 class KeyScheme(OpenApiAuthenticationExtension):
-    """The API key: ``Authorization: Bearer mh_…``"""
+    """OpenAPI security scheme of API keys: ``Authorization: Bearer mh_…``"""
 
     target_class = "workspaces.api.base.KeyAuthentication"
     name = "api_key"
@@ -241,7 +242,7 @@ class KeyScheme(OpenApiAuthenticationExtension):
 
 
 class StrictBody(OpenApiSerializerExtension):
-    """Request bodies refuse fields they do not know, and what they require they require in a PATCH too."""
+    """OpenAPI schema of request bodies: unknown fields are refused, and required fields are required in a PATCH too."""
 
     target_class = "workspaces.api.fields.Body"
     match_subclasses = True
@@ -263,10 +264,10 @@ class StrictBody(OpenApiSerializerExtension):
 
 
 class StorableText(OpenApiSerializerFieldExtension):
-    """Text that must not be blank says so as a pattern, and every text that NUL is refused. A pattern's ``\\s`` lacks
-    five signs that are blank in Python.
+    """OpenAPI schema of text fields, with a pattern that refuses NUL and, where text is required, blank text.
 
-    Where blank is allowed, spectacular adds that as an alternative to the pattern.
+    A pattern's ``\\s`` lacks five characters that Python counts as blank. Where blank text is allowed, drf-spectacular
+    adds that as an alternative to the pattern.
     """
 
     target_class = "workspaces.api.fields.Text"

@@ -138,7 +138,7 @@ def _standing_json(standing: Standing) -> dict[str, Any]:
 class OwnUsage(ApiView):
     @documented("usage_get", UsageJson, query=UsageQuery)
     def get(self, request: Request) -> Response:
-        """Read what you took in a month.
+        """Get your model usage of a month.
 
         Tokens and cost of every model call made for you, in all workspaces, by day, purpose, model, workspace and chat.
         """
@@ -150,7 +150,7 @@ class OwnUsage(ApiView):
 class WorkspaceUsage(ApiView):
     @documented("workspace_usage_get", UsageJson, query=UsageQuery)
     def get(self, request: Request, workspace_id: str) -> Response:
-        """Read what a workspace used in a month.
+        """Get a workspace's model usage of a month.
 
         Owners see the usage of all members; others see only their own.
         """
@@ -162,10 +162,10 @@ class WorkspaceUsage(ApiView):
 class WorkspaceBudget(ApiView):
     @documented("workspace_budget_set", UsageJson, body=BudgetBody)
     def put(self, request: Request, workspace_id: str) -> Response:
-        """Set what a workspace may take in a month.
+        """Set a workspace's monthly budget.
 
-        In tokens, money or both; null or left out: without a limit. Owners only. At 80% the page warns, at 100% models
-        that cost something stop until the month is over.
+        In tokens, money or both; null or left out: no limit. Owners only. At 80% the page warns, at 100% models that
+        cost something stop until the month is over.
         """
         now, workspace = timezone.now(), get_workspace(self.person, workspace_id, need=Role.OWNER)
         values = {"tokens": None, "money": None} | self.body(BudgetBody)

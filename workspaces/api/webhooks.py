@@ -23,7 +23,7 @@ URL = "https://example.org/hooks"
 
 
 class WebhookJson(serializers.Serializer[Any]):
-    """Never the secret."""
+    """A webhook, without its secret."""
 
     example = {"id": f"hook_{ID}", "name": "Wiki", "url": URL, "events": ["memory.saved"], "enabled": True}
     id = serializers.CharField(source="public_id")
@@ -73,7 +73,7 @@ class WebhookBody(Body):
 
 
 class DeliveryJson(serializers.Serializer[Any]):
-    """Ids and words of ours; what text went along is not kept."""
+    """A delivery of a webhook, with ids and no text of people."""
 
     example = {
         "id": f"evt_{ID}",
@@ -112,17 +112,17 @@ class WebhookList(ApiView):
     def get(self, request: Request, workspace_id: str) -> Response:
         """List the webhooks of a workspace.
 
-        Oldest first. For its owners.
+        Oldest first. Owners only.
         """
         workspace = get_workspace(self.person, workspace_id, need=Role.OWNER)
         return self.page(hooks.webhooks_of(workspace), WebhookJson, list_name=f"webhooks of {workspace_id}")
 
     @documented("webhooks_create", {201: MadeWebhookJson}, body=WebhookBody, errors=[409], fresh=True)
     def post(self, request: Request, workspace_id: str) -> Response:
-        """Make a webhook.
+        """Create a webhook.
 
-        From now on its address gets these events, signed as Standard Webhooks says with the `secret` that is in
-        this answer only. The address is not contacted yet.
+        Its address receives these events from now on, signed according to Standard Webhooks with the `secret`, which
+        only this response contains. The address is not contacted yet.
         """
         workspace = get_workspace(self.person, workspace_id, need=Role.OWNER)
         self.require_fresh_password()
@@ -135,7 +135,7 @@ class WebhookList(ApiView):
 class WebhookDetail(_WebhookView):
     @documented("webhooks_get", WebhookJson)
     def get(self, request: Request, workspace_id: str, webhook_id: str) -> Response:
-        """Look at a webhook."""
+        """Get a webhook."""
         return Response(WebhookJson(self.found(workspace_id, webhook_id)).data)
 
     @documented("webhooks_update", WebhookJson, body=WebhookChanges, fresh=True)
@@ -167,7 +167,7 @@ class WebhookSecret(_WebhookView):
     def post(self, request: Request, workspace_id: str, webhook_id: str) -> Response:
         """Change the secret of a webhook.
 
-        For 24 hours deliveries are signed with the one before it, too.
+        For 24 hours deliveries are signed with the previous secret too.
         """
         found = self.found(workspace_id, webhook_id)
         self.require_fresh_password()

@@ -82,7 +82,7 @@ class WorkspaceList(ApiView):
     def get(self, request: Request) -> Response:
         """List your workspaces.
 
-        Workspaces you are a member of, oldest first. Your own workspace is made the first time you ask.
+        Workspaces you are a member of, oldest first. Your own workspace is created with the first request.
         """
         page = self._page()
         begins = not request.query_params.get("cursor")
@@ -100,7 +100,7 @@ class WorkspaceList(ApiView):
 
     @of_workspaces("workspaces_create", {201: WorkspaceJson}, body=WorkspaceBody, headers=ONCE)
     def post(self, request: Request) -> Response:
-        """Make a workspace.
+        """Create a workspace.
 
         You become its owner.
         """
@@ -114,7 +114,7 @@ class WorkspaceList(ApiView):
 class WorkspaceDetail(ApiView):
     @of_workspaces("workspaces_get", WorkspaceJson)
     def get(self, request: Request, workspace_id: str) -> Response:
-        """Look at a workspace."""
+        """Get a workspace."""
         return Response(counted_json(access.get_workspace(self.person, workspace_id), self.person))
 
     @of_workspaces("workspaces_update", WorkspaceJson, body=WorkspaceChanges)
@@ -190,7 +190,7 @@ class MemberList(ApiView):
 class MemberAccept(ApiView):
     @of_members("members_accept", MemberJson)
     def post(self, request: Request, workspace_id: str) -> Response:
-        """Accept an invitation of yours.
+        """Accept an invitation to you.
 
         You are a member from then on. 404 if you are not invited.
         """
@@ -205,7 +205,7 @@ class InvitationsOfMine(ApiView):
     def get(self, request: Request) -> Response:
         """List the invitations to you.
 
-        Oldest first, those that you can accept.
+        Those that you can accept, oldest first.
         """
         rows = invitations.invitations_of(self.person, now=timezone.now())
         return self.page(rows, InvitedJson, list_name=f"invitations to {self.person.public_id}")
@@ -310,16 +310,16 @@ def retention_json(present: rules.Rules) -> dict[str, Any]:
 class WorkspaceRetention(ApiView):
     @of_workspaces("workspace_retention_get", RetentionJson)
     def get(self, request: Request, workspace_id: str) -> Response:
-        """Read how long a workspace keeps things."""
+        """Get the retention rules of a workspace."""
         workspace = get_workspace(self.person, workspace_id)
         return Response(retention_json(rules.rules_of(workspace)))
 
     @of_workspaces("workspace_retention_set", RetentionJson, body=RetentionBody)
     def put(self, request: Request, workspace_id: str) -> Response:
-        """Set how long a workspace keeps things.
+        """Set the retention rules of a workspace.
 
-        Owners only. What is older is deleted from a day after on, and can be restored until it is purged. Pinned chats
-        and memories stay. What you leave out has no rule.
+        Owners only. From a day later on, older items are deleted, and can be restored until they are purged. Pinned
+        chats and memories stay. A field that you leave out has no rule.
         """
         workspace = get_workspace(self.person, workspace_id, need=Role.OWNER)
         days = {**dict.fromkeys(rules.NAMES), **self.body(RetentionBody)}
@@ -331,7 +331,7 @@ class WorkspaceRetention(ApiView):
 class RetentionPreview(ApiView):
     @of_workspaces("workspace_retention_preview", WouldGoJson, body=RetentionBody)
     def post(self, request: Request, workspace_id: str) -> Response:
-        """Count what would go by some rules.
+        """Count what retention rules would delete.
 
         Owners only. Nothing is set or deleted.
         """
@@ -394,7 +394,7 @@ class AgentList(ApiView):
 
     @documented("agents_create", {201: AgentJson}, body=AgentBody, headers=ONCE)
     def post(self, request: Request, workspace_id: str) -> Response:
-        """Make an assistant.
+        """Create an assistant.
 
         Editors and owners only. 409 if another assistant in the workspace has this name, ignoring case, or if there are
         already fifty.
@@ -410,7 +410,7 @@ class AgentList(ApiView):
 class AgentDetail(ApiView):
     @documented("agents_get", AgentJson)
     def get(self, request: Request, agent_id: str) -> Response:
-        """Look at an assistant."""
+        """Get an assistant."""
         return Response(AgentJson(actions.get_agent(self.person, agent_id)).data)
 
     @documented("agents_update", AgentJson, body=AgentChanges, errors=[409])

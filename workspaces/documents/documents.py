@@ -84,7 +84,10 @@ def get_document(
 
 
 def get_draft(user: User, public_id: str, *, workspace: Workspace | None = None) -> Document:
-    """Return a file of this person that waits in a chat's composer. Raises NotFound for anyone else."""
+    """Return a draft: a file that this person attached in a composer and has not sent.
+
+    Raises NotFound for anyone else.
+    """
     rows = Document.objects.drafts() if workspace is None else workspace.documents.drafts()
     found = get_owned(rows, user, public_id, workspace=None, need=Role.VIEWER, or_deleted=True)
     if found is None:
@@ -178,7 +181,7 @@ def write(
 ) -> Brought:
     """Add a typed or pasted text as a Markdown document.
 
-    Otherwise as ``bring``. Raises Invalid for a blank text or wrong title.
+    Otherwise as ``add_document``. Raises Invalid for a blank text or wrong title.
     """
     title = clean_text("title", " ".join(title.split()), low=1, high=TITLE_LENGTH)
     if not text.strip():
@@ -324,7 +327,7 @@ def replace(
     """Store a newer file of a document and queue reading it; until then the previous text is searched. Editors only.
 
     The same content changes nothing. ``seen``: the version number that the person saw; None skips the check. Raises as
-    ``bring``, Conflict if another document has the content, and Stale if the version is no longer ``seen``.
+    ``add_document``, Conflict if another document has the content, and Stale if the version is no longer ``seen``.
     """
     spend("uploads", by, now=now)
     require_room("bytes", by)

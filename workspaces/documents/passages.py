@@ -241,9 +241,10 @@ def _clean(query: str) -> str:
 
 
 def _worth(places: Sequence[tuple[Any, ...]], scored: list[Scored]) -> dict[int, Worth]:
-    """Return the sort key of each passage. ``places`` holds key, document, number and passage count of each.
+    """Return the sort key of each passage by its primary key.
 
-    A passage without a known cosine gets the lowest known one.
+    ``places`` holds for each passage its key, its document, its number in the document and the document's number of
+    passages. A passage without a known cosine gets the lowest known one.
     """
     farthest = min((each.cosine for each in scored if each.cosine is not None), default=None)
     known = {each.ref: each for each in scored}

@@ -91,7 +91,7 @@ def change(request: PageRequest) -> HttpResponse:
 @csrf_protect
 @require_POST
 def _change(request: PageRequest) -> HttpResponse:
-    """Set the person's picture to ``file``; without a file, ``remove`` deletes it."""
+    """Set the person's picture to ``file``, or delete it if there is no file but ``remove``."""
     file = request.FILES.get("file")
     try:
         if file is not None:

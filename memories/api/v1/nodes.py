@@ -184,7 +184,7 @@ class NodeList(NodeView):
 class NodeDetail(NodeView):
     @documented("v1_nodes_get", NodeDetailJson)
     def get(self, request: Request, node_id: str) -> Response:
-        """Look at a memory node.
+        """Get a memory node.
 
         With its newest memories that you may see and its first relations.
         """

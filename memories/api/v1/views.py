@@ -168,7 +168,7 @@ class MemoryList(OrganisationView):
 class MemoryDetail(OrganisationView):
     @documented("v1_memories_get", OrganisationMemoryJson, headers=[ETAG])
     def get(self, request: Request, memory_id: str) -> Response:
-        """Look at a memory."""
+        """Get a memory."""
         return shown(self.memory(memory_id))
 
     @documented(
@@ -243,7 +243,7 @@ class AgentList(OrganisationView):
 class AgentDetail(OrganisationView):
     @documented("v1_agents_get", OrganisationAgentJson)
     def get(self, request: Request, agent_id: str) -> Response:
-        """Look at an assistant.
+        """Get an assistant.
 
         Archived assistants are found too.
         """

@@ -88,7 +88,9 @@ _NAMES_A_SECRET = re.compile(r"secret|token|key\Z|passw|pwd")
 
 @cache
 def _assignment() -> re.Pattern[str]:
-    """Return the pattern of an assignment, compiled on first use, because that takes a fifteenth of a start."""
+    """Return the pattern of an assignment. It is compiled on first use, because that takes a fifteenth of the startup
+    time.
+    """
     return re.compile(_ASSIGNMENT)
 
 

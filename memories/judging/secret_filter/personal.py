@@ -316,7 +316,9 @@ _NUMBER = re.compile("[0-9]+")
 
 @cache
 def _word() -> re.Pattern[str]:
-    """Return the pattern of all words, compiled on first use, because that takes a twentieth of a start."""
+    """Return the pattern of all words. It is compiled on first use, because that takes a twentieth of the
+    startup time.
+    """
     return re.compile(
         _any_of(sorted({word for rule in _RULES for word in rule.words}, key=len, reverse=True))
     )
