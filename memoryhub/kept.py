@@ -6,6 +6,6 @@ from __future__ import annotations
 def kept(*sentences: str) -> str:
     """Return the sentences joined.
 
-    Like gettext_noop, marks each for translation (``tests/messages.py`` collects them).
+    Marks each sentence for translation, as gettext_noop does (``tests/messages.py`` collects them).
     """
     return " ".join(sentences)

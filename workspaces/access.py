@@ -50,7 +50,8 @@ def workspaces_of(user: User) -> list[Workspace]:
 
 
 def owners_of_personal(workspaces: Iterable[Workspace], user: User) -> dict[int, str]:
-    """Return the owners' names of the other users' personal workspaces among these, by primary key.
+    """Return the owner's name of each of these workspaces that is another user's personal one, by the workspace's
+    primary key.
 
     All personal workspaces have the same name, so lists show the owner's. No query if there are none, as is usual.
     """

@@ -110,7 +110,10 @@ def charged_rows(user: User, name: str) -> Q:
 
 
 def charge(what: str, by: User | None, name: User | None) -> int | None:
-    """Check the quota and return the value for ``brought_by``. Raises QuotaReached. ``by=None``: a job of ``name``."""
+    """Check the quota for a new row, and return the row's ``brought_by``. Raises QuotaReached.
+
+    ``by=None``: a background job creates the row for ``name``.
+    """
     require_room(what, by or name)
     return importer_key(by, name)
 

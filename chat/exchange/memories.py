@@ -1,4 +1,4 @@
-"""Import of memories, with the gate's rules and its writer for many memories."""
+"""Import of memories, by the rules of ``memories.writing.gate`` and with the bulk writer."""
 
 from __future__ import annotations
 

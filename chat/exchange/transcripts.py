@@ -193,7 +193,7 @@ def lines_in(file: Part) -> Iterator[str]:
 
 
 def line_of(statement: Any, *, importer: str) -> Line:
-    """Return the line of a statement. It is not validated here but with all other lines."""
+    """Return a statement of a list as a line of an import. It is validated later, with all other lines."""
     given = statement if isinstance(statement, dict) else {"content": statement}
     text = next((given[name] for name in sorted(TEXTS) if given.get(name)), None)
     given = given if text is None else given | {"content": text}

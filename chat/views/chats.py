@@ -150,7 +150,9 @@ def _page_context(request: PageRequest, workspace: Workspace, chat: Chat | None 
 
 
 def _said(request: PageRequest) -> dict[str, Any]:
-    """Return the data of the composer. The form field ``documents`` has ids, or “none”."""
+    """Return the submitted fields of the composer. ``documents`` are ids, empty for “none”, or None if nothing was
+    chosen.
+    """
     chosen = [each for each in request.POST.getlist("documents") if each]
     return {
         "content": request.POST.get("content", ""),

@@ -112,11 +112,12 @@ def forget_memories(
 def forget_source(
     noted_under: Sequence[str], chat_id: str, *, memories: QuerySet[Memory], by: User | None, now: datetime
 ) -> Gone:
-    """Remove all data of a chat that is removed for good, and ``memories``. Other memories only lose their excerpts.
+    """Remove the data that memories hold of a permanently deleted chat, and these ``memories``.
 
-    ``noted_under`` are the public ids of its messages, tool calls and summaries, under which extractions are stored.
-    Rows that ``by`` may not forget are not counted. Call this in the transaction that removes the messages, so that a
-    running extraction is waited for or stores nothing.
+    Other memories from the chat only lose their excerpts. ``noted_under`` are the public ids of the chat's messages,
+    tool calls and summaries, under which extractions are stored. Rows that ``by`` may not forget are not counted. Call
+    this in the transaction that deletes the messages: then a running extraction either finishes before it, or stores
+    nothing.
     """
     removed: Counts = Counter()
     for part in parts([chat_id, *noted_under]):
@@ -280,8 +281,11 @@ def _lock(rows: QuerySet[Memory]) -> list[Memory]:
 
 
 def _equals(memories: Sequence[Memory]) -> list[int]:
-    """Return the keys of memories with an equal text in the same scope, soft-deleted or by one of the same authors; and
-    of soft-deleted ones with an earlier text, or one that was merged into these.
+    """Return the keys of other memories to remove with these.
+
+    Either their text is equal in the same scope, and they are soft-deleted or by one of the same authors; or they are
+    soft-deleted and say what one of these said earlier, or were merged into one of these when it moved to another
+    scope.
     """
     said = {(memory.place, memory.content_hash) for memory in memories}
     once_said = said | {(place, content_hash(text)) for place, text in _texts(memories)}

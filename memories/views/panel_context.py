@@ -77,7 +77,7 @@ class PanelFilters:
 
 @dataclass(frozen=True)
 class PanelPage:
-    """A page of memories. ``next`` is the id of its last memory if more follow, else empty."""
+    """A page of memories. ``next`` is the id of its last memory if there are more, else empty."""
 
     memories: list[Memory]
     next: str = ""

@@ -210,8 +210,8 @@ Say = Callable[[str], None]
 def make_backup(place: Place, passphrase: str, say: Say, show: Show = nobody) -> Manifest:
     """Write a snapshot of the database, the stored files and the keys to a new file.
 
-    The files are copied after the snapshot, so every file that it refers to is included unless it was deleted since.
-    Without a passphrase the keys are omitted. Raises BackupError if the backup fails; no file remains then.
+    The files are copied after the snapshot, so every file that the snapshot refers to is included unless it was deleted
+    since. Without a passphrase the keys are omitted. Raises BackupError if the backup fails; no file remains then.
     """
     if place.exists():
         raise BackupError(f"{place} is there already, and no backup is written over.")

@@ -221,8 +221,8 @@ def _is_fresh(alias: str, wait: bool) -> bool:
 def primary_is_away(*, failed: bool = False) -> bool:
     """Return whether the primary is unavailable.
 
-    It counts as available until a query ``failed`` and it cannot be reached either. From then on it is checked
-    each second.
+    It counts as available until a query fails (``failed``) and a new connection to it fails too. From then on it is
+    checked each second.
     """
     global _primary_is_away
     if _primary_is_away or failed:

@@ -134,7 +134,7 @@ def _tell(heir: Membership, person: User) -> None:
 
 @dataclass(frozen=True)
 class Leaving:
-    """Effects of deleting an account on the workspaces its person is in."""
+    """Effects of deleting an account on the workspaces of which its person is a member."""
 
     removed: list[Workspace]  # the default workspace, and workspaces without other members
     left: list[Workspace]  # other people's workspaces: shared content stays, without a name

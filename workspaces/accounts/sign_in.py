@@ -372,9 +372,10 @@ class ProviderSignupForm(SocialSignupForm):
 
 
 class FirstAddressStage(EmailVerificationStage):
-    """Email verification only for people who signed up with a password and have never signed in.
+    """Sign-in stage that requires a verified address only of people who signed up with a password and have never signed
+    in.
 
-    Others came by another way, such as single sign-on, or before the verification was required.
+    Other people used single sign-on, for example, or signed up before verification was required.
     """
 
     def handle(self) -> Any:

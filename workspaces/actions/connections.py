@@ -428,9 +428,9 @@ def connect_local(
 ) -> Connected | Report:
     """Test a model of a local server and connect it if it answers; else return the report. At most half a minute.
 
-    ``place``: the workspace that shall use it, as ``answers_in``. An administrator's connection is shared. Raises
-    Forbidden as ``may_find``, NotFound for an unknown server, Invalid for a model that the server does not offer,
-    TooManyRequests.
+    ``place``: the workspace that is to use it, by the rules of ``answers_in``. An administrator's connection is shared.
+    Raises Forbidden as ``may_find``, NotFound for an unknown server, Invalid for a model that the server does not
+    offer, TooManyRequests.
     """
     _require_leave(by)
     if server not in SERVERS:

@@ -98,7 +98,9 @@ class LeanAdmin(admin.ModelAdmin):
         act: Callable[..., Any],
         done: str,
     ) -> Messages:
-        """Call ``act`` for the wanted ones of the chosen rows. Yield how many are done, left out and refused."""
+        """Call ``act`` for each of the ``wanted`` rows. Yield messages with the numbers of rows done, left out of
+        ``rows`` and refused.
+        """
         by, now, number, refused = cast("User", request.user), timezone.now(), rows.count(), []
         targets = list(wanted)
         for row in targets:

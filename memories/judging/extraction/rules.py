@@ -115,8 +115,9 @@ def measure(
 ) -> Vectors:
     """Return a row of measures for each clause.
 
-    A row contains the mean of the clause's states in context; its first and last state, and those before and after it;
-    the mean of all others; the mean of its states when encoded alone; and its marks.
+    A row contains the mean of the clause's states in context; its first and last state, and the states before and after
+    the clause; the mean of the message's other states; the mean of the clause's states when it is encoded alone; and
+    ``Clause.marks``.
     """
     alone = encoder.states([passage.text[each.start : each.end] for each in found])
     edge = np.zeros((1, own.shape[1]), np.float32)
