@@ -22,7 +22,7 @@ urlpatterns = [
     path("", include("memories.urls")),
     path("", include("chat.urls")),
     path("", include("workspaces.urls")),
-    path("accounts/", include("allauth.account.urls")),  # behind the pages of workspaces that replace some
+    path("accounts/", include("allauth.account.urls")),  # after the workspaces app, which replaces some pages
     path("accounts/two-factor/", include("allauth.mfa.urls")),
     path("api/", include("workspaces.api.schema_urls")),
     path("admin/password_change/", RedirectView.as_view(pattern_name="account_change_password")),

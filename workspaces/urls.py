@@ -131,7 +131,7 @@ scim_patterns = [
     path("ResourceTypes", scim.resource_types, name="resource_types"),
     path("<path:anything>", scim.nothing),
 ]
-# These replace allauth's own pages; the others are allauth's, mounted behind these.
+# These replace pages of allauth, whose URLs are included after these.
 account_patterns = [
     path("login/", accounts.sign_in, name="account_login"),
     # It requires the current password itself; with two-factor sign-in on, a code first.

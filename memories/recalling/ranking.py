@@ -20,7 +20,7 @@ HALF_LIFE_DAYS = 30.0
 
 WORDS_AS_MEANING = 0.6  # usual cosine of two texts that share all words of the query
 
-SMALL_TALK_AT = 200  # memories:the size of the workspace in which the injection threshold was measured
+SMALL_TALK_AT = 200  # memories; the size of the workspace in which the injection threshold was measured
 PER_HALVING = 0.04  # how much lower the best unrelated memory scores in a workspace of half the size
 
 

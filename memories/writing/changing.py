@@ -237,7 +237,10 @@ def _validity_after(memory: Memory, changes: Mapping[str, Any], now: datetime) -
 
 
 def _is_of_another(memory: Memory, writer: User | None) -> bool:
-    """Return whether this person changes another's words. Imported memories keep their import mark instead."""
+    """Return whether ``writer`` changes the words of another person.
+
+    False for an imported memory, which keeps its import mark instead.
+    """
     return writer is not None and writer != memory.written_by and not memory.is_imported
 
 

@@ -317,7 +317,7 @@ class AuthenticatorAdmin(ReadOnlyAdmin):
 
 # Groups of staff with their permissions, and people's mail addresses.
 #
-# Both have pages of their own in Django and allauth that note nothing in the audit log and act without asking.
+# The pages of Django and allauth for them write nothing to the audit log and ask for no confirmation.
 
 admin.site.unregister([Group, EmailAddress])
 
@@ -349,12 +349,12 @@ class AddressAdmin(ReadOnlyAdmin):
     fields = ("user", "email", "verified", "primary")
 
 
-# Single sign-on is set by the environment: allauth's pages, of providers with their secrets and of tokens, go.
+# Single sign-on is configured by the environment, so allauth's pages for providers, secrets and tokens are removed.
 
 admin.site.unregister([SocialApp, SocialToken, SocialAccount])
 
 
-# API keys, to look at and to revoke.
+# API keys, which staff can view and revoke.
 
 
 @admin.register(ApiKey)

@@ -129,7 +129,7 @@ class ArtifactAdmin(ReadOnlyAdmin):
         return file_size(artifact.total or 0)
 
 
-# Assistants, to look at and to archive.
+# Assistants, which staff can view and archive.
 
 
 @admin.register(Agent)

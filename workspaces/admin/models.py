@@ -102,7 +102,7 @@ class ConnectionAdmin(ChangedBySuperusers):
     ordering = ("name", "id")
     search_fields = ("name__icontains", "model__icontains", "=public_id")
     search_help_text = "A part of the name or of the model's, or the id (conn_)."
-    add_fieldsets: Any = (  # of one there is nothing to tell about yet, and no key to take away
+    add_fieldsets: Any = (  # a new connection has no key to remove and no dates
         (None, {"fields": ("name", "base_url", "model", "api_key")}),
         (
             "What it can do",

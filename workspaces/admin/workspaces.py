@@ -179,7 +179,7 @@ class VerbFilter(ConditionFilter):
 class AuditEventAdmin(ReadOnlyAdmin):
     list_display = ("at", "who", "what", "target", "workspace_id", "said", "network")
     list_filter = ("at", VerbFilter)
-    ids = {"": "target"}  # of anything
+    ids = {"": "target"}  # an id with any prefix
     search_help_text = "The id of a person (usr_), a workspace (ws_), what it was done to, or of a request."
     fields = (
         "at",

@@ -256,7 +256,7 @@ class StrictBody(OpenApiSerializerExtension):
         if auto_schema.method == "PATCH":
             schema["minProperties"] = 1  # an empty change is refused
         if self.target.at_least_one_of:
-            # Each alternative whole: what makes clients of the schema makes nothing of a bare list of names.
+            # Each alternative repeats the schema, because generators of clients ignore a bare list of names.
             schema["anyOf"] = [
                 {**schema, "required": [*required, name]} for name in self.target.at_least_one_of
             ]
@@ -280,10 +280,10 @@ class StorableText(OpenApiSerializerFieldExtension):
         return schema
 
 
-# Examples for the OpenAPI schema: made from the fields, so that none of them can go out of date.
+# Examples for the OpenAPI schema, made from the fields, so that none of them can go out of date.
 #
-# A serializer says in ``example`` what its type alone does not tell, such as a name. Of a request body only what must
-# be sent and what ``example`` names is shown.
+# A serializer's ``example`` has values that a field's type does not determine, such as a name. The example of a request
+# body shows its required fields and those in ``example``.
 
 MOMENT = "2026-03-07T10:30:00.000000Z"
 ID = "7hQx2TzB8mYw1RsX9vLcHn4E"

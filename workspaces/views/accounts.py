@@ -82,7 +82,7 @@ def delete(request: PageRequest) -> HttpResponse:
 # A person's picture: set and removed on the profile, and shown beside their messages.
 
 
-@csrf_exempt  # not before the length is looked at: checking the token reads the whole form
+@csrf_exempt  # checked after the length, because the check reads the whole form
 def change(request: PageRequest) -> HttpResponse:
     require_fitting(request, MOST_BYTES)
     return _change(request)
@@ -118,8 +118,8 @@ def picture(request: PageRequest, user_id: str) -> HttpResponse:
 
 # A person's profile picture. Without one their initials are shown.
 #
-# It lies in the database, as the pictures of documents do: it goes with the account in one transaction, and backups and
-# other hosts have it without another store.
+# It is stored in the database, as the pictures of documents are, so it is deleted in one transaction with the account,
+# and backups and other hosts include it.
 
 MOST_BYTES = 10_000_000  # of the upload; about 15,000 are stored
 SECONDS = 10  # limit of processor time for re-encoding

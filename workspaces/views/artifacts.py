@@ -243,21 +243,22 @@ def forget(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
     return redirect("workspaces:artifacts", ws_id)
 
 
-# An artifact on its way to a browser: as a file, or as a page that runs where it can reach nothing.
+# Responses with an artifact: a download, or a page that runs without access to anything else.
 #
-# What runs was written by a model, perhaps at somebody else's wish. It gets an origin of its own (``sandbox`` without
-# ``allow-same-origin``, said by the frame and by the answer itself), no network, and no way to lead the page around it
-# anywhere (docs/security.md).
+# The page's code was written by a model, possibly on behalf of an attacker. It gets an origin of its own (``sandbox``
+# without ``allow-same-origin``, set by the frame and by the response), no network, and no way to navigate the page
+# around it (docs/security.md).
 
 NO_NETWORK = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; font-src data:; "
     "media-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'self'; sandbox allow-scripts"
 )
-# No policy that all browsers know keeps WebRTC from the network. Chromium has a header for it; others find no WebRTC in
-# the page, nor any frame within it, where they would: a frame goes before it can run anything. Shadow
-# roots are watched from their making, so none is made elsewhere: none is declared in the page's own text, and what
-# could declare or copy one while it runs (``document.write``, ``…HTMLUnsafe``, clonable roots) puts in plain HTML, or
-# is gone. What the script relies on later is held here, since the page may put something else in its place.
+# There is no policy in all browsers that keeps WebRTC from the network. Chromium has a header for it. For the others, a
+# script removes WebRTC from the page, and removes each frame, which would have it, before the frame can run anything.
+# The script also watches each shadow root from its creation, so no other way to create one may remain: declarations in
+# the page's text are renamed, and functions that could declare or copy a root later (``document.write``,
+# ``…HTMLUnsafe``, clonable roots) insert plain HTML or are removed. The script keeps its own references to functions
+# that it calls later, since the page may replace them.
 NO_CONNECTIONS = {"Connection-Allowlist": "()"}
 WITHOUT_WEBRTC = """<script>{
   const gone = (holder, name) => {

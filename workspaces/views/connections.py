@@ -92,7 +92,7 @@ def _list_page(request: PageRequest, form: NewConnectionForm, **more: Any) -> Ht
         "larger_model": larger_model_status(),
         "form": form,
     }
-    failed = form.errors and not request.htmx  # not to htmx, which would put it among the notices
+    failed = form.errors and not request.htmx  # not for htmx, which would show it as a notice
     return render(request, "workspaces/connections.html", context | more, status=422 if failed else 200)
 
 

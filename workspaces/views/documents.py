@@ -112,7 +112,7 @@ def _near_changes(lines: list[Line]) -> list[Line]:
 
 PAGE_SIZE = 50
 PASSAGES_SHOWN = 100  # of one page of a document's text
-CHOICES = 100  # of documents to ask one of
+CHOICES = 100  # documents offered in the composer
 MOST_FILES = 20  # of one form
 UNREADY = (DocumentStatus.WAITING, DocumentStatus.READING, DocumentStatus.INDEXING)
 
@@ -124,7 +124,7 @@ def _document(
     return documents.get_document(request.user, doc_id, workspace=workspace, or_deleted=or_deleted)
 
 
-@csrf_exempt  # not before the length is looked at: checking the token reads the whole form
+@csrf_exempt  # checked after the length, because the check reads the whole form
 def document_list(request: PageRequest, ws_id: str) -> HttpResponse:
     _require_fitting(request)
     return _document_list(request, ws_id)

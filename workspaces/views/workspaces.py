@@ -181,7 +181,7 @@ def settings_page(request: PageRequest, workspace: Workspace, **forms: Any) -> H
         "chosen": chosen_for(workspace, request.user),
         "embedder_is_local": embedder_is_local(),
     }
-    # Not to htmx, which would put it among the notices.
+    # Not for htmx, which would show it as a notice.
     failed = not request.htmx and any(form.errors for form in forms.values())
     return render(request, "workspaces/settings.html", context | forms, status=422 if failed else 200)
 
