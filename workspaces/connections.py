@@ -16,6 +16,7 @@ from django.utils.translation import gettext as _
 from memoryhub.database.queries import Ready
 from memoryhub.encryption import Unsealable
 from memoryhub.errors import Invalid
+from memoryhub.languages import translated
 from memoryhub.llm.addresses import AddressRange
 from memoryhub.llm.base import ChatModel
 from memoryhub.llm.clients import Endpoint
@@ -350,7 +351,7 @@ def _sentence(trial: Trial, step: str, has_key: bool) -> str:
             "json": _("It writes JSON, so it can extract memories."),
         }[step]
     if step in trial.errors:
-        return str(trial.errors[step])
+        return translated(str(trial.errors[step]))
     return (
         _("It did not call the tool.")
         if step == "tools"

@@ -19,7 +19,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.timesince import timesince
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, ngettext_lazy
 
 from chat.prompting.labels import imported, withheld
 from chat.rendering.highlighting import coloured
@@ -35,6 +35,14 @@ register = template.Library()
 
 
 AVATAR_COLOURS = 5  # the number of chart colours, which differ clearly on every background (tokens.css)
+# Whole phrases: "ago" changes the noun in German ("vor 3 Tagen"), and Arabic writes two without a number.
+TIMES_AGO = {
+    "month": ngettext_lazy("%(num)d month ago", "%(num)d months ago", "num"),
+    "week": ngettext_lazy("%(num)d week ago", "%(num)d weeks ago", "num"),
+    "day": ngettext_lazy("%(num)d day ago", "%(num)d days ago", "num"),
+    "hour": ngettext_lazy("%(num)d hour ago", "%(num)d hours ago", "num"),
+    "minute": ngettext_lazy("%(num)d minute ago", "%(num)d minutes ago", "num"),
+}
 # Mirrored in right-to-left languages.
 DIRECTIONAL = {"chevron-left", "chevron-right", "log-out", "panel-left", "undo-2"}
 
@@ -125,7 +133,7 @@ def ago(moment: datetime | None) -> SafeString | str:
     elif age.days > 30:
         words = date_format(local, "DATE_FORMAT")
     else:
-        words = _("%(time)s ago") % {"time": timesince(moment, depth=1)}
+        words = timesince(moment, time_strings=TIMES_AGO, depth=1)
     exact = date_format(local, "DATETIME_FORMAT")
     return format_html(
         '<time datetime="{}" title="{} {}">{}</time>', moment.isoformat(), exact, local.tzname(), words

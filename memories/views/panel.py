@@ -425,14 +425,15 @@ def change(request: PageRequest, ws_id: str) -> HttpResponse:
             found = get_memory(request.user, public_id, need=Role.EDITOR, include_deleted=act == "restore")
             _CHANGES[act](found, asked.get("category", "").strip() or None, request.user, timezone.now())
             done.append(public_id)
-    text = ngettext("%d memory changed.", "%d memories changed.", len(done)) % len(done)
+    count = {"count": len(done)}
+    text = ngettext("%(count)s memory changed.", "%(count)s memories changed.", len(done)) % count
     undo_url = ""
     if act == "forget":
-        text = ngettext("%d memory forgotten.", "%d memories forgotten.", len(done)) % len(done)
+        text = ngettext("%(count)s memory forgotten.", "%(count)s memories forgotten.", len(done)) % count
         query = urlencode({"act": "restore", "memory": done}, doseq=True)
         undo_url = f"{request.path}?{query}" if done else ""
     elif act == "restore":
-        text = ngettext("%d memory restored.", "%d memories restored.", len(done)) % len(done)
+        text = ngettext("%(count)s memory restored.", "%(count)s memories restored.", len(done)) % count
     context = {"workspace": workspace, "text": text, "undo_url": undo_url, "memory": True}
     response = render(request, "partials/toast_oob.html", context)
     response["HX-Trigger"] = "memories:changed"

@@ -27,7 +27,8 @@ function closeMenus(except) {
 document.addEventListener("click", (event) => {
   const menu = event.target.closest("details.menu");
   closeMenus(menu);
-  if (!menu?.open || !event.target.closest(".menu__item:not(label, summary)")) return; // a label opens its field first
+  // A label opens its field first, and a download leaves the page as it is: a new link to share stays in its menu.
+  if (!menu?.open || !event.target.closest(".menu__item:not(label, summary, [download])")) return;
   menu.open = false;
   if (!event.detail) menu.querySelector("summary").focus(); // by a key: nothing in a closed menu has the focus
 });

@@ -24,6 +24,17 @@ window.htmx?.defineExtension("morph", {
   },
 });
 
+// On a phone the tabs of memory are wider than the window: the open one stands in the middle, also once numbers came.
+function bringTab() {
+  const tab = document.querySelector("#memory-tabs [aria-current]");
+  if (!tab) return;
+  const [around, box] = [tab.parentElement.getBoundingClientRect(), tab.getBoundingClientRect()];
+  tab.parentElement.scrollLeft += box.x + box.width / 2 - around.x - around.width / 2;
+}
+
+bringTab();
+document.addEventListener("htmx:afterSettle", ({ target }) => target.id === "memory-tabs" && bringTab());
+
 // The panel that theme.js placed, or could not: htmx, which has not looked at the page yet, is not to ask again.
 async function takePanel(panel, placed) {
   panel.setAttribute("hx-trigger", "panel:missed once");

@@ -92,7 +92,8 @@ def test_by_keys_alone(cast: Cast, open_as: Open) -> None:
     page.keyboard.press("Space")
     tab_to(page, "Pin", "Shift+Tab")
     page.keyboard.press("Enter")
-    expect(page.locator(".memory-table__acts")).to_contain_text("Pinned")
+    pin = page.locator(".memory-table__acts").get_by_role("button", name="Pin")
+    expect(pin).to_have_attribute("aria-pressed", "true")
     memory.refresh_from_db()
     assert memory.pinned
 

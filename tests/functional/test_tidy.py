@@ -117,7 +117,7 @@ def test_a_question_is_kept_and_missed_once_the_threshold_is_higher(
     settings.RECALL_THRESHOLD = 0.9999
     page.get_by_role("button", name="Run all now").press("Enter")
     missed = page.get_by_role("region", name="Missed")
-    expect(missed).to_contain_text("Place 1, not used: below the threshold")
+    expect(missed).to_contain_text("Place 1, left out: not relevant enough")
     looked_at(page, "recall-test-missed")
     settings.RECALL_THRESHOLD = 0.57
     page.get_by_role("button", name="Run all now").press("Enter")
