@@ -36,7 +36,7 @@ register = template.Library()
 
 AVATAR_COLOURS = 5  # the number of chart colours, which differ clearly on every background (tokens.css)
 # Whole phrases: "ago" changes the noun in German ("vor 3 Tagen"), and Arabic writes two without a number.
-TIMES_AGO = {
+TIMES_AGO: dict[str, Any] = {  # lazy plurals, which the stub of timesince does not know
     "month": ngettext_lazy("%(num)d month ago", "%(num)d months ago", "num"),
     "week": ngettext_lazy("%(num)d week ago", "%(num)d weeks ago", "num"),
     "day": ngettext_lazy("%(num)d day ago", "%(num)d days ago", "num"),

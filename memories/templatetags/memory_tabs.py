@@ -8,9 +8,9 @@ from django import template
 from django.utils.translation import gettext
 
 from memories.forgetting.forget import noted
-from memories.models.memory import CATEGORIES
+from memories.models.memory import CATEGORIES, Memory, SourceType
 from memories.writing.review import proposals
-from workspaces.models import Workspace
+from workspaces.models import User, Workspace
 
 register = template.Library()
 
@@ -19,6 +19,15 @@ register = template.Library()
 def category_label(category: str | None) -> str:
     """Return a built-in category translated, and any other category unchanged."""
     return gettext(category) if category in CATEGORIES else category or ""
+
+
+@register.filter
+def saved_by(memory: Memory, user: User) -> str:
+    """Return “Saved by you” for this user's own unchanged words, and the label of the memory's source for any other."""
+    is_unchanged = not memory.edited_at and not memory.imported_at
+    if memory.source_type == SourceType.USER and is_unchanged and memory.author_id == user.pk:
+        return gettext("Saved by you")
+    return memory.source_label
 
 
 @register.inclusion_tag("memories/page/tabs.html", takes_context=True)
