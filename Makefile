@@ -23,7 +23,7 @@ help:
 	@echo "make run         start MemoryHub (installs what it needs first); Ctrl-C stops it"
 	@echo "make setup       everything to work on it: packages, programs that tests start, checks before each commit"
 	@echo "make test        lint, then the tests; make test T=path runs a part of them"
-	@echo "make verify      the tests that start whole installations and other people's programs"
+	@echo "make verify      the tests that start whole installations, the real small model and other people's programs"
 	@echo "make programs    install programs of others that the tests run against MemoryHub (pip, and npm where it is)"
 	@echo "make quick       lint what changed and run the tests that need no database: some seconds"
 	@echo "make lint        style, types, import contracts, templates"
@@ -93,20 +93,23 @@ $(VENV)/.installed-dev: $(VENV)/.installed requirements/dev.txt
 	@$(PY) requirements/install.py requirements/dev.txt
 	@touch $@
 
-# Real processes, other hosts and other people's programs: make verify runs them, make test leaves them out.
+# Real processes, other hosts and other people's programs. make verify runs them, and all that waits for the real small model, which
+# takes every core; make test leaves both out.
 VERIFIED := tests/verification tests/chat/programs/test_programs.py tests/test_api_fuzz_command.py
 
 # All other tests, after the lint; with T, only those: make test T=tests/memories/recalling/test_recall.py
 T ?=
 test: $(if $(T),install-dev,lint)
 	@echo "Running the tests …"
-	@$(PYTEST) $(or $(T),$(addprefix --ignore=,$(VERIFIED)))
+	@$(PYTEST) $(or $(T),-m "not local_model" $(addprefix --ignore=,$(VERIFIED)))
 
 verify: install-dev
 	@$(MAKE) --no-print-directory programs || \
 		echo "The programs of others could not be installed: their tests are skipped, and say so." >&2
 	@echo "Running the tests with real processes and other people's programs …"
 	@$(PYTEST) $(VERIFIED)
+	@echo "Running the tests with the real small model …"
+	@$(PY) -m pytest -m local_model $(addprefix --ignore=,$(VERIFIED))
 
 # While one works: what changed is linted, and what needs no database, process or browser is tested.
 QUICK := tests/memories/judging tests/memories/recalling tests/memoryhub/llm tests/chat/prompting tests/test_architecture.py

@@ -21,18 +21,6 @@ TOGETHER = {
         f"tests/functional/test_{name}.py"
         for name in ("every_page", "admin_pages", "few_presses", "first_look", "keys", "memory_page", "tidy")
     ),
-    # The embedded model uses all cores.
-    "local model": (
-        "tests/functional/test_story.py",
-        "tests/functional/test_readme_story.py",
-        "tests/chat/turns/test_embedded_turn.py",
-        "tests/chat/turns/test_provider_errors.py",
-        "tests/memoryhub/llm/test_chat_model_contract.py",
-        "tests/memoryhub/llm/test_trial.py",
-        "tests/memoryhub/local/test_large_model.py",
-        "tests/memoryhub/local/test_model_server.py",
-        "tests/workspaces/connections/test_local_servers.py",
-    ),
     # Few and long tests: started late, they would outlast the other processes.
     "backups": (
         "tests/memoryhub/test_backup.py",

@@ -16,7 +16,9 @@ from tests.access_docs import PATH, PEOPLE, written
 from tests.api import type_password_again
 from tests.conftest import Cast
 from tests.factories import make_key_text, make_workspace
+from tests.fakes.pseudo_language import stored_translations
 from tests.routes import API_ROWS, FORM, LOGIN, NO_KEYS, ROWS, Row, Status, known_routes
+from tests.workspaces.index.test_distribution_key import faults_of_statements, recorded
 from tests.world import EachRow, World
 from workspaces.accounts.keys import verify_key
 from workspaces.models import ApiKey, KeyScope, User
@@ -54,8 +56,8 @@ LIES = {
 }
 
 
-def ask(row: Row, url: str, data: dict[str, Any], person: User | None, lies: bool = False) -> Status:
-    client = Client(raise_request_exception=False, headers=LIES if lies else {})
+def ask(row: Row, url: str, data: dict[str, Any], person: User | None, **headers: str) -> Status:
+    client = Client(raise_request_exception=False, headers=headers)
     if person is not None:
         client.force_login(person)
         if row.fresh:
@@ -80,16 +82,23 @@ def people_of(cast: Cast) -> list[User | None]:
 
 # Routes that read from other threads need committed rows: tests/test_access_of_streams.py.
 @pytest.mark.parametrize("who", PEOPLE)
-def test_who_may(who: str, each_row: EachRow) -> None:
-    """The stranger and the anonymous visitor send forged headers as well."""
+def test_who_may(who: str, each_row: EachRow, world: World, pseudo_language: str) -> None:
+    """Everyone asks in another language, and no translated word is stored, as others read what is stored.
+
+    The stranger and the anonymous visitor send forged headers as well. The owner's statements name the keys of large
+    tables.
+    """
     number = PEOPLE.index(who)
-    lies = who in ("stranger", "nobody")
+    headers = {"Accept-Language": pseudo_language} | (LIES if who in ("stranger", "nobody") else {})
     wrong = []
-    for row, each in each_row(row for row in ROWS if not row.in_threads):
-        status = ask(row, each.address(row), each.data(row), people_of(each.cast)[number], lies)
-        if status != row.statuses[number]:
-            wrong.append((str(row), status, row.statuses[number]))
+    with recorded() as statements, stored_translations() as stored:
+        for row, each in each_row(row for row in ROWS if not row.in_threads):
+            status = ask(row, each.address(row), each.data(row), people_of(each.cast)[number], **headers)
+            if status != row.statuses[number] or stored:
+                wrong.append((str(row), status, row.statuses[number], stored.copy()))
+                stored.clear()
     assert wrong == []
+    assert who != "owner" or faults_of_statements(statements, world) == []
 
 
 @pytest.fixture(scope="module")

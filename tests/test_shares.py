@@ -10,17 +10,11 @@ import pytest
 from tests.shares import TOGETHER, share_of
 
 
-def test_what_waits_for_the_embedded_model_is_one_share(request: pytest.FixtureRequest) -> None:
-    waiting = [item.nodeid for item in request.session.items if item.get_closest_marker("local_model")]
-    assert [node_id for node_id in waiting if share_of(node_id) != "local model"] == []
-
-
 def test_who_needs_the_same_hub_is_in_one_share(request: pytest.FixtureRequest) -> None:
-    shares: dict[str, set[str]] = {"open_page": set(), "open_scripted_page": set()}
-    for item in request.session.items:
-        for name in shares.keys() & set(getattr(item, "fixturenames", ())):
-            shares[name].add(share_of(item.nodeid))
-    assert all(len(found) <= 1 for found in shares.values()), shares
+    items = [
+        each for each in request.session.items if "open_scripted_page" in getattr(each, "fixturenames", ())
+    ]
+    assert len({share_of(each.nodeid) for each in items}) <= 1
 
 
 def test_the_files_named_are_there(pytestconfig: pytest.Config) -> None:

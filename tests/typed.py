@@ -51,7 +51,7 @@ def typed(commands: Iterable[list[str]], env: Mapping[str, str]) -> list[tuple[i
 
 def main() -> None:
     sys.argv = ["manage.py"]  # by which the settings recognize a command
-    os.environ["DJANGO_SETTINGS_MODULE"] = "memoryhub.settings"
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memoryhub.settings")
     from django.core.management import execute_from_command_line
 
     for line in sys.stdin:

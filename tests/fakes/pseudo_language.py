@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from gettext import NullTranslations
+from typing import Any
 
 import pytest
 from django.conf import settings
+from django.db import connection
 from django.utils import translation
 from django.utils.translation import trans_real
 
@@ -32,3 +36,17 @@ def pseudo_language(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     yield CODE
     # A stream leaves the language of its request active in its thread
     translation.activate(settings.LANGUAGE_CODE)
+
+
+@contextmanager
+def stored_translations() -> Iterator[list[str]]:
+    """Record the statements that write a translated word."""
+    stored: list[str] = []
+
+    def watch(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
+        if OPEN in repr(params) and not str(sql).lstrip().upper().startswith("SELECT"):
+            stored.append(f"{str(sql)[:60]} {re.findall(f'{OPEN}[^{CLOSED}]*', repr(params))}")
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(watch):
+        yield stored

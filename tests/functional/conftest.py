@@ -5,10 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,8 +16,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
 from tests.fakes.openai_server import ScriptedOpenAI
-from tests.migrated import environment, lend_to
-from tests.stack import PASSWORD, ROOT, Stack, free_port, prepared_in, running_stack
+from tests.stack import PASSWORD, Stack, prepared_in, running_stack
 
 if TYPE_CHECKING:
     from pytest_django.live_server_helper import LiveServer
@@ -64,40 +59,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="package")
-def hub_env(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The environment of an installation in a new data folder, for `manage.py up` and other commands."""
-    folder: Path = tmp_path_factory.mktemp("hub")
-    folder.chmod(0o755)
-    lend_to(folder)
-    return environment(folder, **BEHIND_A_PROXY, MEMORYHUB_PORT=str(free_port()))
-
-
-@pytest.fixture(scope="package")
-def hub(hub_env: dict[str, str]) -> Iterator[str]:
-    """Run `manage.py up` and return its address. Every test creates its own users."""
-    log = Path(hub_env["MEMORYHUB_DATA_DIR"]) / "up.log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [sys.executable, "manage.py", "up"], cwd=ROOT, env=hub_env, stdout=output, stderr=output
-        )
-    address = f"http://127.0.0.1:{hub_env['MEMORYHUB_PORT']}"
-    try:
-        deadline = time.monotonic() + 120
-        # Until then the page "MemoryHub is starting" answers on the same socket.
-        while "stop: Ctrl-C" not in log.read_text():
-            assert process.poll() is None, log.read_text()
-            assert time.monotonic() < deadline, log.read_text()
-            time.sleep(0.2)
-        yield address
-    finally:
-        process.send_signal(signal.SIGTERM)
-        try:
-            process.wait(30)
-        except subprocess.TimeoutExpired:
-            process.kill()
-
-
-@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
@@ -129,13 +90,6 @@ def database_beside_the_browser() -> Iterator[None]:
         yield
 
 
-@pytest.fixture
-def open_page(browser: Browser, hub: str) -> Iterator[Callable[..., Page]]:
-    """Open pages of new visitors. Errors in the console or of the content policy fail the test."""
-    with _pages(browser, hub) as open_at:
-        yield open_at
-
-
 @dataclass(frozen=True)
 class ScriptedHub:
     """An installation of real processes with a scripted model."""
@@ -153,6 +107,7 @@ def scripted_hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ScriptedH
         "MEMORYHUB_LLM_BASE_URL": server.base_url,
         "MEMORYHUB_LLM_API_KEY": server.api_key,
         "MEMORYHUB_LLM_MODEL": server.model,
+        "DJANGO_SETTINGS_MODULE": "tests.quick_settings",  # each password takes a quarter of a second otherwise
         "MEMORYHUB_PEOPLE_MAY_CONNECT": "on",
         "MEMORYHUB_PEOPLE_MAY_CONNECT_INTERNAL": "on",
     }
@@ -174,7 +129,7 @@ def demo(scripted_hub: ScriptedHub) -> str:
 
 @pytest.fixture
 def open_scripted_page(browser: Browser, scripted_hub: ScriptedHub) -> Iterator[Callable[..., Page]]:
-    """``open_page`` on the scripted installation; the script is reset after each test."""
+    """Open pages of new visitors. Errors in the console or of the content policy fail the test; the script is reset."""
     with _pages(browser, scripted_hub.address) as open_at:
         yield open_at
     scripted_hub.server.unscript()
@@ -267,6 +222,30 @@ def finished(answer: Locator, milliseconds: int = SLOW) -> None:
     """Wait until the answer is complete. The model has one or two cores at best."""
     expect(answer).not_to_have_attribute("aria-busy", "true", timeout=milliseconds)
     expect(answer.locator(".prose")).not_to_be_empty()
+
+
+def send(page: Page, text: str) -> Locator:
+    """Send a message. Return the answer's list item, which is still being written."""
+    before = page.locator(".message--assistant").count()
+    page.get_by_role("textbox", name="Message", exact=True).fill(text)
+    page.keyboard.press("Enter")
+    answer = page.locator(".message--assistant").nth(before)
+    expect(answer).to_be_visible()
+    return answer
+
+
+def open_panel(page: Page) -> Locator:
+    panel = page.locator("#panel")
+    if not panel.is_visible():
+        page.get_by_role("button", name="Memory panel").click()
+    expect(panel).to_be_visible()
+    return panel
+
+
+def close_panel(page: Page) -> None:
+    if page.viewport_size and page.viewport_size["width"] < 1100:
+        page.keyboard.press("Escape")
+        expect(page.locator("#panel")).not_to_be_visible()
 
 
 def shoot(page: Page, name: str) -> None:

@@ -29,32 +29,36 @@ SETTLED = """async () => {
   }
 }"""
 
-# Axe checks colours on one visible text element of each appearance: the result is the same for equal ones, and checking
-# hundreds takes most of axe's time.
-ONE_OF_EACH_LOOK = """() => {
+# Axe checks colours on one visible text element of each appearance, on any page: the result is the same for
+# equal ones, and checking hundreds takes most of axe's time.
+ONE_OF_EACH_LOOK = """(known) => {
   const looks = new Map();
+  const hashOf = (parts) => [...parts.join()].reduce((hash, each) => (Math.imul(hash, 31) + each.charCodeAt(0)) | 0, 7);
   const lookOf = (element) => {
     if (!element) return "";
     if (!looks.has(element)) {
       const style = getComputedStyle(element);
       const own = ["color", "backgroundColor", "backgroundImage", "opacity", "position", "textDecorationLine"];
-      looks.set(element, [...own.map((name) => style[name]), lookOf(element.parentElement)].join());
+      looks.set(element, hashOf([...own.map((name) => style[name]), lookOf(element.parentElement)]));
     }
     return looks.get(element);
   };
   const speaks = (element) => element.matches("input, select, textarea")
     || [...element.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.data.trim());
-  const first = new Set();
+  const first = new Set(known);
   for (const element of document.body.querySelectorAll("*")) {
     element.removeAttribute("data-first-of-its-look");
     if (!speaks(element) || !element.checkVisibility()) continue;
     const { fontSize, fontWeight } = getComputedStyle(element);
-    const look = [element.localName, fontSize, fontWeight, lookOf(element)].join();
+    const look = hashOf([element.localName, fontSize, fontWeight, lookOf(element)]);
     if (!first.has(look)) element.setAttribute("data-first-of-its-look", "");
     first.add(look);
   }
   axe.configure({ rules: [{ id: "color-contrast", selector: "[data-first-of-its-look]" }] });
+  return [...first];
 }"""
+_known_looks: list[int] = []
+COLOURS = {"runOnly": ["color-contrast", "link-in-text-block"]}
 
 
 def faults(page: Page, *, before: str = ONE_OF_EACH_LOOK, **only: Any) -> list[str]:
@@ -64,7 +68,7 @@ def faults(page: Page, *, before: str = ONE_OF_EACH_LOOK, **only: Any) -> list[s
     # Passes are left out, since they are many, and style sheets are not preloaded, which would send more requests.
     asked = {"resultTypes": ["violations"], "preload": False, **only}
     if before:
-        page.evaluate(before)
+        _known_looks[:] = page.evaluate(before, _known_looks)
     found: list[Any] = page.evaluate("asked => axe.run(asked).then((seen) => seen.violations)", asked)
     return [
         f"{page.url} {fault['id']}: {fault['nodes'][0]['html'][:200]} "
@@ -74,7 +78,10 @@ def faults(page: Page, *, before: str = ONE_OF_EACH_LOOK, **only: Any) -> list[s
 
 
 def look(page: Page, name: str) -> None:
-    """Check the page in each look: axe, and that it is not too wide. Take screenshots, and restore its width."""
+    """Check the page in each look: axe, and that it is not too wide. Take screenshots, and restore its width.
+
+    After the first look, axe checks the colours alone; what only a phone shows of whole pages is in test_every_page.
+    """
     before, found = page.viewport_size, list[str]()
     assert before is not None
     for size, scheme in LOOKS:
@@ -82,7 +89,7 @@ def look(page: Page, name: str) -> None:
         page.set_viewport_size({"width": width, "height": height})
         page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
         page.evaluate(SETTLED)
-        found += faults(page)
+        found += faults(page, **({} if (size, scheme) == LOOKS[0] else COLOURS))
         shoot(page, f"{name}-{size}-{scheme}")
         if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
             found.append(f"{name} is too wide on a {size}")

@@ -6,9 +6,8 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
 
-from tests.functional.conftest import finished, sign_in
+from tests.functional.conftest import finished, open_panel, send, sign_in
 from tests.functional.looks import look
-from tests.functional.test_story import open_panel, send
 
 
 def test_axe_is_silent_about_what_opens(open_scripted_page: Callable[..., Page], demo: str) -> None:

@@ -7,9 +7,8 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
 
-from tests.functional.conftest import finished, open_more, sign_up
+from tests.functional.conftest import finished, open_more, open_panel, sign_up
 from tests.functional.looks import look
-from tests.functional.test_story import open_panel
 
 
 def test_an_assistant_is_made_and_talked_to(open_scripted_page: Callable[..., Page]) -> None:

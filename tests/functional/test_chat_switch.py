@@ -9,8 +9,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.fakes.openai_server import Answer, Hold
-from tests.functional.conftest import ScriptedHub, finished, sign_up
-from tests.functional.test_story import send
+from tests.functional.conftest import ScriptedHub, finished, send, sign_up
 
 
 def row(page: Page, title: str) -> Locator:

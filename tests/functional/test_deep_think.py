@@ -12,9 +12,17 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.fakes.openai_server import HOLD, Answer, Call, Received, Reply, ScriptedOpenAI
-from tests.functional.conftest import ScriptedHub, finished, open_more, shoot, sign_up
+from tests.functional.conftest import (
+    ScriptedHub,
+    close_panel,
+    finished,
+    open_more,
+    open_panel,
+    send,
+    shoot,
+    sign_up,
+)
 from tests.functional.looks import look
-from tests.functional.test_story import close_panel, open_panel, send
 
 PLAN = "1. Look at who comes along.\n2. Leave out what they cannot eat.\n3. Give a short list."
 LIST = (

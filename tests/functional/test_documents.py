@@ -8,10 +8,9 @@ from collections.abc import Callable
 from playwright.sync_api import Page, Route, expect
 
 from tests.fakes.openai_server import Answer, Received, Reply
-from tests.functional.conftest import ScriptedHub, finished, shoot, sign_up
+from tests.functional.conftest import ScriptedHub, finished, send, shoot, sign_up
 from tests.functional.looks import look
 from tests.functional.test_artifacts import artifacts_of
-from tests.functional.test_story import send
 from tests.workspaces.documents.samples import SENTENCE, pdf
 
 FOCUSED_WHEN_REDRAWN = """() => new Promise((done) => {

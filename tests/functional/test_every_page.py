@@ -1,13 +1,14 @@
-"""All pages: no axe violations at both widths, in light and in dark; no overflow, also at 200 %; nothing cut or
+"""All pages: no axe violations at both widths, one in light and one in dark; no overflow, also at 200 %; nothing cut or
 covered, even with long names; and on a phone every control is large enough for a finger.
 
-The pages are those of the access matrix that are whole pages, those of accounts, and those of the admin.
+The pages are those of the access matrix that are whole pages, those of accounts, and those of the admin. Of pages that
+consist of the same kinds of elements, one is checked.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -26,7 +27,7 @@ from tests.api import type_password_again
 from tests.conftest import Cast
 from tests.factories import make_memory
 from tests.functional.conftest import SIZES, SLOW, Open, shoot
-from tests.functional.looks import ONE_OF_EACH_LOOK, SETTLED, faults
+from tests.functional.looks import SETTLED, faults
 from tests.routes import PAGE_ROWS
 from tests.world import World, make_world
 from workspaces.models import Connection, User, Workspace
@@ -161,27 +162,21 @@ LONG = "The quarterly planning of the northern distribution centre and all of it
 
 
 def faults_of(page: Page, address: str, *, is_admin: bool = False) -> list[str]:
-    """Return the faults at each width, and colour faults in the dark as well.
-
-    Colours are checked in each element once; in other views of the page, in one of those that look alike.
-    """
+    """Return the faults of a page at each width, with axe in one scheme at each."""
     page.goto(address)
     return faults_here(page, address, is_admin=is_admin)
 
 
 def faults_here(page: Page, address: str, *, is_admin: bool = False) -> list[str]:
-    """Return the faults of the page in its present state."""
+    """Return the faults of the page in its present state. ``looks.look`` has the other scheme at each width."""
     found = []
-    schemes = {"desktop": ("light",) if is_admin else ("light", "dark"), "phone": ("dark",)}
+    schemes = {"desktop": "light" if is_admin else "dark", "phone": "dark" if is_admin else "light"}
     for size, (width, height) in WIDTHS.items():
         page.set_viewport_size({"width": width, "height": height})
-        for scheme in schemes.get(size, ()):
+        if scheme := schemes.get(size):
             page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
             page.evaluate(SETTLED)
-            again = (size, scheme) == ("desktop", "dark")
-            only = {"runOnly": ["color-contrast", "link-in-text-block"]} if again else {}
-            before = "" if (size, scheme) == ("desktop", "light") else ONE_OF_EACH_LOOK
-            found += [f"{size} {scheme} {fault}" for fault in faults(page, before=before, **only)]
+            found += [f"{size} {scheme} {fault}" for fault in faults(page)]
             shoot(page, f"every{address.replace('/', '-')}{size}-{scheme}"[:120])
         across = page.evaluate("document.documentElement.scrollWidth")
         if across > width:
@@ -199,18 +194,47 @@ def faults_here(page: Page, address: str, *, is_admin: bool = False) -> list[str
     return found
 
 
-def whole_pages(world: World, person: User) -> Iterable[str]:
-    """Yield the addresses of the matrix that answer a GET with a whole page; fragments appear in their pages."""
+def client_of(person: User) -> Client:
     client = Client()
     client.force_login(person)
     type_password_again(client)
+    return client
+
+
+def whole_pages(world: World, person: User) -> dict[str, set[str]]:
+    """Return the kinds of elements of each address of the matrix that answers a GET with a whole page.
+
+    Fragments appear in their pages.
+    """
+    client, pages = client_of(person), dict[str, set[str]]()
     for row in PAGE_ROWS:
         if row.method != "GET" or row.in_threads or row.route.endswith("events/"):
             continue
         response: Any = client.get(world.address(row))
         is_page = response.get("Content-Type", "").startswith("text/html") and not response.streaming
         if response.status_code == 200 and is_page and b"<html" in response.content:
-            yield world.address(row)
+            pages[world.address(row)] = kinds(response)
+    return pages
+
+
+def kinds(answer: Any) -> set[str]:
+    """Return the kinds of elements on a page: tags with types and classes, in the admin without names of fields."""
+    tags = re.findall(r"<(\w+)([^>]*)", answer.content.decode())
+    named = re.compile(r"^(field|column|model|app|current|action|fieldBox)-?")
+    found = set()
+    for tag, attributes in tags:
+        said = " ".join(re.findall(r'\b(?:class|type)="([^"]*)"', attributes)).split()
+        found.add(" ".join([tag, *sorted(each for each in said if not named.match(each))]))
+    return found
+
+
+def of_new_kinds(pages: dict[str, set[str]]) -> Iterator[str]:
+    """Yield the pages with an element of a kind that no earlier one has, those with the most kinds first."""
+    shown = set[str]()
+    for address, made_of in sorted(pages.items(), key=lambda page: -len(page[1])):
+        if made_of - shown:
+            yield address
+            shown |= made_of
 
 
 def make_names_long(cast: Cast, world: World) -> None:
@@ -229,26 +253,28 @@ def test_no_page_of_the_matrix_has_a_fault(cast: Cast, open_as: Open, settings: 
     world = make_world(cast)
     make_names_long(cast, world)
     page = open_as(cast.owner)
-    addresses = list(whole_pages(world, cast.owner))
-    assert len(addresses) > 15, addresses
-    found = [fault for address in addresses for fault in faults_of(page, address)]
-    for person in (cast.viewer, cast.stranger):  # a viewer, and someone with nothing to see
-        page = open_as(person)
-        for address in (f"/workspaces/{world.ids['ws_id']}/", f"/chats/{world.ids['chat_id']}/"):
-            found += faults_of(page, address)
+    pages = whole_pages(world, cast.owner)
+    assert len(pages) > 15, pages
+    found = [fault for address in of_new_kinds(pages) for fault in faults_of(page, address)]
+    page, workspace = open_as(cast.viewer), f"/workspaces/{world.ids['ws_id']}/"
+    for address in (workspace, f"/chats/{world.ids['chat_id']}/"):
+        found += faults_of(page, address)
+    found += faults_of(open_as(cast.stranger), workspace)
     assert not found, "\n".join(found)
 
 
 def test_no_page_of_accounts_has_a_fault(cast: Cast, open_as: Open) -> None:
-    page = open_as(None)
-    found = [fault for address in ENTRANCE for fault in faults_of(page, address)]
-    page = open_as(cast.owner)
-    found += [fault for address in ACCOUNT for fault in faults_of(page, address)]
+    found = faults_of_accounts(open_as(None), Client(), ENTRANCE)
+    found += faults_of_accounts(open_as(cast.owner), client_of(cast.owner), ACCOUNT)
     TOTP.activate(cast.owner, "A" * 32)
     RecoveryCodes.activate(cast.owner)
-    page = open_as(cast.owner)
-    found += [fault for address in TWO_FACTOR for fault in faults_of(page, address)]
+    found += faults_of_accounts(open_as(cast.owner), client_of(cast.owner), TWO_FACTOR)
     assert not found, "\n".join(found)
+
+
+def faults_of_accounts(page: Page, client: Client, addresses: list[str]) -> list[str]:
+    pages = {address: kinds(client.get(address)) for address in addresses}
+    return [fault for address in of_new_kinds(pages) for fault in faults_of(page, address)]
 
 
 def test_the_page_of_the_api_has_no_fault_and_does_what_is_tried(cast: Cast, open_as: Open) -> None:
@@ -262,10 +288,12 @@ def test_the_page_of_the_api_has_no_fault_and_does_what_is_tried(cast: Cast, ope
     expect(route.locator(".live-responses-table")).to_contain_text("201")
     assert Chat.objects.filter(title="Tried here", created_by=cast.owner).exists()
     route.get_by_role("tab", name="Schema").first.click()
-    found = faults_here(page, "/api/docs/")
     page.get_by_role("button", name="Authorize", exact=True).first.click()
     expect(page.get_by_role("button", name="Close").first).to_be_visible()
-    found += faults(page)
+    found = faults(page)
+    for width, height in WIDTHS.values():
+        page.set_viewport_size({"width": width, "height": height})
+        found += page.evaluate(CUT)
     assert not found, "\n".join(found)
 
 
@@ -282,25 +310,12 @@ def make_what_staff_look_into(cast: Cast) -> None:
     Extraction.objects.create(**place, **asked, **why, user=cast.owner, next_attempt_at=now)
 
 
-def kinds(answer: Any) -> set[str]:
-    """Return the kinds of elements on a page of the admin: tags with types and classes, without names of fields."""
-    tags = re.findall(r"<(\w+)([^>]*)", answer.content.decode())
-    named = re.compile(r"^(field|column|model|app|current|action|fieldBox)-?")
-    found = set()
-    for tag, attributes in tags:
-        said = " ".join(re.findall(r'\b(?:class|type)="([^"]*)"', attributes)).split()
-        found.add(" ".join([tag, *sorted(each for each in said if not named.match(each))]))
-    return found
-
-
 def test_no_page_of_the_admin_has_a_fault(cast: Cast, open_as: Open) -> None:
     make_world(cast)
     make_what_staff_look_into(cast)
     User.objects.filter(pk=cast.owner.pk).update(is_staff=True, is_superuser=True)
     cast.owner.refresh_from_db()
-    client = Client()
-    client.force_login(cast.owner)
-    addresses, pages = ["/admin/"], dict[str, set[str]]()
+    client, pages = client_of(cast.owner), dict[str, set[str]]()
     for model in admin.site._registry:
         name = f"admin:{model._meta.app_label}_{model._meta.model_name}"
         newest = model._default_manager.order_by("-pk").first()
@@ -312,12 +327,8 @@ def test_no_page_of_the_admin_has_a_fault(cast: Cast, open_as: Open) -> None:
         answers = {address: client.get(address) for address in wanted}
         pages |= {at: kinds(each) for at, each in answers.items() if each.status_code == 200}
     assert len(pages) > 30, pages.keys()
-    shown = set[str]()
-    for address, made_of in sorted(pages.items(), key=lambda page: -len(page[1])):
-        if made_of - shown:  # a page of elements that others show as well is not looked at
-            addresses.append(address)
-            shown |= made_of
     page = open_as(cast.owner)
+    addresses = ["/admin/", *of_new_kinds(pages)]
     found = [fault for address in addresses for fault in faults_of(page, address, is_admin=True)]
     newer = Memory.objects.exclude(may_replace=None).latest("pk")
     page.goto(reverse("admin:memories_memory_change", args=[newer.pk]))

@@ -11,11 +11,10 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.fakes.ollama import CHAT, EMBEDDER, Ollama
 from tests.fakes.openai_server import Failure, ScriptedOpenAI
-from tests.functional.conftest import SIZES, finished, sign_up
+from tests.functional.conftest import SIZES, finished, send, sign_up
 from tests.functional.keys import press, write
 from tests.functional.looks import look
 from tests.functional.test_readme_story import ASKED, ReadmeSteps, as_llama_answers
-from tests.functional.test_story import send
 from tests.stack import Stack, Web, running_stack
 from workspaces.actions.connections import SERVERS
 
@@ -69,14 +68,12 @@ def test_a_model_of_this_machine_answers_after_signing_up_and_two_presses(
     server.respond = as_llama_answers
     page = open_fresh()
     page.goto("/")
-    look(page, "first-sign-in")
     sign_up(page, "ada")
     expect(page.get_by_text("You're the administrator")).to_be_visible()
     look(page, "first-welcome")
     page.get_by_role("button", name="Yes, remember").click()
     expect(page.locator("#consent")).to_have_count(0)
     expect(page.get_by_text("You're the administrator")).to_be_visible()
-    look(page, "first-consented")
     page.get_by_role("button", name="Connect a model").click()
     expect(page.get_by_role("heading", name=name)).to_be_visible()
     look(page, "first-found")
@@ -90,7 +87,6 @@ def test_a_model_of_this_machine_answers_after_signing_up_and_two_presses(
     story = ReadmeSteps(page, "ollama")
     story.say_it(answered=True)
     story.two_memories_appear()
-    look(page, "first-answered")
     story.examples_are_offered(3)
     story.ask()
     expect(page).to_have_title(f"{ASKED} · Personal · MemoryHub")
@@ -101,7 +97,6 @@ def test_a_model_of_this_machine_answers_after_signing_up_and_two_presses(
     expect(second.get_by_text("You're the administrator")).to_have_count(0)
     second.get_by_role("button", name="Not now").click()
     expect(second.locator("#consent")).to_have_count(0)
-    look(second, "first-second")
     second.get_by_role("button", name=f"Use “{CHAT}").click()
     expect(second.locator(".model-choice__name")).to_contain_text(CHAT)
     second.goto("/connections/")
@@ -124,7 +119,6 @@ def test_a_model_elsewhere_is_connected_by_keys_alone(
         press(page, "Not now")
         expect(page.locator("#consent")).to_have_count(0)
         page.goto("/connections/")
-        look(page, "first-form")
         press(page, "Other")
         expect(page.locator("#preset-other")).to_have_attribute("aria-current", "true")
         write(page, "Address", server.base_url)
@@ -147,12 +141,10 @@ def test_a_model_elsewhere_is_connected_by_keys_alone(
         write(page, "Model", server.model)
         press(page, "Test")
         expect(page.locator("#connect-report")).to_contain_text("It did not call the tool.")
-        look(page, "first-form-tested")
         press(page, "Connect")  # the typed key is still in its field
         expect(page.locator("#toasts")).to_contain_text("is connected and answers in “Personal” now")
         finished(send(page, "When does the ferry leave?"))
         page.goto("/connections/")
         expect(page.get_by_role("link", name=server.model)).to_be_visible()
-        look(page, "first-kept")
     finally:
         server.stop()

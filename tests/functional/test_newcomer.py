@@ -11,9 +11,8 @@ from playwright.sync_api import Page, expect
 from tests.conftest import Cast
 from tests.factories import make_memory
 from tests.fakes.openai_server import Answer
-from tests.functional.conftest import Open, ScriptedHub, finished, shoot, sign_up
+from tests.functional.conftest import Open, ScriptedHub, finished, open_panel, send, shoot, sign_up
 from tests.functional.looks import look
-from tests.functional.test_story import open_panel, send
 from tests.stack import PASSWORD
 from workspaces.models import Workspace
 

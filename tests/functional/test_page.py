@@ -9,9 +9,8 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.fakes.openai_server import HOLD, Answer, Received, Reply, ScriptedOpenAI
-from tests.functional.conftest import ScriptedHub, finished, shoot, sign_in, sign_up
+from tests.functional.conftest import ScriptedHub, finished, open_panel, send, shoot, sign_in, sign_up
 from tests.functional.looks import faults, look
-from tests.functional.test_story import open_panel, send
 from tests.stack import PASSWORD
 
 LONG = "\n\n".join(

@@ -8,10 +8,9 @@ from typing import Any
 from playwright.sync_api import Page, expect
 
 from tests.fakes.openai_server import Answer
-from tests.functional.conftest import ScriptedHub, finished, shoot, sign_up
+from tests.functional.conftest import ScriptedHub, finished, send, shoot, sign_up
 from tests.functional.keys import press
 from tests.functional.looks import look
-from tests.functional.test_story import send
 
 QUESTION = "Which cake shall we order for the party?"
 _ASK = """async ([path, body]) => {

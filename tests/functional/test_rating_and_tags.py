@@ -9,9 +9,8 @@ from playwright.sync_api import Page, expect
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
 from tests.fakes.openai_server import Answer
-from tests.functional.conftest import ScriptedHub, finished, sign_up
+from tests.functional.conftest import ScriptedHub, finished, send, sign_up
 from tests.functional.looks import look
-from tests.functional.test_story import send
 
 
 def test_a_thumb_the_arrows_and_a_tag(

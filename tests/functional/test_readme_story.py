@@ -17,8 +17,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.fakes.local_model import NEEDS_LARGE_MODEL, running_large_model, running_local_model
 from tests.fakes.openai_server import Answer, Received
-from tests.functional.conftest import SLOW, finished, shoot, sign_up
-from tests.functional.test_story import send
+from tests.functional.conftest import SLOW, finished, send, shoot, sign_up
 from tests.stack import ROOT, running_stack
 
 pytestmark = pytest.mark.local_model

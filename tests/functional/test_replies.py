@@ -8,9 +8,8 @@ from collections.abc import Callable
 from playwright.sync_api import Page, expect
 
 from tests.fakes.openai_server import Answer, Hold, Received, Reply
-from tests.functional.conftest import ScriptedHub, finished, shoot, sign_up
+from tests.functional.conftest import ScriptedHub, finished, send, shoot, sign_up
 from tests.functional.looks import look
-from tests.functional.test_story import send
 
 THOUGHT = "The person asks about green tea.\nSencha is the usual one, and gyokuro."
 

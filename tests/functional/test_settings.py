@@ -28,7 +28,6 @@ def test_settings_and_an_invitation(open_scripted_page: Callable[..., Page]) -> 
     expect(page.get_by_label("What it is for")).to_have_value("Boats")  # a field in use is not overwritten
     page.keyboard.press("Tab")
     expect(page.locator("#toasts")).to_contain_text("Saved.")
-    look(page, "settings-about")
     page.get_by_label("Name", exact=True).fill("")
     page.keyboard.press("Enter")
     expect(page.locator(".field__error")).to_be_visible()
@@ -55,7 +54,6 @@ def test_settings_and_an_invitation(open_scripted_page: Callable[..., Page]) -> 
     expect(page.get_by_role("heading", level=1)).to_have_text("Inês da Costa")
     expect(page.locator("#own-name")).to_contain_text("Inês da Costa")
     expect(page.locator("#own-picture .avatar")).to_have_text("IC")
-    look(page, "settings-name")
     page.goto("/profile/#memory-setting")
     look(page, "settings-profile-memory")
     page.get_by_role("radio", name="On").first.check()

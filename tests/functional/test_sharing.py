@@ -7,9 +7,8 @@ from collections.abc import Callable
 from playwright.sync_api import Page, expect
 
 from tests.fakes.openai_server import Answer
-from tests.functional.conftest import ScriptedHub, finished, shoot, sign_up
+from tests.functional.conftest import ScriptedHub, finished, send, shoot, sign_up
 from tests.functional.looks import look
-from tests.functional.test_story import send
 
 ANSWER = (
     "Take the **ferry** at nine.\n\n| From | To |\n|---|---|\n| Kiel | Oslo |\n\n```py\nprint('ahoy')\n```"

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.bench.bench_page import look, newcomer
-from tests.functional.conftest import ScriptedHub, finished, sign_up
-from tests.functional.test_story import send
+from tests.functional.conftest import ScriptedHub, finished, send, sign_up
 
 MOST_BYTES, MOST_REQUESTS, MOST_SHIFT = 150_000, 15, 0.01
 

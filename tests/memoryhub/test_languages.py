@@ -1,20 +1,18 @@
-"""The language of pages, API answers and mails, and that stored data is never translated."""
+"""The language of pages, API answers and mails. Stored data is never translated: tests/test_access_matrix.py."""
 
 from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from gettext import NullTranslations
 from html.parser import HTMLParser
-from typing import Any
 
 import pytest
 from django.apps import apps
 from django.contrib.postgres.fields import ArrayField
-from django.db import connection, models, transaction
+from django.db import models
 from django.test import Client
 from django.utils import translation
 from django.utils.translation import trans_real
@@ -27,7 +25,7 @@ from tests.api import Api, error_of
 from tests.conftest import Cast
 from tests.fakes.pseudo_language import CLOSED, OPEN
 from tests.routes import Row
-from tests.test_attacks import READING_PAGES, UNSAFE, client_of, send
+from tests.test_attacks import READING_PAGES, client_of
 from tests.test_translatable import SAME_EVERYWHERE
 from tests.world import World
 from workspaces.views.connections import PRESETS
@@ -168,31 +166,6 @@ def test_what_rest_refuses_is_said_in_the_language_of_the_request(cast: Cast, ps
         assert answer.status_code == 422 and fields and all(text.startswith(OPEN) for text in fields.values())
     assert error_of(refused[0])["fields"]["limit"] == f"{OPEN}Must be a whole number from 1 to 100.{CLOSED}"
     assert error_of(refused[2])["fields"]["name"] == f"{OPEN}Must have at most 120 characters.{CLOSED}"
-
-
-def test_nothing_that_is_stored_is_translated(world: World, pseudo_language: str) -> None:
-    """Every form and every route that writes, in another language: nothing stored for other readers is translated.
-
-    As a viewer where allowed: refused requests store nothing.
-    """
-    stored: list[tuple[Row, str]] = []
-    row: Row
-
-    def watch(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
-        if OPEN in repr(params) and not sql.lstrip().upper().startswith("SELECT"):
-            stored.append((row, f"{sql[:60]} {re.findall(f'{OPEN}[^{CLOSED}]*', repr(params))}"))
-        return execute(sql, params, many, context)
-
-    owner, viewer = world.cast.owner, world.cast.viewer
-    with connection.execute_wrapper(watch):
-        for row in UNSAFE:
-            for person in (owner, viewer) if row.statuses[2] not in {403, 404} else (owner,):
-                with transaction.atomic():
-                    client = client_of(person, row)
-                    headers = {"Accept-Language": pseudo_language}
-                    send(client, row, world.address(row), world.data(row), headers=headers)
-                    transaction.set_rollback(True)
-    assert stored == []
 
 
 class Words(HTMLParser):

@@ -215,7 +215,7 @@ def main() -> None:
     Thread(target=resolve_for_ever, daemon=True).start()
     for address in (PUBLIC, ELSEWHERE, *INSIDE, *METADATA):
         server = ThreadingHTTPServer((address, 80), Server)
-        Thread(target=server.serve_forever, daemon=True).start()
+        Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     while not ready:
         pass
     result = {"controls": controls(), "attacks": attacks(), "resolver_was_asked": asked.total()}

@@ -98,7 +98,7 @@ def hub() -> Iterator[tuple[type[Hub], str]]:
         ranges: list[str] = []
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), OwnHub)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     yield OwnHub, f"http://127.0.0.1:{server.server_port}/model.gguf"
     server.shutdown()
 
@@ -125,7 +125,7 @@ def test_fetch_joins_the_parts_where_no_hub_answers(small: Path, data_dir: Path)
     ]
 
 
-@pytest.mark.parametrize("fetched", [0, 3000, 10_000, 19_990, 29_440])
+@pytest.mark.parametrize("fetched", [10_000, 19_990, 29_440])
 def test_fetch_goes_on_where_a_killed_process_was(small: Path, data_dir: Path, fetched: int) -> None:
     (large_model.folder(data_dir) / "wheel-killed").mkdir(parents=True)
     part_file(data_dir).write_bytes(CONTENT[:fetched])
@@ -135,9 +135,8 @@ def test_fetch_goes_on_where_a_killed_process_was(small: Path, data_dir: Path, f
     assert not (large_model.folder(data_dir) / "wheel-killed").exists()
 
 
-@pytest.mark.parametrize("has_hub", [True, False])
 def test_a_fetch_killed_at_three_points_goes_on_to_the_right_file(
-    small: Path, hub: tuple[type[Hub], str], data_dir: Path, has_hub: bool
+    small: Path, hub: tuple[type[Hub], str], data_dir: Path
 ) -> None:
     """The real process, killed while it writes each of the parts."""
     program = f"""
@@ -158,9 +157,7 @@ def test_a_fetch_killed_at_three_points_goes_on_to_the_right_file(
             append(data_dir, each(), on_progress)
 
         large_model._append = paced
-        large_model.fetch(
-            Path({str(data_dir)!r}), on_progress=lambda status: None, hub_url={hub[1] if has_hub else NOBODY!r}
-        )
+        large_model.fetch(Path({str(data_dir)!r}), on_progress=lambda status: None, hub_url={hub[1]!r})
     """
     for point in (0, PART, 2 * PART):
         with subprocess.Popen(
@@ -171,12 +168,12 @@ def test_a_fetch_killed_at_three_points_goes_on_to_the_right_file(
             process.kill()
         assert not model_file(data_dir).exists()
         assert point < part_file(data_dir).stat().st_size < len(CONTENT)
-    assert fetch(data_dir, on_progress=nothing, hub_url=hub[1] if has_hub else NOBODY).read_bytes() == CONTENT
+    assert fetch(data_dir, on_progress=nothing, hub_url=hub[1]).read_bytes() == CONTENT
     assert sorted(path.name for path in large_model.folder(data_dir).iterdir()) == [
         "lock",
         model_file(data_dir).name,
     ]
-    assert hub[0].ranges[-1:] == (["bytes=27000-"] if has_hub else [])
+    assert hub[0].ranges[-1:] == ["bytes=27000-"]
 
 
 def test_a_wrong_part_is_refused_and_the_right_ones_stay(small: Path, data_dir: Path) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
+from contextlib import redirect_stdout
 from datetime import timedelta
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from tests.workspaces.documents.odd import odd_files, pdf_with_picture, picture_
 from tests.workspaces.documents.odd_office import DOCX, changed
 from workspaces.documents import documents, files, reading_jobs
 from workspaces.documents.passages import find_passages
+from workspaces.documents.reading import process, reader
 from workspaces.documents.reading.office import shown
 from workspaces.documents.reading.process import CouldNotRead, Read, read_file
 from workspaces.models import Document
@@ -44,6 +47,23 @@ CASES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "agreement.doc": (("5,850 euros", "Brightmoor Trust"), ()),
 }
 ODD = {name: rest for name, *rest in odd_files()}
+
+
+@pytest.fixture(autouse=True)
+def _files_are_read_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Starting the reader's process takes longer than reading these; in test_reading it reads a file of each kind."""
+
+    def run(arguments: list[str], seconds: float) -> tuple[int, str]:
+        said = io.StringIO()
+        reader.left_out.clear()
+        with redirect_stdout(said), pytest.MonkeyPatch.context() as patch:
+            for name, value in process._environment().items():
+                patch.setenv(name, value)
+            kind, ended = reader.read(Path(arguments[0]), arguments[1])
+            reader.say({"ended": ended, "kind": kind, "left_out": reader.left_out})
+        return 0, said.getvalue()
+
+    monkeypatch.setattr(process, "_run", run)
 
 
 def read(folder: Path, name: str, content: bytes) -> Read:
