@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import time
+from functools import cache
 from typing import Any
 
 from django.test import Client
+from drf_spectacular.generators import SchemaGenerator
 
 from workspaces.models import User
 
 API = "/chat/api"
 V1 = "/api/v1"
+
+
+@cache
+def openapi_schema() -> dict[str, Any]:
+    """Return the schema of the API, which takes seconds to generate, once a process. Not to be changed."""
+    schema: dict[str, Any] = SchemaGenerator().get_schema(request=None, public=True)
+    return schema
 
 
 def type_password_again(client: Client) -> None:

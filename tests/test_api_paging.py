@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 from django.db import connection
-from drf_spectacular.generators import SchemaGenerator
 
-from tests.api import Api
+from tests.api import Api, openapi_schema
 from tests.conftest import Cast
 from tests.fakes.embedder import FakeEmbedder
 from tests.paged_lists import LISTS, Listed
@@ -26,7 +25,7 @@ WRITERS, WRITES_A_PAGE = (
 
 
 def test_every_list_with_a_cursor_is_read_here() -> None:
-    schema = SchemaGenerator().get_schema(request=None, public=True)
+    schema = openapi_schema()
     paged = {
         path
         for path, methods in schema["paths"].items()

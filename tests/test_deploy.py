@@ -15,10 +15,10 @@ import pytest
 import yaml
 from django.core.management import load_command_class
 from django.urls import get_resolver
-from drf_spectacular.generators import SchemaGenerator
 
 from memoryhub.http import health
 from memoryhub.http.middleware import ProbesMiddleware
+from tests.api import openapi_schema
 from tests.routes import known_routes, route_patterns
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -70,7 +70,7 @@ def test_haproxy_understands_what_stands_before_the_web_hosts(tmp_path: Path) ->
 def test_the_proxy_repeats_under_a_key_what_looks_at_it_and_nothing_else() -> None:
     text = (DEPLOY / "haproxy/haproxy.cfg").read_text()
     once = re.compile("|".join(re.findall(r"^ +acl once path_reg (\S+)$", text, re.MULTILINE)))
-    paths = SchemaGenerator().get_schema(request=None, public=True)["paths"]
+    paths = openapi_schema()["paths"]
     looks = {
         f"{method.upper()} {path}"
         for path, methods in paths.items()

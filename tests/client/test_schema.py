@@ -20,11 +20,11 @@ from typing import (
 )
 
 import pytest
-from drf_spectacular.generators import SchemaGenerator
 
 from memoryhub_client import types
 from memoryhub_client.calls import Calls
 from memoryhub_client.running import _Method
+from tests.api import openapi_schema
 
 METHODS = {name: made for name, made in vars(Calls).items() if isinstance(made, _Method)}
 KINDS = {str: "string", int: "integer", float: "number", bool: "boolean", NoneType: "null"}
@@ -33,7 +33,7 @@ Schema = dict[str, Any]
 
 @pytest.fixture(scope="module")
 def schema() -> Schema:
-    return SchemaGenerator().get_schema(request=None, public=True)
+    return openapi_schema()
 
 
 class SchemaComparison:

@@ -120,13 +120,6 @@ def scripted_hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ScriptedH
         server.stop()
 
 
-@pytest.fixture(scope="package")
-def demo(scripted_hub: ScriptedHub) -> str:
-    """Create a user with chats, memories, topics and an assistant."""
-    scripted_hub.stack.manage("seed_demo", "--username", "axel", "--password", PASSWORD)
-    return "axel"
-
-
 @pytest.fixture
 def open_scripted_page(browser: Browser, scripted_hub: ScriptedHub) -> Iterator[Callable[..., Page]]:
     """Open pages of new visitors. Errors in the console or of the content policy fail the test; the script is reset."""

@@ -13,8 +13,8 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.functional.conftest import SIZES, ScriptedHub, shoot, sign_in
-from tests.functional.looks import SETTLED, faults
+from tests.functional.conftest import SIZES, ScriptedHub, finished, open_panel, send, shoot, sign_in
+from tests.functional.looks import SETTLED, faults, look
 from tests.functional.test_every_page import COVERED, CUT, SMALL
 from tests.stack import PASSWORD
 
@@ -99,3 +99,32 @@ def test_a_language_is_chosen_and_no_page_has_a_fault_in_it(
     expect(page.locator("#panel time").first).to_have_attribute("title", re.compile("JST$"))
     choose(page, "", direction="ltr")
     expect(page.get_by_role("heading", name="Language")).to_be_visible()
+    look_at_what_opens(page)  # last, as the answer is listed on the page of usage
+
+
+def look_at_what_opens(page: Page) -> None:
+    """Check what opens by a click beside an answer and in the panel."""
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.goto("/")
+    answer = send(page, "What do I eat for dinner on Wednesday?")
+    finished(answer)
+    answer.locator("details.receipt summary").first.click()
+    expect(answer.locator(".receipt__item").first).to_be_visible()
+    look(page, "axe-receipt")
+
+    panel = open_panel(page)
+    card = panel.locator("[data-memory]").first
+    card.hover()
+    card.locator("summary", has_text="More").last.click()
+    card.get_by_role("button", name="History").click()
+    expect(panel.locator("[data-history]").first).to_be_visible()
+    panel.get_by_role("button", name="Add").click()
+    expect(page.locator("#memory-add")).to_be_visible()
+    other = panel.locator("[data-memory]").nth(1)
+    other.hover()
+    other.get_by_role("button", name="Edit").click()
+    expect(page.locator("[data-editing]").first).to_be_visible()
+    look(page, "axe-panel")
+    page.set_viewport_size({"width": 390, "height": 844})
+    open_panel(page)
+    look(page, "axe-panel-on-a-phone")

@@ -12,6 +12,7 @@ from drf_spectacular.generators import SchemaGenerator
 from jsonschema import Draft202012Validator
 
 from memoryhub.http.middleware import STRICT
+from tests.api import openapi_schema
 from tests.factories import make_user
 from tests.routes import known_routes
 
@@ -22,7 +23,7 @@ READING_POSTS = ("/recall", "/search")  # they change nothing, so every role may
 
 @pytest.fixture(scope="module")
 def schema() -> dict[str, Any]:
-    return SchemaGenerator().get_schema(request=None, public=True)
+    return openapi_schema()
 
 
 def operations(schema: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
