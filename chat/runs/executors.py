@@ -27,9 +27,7 @@ States = MutableMapping[str, State]
 
 @dataclass(frozen=True)
 class Unit:
-    """The work of one worker at a time: a step, one item of a step, or a teammate's task. Its id is the id of its
-    step.
-    """
+    """The work of one worker at a time: a step, one item of a step, or a teammate's task."""
 
     step: PlannedStep
     task_id: str
@@ -38,10 +36,6 @@ class Unit:
     finishes_task: bool = False
     of: str = ""  # the step whose item this is
     member: str = ""
-
-    @property
-    def id(self) -> str:
-        return self.step.id
 
 
 class Executor(Protocol):
@@ -98,7 +92,7 @@ class TaskExecutor:
         self.task, self.memory = task, memory
         self.upstream = tuple(upstream)
         self.states: States = {} if states is None else states
-        self.final_step = final_step or task.last.id
+        self.final_step = final_step or task.steps[-1].id
         self._items_at_once = items_at_once
         seed_inputs(memory, inputs or {})
 
@@ -114,10 +108,10 @@ class TaskExecutor:
                 return found
 
     def begin(self, unit: Unit) -> None:
-        self.states[unit.id] = State.RUNNING
+        self.states[unit.step.id] = State.RUNNING
 
     def finish(self, unit: Unit, outcome: Outcome) -> None:
-        self.states[unit.id] = State.DONE if outcome.ok else State.FAILED
+        self.states[unit.step.id] = State.DONE if outcome.ok else State.FAILED
         if unit.of:
             self._collect(next(step for step in self.task.steps if step.id == unit.of))
         self._skip_what_waits_for_failures()
@@ -301,7 +295,7 @@ class ParallelTaskExecutor:
             self.memory.set_if_absent(
                 memory_keys.task(task.id),
                 MemoryKind.TASK_RESULT,
-                self.memory.get_value(memory_keys.step(task.last.id)),
+                self.memory.get_value(memory_keys.step(task.steps[-1].id)),
                 source=task.id,
                 title=task.title,
             )

@@ -1,5 +1,6 @@
-"""Memory of a run: a map of keys to JSON values, through which its tasks, steps, teammates and tools share data. Does
-not access the database; a listener can store the changes.
+"""Memory of a run: a map of keys to JSON values, through which its tasks, steps, teammates and tools share data.
+
+``AgentMemory`` lies in this process alone; ``StoredMemory`` lies in the database as well, shared by all processes.
 """
 
 from __future__ import annotations
@@ -11,7 +12,13 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
+
+from django.db import transaction
+from django.db.models import QuerySet
+
+from chat.models.runs import RunEntry
+from memoryhub.database import queries
 
 logger = logging.getLogger(__name__)
 
@@ -234,3 +241,151 @@ class AgentMemory:
         """Add entries of a snapshot with their original creation times."""
         for entry in entries:
             self._keep(entry)
+
+
+class StoredHead(NamedTuple):
+    key: str
+    kind: str
+    value_bytes: int
+    created_at: datetime
+    source: str | None
+    title: str | None
+    description: str | None
+
+
+@dataclass
+class StoredMemory(AgentMemory):
+    """An ``AgentMemory`` that stores its entries, and before each read loads entries changed by other processes. One
+    small query per read.
+
+    ``waits``: entries are stored only by ``keep``, in the caller's transaction. Otherwise each is stored at once,
+    and an error is only logged, as that of any listener.
+    """
+
+    run_pk: int = 0
+    waits: bool = False
+    _waiting: dict[str, MemoryEntry] = field(default_factory=dict)
+    _versions: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.subscribe(self._store)
+
+    def set_if_absent(self, key: str, kind: MemoryKind, value: object, **said: str | None) -> MemoryEntry:
+        return self.get(key) or super().set_if_absent(key, kind, value, **said)
+
+    def get(self, key: str) -> MemoryEntry | None:
+        if key not in self._waiting:
+            rows = RunEntry.objects.filter(run_id=self.run_pk, key=key)
+            self._take_in(rows.exclude(version=self._versions.get(key, 0)))
+        return super().get(key)
+
+    def titles(self, keys: Collection[str]) -> dict[str, str]:
+        rows = RunEntry.objects.order_by().filter(run_id=self.run_pk, key__in=keys)
+        stored = {key: title or "" for key, title in rows.values_list("key", "title")} if keys else {}
+        return stored | {key: entry.title or "" for key, entry in self._waiting.items() if key in keys}
+
+    def snapshot(self) -> list[MemoryEntry]:
+        rows = RunEntry.objects.filter(run_id=self.run_pk)
+        stored = rows.values_list("key", "version")
+        if changed := [key for key, version in stored if self._versions.get(key) != version]:
+            self._take_in(rows.filter(key__in=changed).exclude(key__in=self._waiting))
+        return super().snapshot()
+
+    def newest(
+        self, most: int, *, kind: Iterable[str] | None, key_prefix: str, sources: Iterable[str] | None
+    ) -> tuple[int, Sequence[Head]]:
+        """Return the newest entries without values, from an index, and the number of all matching entries."""
+        asked = {
+            "run": self.run_pk,
+            "kinds": None if kind is None else list(kind),
+            "prefix": key_prefix,
+            "sources": None if sources is None else list(sources),
+        }
+        rows = queries.rows(_NEWEST, asked | {"most": most}, binary=False)
+        found = [StoredHead._make(row) for row in reversed(rows)]
+        if len(found) < most:
+            return len(found), found
+        return queries.rows(_HOW_MANY, asked, binary=False)[0][0], found
+
+    def count(self) -> int:
+        return RunEntry.objects.filter(run_id=self.run_pk).count()
+
+    def clear(self, *, kind: MemoryKind | str | Iterable[str] | None = None, key_prefix: str = "") -> int:
+        """Delete matching entries of all processes, and return their number."""
+        gone = [entry.key for entry in self.list(kind=kind, key_prefix=key_prefix)]
+        RunEntry.objects.filter(run_id=self.run_pk, key__in=gone).delete()
+        with self._lock:
+            for key in gone:
+                for known in (self._entries, self._waiting, self._versions):
+                    known.pop(key, None)
+        return len(gone)
+
+    def keep(self) -> None:
+        """Store the pending entries in one statement. Call it in the transaction that they belong to."""
+        waiting, self._waiting = self._waiting, {}
+        self._versions |= _keep(self.run_pk, waiting.values())
+
+    def _take_in(self, changed: QuerySet[RunEntry]) -> None:
+        for row in changed:
+            with self._lock:
+                self._entries[row.key] = entry_of(row)
+                self._versions[row.key] = row.version
+
+    def _store(self, entry: MemoryEntry) -> None:
+        if self.waits:
+            self._waiting[entry.key] = entry
+            return
+        with transaction.atomic():
+            self._versions |= _keep(self.run_pk, [entry])
+
+
+_WHICH = """
+FROM chat_runentry WHERE run_id = %(run)s::bigint AND starts_with(key, %(prefix)s::text)
+AND (%(kinds)s::text[] IS NULL OR kind = ANY(%(kinds)s::text[]))
+AND (%(sources)s::text[] IS NULL OR source = ANY(%(sources)s::text[]))
+"""
+_NEWEST = f"""
+SELECT key, kind, size, created_at, source, title, description {_WHICH}
+ORDER BY created_at DESC, id DESC LIMIT %(most)s::int
+"""
+_HOW_MANY = f"SELECT count(*) {_WHICH}"
+_KEEP = """
+INSERT INTO chat_runentry (run_id, key, kind, "json", size, source, title, description, created_at, version)
+SELECT %(run)s::bigint, *, 1 FROM jsonb_to_recordset(%(entries)s::jsonb) AS entry (
+    key text, kind text, "json" text, size integer, source text, title text, description text, created_at timestamptz
+)
+ON CONFLICT (run_id, key) DO UPDATE SET
+    kind = excluded.kind, "json" = excluded."json", size = excluded.size, source = excluded.source,
+    title = excluded.title, description = excluded.description, version = chat_runentry.version + 1
+RETURNING key, version
+"""
+
+
+def _keep(run_pk: int, entries: Collection[MemoryEntry]) -> dict[str, int]:
+    """Insert or overwrite entries, safely with concurrent writers, and return the new versions by key."""
+    if not entries:
+        return {}
+    rows = [
+        {
+            "key": entry.key,
+            "kind": entry.kind,
+            "json": entry.json,
+            "size": entry.value_bytes,
+            "source": entry.source,
+            "title": _storable(entry.title),
+            "description": _storable(entry.description),
+            "created_at": entry.created_at.isoformat(),
+        }
+        for entry in entries
+    ]
+    return dict(queries.rows(_KEEP, {"run": run_pk, "entries": json.dumps(rows)}, binary=False))
+
+
+def _storable(text: str | None) -> str | None:
+    return None if text is None else text.replace("\x00", "").encode(errors="replace").decode()
+
+
+def entry_of(row: RunEntry) -> MemoryEntry:
+    return MemoryEntry(
+        row.key, MemoryKind(row.kind), row.json, row.created_at, row.source, row.title, row.description
+    )

@@ -120,17 +120,14 @@ class PlannedStep:
 
 @dataclass(frozen=True)
 class PlannedTask:
+    """A task of a plan. The result of its last step is the task's."""
+
     id: str
     title: str
     description: str = ""
     depends_on: tuple[str, ...] = ()
     steps: tuple[PlannedStep, ...] = ()
     member: str = ""
-
-    @property
-    def last(self) -> PlannedStep:
-        """The step whose result is the task's."""
-        return self.steps[-1]
 
 
 @dataclass(frozen=True)

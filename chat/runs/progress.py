@@ -22,14 +22,13 @@ from chat.chats.services import notify_done
 from chat.models import Chat
 from chat.models.runs import Run, RunEvent, RunMode, RunStatus, RunStep, RunStepStatus, RunTask
 from chat.runs.executors import ParallelTaskExecutor, State, Unit
-from chat.runs.memory import AgentMemory, MemoryKind
+from chat.runs.memory import AgentMemory, MemoryKind, StoredMemory
 from chat.runs.plan import PLAN_SCHEMA, PlannedStep, PlannedTask, TaskPlan, read_plan
 from chat.runs.step import Outcome, Transcript
 from chat.runs.stored_run import (
     Lost,
     Stopped,
     StoredBudget,
-    StoredMemory,
     estimate,
     record_event,
     record_events,
@@ -222,12 +221,11 @@ def locked_run(run_pk: int) -> Iterator[Run]:
         yield run
 
 
-def begin(run: Run, chosen: Chosen, *, now: datetime) -> None:
+def begin(run: Run, plan: TaskPlan | None, chosen: Chosen, *, now: datetime) -> None:
     """Create the first steps of a new run, in its transaction: the planning step, or the first steps of its plan."""
-    if run.plan is None and run.mode == RunMode.LOOP:
-        step = PlannedStep("work", run.objective)
-        run.plan = TaskPlan((PlannedTask("work", WHOLE, steps=(step,)),)).as_json()
-    if run.plan is None:
+    if plan is None and run.mode == RunMode.LOOP:
+        plan = TaskPlan((PlannedTask("work", WHOLE, steps=(PlannedStep("work", run.objective),)),))
+    if plan is None:
         estimate(run, chosen=chosen)
         run.save(update_fields=EXPECTED)
         planning = PlannedStep(PLANNING, run.objective, schema=PLAN_SCHEMA)
@@ -235,7 +233,7 @@ def begin(run: Run, chosen: Chosen, *, now: datetime) -> None:
         _add(run, [Unit(planning, "", PLAN, tuple(inputs))], now=now)
         enqueue_worker()
         return
-    _begin_or_wait(run, take_plan(run, chosen), now=now)
+    _begin_or_wait(run, plan, chosen, now=now)
 
 
 def complete_step(held: ClaimedStep, outcome: Outcome, *, now: datetime) -> RunStep | None:
@@ -270,11 +268,11 @@ def _planned(run: Run, outcome: Outcome, *, now: datetime) -> None:
     if not outcome.ok:
         _end(run, RunStatus.FAILED, outcome.error, now=now)
         return
-    run.plan = read_plan(outcome.value).as_json()
-    _begin_or_wait(run, take_plan(run), now=now)
+    _begin_or_wait(run, read_plan(outcome.value), now=now)
 
 
-def _begin_or_wait(run: Run, plan: TaskPlan, *, now: datetime) -> None:
+def _begin_or_wait(run: Run, plan: TaskPlan, chosen: Chosen | None = None, *, now: datetime) -> None:
+    take_plan(run, plan, chosen)
     if run.reviews_plan:
         run.status = RunStatus.WAITING
         run.save(update_fields=["plan", "board", "status"])
@@ -283,16 +281,15 @@ def _begin_or_wait(run: Run, plan: TaskPlan, *, now: datetime) -> None:
         advance_run(run, _executor_with(plan, run), now=now)
 
 
-def take_plan(run: Run, chosen: Chosen | None = None) -> TaskPlan:
-    """Reset the run to the beginning of its current plan, and return the plan. Call it within ``locked_run``."""
-    plan = plan_of(run)
+def take_plan(run: Run, plan: TaskPlan, chosen: Chosen | None = None) -> None:
+    """Set the run to the beginning of this plan. Call it within ``locked_run``."""
+    run.plan = plan.as_json()
     run.states = {"steps": {}, "tasks": {}}
     run.board = TaskBoard.of(plan).as_json() if run.mode == RunMode.TEAM else None
     estimate(run, plan, chosen=chosen)
     run.save(update_fields=["plan", "board", "states", *EXPECTED])
     run.tasks.all().delete()
     _show_tasks(run, plan)
-    return plan
 
 
 def advance_run(
@@ -393,7 +390,12 @@ def unit_of(step: RunStep) -> Unit:
 def _add(run: Run, units: Sequence[Unit], *, now: datetime, takes_first: bool = False) -> list[RunStep]:
     steps = [
         RunStep(
-            run=run, user_id=run.user_id, ref=unit.id, task=unit.task_id, unit=asdict(unit), not_before=now
+            run=run,
+            user_id=run.user_id,
+            ref=unit.step.id,
+            task=unit.task_id,
+            unit=asdict(unit),
+            not_before=now,
         )
         for unit in units
     ]

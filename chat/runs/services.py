@@ -17,7 +17,7 @@ from django.utils.translation import gettext as _
 from chat.models import Chat, Message
 from chat.models.runs import Run, RunMode, RunStatus, RunTemplate
 from chat.runs.executors import seed_inputs
-from chat.runs.memory import MemoryEntry, MemoryKind, as_json_text
+from chat.runs.memory import MemoryEntry, MemoryKind, StoredMemory, as_json_text, entry_of
 from chat.runs.memory_tools import LONGEST_KEY, LONGEST_VALUE, MOST_ENTRIES
 from chat.runs.plan import PlanTrouble, TaskPlan, read_plan
 from chat.runs.progress import (
@@ -31,8 +31,9 @@ from chat.runs.progress import (
     stop,
     take_plan,
 )
-from chat.runs.stored_run import Limits, Lost, StoredMemory, entry_of, limits_of, record_event
-from chat.runs.workspace_tools import default_tools, offered
+from chat.runs.stored_run import Limits, Lost, limits_of, record_event
+from chat.runs.workspace_tools import default_tools
+from chat.tools.memory import X_SAVE_MEMORY
 from memories.writing.drafts import UNSTORABLE
 from memoryhub.errors import Conflict, Forbidden, Invalid, NotFound
 from memoryhub.languages import grouped
@@ -250,7 +251,8 @@ def start_run(workspace: Workspace, wanted: RunRequest, *, by: User, now: dateti
     chosen = chosen_for(workspace, by)
     if why := why_no_run(chosen):
         raise Invalid(why, code="model_cannot")
-    plan, limits = validated_plan(wanted, offered(workspace))
+    reading = default_tools(workspace)
+    plan, limits = validated_plan(wanted, (*reading, X_SAVE_MEMORY.name))
     _refuse_too_many(by)
     require_budget(workspace.pk, by.pk, lambda: rate_of(chosen), now=now)
     spend("turns", by, now=now)  # runs are the most expensive requests
@@ -266,11 +268,10 @@ def start_run(workspace: Workspace, wanted: RunRequest, *, by: User, now: dateti
             held_personal=wanted.held_personal,
             mode=wanted.mode,
             objective=wanted.objective.strip(),
-            plan=plan.as_json() if plan else None,
             answer=wanted.answer,
             web_urls=list(wanted.web_urls),
             reviews_plan=wanted.reviews_plan and wanted.mode != RunMode.LOOP,
-            tools=list(default_tools(workspace) if wanted.tools is None else dict.fromkeys(wanted.tools)),
+            tools=list(reading if wanted.tools is None else dict.fromkeys(wanted.tools)),
             limits=asdict(limits),
             deadline_at=now + timedelta(minutes=limits.minutes),
             created_at=now,
@@ -281,7 +282,7 @@ def start_run(workspace: Workspace, wanted: RunRequest, *, by: User, now: dateti
         memory.restore(wanted.memory)
         seed_inputs(memory, wanted.inputs)
         memory.keep()
-        begin(run, chosen, now=now)
+        begin(run, plan, chosen, now=now)
     return run
 
 
@@ -383,8 +384,7 @@ def _needed(run: Run, user: User) -> Role:
 def _change_plan(run: Run, plan: TaskPlan) -> None:
     if run.states.get("steps") or any(step.ref != PLANNING for step in run.steps.all()):
         raise Conflict(_("Some of this plan is done already, so it cannot be changed."))
-    run.plan = plan.as_json()
-    take_plan(run)
+    take_plan(run, plan)
 
 
 @contextmanager

@@ -191,7 +191,7 @@ def _context(held: ClaimedStep, unit: Unit, ask: Ask, able: Capabilities) -> Ste
 
 
 def _preamble(run: Run, unit: Unit) -> str:
-    if unit.id == PLANNING:
+    if unit.step.id == PLANNING:
         return prompt_text("run_plan")
     return prompt_text("run_research") if run.mode == RunMode.RESEARCH else ""
 

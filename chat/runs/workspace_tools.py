@@ -127,10 +127,6 @@ def default_tools(workspace: Workspace) -> tuple[str, ...]:
     return found + (NAMES if may_use(workspace) else ())
 
 
-def offered(workspace: Workspace) -> tuple[str, ...]:
-    return (*default_tools(workspace), X_SAVE_MEMORY.name)
-
-
 def tools_of_run(run: Run, *, is_local: bool) -> tuple[StepTool, ...]:
     names = [name for name in run.tools if name in OFFERED]
     if READ_DOCUMENT.name in names and not _documents_of(run, is_local=is_local).exists():

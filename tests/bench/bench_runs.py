@@ -102,9 +102,8 @@ def measure_memory() -> None:
     from django.test.utils import CaptureQueriesContext
 
     from chat.models import RunEntry
-    from chat.runs.memory import MemoryKind
+    from chat.runs.memory import MemoryKind, StoredMemory
     from chat.runs.memory_tools import ToList, list_entries, read_entries
-    from chat.runs.stored_run import StoredMemory
     from tests.factories import make_user
 
     shared, result = MemoryKind.SHARED, MemoryKind.STEP_RESULT

@@ -11,9 +11,8 @@ from django.utils import timezone
 
 from chat.models import Run
 from chat.runs import worker
-from chat.runs.memory import MemoryKind
+from chat.runs.memory import MemoryKind, StoredMemory
 from chat.runs.services import RunRequest, save_template, start_run, stop_run
-from chat.runs.stored_run import StoredMemory
 from chat.runs.worker import work
 from memories.forgetting.forget import forget_memories
 from memories.models import Memory

@@ -62,7 +62,7 @@ def test_a_plan_survives_being_written_down() -> None:
         }
     )
     assert read_plan(plan.as_json()) == plan
-    assert plan.tasks[0].steps[1].depends_on == ("s",) and plan.tasks[1].last.id == "b"
+    assert plan.tasks[0].steps[1].depends_on == ("s",) and plan.tasks[1].steps[-1].id == "b"
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,11 @@ from pytest_django.fixtures import Settings
 
 from chat.models import Run, RunMode, RunStatus, RunStep
 from chat.runs import progress, stored_run, worker, workspace_tools
-from chat.runs.memory import MemoryKind
+from chat.runs.memory import MemoryKind, StoredMemory
 from chat.runs.progress import ClaimedStep, claim_next_step
 from chat.runs.services import RunRequest, rerun, resume_run, start_run, stop_run
 from chat.runs.step import Outcome
-from chat.runs.stored_run import Lost, StoredMemory
+from chat.runs.stored_run import Lost
 from chat.runs.worker import work
 from chat.tools import memory as memory_tools
 from memories.models import Memory

@@ -11,11 +11,10 @@ from django.utils import timezone
 from django.utils.html import escape
 
 from chat.models import Run
-from chat.runs.memory import MemoryKind
+from chat.runs.memory import MemoryKind, StoredMemory
 from chat.runs.overview import follow_run
 from chat.runs.progress import claim_next_step
 from chat.runs.services import RunRequest, start_run, stop_run
-from chat.runs.stored_run import StoredMemory
 from chat.runs.worker import work
 from chat.tasks import work_on_runs
 from memories.models import Memory
