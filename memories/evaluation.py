@@ -23,7 +23,6 @@ from memories.recalling.recall import recall
 from memories.writing.bulk import save_memories
 from memories.writing.drafts import Draft, cut_at_word
 from memoryhub.errors import Invalid
-from memoryhub.llm.base import embed_question
 from memoryhub.llm.errors import EmbedderError
 from memoryhub.llm.registry import get_embedder
 from workspaces.index.candidates import bm25, search_area
@@ -235,7 +234,7 @@ def _embed_ahead(text: str, now: datetime) -> None:
     embedder = get_embedder()
     if embedder is not None:
         with suppress(EmbedderError):  # recall itself reports that it had no embedder
-            embed_question(embedder, [text, read_question(text, now).gist])
+            embedder.embed_question([text, read_question(text, now).gist])
 
 
 def _ask(text: str, workspace: Workspace, user: User, line: Line, depth: int, now: datetime) -> Sequence[int]:

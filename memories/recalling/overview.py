@@ -27,7 +27,7 @@ from memories.judging.extraction.provenance import names_the_user
 from memories.judging.validity import says_over
 from memories.models import Memory, NodeMemory
 from memories.models.memory import MemoryQuerySet
-from memories.recalling.loading import load_memories
+from memories.recalling.ranked_search import load_memories
 from memories.recalling.ranking import subject
 from memories.recalling.relevance import PRIOR_COUNT, statement_kinds
 from memories.topics import whole_words

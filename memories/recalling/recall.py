@@ -18,9 +18,8 @@ from django.utils.translation import gettext as _
 from memories.models import Memory, Receipt, ReceiptItem
 from memories.models.recall import Strength
 from memories.recalling import overview, relevance
-from memories.recalling.loading import note_use
 from memories.recalling.overview import Overview
-from memories.recalling.ranked_search import RankedSearch, Recalled, Scored, texts_embedded_for
+from memories.recalling.ranked_search import RankedSearch, Recalled, Scored, note_use, texts_embedded_for
 from memories.recalling.ranking import RANKINGS, WEIGHTS, Weights, read_question
 from memories.recalling.relevance import Relevance, mentioned
 from memoryhub.database.replicas import read

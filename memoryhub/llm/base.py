@@ -244,14 +244,9 @@ class Embedder(Protocol):
         """
         ...
 
-
-def embed_question(embedder: Embedder, texts: Sequence[str]) -> Vectors:
-    """Return the vectors of a question and, if given, its shorter variants, which follow it in ``texts``.
-
-    Uses the embedder's ``embed_question`` if it has that method, otherwise ``embed``.
-    """
-    found: Vectors = getattr(embedder, "embed_question", embedder.embed)(texts)
-    return found
+    def embed_question(self, texts: Sequence[str]) -> Vectors:
+        """Return the vectors of a question and, if given, its shorter variants, which follow it in ``texts``."""
+        ...
 
 
 # Validation of every embedder's output.

@@ -350,6 +350,10 @@ class OpenAIEmbedder:
             rows += self._embed_batch(list(texts[start : start + EMBEDDING_BATCH]))
         return normalised(rows, count=len(texts))
 
+    def embed_question(self, texts: Sequence[str]) -> Vectors:
+        """See Embedder."""
+        return self.embed(texts)
+
     def _embed_batch(self, batch: list[str], **more: str) -> list[list[float]]:
         """Embed one batch, with retries. ``more`` holds fields that are not part of OpenAI's API."""
         attempt = 0

@@ -51,6 +51,8 @@ class OnnxEmbedder:
         """See Embedder."""
         return self._recent.embed(texts)
 
+    embed_question = embed
+
     def _load(self) -> tuple[bert.Encoder, Tokenizer]:
         with self._lock:
             if self._loaded is None:

@@ -34,7 +34,6 @@ from memories.evaluation import Conversation, load_conversation, milliseconds, r
 from memories.recalling.ranking import read_question
 from memories.recalling.recall import recall
 from memoryhub.database.startup import running_database
-from memoryhub.llm.base import embed_question
 from memoryhub.llm.registry import get_embedder
 from memoryhub.model_files import EMBEDDER, TOKENIZER
 from tests.factories import HERE
@@ -134,7 +133,7 @@ def _recall(question: str, workspace: Workspace, user: User, now: datetime) -> d
     """Time embedding on its own first, then recall, which finds its embeddings cached."""
     embedder: Any = get_embedder()
     began = time.perf_counter()
-    embed_question(embedder, [question, read_question(question, now).gist])
+    embedder.embed_question([question, read_question(question, now).gist])
     embedded = time.perf_counter()
     recall(question, workspace, user, limit=10, now=now, reach=HERE)
     return {"recall, embedding": embedded - began, "recall": time.perf_counter() - began}

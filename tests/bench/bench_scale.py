@@ -70,6 +70,8 @@ class _Known:
             self.known |= dict(zip(missing, made, strict=True))
         return np.stack([self.known[text] for text in texts])
 
+    embed_question = embed
+
 
 class Command(BaseCommand):
     help = "Fill a scratch database with made-up memories, and print how recall and import fare as it grows."

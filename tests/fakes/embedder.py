@@ -38,6 +38,9 @@ class FakeEmbedder:
             return np.empty((0, self.dim), dtype=np.float32)
         return normalised([self._sum(text) for text in texts], count=len(texts))
 
+    def embed_question(self, texts: Sequence[str]) -> Vectors:
+        return self.embed(texts)
+
     def _sum(self, text: str) -> Vectors:
         words = re.findall(r"\w+", text.lower()) or [f"no words: {text}"]
         total: Vectors = np.sum([_direction(word, self.dim) for word in words], axis=0, dtype=np.float32)

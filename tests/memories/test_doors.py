@@ -64,7 +64,7 @@ WRITES = {
     ("memories/writing/gate.py", "move_memory"): {"update"},
     ("memories/writing/extracting.py", "supersede"): {"save"},
     ("memories/indexing.py", "-"): {"UPDATE"},
-    ("memories/recalling/loading.py", "-"): {"UPDATE"},
+    ("memories/recalling/ranked_search.py", "-"): {"UPDATE"},
     ("memories/forgetting/copies.py", "-"): {"UPDATE"},
     # The table's name is a parameter: rows deleted with their workspace or person.
     ("workspaces/actions/removal.py", "delete_rows"): {"DELETE FROM"},

@@ -23,7 +23,7 @@ from psycopg import sql
 
 from memoryhub.database import queries
 from memoryhub.database.queries import Ready
-from memoryhub.llm.base import Embedder, Vectors, embed_question
+from memoryhub.llm.base import Embedder, Vectors
 from memoryhub.llm.errors import EmbedderBadReply, EmbedderBadRequest, EmbedderError, EmbedderUnavailable
 from memoryhub.llm.registry import embedder_is_local, get_earlier_embedder, get_embedder
 from workspaces.models import EmbeddingModel, ModelState, PassageVector
@@ -120,7 +120,7 @@ def embed_query(
         raise StaysHere
     if active is None:  # nothing was embedded yet
         with cooldown(embedder.name):
-            return embedder.name, embed_question(embedder, texts)
+            return embedder.name, embedder.embed_question(texts)
     with cooldown(active.label):
         return active.label, vectors_of(active, texts, asked=True)
 
@@ -132,7 +132,7 @@ def embed_ahead(texts: Sequence[str]) -> None:
     """
     embedder = get_embedder()
     if embedder is not None and getattr(embedder, "keeps_recent", False):
-        _ahead.submit(embed_question, embedder, texts)
+        _ahead.submit(embedder.embed_question, texts)
 
 
 def why_words(error: EmbedderError) -> str:
@@ -250,7 +250,7 @@ def vectors_of(model: EmbeddingModel, texts: Sequence[str], *, asked: bool = Fal
     if embedder is None:
         raise EarlierModelGone(detail=f"{model.name} has no address")
     try:
-        vectors = embed_question(embedder, texts) if asked else embedder.embed(texts)
+        vectors = embedder.embed_question(texts) if asked else embedder.embed(texts)
     except EmbedderError as error:
         if is_configured or isinstance(error, EmbedderBadRequest):
             raise

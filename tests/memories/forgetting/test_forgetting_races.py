@@ -14,7 +14,7 @@ from chat.models import Chat
 from memories import tasks
 from memories.forgetting.forget import forget_memories
 from memories.models import Extraction, Memory, Receipt, ReceiptItem
-from memories.recalling.loading import note_use
+from memories.recalling.ranked_search import note_use
 from memories.recalling.recall import recall, split_recall, store_receipt
 from memories.writing import changing as undoing
 from memories.writing import extracting as run
