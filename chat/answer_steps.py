@@ -17,7 +17,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from chat.live_answers import LiveAnswer, in_thread, message_channel
+from chat.live_answers import LiveAnswer, in_thread
 from chat.models import Message, ToolCall, ToolOutcome, ToolStatus
 from chat.models.steps import Step, StepKind, StepOutcome
 from chat.prompting.labels import one_line
@@ -427,7 +427,7 @@ def _store(live: LiveAnswer, step: Step) -> None:
     try:
         with transaction.atomic():
             step.save()
-            events.publish(message_channel(live.public_id), "grown")
+            events.publish(live.channel, "grown")
     except DatabaseError:  # the connection is lost, or the chat was deleted
         logger.warning("A step of an answer could not be stored")
     live.set_event("step", step.public_id, step_event(step))

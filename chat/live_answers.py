@@ -34,6 +34,7 @@ class LiveAnswer:
     def __init__(self, public_id: str, pk: int, attempt: int, text: str = "") -> None:
         """Create the state of an answer. ``text`` is the text so far of an answer that is continued."""
         self.public_id, self.pk, self.attempt = public_id, pk, attempt
+        self.channel = message_channel(public_id)
         self.stop_requested = threading.Event()
         self._began = time.monotonic()
         self._lock = threading.Lock()

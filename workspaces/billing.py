@@ -145,6 +145,10 @@ class Account:
     purpose: Purpose
     rate: Rate
 
+    def bill(self, total: Metered) -> Bill | None:
+        """Return the bill of this usage, or None if it has no call."""
+        return Bill.of(total, self.rate) if total.usage.calls else None
+
 
 def rate_of(chosen: Chosen) -> Rate:
     """Return the price of the chosen model. Without a set price its amount is None, and no cost is shown."""
@@ -192,8 +196,9 @@ def record(account: Account, meter: Meter, *, now: datetime) -> Bill | None:
     The meter is emptied on commit, so that usage is counted once after a rollback and retry.
     """
     total = meter.total()
-    bill = put(account, total, now)
+    bill = account.bill(total)
     if bill is not None:
+        put(account, bill, now)
         transaction.on_commit(lambda: meter.forget(total))
     return bill
 
@@ -205,16 +210,13 @@ def counted(account: Account) -> Iterator[None]:
         try:
             yield
         finally:
-            put(account, meter.total(), timezone.now())
+            if bill := account.bill(meter.total()):
+                put(account, bill, timezone.now())
 
 
-def put(account: Account, total: Metered, now: datetime) -> Bill | None:
-    """Add this usage to the daily sums, for a caller that empties the meter itself after the commit."""
-    if not total.usage.calls:
-        return None
-    bill = Bill.of(total, account.rate)
+def put(account: Account, bill: Bill, now: datetime) -> None:
+    """Add this bill to the daily sums, for a caller that empties the meter itself after the commit."""
     _write(_OF_SOMEBODY, account, bill, now)
-    return bill
 
 
 def record_embedding(model: str, usage: Usage) -> None:

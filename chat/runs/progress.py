@@ -152,43 +152,39 @@ class ClaimedStep:
         """Store a heartbeat. Raises Lost if another worker has claimed the step, and Stopped if the run is stopped."""
         with transaction.atomic():
             # Lock the run's row before the step's, as the end of a step does. The ledger's row comes last.
-            status = self.budget.keep(self.bill() if values else None)
+            total, bill = self.taken() if values else (None, None)  # otherwise a reply is still in progress
+            status = self.budget.keep(bill)
             self._change(beat_at=timezone.now(), **values)
             self.memory.keep()
             record_events(self.run, self.happened)
-            written = self.count() if values else None  # otherwise a reply is still in progress
+            self.count(bill)
         self.happened.clear()
-        self.forget(written)
+        if total is not None:
+            self.meter.forget(total)
         if status != RunStatus.RUNNING:
             raise Stopped
 
-    def bill(self) -> Bill | None:
-        """Return the usage and cost of the replies that are not stored yet."""
+    def taken(self) -> tuple[Metered, Bill | None]:
+        """Return the usage of the replies that are not stored yet, and its bill. Remove it from the meter when it is
+        committed.
+        """
         total = self.meter.total()
-        return Bill.of(total, self.account.rate) if self.account and total.usage.calls else None
+        return total, self.account.bill(total) if self.account else None
 
-    def count(self) -> Metered | None:
-        """Record the usage in the ledger. Call it last in a transaction, since other requests of this user wait for
+    def count(self, bill: Bill | None) -> None:
+        """Record the bill in the ledger. Call it last in a transaction, since other requests of this user wait for
         that row.
         """
-        if self.account is None:
-            return None
-        total = self.meter.total()
-        put(self.account, total, timezone.now())
-        return total
+        if self.account is not None and bill is not None:
+            put(self.account, bill, timezone.now())
 
-    def forget(self, written: Metered | None) -> None:
-        """Subtract usage that is committed, so that it is not counted twice."""
-        if written is not None:
-            self.meter.forget(written)
-
-    def end(self, run: Run, **values: Any) -> None:
+    def end(self, run: Run, bill: Bill | None, **values: Any) -> None:
         """Store the end of the step. The caller holds the lock of the run's row, saves the run, and publishes and
         counts the events. Raises Lost if another worker has claimed the step.
         """
         # The tool results are no longer needed.
         self._change(**values, rounds=self.log.rounds, transcript={})
-        self.budget.count_in(run, self.bill())
+        self.budget.count_in(run, bill)
 
     def put_back(self, *, now: datetime, **values: Any) -> None:
         self._mine.update(status=RunStepStatus.READY, beat_at=None, **{"not_before": now} | values)
@@ -247,7 +243,8 @@ def complete_step(held: ClaimedStep, outcome: Outcome, *, now: datetime) -> RunS
             raise Stopped
         run.user, run.workspace = held.run.user, held.run.workspace
         status = RunStepStatus.DONE if outcome.ok or outcome.released else RunStepStatus.FAILED
-        held.end(run, status=status, error=(outcome.error or outcome.released)[:300], finished_at=now)
+        total, bill = held.taken()
+        held.end(run, bill, status=status, error=(outcome.error or outcome.released)[:300], finished_at=now)
         held.record("step", {"status": status})
         record_events(run, held.happened)
         if step.ref != PLANNING:
@@ -259,8 +256,8 @@ def complete_step(held: ClaimedStep, outcome: Outcome, *, now: datetime) -> RunS
             run.save(update_fields=COUNTED)
             following = None
             _planned(run, outcome, now=now)
-        written = held.count()
-    held.forget(written)
+        held.count(bill)
+    held.meter.forget(total)
     return following
 
 

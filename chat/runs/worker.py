@@ -221,7 +221,7 @@ def _why_no_plan(result: object) -> str:
 def _count_rest(held: ClaimedStep) -> None:
     """Record the usage of a reply that was not stored."""
     try:
-        held.count()
+        held.count(held.taken()[1])
     except (DatabaseError, InterfaceError):
         logger.warning("What a step took could not be written down: the database is away")
 

@@ -22,7 +22,7 @@ from django.utils.functional import Promise
 from chat.access import get_chat
 from chat.answer_steps import Thinking, call_event
 from chat.chats.personal_memories import personal_allowed
-from chat.live_answers import LiveAnswer, in_thread, in_tool_thread, message_channel
+from chat.live_answers import LiveAnswer, in_thread, in_tool_thread
 from chat.models import Message as StoredMessage
 from chat.models import ToolCall as StoredCall
 from chat.models import ToolOutcome, ToolStatus
@@ -178,7 +178,7 @@ def _begin(
         rows = StoredCall.objects.bulk_create(
             StoredCall(message_id=live.pk, name=name, started_at=now) for name in names
         )
-        events.publish(message_channel(live.public_id), "grown")
+        events.publish(live.channel, "grown")
     for row in rows:
         _publish(live, row)
     return rows
@@ -196,7 +196,7 @@ def _end(live: LiveAnswer, row: StoredCall, result: Result) -> None:
         with transaction.atomic():
             row.save(force_update=True)
             mark_tool_call(row, stays_here=result.stays_here)
-            events.publish(message_channel(live.public_id), "grown")
+            events.publish(live.channel, "grown")
     except DatabaseError:  # the chat was deleted
         logger.warning("A finished tool call could not be stored")
     _publish(live, row)

@@ -37,7 +37,6 @@ from chat.live_answers import (
     as_interrupted,
     being_written,
     in_thread,
-    message_channel,
     reason_of,
 )
 from chat.models import Message, MessageStatus
@@ -232,7 +231,7 @@ def _save_so_far(live: LiveAnswer, text: str) -> bool:
     mine = Message.objects.filter(pk=live.pk, attempt=live.attempt, status=MessageStatus.STREAMING)
     with transaction.atomic():
         alive = mine.update(content=text, beat_at=timezone.now())
-        events.publish(message_channel(live.public_id), "grown")
+        events.publish(live.channel, "grown")
     return bool(alive) and not mine.filter(stop_requested=True).exists()
 
 
@@ -256,7 +255,8 @@ def _store_outcome(live: LiveAnswer, outcome: _Outcome, user_pk: int) -> None:
             .filter(pk=live.pk)
             .first()
         )
-        bill = _count(live, now)
+        # The usage is recorded even if the answer was deleted.
+        bill = None if live.account is None else record(live.account, live.meter, now=now)
         if answer is None:  # the workspace was deleted while the answer was written
             return
         if bill is not None:
@@ -269,7 +269,7 @@ def _store_outcome(live: LiveAnswer, outcome: _Outcome, user_pk: int) -> None:
         set_html(answer)
         kept = ["content", "html", "html_of", "status", "finished_at", "error_code", "error", "usage"]
         answer.save(update_fields=kept)
-        events.publish(message_channel(live.public_id), "finished")
+        events.publish(live.channel, "finished")
         transaction.on_commit(metrics.TURNS.labels(outcome.status).inc)
         publish_chat_list(answer.chat)
         if answer.has_steps:
@@ -286,13 +286,6 @@ def _store_outcome(live: LiveAnswer, outcome: _Outcome, user_pk: int) -> None:
         if outcome.status == MessageStatus.DONE and outcome.error_code != PLAN and answer.memory_enabled:
             update_short_term(answer, now=now)
             _queue_mining(answer, user, now=now)
-
-
-def _count(live: LiveAnswer, now: datetime) -> Bill | None:
-    """Record the model's usage, even if the answer was deleted."""
-    if live.account is None:
-        return None
-    return record(live.account, live.meter, now=now)
 
 
 def _queue_mining(answer: Message, user: User, *, now: datetime) -> None:

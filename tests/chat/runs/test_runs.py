@@ -13,7 +13,7 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from chat.models import Run, RunMode, RunStatus, RunStep
-from chat.runs import progress, stored_run, worker, workspace_tools
+from chat.runs import memory, progress, worker, workspace_tools
 from chat.runs.memory import MemoryKind, StoredMemory
 from chat.runs.progress import ClaimedStep, claim_next_step
 from chat.runs.services import RunRequest, rerun, resume_run, start_run, stop_run
@@ -116,7 +116,7 @@ def killing(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
         return counted
 
     monkeypatch.setattr(ClaimedStep, "beat", count(ClaimedStep.beat))
-    monkeypatch.setattr(stored_run, "_keep", count(stored_run._keep))
+    monkeypatch.setattr(memory, "_keep", count(memory._keep))
     monkeypatch.setattr(worker, "complete_step", count(worker.complete_step))
     monkeypatch.setattr(memory_tools, "save_memory", count(memory_tools.save_memory))
     yield left
