@@ -96,7 +96,7 @@ class Bill:
 
     @classmethod
     def from_json(cls, stored: dict[str, Any] | None) -> Bill:
-        """Return the bill of a result of ``as_json``, or an empty bill for None."""
+        """Return the bill that ``as_json`` converted, or an empty bill for None."""
         stored = stored or {}
         numbers = {name: int(stored.get(name, 0)) for name in NUMBERS}
         return cls(**numbers, cost=Decimal(stored.get("cost", 0)))

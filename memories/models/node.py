@@ -38,7 +38,7 @@ class MemoryNode(models.Model):
     """
 
     role: str  # the reader's role, annotated by ``visible_to``
-    depth: int  # distance in relations, set by ``nodes.neighbours``
+    depth: int  # distance in relations, set by ``memories.topics.neighbours``
     public_id = PublicIdField(prefix="node")
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="memory_nodes")
     name = models.CharField(max_length=NODE_NAME_LENGTH)

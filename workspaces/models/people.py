@@ -203,7 +203,7 @@ class User(AbstractUser):
 
 
 class PersonPicture(models.Model):
-    """Profile picture, re-encoded as a small square. Written by ``accounts.pictures``."""
+    """Profile picture, re-encoded as a small square. Written by ``workspaces.views.accounts``."""
 
     user = models.OneToOneField(User, on_delete=models.CASCADE, primary_key=True, related_name="picture")
     jpeg = models.BinaryField()
