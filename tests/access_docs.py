@@ -23,7 +23,7 @@ revoked keys get 401 everywhere. A chat, memory or answer in a route is one that
 private one is 404 for everybody else.
 
 - 2xx and 302: allowed. 403: visible, but not allowed. 404: not there for them. 401 and `login`: sign in.
-- † with the password typed once more in the last five minutes; without that it is 403 for everybody.
+- † with the password typed once more in the last fifteen minutes; without that it is 403 for everybody.
 """
 
 

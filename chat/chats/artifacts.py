@@ -38,7 +38,7 @@ def blocks_of(text: str, budget: Budget) -> list[Block]:
     tokens = parsed(text, budget)
     for token, following in zip(tokens, [*tokens[1:], None], strict=True):
         if token.type == "heading_open" and following is not None:
-            heading = following.content.strip("*_` ")
+            heading = following.content
         elif token.type in ("fence", "code_block"):
             found.append(_code(token.content, token.info.split(":")[0].strip().lower(), heading))
         elif token.type == "table_open" and token.map:
@@ -61,6 +61,7 @@ def save_answer(
 ) -> Artifact:
     """Save the whole answer as a text, or only its code block or table with the index ``block``.
 
+    Returns the artifact that ``by`` saved from it earlier, if that still has the same text.
     The artifact is personal if only the chat's creator can see the chat, or if the answer used personal data. Raises
     NotFound if there is no such block, Conflict while the answer is being written, and the errors of
     ``artifacts.create_artifact``.
@@ -72,6 +73,9 @@ def save_answer(
     chat = answer.chat
     workspace, personal = home_of(chat, by, rests_on=answer)
     piece = Block(ArtifactKind.MARKDOWN, answer.content) if block is None else _piece(answer, block)
+    mine = Artifact.objects.visible_to(by).live().filter(created_by=by, source_message_id=answer.public_id)
+    if saved := mine.filter(kind=piece.kind, content=piece.content.replace("\r\n", "\n")).first():
+        return saved
     return create_artifact(
         workspace,
         Written(_title(piece, chat.title), piece.content, piece.language[:LANGUAGE_LENGTH]),
@@ -95,7 +99,19 @@ def _piece(answer: Message, number: int) -> Block:
 
 
 def _title(piece: Block, chat_title: str) -> str:
-    first = next((line.strip("#*_`>| ") for line in piece.content.splitlines() if line.strip("#*_`>| ")), "")
+    first = next((line.strip("#>| ") for line in piece.content.splitlines() if line.strip("#*_`>| ")), "")
     title = piece.heading or (first if piece.kind == ArtifactKind.MARKDOWN else chat_title) or first
+    if piece.kind == ArtifactKind.MARKDOWN or piece.heading:
+        title = _without_markup(title)
     cleaned = " ".join("".join(sign if sign.isprintable() else " " for sign in title).split())
     return cleaned[: TITLE_LENGTH // 2] or "Untitled"
+
+
+def _without_markup(line: str) -> str:
+    """Return a line of Markdown as it reads on the page: "A **bold** word" as "A bold word"."""
+    try:
+        tokens = parsed(line, Budget(MESSAGE_STEPS))
+    except TooHeavy:
+        return line
+    pieces = (piece for token in tokens for piece in token.children or [])
+    return "".join(piece.content for piece in pieces if piece.type in ("text", "code_inline")) or line

@@ -211,14 +211,10 @@ def save_artifact(request: PageRequest, chat_id: str, message_id: str) -> HttpRe
     asked = request.POST.get("block", "")
     if asked and not (asked.isascii() and asked.isdigit() and len(asked) < 6):
         raise NotFound(_("There is no such piece in this answer."))
-    confirmed = request.POST.get("confirm") == "true"
+    confirmed, now = request.POST.get("confirm") == "true", timezone.now()
     try:
         made = save_answer(
-            answer,
-            block=int(asked) if asked else None,
-            by=request.user,
-            now=timezone.now(),
-            confirmed=confirmed,
+            answer, block=int(asked) if asked else None, by=request.user, now=now, confirmed=confirmed
         )
     except LooksDelicate as error:
         asking = {
@@ -229,6 +225,8 @@ def save_artifact(request: PageRequest, chat_id: str, message_id: str) -> HttpRe
             "problem": error,
         }
         return beside_chat(render(request, "chat/keep_anyway.html", asking, status=error.status))
+    if made.created_at != now:
+        return show(request, made, {"known": True})
     told = _("Saved to Artifacts, only for you.") if made.owner_id else _("Saved to Artifacts.")
     return show(request, made, {"toast": told})
 

@@ -113,7 +113,7 @@ class _Client(Generic[Transport]):
 
     @call
     async def confirm_password(self, password: str) -> None:
-        """Confirm the password, for five minutes, before a call that requires it.
+        """Confirm the password, for fifteen minutes, before a call that requires it.
 
         Raises ApiError ``bad_password`` if the password is not accepted.
         """

@@ -108,6 +108,7 @@ document.addEventListener("htmx:afterRequest", (event) => {
   } catch {
     // As above.
   }
+  keepMode(null);
   const area = asked.querySelector("[data-composer]");
   area.value = "";
   grow();
@@ -137,6 +138,29 @@ document.addEventListener("memory:answered", () => {
 // What is chosen behind “+” or in the chat's menu and is not as usual is a chip over the text; a press takes it out.
 const modes = () => [...(form()?.querySelectorAll("[name=mode]") ?? [])];
 
+// A mode that was turned off, or on, in a chat stays so until the next message, whatever the last answer was made in.
+const modeKey = () => `mode:${document.getElementById("conversation")?.dataset.chat ?? ""}`;
+
+function keepMode(mode) {
+  try {
+    if (mode === null) sessionStorage.removeItem(modeKey());
+    else sessionStorage.setItem(modeKey(), mode);
+  } catch {
+    // As above.
+  }
+}
+
+function restoreMode() {
+  let kept = null;
+  try {
+    kept = sessionStorage.getItem(modeKey());
+  } catch {
+    // As above.
+  }
+  if (kept !== null) for (const box of modes()) box.checked = box.value === kept;
+  sayChosen();
+}
+
 function sayChosen() {
   const line = form()?.querySelector("[data-chosen]");
   if (!line) return;
@@ -163,6 +187,8 @@ function sayChosen() {
 
 document.addEventListener("change", ({ target }) => {
   if (!target.form || target.form !== form()) return;
+  if (target.name === "mode" && document.getElementById("conversation").dataset.chat)
+    keepMode(target.checked ? target.value : "");
   if (target.name === "mode" && target.checked) {
     for (const other of modes()) other.checked = other === target; // an answer is made in one way
     target.closest("details").open = false;
@@ -180,6 +206,7 @@ document.addEventListener("click", (event) => {
 document.addEventListener("htmx:afterSettle", sayChosen);
 
 document.addEventListener("memoryhub:chat-opened", restoreDraft);
+document.addEventListener("memoryhub:chat-opened", restoreMode);
 restoreDraft();
+restoreMode();
 grow();
-sayChosen();

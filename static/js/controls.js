@@ -70,7 +70,7 @@ document.addEventListener(
     const items = menu.open && menu.querySelector(":scope > .menu__items");
     if (!items) return;
     menu.classList.remove("menu--down", "menu--aside");
-    const top = menu.closest(".scroll, .table-scroll")?.getBoundingClientRect().top ?? 0;
+    const top = menu.closest(".scroll, .table-scroll, .panel__body")?.getBoundingClientRect().top ?? 0;
     const box = items.getBoundingClientRect();
     menu.classList.toggle("menu--down", box.top < top);
     menu.classList.toggle("menu--aside", box.left < 0 || box.right > innerWidth);
@@ -311,6 +311,22 @@ document.addEventListener("htmx:beforeSwap", (event) => {
     keepUnsent(event.detail.elt);
     location.reload(); // the login page leads back here
   }
+});
+
+// The text of an artifact or a document that was edited and not saved is not left without a question.
+
+const hasUnsaved = (place) =>
+  [...place.querySelectorAll("form[data-unsaved]")].some(
+    (form) =>
+      form.dataset.unsaved === "sent" || [...form.querySelectorAll("textarea")].some((area) => area.value !== area.defaultValue),
+  );
+
+document.addEventListener("submit", ({ target }) => target.removeAttribute("data-unsaved"));
+addEventListener("beforeunload", (event) => hasUnsaved(document) && event.preventDefault());
+document.addEventListener("htmx:confirm", (event) => {
+  const { target, triggeringEvent } = event.detail;
+  if (triggeringEvent?.type !== "click" || !target || !hasUnsaved(target)) return;
+  if (!confirm(document.getElementById("texts").dataset.leave)) event.preventDefault();
 });
 
 // What was typed in another form than the composer, which keeps its own drafts, is shown after signing in again.

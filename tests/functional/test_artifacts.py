@@ -145,6 +145,8 @@ def test_code_is_kept_edited_compared_and_found(
     look(page, "artifact-panel")
     panel.locator("summary", has_text="Edit").click()
     panel.locator("textarea").fill("def add(a, b):\n    return a + b\n")
+    page.once("dialog", lambda dialog: dialog.dismiss())
+    panel.get_by_role("button", name="Memory").click()  # what was typed is left only after a question
     panel.get_by_role("button", name="Save as a new version").click()
     expect(panel.locator("pre")).to_contain_text("return a + b")
     expect(panel.get_by_text("Version 2")).to_be_visible()

@@ -223,6 +223,10 @@ def test_thinking_is_one_press_away_and_ends_with_the_chat(
     model.server.release()
     finished(answer)
     expect(page.get_by_role("button", name="Think Turn off")).to_be_visible()
+    page.get_by_role("button", name="Think Turn off").click()
+    page.reload()
+    expect(page.locator("[data-quick]")).to_be_visible()  # turned off, although the last answer was made so
+    page.get_by_role("button", name="Think", exact=True).click()
     page.get_by_role("link", name="New chat").first.click()
     expect(page.locator("[data-quick]")).to_be_visible()
     expect(page.locator("[data-chosen] button")).to_have_count(0)

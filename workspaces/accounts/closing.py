@@ -136,7 +136,7 @@ def _tell(heir: Membership, person: User) -> None:
 class Leaving:
     """Effects of deleting an account on the workspaces of which its person is a member."""
 
-    removed: list[Workspace]  # the default workspace, and workspaces without other members
+    removed: list[Workspace]  # workspaces without other members
     left: list[Workspace]  # other people's workspaces: shared content stays, without a name
     orphaned: list[Workspace]  # has other members, none an owner: blocks the deletion
 
@@ -145,7 +145,7 @@ def foresee_leaving(user: User) -> Leaving:
     removed, left, orphaned = [], [], []
     for workspace in Workspace.objects.filter(memberships__user=user).order_by("pk"):
         others = Membership.objects.filter(workspace=workspace).exclude(user=user)
-        if workspace.default_of_id == user.pk or not others.exists():
+        if not others.exists():
             removed.append(workspace)
         elif others.filter(role=Role.OWNER).exists():
             left.append(workspace)
@@ -163,11 +163,13 @@ def delete_account(user: User, *, by: User | None = None) -> Counts:
     with transaction.atomic():
         mine = Workspace.objects.filter(memberships__user=user).order_by("pk")
         list(mine.select_for_update(of=("self",)).values_list("pk", flat=True))
+        _leave_home_to_members(user)
         plan = foresee_leaving(user)
         if plan.orphaned:
             names = ", ".join(f"“{workspace.name}”" for workspace in plan.orphaned)
             raise Conflict(
-                _("You are the only owner of %s. Make another member an owner first, or delete it.") % names,
+                _("You are the only owner of %s. Make another member an owner first, or remove the others.")
+                % names,
                 code="last_owner",
             )
         end_other_sessions(user, keep=None, by=by or user)
@@ -176,6 +178,12 @@ def delete_account(user: User, *, by: User | None = None) -> Counts:
         for workspace in plan.removed:
             gone += remove_workspace(workspace, by=user)
         return gone + counted(user.delete()[1])
+
+
+def _leave_home_to_members(user: User) -> None:
+    """Make the default workspace an ordinary one if it has other members, so that their work survives the account."""
+    others = Membership.objects.filter(workspace=OuterRef("pk")).exclude(user=user)
+    Workspace.objects.filter(Exists(others), default_of=user).update(default_of=None)
 
 
 def delete_account_of(person: User, *, by: User) -> Counts:
@@ -189,6 +197,7 @@ def delete_account_of(person: User, *, by: User) -> Counts:
     if person.pk == by.pk:
         raise Conflict(_("You delete your own account on your account page."))
     with transaction.atomic():
+        _leave_home_to_members(person)
         hand_over(person, by=by)
         if orphaned := foresee_leaving(person).orphaned:
             names = ", ".join(f"“{workspace.name}”" for workspace in orphaned)

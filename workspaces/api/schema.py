@@ -88,7 +88,7 @@ ERRORS: dict[int, tuple[str, dict[str, Any]]] = {
     ),
 }
 FRESH = (
-    "Needs a browser session in which you entered your password in the last five minutes "
+    "Needs a browser session in which you entered your password in the last fifteen minutes "
     "(`/accounts/reauthenticate/`); otherwise 403 with code `reauthenticate`."
 )
 NO_KEYS = "No API key may do this: 403 with code `session_only`."

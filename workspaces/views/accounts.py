@@ -75,7 +75,9 @@ def delete(request: PageRequest) -> HttpResponse:
         request.session.flush()
         request.user = AnonymousUser()  # type: ignore[assignment]  # there is nobody any more
         return render(request, "workspaces/account_deleted.html", {"report": {"lines": lines_of(removed)}})
-    context = {"form": form, "plan": foresee_leaving(user)}
+    others = User.objects.filter(is_active=True).exclude(pk=user.pk)
+    is_only_admin = user.is_superuser and others.exists() and not others.filter(is_superuser=True).exists()
+    context = {"form": form, "plan": foresee_leaving(user), "is_only_admin": is_only_admin}
     return render(request, "workspaces/delete_account.html", context, status=422 if form.errors else 200)
 
 

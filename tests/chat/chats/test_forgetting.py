@@ -263,7 +263,13 @@ def test_nobody_leaves_others_without_an_owner(cast: Cast) -> None:
         delete_account(cast.owner)
     assert refused.value.code == "last_owner"
     assert "Shared" in refused.value.message
+    home = default_workspace(cast.owner)
+    Membership.objects.create(workspace=home, user=cast.viewer, role=Role.OWNER)
+    theirs = make_memory("Said in another's home", cast.viewer, home)
     assert User.objects.filter(username="olive").exists()
     Membership.objects.filter(user=cast.editor).update(role=Role.OWNER)
     delete_account(cast.owner)
     assert Workspace.objects.filter(pk=cast.workspace.pk).exists()
+    theirs.refresh_from_db()
+    home.refresh_from_db()
+    assert (theirs.workspace, home.default_of) == (home, None), "others work in it"

@@ -80,6 +80,13 @@ def test_each_piece_is_kept_as_it_was_written_in_the_order_of_the_page(answer: M
         save_answer(answer, by=cast.viewer, now=now)
 
 
+def test_its_title_is_the_first_line_without_markup(cast: Cast) -> None:
+    said = "Here is a **draft** of `notes_v2` [for you](https://example.org):\n\nOne."
+    answer = make_message(make_chat(cast.owner, cast.workspace), said, role=MessageRole.ASSISTANT)
+    made = save_answer(answer, by=cast.owner, now=timezone.now())
+    assert made.title == "Here is a draft of notes_v2 for you:"
+
+
 def test_keep_opens_it_beside_the_chat_and_is_undone(answer: Message, cast: Cast, client: Client) -> None:
     client.force_login(cast.editor)
     address = f"/chats/{answer.chat.public_id}/messages/{answer.public_id}/keep/"
@@ -89,6 +96,8 @@ def test_keep_opens_it_beside_the_chat_and_is_undone(answer: Message, cast: Cast
     made = Artifact.objects.get()
     undo = f"/workspaces/{cast.workspace.public_id}/artifacts/{made.public_id}/undo/"
     assert kept["HX-Retarget"] == "#panel" and undo in kept.content.decode()
+    again = client.post(address, {"block": "3"}, headers={"HX-Request": "true"}).content.decode()
+    assert "This was saved before." in again and undo not in again and Artifact.objects.count() == 1
     assert client.post(undo, {"version": "1"}).status_code == 200
     assert not Artifact.objects.live().exists()
     for wrong in ("99", "-1", "x", "1e3", "٣"):
