@@ -173,7 +173,7 @@ STAMPS = {
     "memories": {"access"},
     "memories/models": {"memory"},
     "memories/writing": {"gate", "mined"},
-    "memoryhub/http": {"health", "session_store"},
+    "memoryhub/http": {"health"},
     "memoryhub/llm": {"openai_errors"},
     "workspaces": {"audit", "billing"},
     "workspaces/accounts": {"invitations", "sessions", "sign_in"},

@@ -92,7 +92,6 @@ MIDDLEWARE = [
     "memoryhub.http.middleware.DomainErrorMiddleware",
     "workspaces.accounts.two_factor.TwoFactorMiddleware",
 ]
-SESSION_ENGINE = "memoryhub.http.session_store"
 ROOT_URLCONF = "memoryhub.urls"
 ASGI_APPLICATION = "memoryhub.asgi.application"
 TEMPLATES = [
