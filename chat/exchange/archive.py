@@ -21,6 +21,7 @@ import ijson
 from django.conf import settings
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as later
+from ijson.common import ObjectBuilder
 
 from memoryhub.errors import Invalid, TooLarge
 from workspaces.documents.reading.kinds import utf_16
@@ -174,82 +175,33 @@ def items(file: Readable) -> Iterator[Any]:
 
     Raises Invalid for invalid or truncated JSON, and for nesting or elements beyond the limits.
     """
-    maker = _Maker()
-    is_empty = True
+    builder, size, is_empty = ObjectBuilder(), 0, True
+    depth = outside = 0  # open containers, and those around the elements: 1 inside an array
     try:
         for event, value in ijson.basic_parse(file, use_float=True, multiple_values=True, buf_size=BUFFER):
             is_empty = False
-            if maker.take(event, value):
-                yield maker.made
-                maker.clear()
-            if maker.size > ITEM:
+            if event in ("start_map", "start_array"):
+                depth += 1
+                if depth > DEPTH:
+                    raise Invalid(_("This file is nested too deeply."))
+                if depth == 1:
+                    outside = int(event == "start_array")
+            elif event in ("end_map", "end_array"):
+                depth -= 1
+            elif depth == 0 and value is not None:
+                raise Invalid(_("This file is not valid JSON."))
+            if (depth == 0 and event != "end_map") or (depth == outside and event == "start_array"):
+                continue  # the array around the elements, or null beside the objects
+            builder.event(event, value)
+            size += len(value) if isinstance(value, str) else 8
+            if size > ITEM:
                 raise Invalid(_("One entry of this file is too large."))
+            if depth == outside:
+                yield builder.value
+                builder, size = ObjectBuilder(), 0
     except ijson.IncompleteJSONError:
         if is_empty:  # a file without content is not an error
             return
         raise Invalid(_("This file is incomplete. Download it again.")) from None
     except (ijson.JSONError, ValueError, OverflowError):
         raise Invalid(_("This file is not valid JSON.")) from None
-
-
-class _Maker:
-    """Builder of one element from the events of the JSON parser, without recursion."""
-
-    def __init__(self) -> None:
-        self.in_array = False
-        self.depth = 0
-        self.clear()
-
-    def clear(self) -> None:
-        self.made: Any = None
-        self.open: list[Any] = []
-        self.keys: list[str] = []
-        self.size = 0
-
-    def take(self, event: str, value: Any) -> bool:
-        """Return whether this event completed an element."""
-        self.size += len(value) if isinstance(value, str) else 8
-        if event in ("start_map", "start_array"):
-            return self._begin(event)
-        if event in ("end_map", "end_array"):
-            return self._end()
-        if event == "map_key":
-            self.keys[-1] = value
-            return False
-        if self.depth == 0 and value is None:
-            return False
-        if self.depth == 0:
-            raise Invalid(_("This file is not valid JSON."))
-        return self._add(value)
-
-    def _begin(self, event: str) -> bool:
-        self.depth += 1
-        if self.depth > DEPTH:
-            raise Invalid(_("This file is nested too deeply."))
-        if self.depth == 1 and event == "start_array":
-            self.in_array = True
-            return False
-        container: Any = {} if event == "start_map" else []
-        if self.open:
-            self._add(container)
-        self.open.append(container)
-        self.keys.append("")
-        return False
-
-    def _end(self) -> bool:
-        self.depth -= 1
-        if not self.open:  # the end of the outer array
-            return False
-        self.made = self.open.pop()
-        self.keys.pop()
-        return not self.open
-
-    def _add(self, value: Any) -> bool:
-        if not self.open:
-            self.made = value
-            return True
-        if isinstance(self.open[-1], dict):
-            self.open[-1][self.keys[-1]] = value
-        else:
-            self.open[-1].append(value)
-        return False
