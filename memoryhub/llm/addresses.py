@@ -110,17 +110,13 @@ def is_metadata_host(host: str) -> bool:
     return is_metadata(address) if address else _plain(host).lower() in METADATA_NAMES
 
 
-def refuse_metadata(request: httpx2.Request) -> None:
+async def refuse_metadata(request: httpx2.Request) -> None:
     """Raise AddressRefused if a request goes to a metadata service.
 
     A hook that runs before each request and redirect.
     """
     if is_metadata_host(request.url.host):
         raise AddressRefused("a cloud's metadata service", request=request)
-
-
-async def refuse_metadata_async(request: httpx2.Request) -> None:
-    refuse_metadata(request)
 
 
 def may_reach(address: Address, reach: AddressRange) -> bool:
@@ -150,32 +146,8 @@ def _plain(host: str) -> str:
     return unicodedata.normalize("NFKC", unquote(host)).replace("\u3002", ".").rstrip(".")
 
 
-class PinnedTransport(httpx2.BaseTransport):
+class PinnedTransport(httpx2.AsyncBaseTransport):
     """An HTTP transport that resolves the host name, checks its addresses and connects to a permitted one."""
-
-    def __init__(self, reach: AddressRange, *, limits: httpx2.Limits, verify: ssl.SSLContext) -> None:
-        self._reach = reach
-        self._inner = httpx2.HTTPTransport(limits=limits, verify=verify)
-
-    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
-        try:
-            found = socket.getaddrinfo(*_place(request), type=socket.SOCK_STREAM)
-        except (OSError, UnicodeError) as error:
-            raise httpx2.ConnectError(str(error)) from error
-        failure: httpx2.TransportError | None = None
-        for attempt in _attempts(request, (str(each[4][0]) for each in found), self._reach):
-            try:
-                return self._inner.handle_request(attempt)
-            except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
-                failure = error
-        raise failure or AddressRefused("not an address that this connection may reach")
-
-    def close(self) -> None:
-        self._inner.close()
-
-
-class AsyncPinnedTransport(httpx2.AsyncBaseTransport):
-    """The asynchronous variant of ``PinnedTransport``."""
 
     def __init__(self, reach: AddressRange, *, limits: httpx2.Limits, verify: ssl.SSLContext) -> None:
         self._reach = reach

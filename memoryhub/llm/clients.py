@@ -1,4 +1,6 @@
-"""HTTP clients of models: a connection pool per event loop, and limits on the size and duration of replies."""
+"""HTTP clients of models: a connection pool per event loop, a loop for blocking calls, and a limit on the size of
+replies.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,7 @@ import ipaddress
 import os
 import ssl
 import threading
-import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import cache
@@ -20,10 +21,8 @@ import httpx2  # the transport that openai itself uses
 
 from memoryhub.llm.addresses import (
     AddressRange,
-    AsyncPinnedTransport,
     PinnedTransport,
     refuse_metadata,
-    refuse_metadata_async,
 )
 
 if TYPE_CHECKING:
@@ -57,14 +56,11 @@ EndpointSource = Callable[[], Endpoint | None]
 
 
 class Clients:
-    """A cache of OpenAI clients for one endpoint: one per event loop, because connections belong to a loop, and one
-    for blocking calls.
-    """
+    """A cache of OpenAI clients for one endpoint, one per event loop, because connections belong to a loop."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._by_loop: dict[asyncio.AbstractEventLoop, tuple[Endpoint, openai.AsyncOpenAI]] = {}
-        self._blocking: tuple[Endpoint, openai.OpenAI] | None = None
 
     def for_running_loop(self, endpoint: Endpoint) -> openai.AsyncOpenAI:
         import openai  # slow to import, and not every command needs it
@@ -78,82 +74,78 @@ class Clients:
                 del self._by_loop[closed]
             client = openai.AsyncOpenAI(
                 base_url=endpoint.base_url,
-                api_key=_key(endpoint),
+                # Without a key the library would read OPENAI_API_KEY and send that key to this endpoint.
+                api_key=endpoint.api_key or "none",
                 max_retries=0,
                 http_client=async_client(endpoint),
             )
             self._by_loop[loop] = (endpoint, client)
             return client
 
+    def complete(self, endpoint: Endpoint, seconds: float, **request: Any) -> httpx2.Response:
+        """Return the reply to a chat completion without streaming, which may take this many seconds. Blocks."""
+
+        async def ask() -> httpx2.Response:
+            completions = self.for_running_loop(endpoint).chat.completions
+            reply = await completions.with_raw_response.create(timeout=timeout_of(seconds), **request)
+            return reply.http_response
+
+        return reply_within(seconds, ask())
+
     async def aclose(self) -> None:
-        """Close the running loop's client and the blocking client. The next call creates new clients."""
+        """Close the clients of the running loop and of blocking calls. The next call creates new clients."""
         with self._lock:
             mine = self._by_loop.pop(asyncio.get_running_loop(), None)
-            blocking, self._blocking = self._blocking, None
+            blocking = self._by_loop.pop(calls.loop, None) if calls.loop else None
         if mine:
             await mine[1].close()
         if blocking:
-            blocking[1].close()
-
-    def blocking(self, endpoint: Endpoint) -> openai.OpenAI:
-        import openai
-
-        with self._lock:
-            if self._blocking and self._blocking[0] == endpoint:
-                return self._blocking[1]
-            client = openai.OpenAI(
-                base_url=endpoint.base_url,
-                api_key=_key(endpoint),
-                max_retries=0,
-                http_client=blocking_client(endpoint),
-            )
-            self._blocking = (endpoint, client)
-            return client
+            await asyncio.wrap_future(calls.submit(blocking[1].close()))
 
 
-def blocking_client(endpoint: Endpoint) -> httpx2.Client:
-    """Return an HTTP client that enforces the endpoint's address range.
-
-    Redirects and replies of unlimited size are allowed only for endpoints that the operator configured.
-    """
-    hooks: dict[str, list[Any]] = {"request": [refuse_metadata], "response": [bound]}
-    return httpx2.Client(**_guard(endpoint, hooks), **_way(endpoint, PinnedTransport))
-
-
-def ask_for_models(endpoint: Endpoint, *, seconds: float) -> httpx2.Response:
-    """Request the server's list of models, within ``seconds``. Raises httpx2's errors if the request fails."""
-    headers = {"Authorization": f"Bearer {endpoint.api_key or 'none'}"}
+def get(
+    endpoint: Endpoint,
+    path: str,
+    *,
+    seconds: float,
+    params: Mapping[str, str] | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> httpx2.Response:
+    """Request a path below the endpoint's URL, within ``seconds``. Blocks. Raises httpx2's errors if it fails."""
 
     async def ask() -> httpx2.Response:
         async with async_client(endpoint) as client:
             return await client.get(
-                f"{endpoint.base_url}/models", headers=headers, timeout=timeout_of(seconds)
+                f"{endpoint.base_url}{path}", params=params, headers=headers, timeout=timeout_of(seconds)
             )
 
-    try:
-        return calls.within(seconds, ask())
-    except TimeoutError:
-        raise httpx2.ReadTimeout("The list of models took too long to come.") from None
+    return reply_within(seconds, ask())
+
+
+def ask_for_models(endpoint: Endpoint, *, seconds: float) -> httpx2.Response:
+    """Request the server's list of models, as ``get`` does."""
+    headers = {"Authorization": f"Bearer {endpoint.api_key or 'none'}"}
+    return get(endpoint, "/models", seconds=seconds, headers=headers)
 
 
 def async_client(endpoint: Endpoint) -> httpx2.AsyncClient:
-    """The asynchronous variant of ``blocking_client``."""
-    hooks: dict[str, list[Any]] = {"request": [refuse_metadata_async], "response": [bound_stream]}
-    return httpx2.AsyncClient(**_guard(endpoint, hooks), **_way(endpoint, AsyncPinnedTransport))
+    """Return an HTTP client that enforces the endpoint's address range.
 
-
-def _guard(endpoint: Endpoint, hooks: dict[str, list[Any]]) -> dict[str, Any]:
+    Redirects and replies of unlimited size are allowed only for endpoints that the operator configured.
+    """
+    hooks: dict[str, list[Any]] = {"request": [refuse_metadata]}
     if endpoint.reach is AddressRange.CONFIGURED:
-        return {"follow_redirects": True, "event_hooks": {"request": hooks["request"]}}
-    return {"follow_redirects": False, "event_hooks": hooks, "headers": PLAIN}
+        return httpx2.AsyncClient(follow_redirects=True, event_hooks=hooks, **_way(endpoint))
+    hooks["response"] = [bound]
+    return httpx2.AsyncClient(follow_redirects=False, event_hooks=hooks, headers=PLAIN, **_way(endpoint))
 
 
-def _way(endpoint: Endpoint, pinned: type[PinnedTransport] | type[AsyncPinnedTransport]) -> dict[str, Any]:
+def _way(endpoint: Endpoint) -> dict[str, Any]:
     """Return the transport options: the environment's proxies if allowed and set, else a direct, checked connection."""
     by_proxy = endpoint.reach not in PINNED and not endpoint.is_on_this_machine
     if by_proxy and getproxies().keys() - {"no"}:
         return {"limits": LIMITS}
-    transport = pinned(endpoint.reach, limits=LIMITS, verify=_authorities(endpoint))
+    transport = PinnedTransport(endpoint.reach, limits=LIMITS, verify=_authorities(endpoint))
     return {"transport": transport, "trust_env": False}
 
 
@@ -174,11 +166,6 @@ def _everybodys_authorities() -> ssl.SSLContext:
     return httpx2.create_ssl_context()
 
 
-def _key(endpoint: Endpoint) -> str:
-    # Without a key the library would read OPENAI_API_KEY and send that key to this endpoint.
-    return endpoint.api_key or "none"
-
-
 def timeout_of(seconds: float) -> httpx2.Timeout:
     """Return httpx timeouts for ``seconds`` of silence; connecting gets 5 s at most.
 
@@ -188,7 +175,7 @@ def timeout_of(seconds: float) -> httpx2.Timeout:
     return httpx2.Timeout(seconds, connect=min(seconds, CONNECT_TIMEOUT_SECONDS))
 
 
-# Limits on the size and duration of replies from servers that the operator did not configure.
+# A limit on the size of replies from servers that the operator did not configure.
 
 MOST_BYTES = 64 * 1024 * 1024  # limit of one reply; a streamed token takes some 300
 PLAIN = {"accept-encoding": "identity"}  # a compressed reply can expand a thousandfold
@@ -198,43 +185,14 @@ class ReplyWithoutEnd(httpx2.ReadError):
     """Raised when a reply exceeds MOST_BYTES."""
 
 
-def bound(response: httpx2.Response) -> None:
-    """Limit a reply's size, and its duration to the call's read timeout. A response hook of blocking clients."""
-    _require_plain(response)
-    limit = response.request.extensions.get("timeout", {}).get("read")
-    response.stream = _Bounded(response.stream, None if limit is None else time.monotonic() + limit)
-
-
-async def bound_stream(response: httpx2.Response) -> None:
-    """Limit a reply's size. A response hook of asynchronous clients, whose calls can be cancelled after any time."""
-    _require_plain(response)
-    response.stream = _AsyncBounded(response.stream)
-
-
-def _require_plain(response: httpx2.Response) -> None:
+async def bound(response: httpx2.Response) -> None:
+    """Limit a reply's size. A response hook of ``async_client``."""
     if response.headers.get("content-encoding", "identity").lower() not in {"", "identity"}:
         raise httpx2.DecodingError("A packed reply was not asked for.", request=response.request)
+    response.stream = _Bounded(response.stream)
 
 
-class _Bounded(httpx2.SyncByteStream):
-    def __init__(self, inner: Any, ends: float | None) -> None:
-        self._inner, self._ends = inner, ends
-
-    def __iter__(self) -> Iterator[bytes]:
-        left = MOST_BYTES
-        for part in self._inner:
-            left -= len(part)
-            if left < 0:
-                raise ReplyWithoutEnd("The reply has no end.")
-            if self._ends is not None and time.monotonic() > self._ends:
-                raise httpx2.ReadTimeout("The reply took too long to come.")
-            yield part
-
-    def close(self) -> None:
-        self._inner.close()
-
-
-class _AsyncBounded(httpx2.AsyncByteStream):
+class _Bounded(httpx2.AsyncByteStream):
     def __init__(self, inner: Any) -> None:
         self._inner = inner
 
@@ -261,15 +219,15 @@ class BackgroundLoop:
     def __init__(self, name: str) -> None:
         self._name = name
         self._lock = threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self.loop: asyncio.AbstractEventLoop | None = None
         os.register_at_fork(after_in_child=self._forget)
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         with self._lock:
-            if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                threading.Thread(target=self._loop.run_forever, name=self._name, daemon=True).start()
-            return asyncio.run_coroutine_threadsafe(work, self._loop)
+            if self.loop is None:
+                self.loop = asyncio.new_event_loop()
+                threading.Thread(target=self.loop.run_forever, name=self._name, daemon=True).start()
+            return asyncio.run_coroutine_threadsafe(work, self.loop)
 
     def within(self, seconds: float, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine and block for its result. Raises TimeoutError after ``seconds`` and cancels the coroutine."""
@@ -277,7 +235,15 @@ class BackgroundLoop:
 
     def _forget(self) -> None:
         """Discard the loop in a forked process, where its thread does not exist."""
-        self._lock, self._loop = threading.Lock(), None
+        self._lock, self.loop = threading.Lock(), None
 
 
 calls = BackgroundLoop("calls")
+
+
+def reply_within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
+    """Return the result of a request, within ``seconds``. Blocks. Raises httpx2's ReadTimeout if it takes longer."""
+    try:
+        return calls.within(seconds, work)
+    except TimeoutError:
+        raise httpx2.ReadTimeout("The reply took too long to come.") from None

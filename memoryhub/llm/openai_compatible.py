@@ -27,8 +27,8 @@ from memoryhub.llm.base import (
     estimated_tokens,
     normalised,
 )
-from memoryhub.llm.clients import Clients, Endpoint, EndpointSource, calls, timeout_of
-from memoryhub.llm.errors import EMPTY, ModelBadReply, ModelCut, ModelError, ModelTimeout, ModelUnavailable
+from memoryhub.llm.clients import Clients, Endpoint, EndpointSource, reply_within, timeout_of
+from memoryhub.llm.errors import EMPTY, ModelBadReply, ModelCut, ModelError, ModelUnavailable
 from memoryhub.llm.metering import Usage, guessed, report, report_embedding
 from memoryhub.llm.openai_errors import (
     VENDOR_ERRORS,
@@ -195,11 +195,8 @@ class OpenAIChatModel:
         def ask(endpoint: Endpoint, call: Span, seconds: float) -> str:
             nonlocal sent
             sent = self._accepted(request)
-            client, limit = self._clients.blocking(endpoint), timeout_of(seconds)
-            raw = client.chat.completions.with_raw_response.create(
-                model=endpoint.model, timeout=limit, **sent
-            )
-            reply = checked(raw.http_response.json(), raw.http_response)
+            response = self._clients.complete(endpoint, seconds, model=endpoint.model, **sent)
+            reply = checked(response.json(), response)
             report(usage_said(reply.get("usage")) or _guess(sent, reply), call)
             text = without_thoughts(whole_text(reply))
             if not text.strip():
@@ -362,12 +359,10 @@ class OpenAIEmbedder:
         while True:
             left = ends - time.monotonic()
             try:
-                reply = calls.within(left, self._ask(batch, left, more))
+                reply = reply_within(left, self._ask(batch, left, more))
                 guess = Usage(sum(map(estimated_tokens, batch)), calls=1, estimated=1)
                 report_embedding(self.name, usage_said(getattr(reply, "usage", None)) or guess)
                 return vectors_in_order(reply, len(batch))
-            except TimeoutError as error:
-                raise embedder_error(ModelTimeout(detail=f"{limit:g} s were not enough")) from error
             except VENDOR_ERRORS as error:
                 failure = model_error(error)
                 delay = delay_before_retry(failure, attempt, left=ends - time.monotonic())

@@ -207,9 +207,9 @@ class RawChat:
         """Return the answer to a request without streaming. Blocks. Raises a ModelError if the call fails."""
 
         def ask(endpoint: Endpoint, call: Span, seconds: float) -> Reply:
-            client, sent = self.clients.blocking(endpoint), self._sent(body, endpoint)
-            raw = client.chat.completions.with_raw_response.create(**self._options(sent, seconds))
-            answer = _checked(checked(raw.http_response.json(), raw.http_response))
+            sent = self._options(self._sent(body, endpoint))
+            response = self.clients.complete(endpoint, seconds, **sent)
+            answer = _checked(checked(response.json(), response))
             said = usage_said(answer.get("usage"))
             report(said or guessed(body["messages"], _text_in(answer, "message")), call)
             return answer
@@ -234,7 +234,7 @@ class RawChat:
                     if not self.is_silent:
                         sent.setdefault("stream_options", {"include_usage": True})
                     async with client.chat.completions.with_streaming_response.create(
-                        **self._options(sent, deadline - time.monotonic()), stream=True
+                        **self._options(sent), timeout=timeout_of(deadline - time.monotonic()), stream=True
                     ) as response:
                         async for chunk in chunks_of(response.http_response):
                             if not isinstance(chunk.get("choices"), list):
@@ -260,9 +260,9 @@ class RawChat:
             attempt += 1
             await asyncio.sleep(delay)
 
-    def _options(self, sent: Reply, seconds: float) -> dict[str, Any]:
+    def _options(self, sent: Reply) -> dict[str, Any]:
         """Return the library's arguments. Fields other than model and messages go unchanged into ``extra_body``."""
-        known = {"model": sent["model"], "messages": sent["messages"], "timeout": timeout_of(seconds)}
+        known = {"model": sent["model"], "messages": sent["messages"]}
         return known | {"extra_body": {name: value for name, value in sent.items() if name not in known}}
 
     def _sent(self, body: Reply, endpoint: Endpoint) -> Reply:

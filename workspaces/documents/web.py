@@ -16,7 +16,7 @@ import httpx2
 from django.conf import settings
 
 from memoryhub.llm.addresses import AddressRange
-from memoryhub.llm.clients import Endpoint, async_client, blocking_client
+from memoryhub.llm.clients import Endpoint, async_client, get
 from workspaces.documents.reading.kinds import WEB_PAGE
 from workspaces.documents.reading.process import CouldNotRead, read_file
 
@@ -59,12 +59,9 @@ def search_web(query: str, *, limit: int) -> list[WebFound]:
     assert settings.SEARCH_URL is not None, "asked for only where there is one"
     endpoint = Endpoint(settings.SEARCH_URL, "", "", AddressRange.ANYWHERE)
     try:
-        with blocking_client(endpoint) as client:
-            asked = {"q": query, "format": "json"}
-            answer = client.get(f"{settings.SEARCH_URL}/search", params=asked, timeout=SECONDS)
-            answer.raise_for_status()
-            results = answer.json()["results"]
-            found = [_found(each) for each in results]
+        asked = {"q": query, "format": "json"}
+        answer = get(endpoint, "/search", seconds=SECONDS, params=asked).raise_for_status()
+        found = [_found(each) for each in answer.json()["results"]]
     except (httpx2.HTTPError, ValueError, KeyError, TypeError, AttributeError):
         raise WebTrouble("the search engine does not answer as it should") from None
     return [each for each in found if len(each.url) <= LONGEST_FOUND and is_address(each.url)][:limit]

@@ -24,7 +24,7 @@ import httpx2
 
 from memoryhub.llm.addresses import AddressRange
 from memoryhub.llm.base import Capabilities, Message
-from memoryhub.llm.clients import Endpoint, blocking_client
+from memoryhub.llm.clients import Endpoint, get
 from memoryhub.llm.errors import ModelAddressRefused, ModelError, ModelMoved
 from memoryhub.llm.openai_compatible import OpenAIChatModel
 
@@ -142,8 +142,8 @@ def controls() -> dict[str, str]:
     with httpx2.Client(trust_env=False, follow_redirects=True) as unguarded:
         by_name = unguarded.get("http://astray.example/").json()
         by_redirect = unguarded.get("http://public.example/status=302~to=169.254.169.254/").json()
-    with blocking_client(Endpoint("http://public.example/v1", "", "m")) as guarded:
-        moved = guarded.get("http://public.example/status=302~to=elsewhere.example/").json()
+    guarded = Endpoint("http://public.example", "", "m")
+    moved = get(guarded, "/status=302~to=elsewhere.example/", seconds=5).json()
     return {
         "the guarded client reaches a public name": ask("http://public.example/v1", AddressRange.PUBLIC)[
             "answer"

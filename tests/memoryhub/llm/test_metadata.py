@@ -24,7 +24,7 @@ from memoryhub.llm.addresses import (
     may_reach,
 )
 from memoryhub.llm.base import Capabilities, Message
-from memoryhub.llm.clients import Endpoint, blocking_client
+from memoryhub.llm.clients import Endpoint, async_client
 from memoryhub.llm.openai_compatible import OpenAIChatModel, OpenAIEmbedder
 from tests.fakes.openai_server import Failure, ScriptedOpenAI
 from tests.test_architecture import ROOT
@@ -154,14 +154,14 @@ def proxied(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 
 
 @pytest.mark.parametrize("host", ["169.254.169.254", "0xa9fea9fe", "metadata.google.internal"])
-def test_no_proxy_is_asked_for_one(proxied: list[str], host: str) -> None:
+async def test_no_proxy_is_asked_for_one(proxied: list[str], host: str) -> None:
     """A proxy resolves names and connects itself, so the URL is checked before."""
-    with blocking_client(Endpoint("http://model.example/v1", "", "a-model")) as client:
+    async with async_client(Endpoint("http://model.example/v1", "", "a-model")) as client:
         with pytest.raises(httpx2.ConnectError, match="metadata"):
-            client.get(f"http://{host}/latest/")
+            await client.get(f"http://{host}/latest/")
         assert proxied == []
         with pytest.raises(httpx2.ConnectError, match="metadata"):
-            client.get("http://model.example/v1/models")
+            await client.get("http://model.example/v1/models")
     assert proxied == ["http://model.example/v1/models"], "the redirect was refused, too"
 
 
