@@ -79,27 +79,6 @@ def retry(*, now: datetime, seconds: float) -> int:
     return sent
 
 
-def reseal() -> tuple[int, int]:
-    """Encrypt the stored mails with the first current key.
-
-    Return the numbers of mails done and of mails that no key decrypts.
-    """
-    done = lost = 0
-    for pk in list(WaitingMail.objects.values_list("pk", flat=True)):
-        with transaction.atomic():
-            mail = WaitingMail.objects.select_for_update().filter(pk=pk).first()
-            if mail is None:  # sent in between
-                continue
-            try:
-                mail.sealed = encryption.reseal(mail.sealed)
-            except encryption.Unsealable:
-                lost += 1
-                continue
-            mail.save(update_fields=["sealed"])
-            done += 1
-    return done, lost
-
-
 def _keep(message: EmailMessage, error: Exception, *, now: datetime) -> None:
     whole: Any = message.message()
     said = {

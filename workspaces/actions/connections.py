@@ -21,7 +21,6 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as later
 from django.utils.translation import ngettext
 
-from memoryhub.encryption import Unsealable, reseal
 from memoryhub.errors import Conflict, Forbidden, Invalid, NotFound
 from memoryhub.languages import grouped
 from memoryhub.llm.addresses import CONTROL, AddressRange, is_internal, literal, wrong_shape
@@ -171,27 +170,6 @@ def delete_connection(connection: Connection, *, by: User, now: datetime) -> Use
         else:
             held.delete()
     return used
-
-
-def reseal_keys() -> tuple[int, int]:
-    """Encrypt stored keys with the first current encryption key.
-
-    Return the numbers of keys done and of keys that none decrypts.
-    """
-    moved = lost = 0
-    for found in Connection.objects.exclude(sealed_key="").order_by("pk").only("pk"):
-        with transaction.atomic():
-            held = Connection.objects.select_for_update(of=("self",)).filter(pk=found.pk).first()
-            if held is None or not held.has_key:
-                continue
-            try:
-                held.sealed_key = reseal(held.sealed_key)
-            except Unsealable:
-                lost += 1
-                continue
-            held.save(update_fields=["sealed_key"])
-            moved += 1
-    return moved, lost
 
 
 def _save(connection: Connection) -> None:

@@ -20,7 +20,7 @@ from django.utils.translation import gettext as _
 from django_q.tasks import async_task
 
 from memoryhub.database.queries import Ready
-from memoryhub.encryption import Unsealable, reseal, seal, unseal
+from memoryhub.encryption import seal, unseal
 from memoryhub.errors import Conflict, Invalid, NotFound
 from memoryhub.kept import kept
 from memoryhub.llm.addresses import CONTROL, is_internal, wrong_shape
@@ -146,26 +146,6 @@ def secrets_of(webhook: Webhook, *, now: datetime) -> list[str]:
     if webhook.before_until is not None and webhook.before_until > now:
         sealed.append(webhook.sealed_before)
     return [unseal(each) for each in sealed]
-
-
-def reseal_secrets() -> tuple[int, int]:
-    """Encrypt every secret with the first current key.
-
-    Return the numbers of secrets done and of secrets that no key decrypts.
-    """
-    moved = lost = 0
-    for pk in Webhook.objects.order_by("pk").values_list("pk", flat=True):
-        with transaction.atomic():
-            for held in Webhook.objects.select_for_update(of=("self",)).filter(pk=pk):
-                held.sealed_before, held.before_until = "", None  # the previous secret is dropped
-                try:
-                    held.sealed_secret = reseal(held.sealed_secret)
-                except Unsealable:
-                    lost += 1
-                    continue
-                held.save(update_fields=["sealed_secret", "sealed_before", "before_until"])
-                moved += 1
-    return moved, lost
 
 
 def _held(webhook: Webhook, by: User) -> Webhook:

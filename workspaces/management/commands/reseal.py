@@ -8,15 +8,31 @@ from typing import Any
 
 from allauth.mfa.models import Authenticator
 from django.core.management.base import BaseCommand
+from django.db import transaction
+from django.db.models import QuerySet
 
 from memoryhub import encryption
 from memoryhub.backup.archive import installation
 from memoryhub.database.startup import running_database
-from workspaces.accounts import email_backend, two_factor
-from workspaces.actions.connections import reseal_keys
+from workspaces.accounts import two_factor
 from workspaces.audit import Verb
-from workspaces.models import AuditEvent, Connection, Webhook
-from workspaces.webhooks.hooks import reseal_secrets
+from workspaces.models import AuditEvent, Connection, WaitingMail, Webhook
+
+
+def reseal(rows: QuerySet[Any], column: str, **changes: Any) -> tuple[int, int]:
+    """Encrypt a column of these rows with the first current key, and set other columns with it.
+
+    Return the numbers of rows done, and of rows that no key decrypts.
+    """
+    done = lost = 0
+    for pk in list(rows.values_list("pk", flat=True)):
+        with transaction.atomic():
+            for sealed in rows.select_for_update(of=("self",)).filter(pk=pk).values_list(column, flat=True):
+                try:
+                    done += rows.filter(pk=pk).update(**{column: encryption.reseal(sealed)}, **changes)
+                except encryption.Unsealable:
+                    lost += 1
+    return done, lost
 
 
 class Command(BaseCommand):
@@ -28,10 +44,12 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         with running_database():
-            keys, lost = reseal_keys()
+            keys, lost = reseal(Connection.objects.exclude(sealed_key=""), "sealed_key")
             authenticators = two_factor.reseal()
-            hooks, lost_hooks = reseal_secrets()
-            mails, lost_mails = email_backend.reseal()
+            # A secret before the present one is dropped.
+            dropped: dict[str, Any] = {"sealed_before": "", "before_until": None}
+            hooks, lost_hooks = reseal(Webhook.objects.all(), "sealed_secret", **dropped)
+            mails, lost_mails = reseal(WaitingMail.objects.all(), "sealed")
         self.stdout.write(
             f"{keys} keys of models, {authenticators} authenticators, {hooks} secrets of webhooks and {mails} mails "
             "that wait are under the first key."
