@@ -240,7 +240,7 @@ def _note(size: int, say: Say) -> None:
 
 def older_than_newest(folder: Place, pattern: str, keep: int) -> list[Place]:
     """Return this installation's readable backups in a folder, except the ``keep`` newest."""
-    own = []
+    own: list[Place] = []
     for place in folder.named_like(pattern):
         with suppress(BackupError), Reader(place) as archive:
             if archive.manifest.installation == installation():

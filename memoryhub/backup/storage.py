@@ -10,9 +10,8 @@ import io
 import os
 import secrets
 import time
-from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
@@ -34,44 +33,9 @@ class BackupError(Exception):
     """Raised when a backup cannot be made, read or restored. Nothing was changed; the message says what to do."""
 
 
-class Place(ABC):
-    """The location of a backup or of a folder of backups. All methods raise BackupError if the storage fails."""
+class FilePlace:
+    """A backup in a local file, or a folder of backups. Its methods raise BackupError if the disk fails."""
 
-    @property
-    @abstractmethod
-    def is_folder(self) -> bool: ...
-
-    @property
-    @abstractmethod
-    def folder(self) -> Place:
-        """Return the folder that contains this backup."""
-
-    @abstractmethod
-    def inside(self, name: str) -> Place: ...
-
-    @abstractmethod
-    def named_like(self, pattern: str) -> list[Place]:
-        """Return the backups in this folder whose names match the pattern, sorted by name."""
-
-    @abstractmethod
-    def exists(self) -> bool: ...
-
-    @abstractmethod
-    def size(self) -> int: ...
-
-    @abstractmethod
-    def remove(self) -> None: ...
-
-    @abstractmethod
-    def writing(self) -> AbstractContextManager[IO[bytes]]:
-        """Open the file for writing. It appears under its name when the block ends, or not at all after an error."""
-
-    @abstractmethod
-    def reading(self) -> IO[bytes]:
-        """Open the file for reading. The file is seekable."""
-
-
-class FilePlace(Place):
     def __init__(self, path: Path) -> None:
         self.path = path
 
@@ -84,12 +48,14 @@ class FilePlace(Place):
 
     @property
     def folder(self) -> FilePlace:
+        """Return the folder that contains this backup."""
         return FilePlace(self.path.absolute().parent)
 
     def inside(self, name: str) -> FilePlace:
         return FilePlace(self.path / name)
 
-    def named_like(self, pattern: str) -> list[Place]:
+    def named_like(self, pattern: str) -> Sequence[FilePlace]:
+        """Return the backups in this folder whose names match the pattern, sorted by name."""
         return [FilePlace(each) for each in sorted(self.path.iterdir()) if fnmatch(each.name, pattern)]
 
     def exists(self) -> bool:
@@ -103,6 +69,7 @@ class FilePlace(Place):
 
     @contextmanager
     def writing(self) -> Iterator[IO[bytes]]:
+        """Open the file for writing. It appears under its name when the block ends, or not at all after an error."""
         self._remove_left()
         unfinished = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}.unfinished")
         try:  # created exclusively, because a file that another user placed there could be read by that user
@@ -125,6 +92,7 @@ class FilePlace(Place):
                     left.unlink()
 
     def reading(self) -> IO[bytes]:
+        """Open the file for reading. The file is seekable."""
         try:
             return self.path.open("rb")
         except OSError as error:
@@ -139,8 +107,11 @@ NOT_THERE = {"404", "NoSuchKey", "NotFound"}
 REFUSED = {"403", "AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "Forbidden"}
 
 
-class BucketPlace(Place):
-    """An object of a bucket. If its key is empty or ends in a slash, it is a folder of all objects with that prefix."""
+class BucketPlace:
+    """A backup in an object of a bucket, with the methods of ``FilePlace``.
+
+    If its key is empty or ends in a slash, it is a folder of all objects with that prefix.
+    """
 
     def __init__(self, bucket: str, key: str) -> None:
         self.bucket, self.key = bucket, key
@@ -160,7 +131,7 @@ class BucketPlace(Place):
     def inside(self, name: str) -> BucketPlace:
         return BucketPlace(self.bucket, self.key + name)
 
-    def named_like(self, pattern: str) -> list[Place]:
+    def named_like(self, pattern: str) -> Sequence[BucketPlace]:
         with self.backup_errors("listed"):
             listed = (
                 _client()
@@ -286,6 +257,8 @@ def _why(error: Exception, bucket: str) -> str:
 
 
 # Parsing of a location from the command line.
+
+Place = FilePlace | BucketPlace
 
 
 def place_of(text: str | Path) -> Place:
