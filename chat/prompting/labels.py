@@ -22,17 +22,6 @@ from memoryhub.llm.base import BYTES_PER_TOKEN
 from memoryhub.llm.base import estimated_tokens as tokens
 from workspaces.models import User
 
-__all__ = [
-    "BYTES_PER_TOKEN",
-    "cut_to",
-    "escape",
-    "escaped_lines",
-    "loop_length",
-    "one_line",
-    "prompt_text",
-    "tokens",
-]
-
 LOOP = (16, 300)  # characters
 PROMPTS = Path(__file__).resolve().parent.parent / "prompts"
 

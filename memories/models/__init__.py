@@ -3,11 +3,3 @@ from memories.models.forgetting import Clearing, ClearingStatus, CopyKind, KeptA
 from memories.models.memory import Memory, MemorySource, Review, Revision, Scope, SourceType, Tombstone
 from memories.models.node import Asset, MemoryNode, NodeMemory, NodeRelation
 from memories.models.recall import ExpectedMemory, RecallQuestion, Receipt, ReceiptItem
-
-# fmt: off
-__all__ = [
-    "Asset", "Clearing", "ClearingStatus", "CopyKind", "ExpectedMemory", "Extraction", "KeptAsIs", "KeptCopy",
-    "Memory", "MemoryNode", "MemorySource", "NodeMemory", "NodeRelation", "RecallQuestion", "Receipt",
-    "ReceiptItem", "Refusal", "Review", "Revision", "Scope", "SourceType", "Tombstone",
-]
-# fmt: on

@@ -19,8 +19,6 @@ from memories.judging.encoder import Encoder, Read, logits
 from memories.judging.sentences import own_part
 from memoryhub.llm.base import Vectors
 
-__all__ = ["given_of", "head", "surest"]
-
 
 def surest(olds: Sequence[str], said: str, encoder: Encoder) -> int | None:
     """Return the index of the statement that ``said`` replaces, or None.

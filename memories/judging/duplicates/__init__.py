@@ -307,8 +307,6 @@ def _is_joined(phrase: str) -> bool:
     return any(map(_is_unspaced, phrase)) or "가" <= phrase[0] <= "힣"
 
 
-__all__ = ["may_merge", "normalise"]
-
 _BLANKS = re.compile(r"\s+")
 _TRAILING = ".!;,:… \u3002"
 _USER = re.compile(  # the subject that extraction adds in the language of the message, but a tool may leave out

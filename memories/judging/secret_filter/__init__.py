@@ -336,7 +336,6 @@ def find_encoded(text: str) -> Finding | None:
     return None
 
 
-__all__ = ["RULES", "Finding", "find_delicate", "find_personal", "find_secret", "find_secrets"]
 _Rule = Callable[[str], Finding | None]
 _SECRETS: tuple[_Rule, ...] = (find_shape, find_assignment, find_layout, find_encoded)
 
