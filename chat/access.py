@@ -1,7 +1,5 @@
 """Loading of a chat or message that a person may see."""
 
-from __future__ import annotations
-
 from django.utils.translation import gettext as _
 
 from chat.models import Chat, ChatQuerySet, Message

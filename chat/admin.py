@@ -1,7 +1,5 @@
 """Admin pages of chats, messages, runs and ratings, for moderation. Texts are read-only."""
 
-from __future__ import annotations
-
 import re
 from datetime import datetime
 from typing import Any, cast

@@ -3,8 +3,6 @@
 A failure to store a step does not fail the answer.
 """
 
-from __future__ import annotations
-
 import logging
 from collections import defaultdict
 from collections.abc import Iterable

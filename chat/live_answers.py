@@ -1,7 +1,5 @@
 """Answers that this process is writing, the threads of their blocking work, and the states and errors of answers."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import threading

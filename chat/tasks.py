@@ -1,7 +1,5 @@
 """Background jobs of chats."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 from django.conf import settings

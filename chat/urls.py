@@ -1,7 +1,5 @@
 """URLs of chat's pages, of export and import, and of client programs (``/v1/``, ``/mcp``)."""
 
-from __future__ import annotations
-
 from django.urls import include, path, re_path
 
 from chat.programs.openai_api import views as openai_api

@@ -1,7 +1,5 @@
 """Access to memories: one that a person may see, lists and their counts, and whether automatic memory may run."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache

@@ -1,7 +1,5 @@
 """Files attached to memories. A row describes each; the bytes are in ``STORAGES["assets"]`` under a random name."""
 
-from __future__ import annotations
-
 import codecs
 import unicodedata
 from collections.abc import Iterable, Iterator

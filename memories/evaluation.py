@@ -1,7 +1,5 @@
 """Evaluation of recall on questions with known answers: hit@k, recall@k, MRR and latency."""
 
-from __future__ import annotations
-
 import json
 import statistics
 import time

@@ -6,8 +6,6 @@ down as the whole table grows. No text can forge that lexeme, because the parser
 holds a row for each lexeme of a memory, its excerpt and its date, with its weight (docs/decisions/0003).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Background jobs of memories. Each takes ids, loads the rows and makes one call, and may safely run twice."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Sequence
 

@@ -3,8 +3,6 @@
 Pairs are found by comparing the vectors of the newest ``COMPARED`` memories a person may see, within the same place.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Memory nodes, the topics of a workspace: links to memories that name them, relations and suggestions."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections import Counter

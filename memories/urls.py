@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from django.urls import path
 
 from memories.views import assets, nodes, pages, panel, tidy

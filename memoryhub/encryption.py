@@ -5,8 +5,6 @@ secret key. The first key encrypts, and all keys decrypt. To rotate, put a new k
 remove the old key. The database alone does not reveal secrets, because the keys are in the environment or data folder.
 """
 
-from __future__ import annotations
-
 import base64
 from functools import lru_cache
 

@@ -1,7 +1,5 @@
 """Typed reading of environment variables. Invalid values raise ImproperlyConfigured, which names the variable."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

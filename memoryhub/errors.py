@@ -1,7 +1,5 @@
 """Domain errors, each with a code and an HTTP status, and the conversion of database errors to them."""
 
-from __future__ import annotations
-
 import errno
 import logging
 import math

@@ -5,8 +5,6 @@ listening connection in its own thread, which the first subscriber starts. Event
 lost too, so after a reconnect every subscriber receives a ``resync`` event and must reload its data.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

@@ -1,7 +1,5 @@
 """Public ids: a prefix and 24 random alphanumeric characters, independent of the database key."""
 
-from __future__ import annotations
-
 import re
 import secrets
 import string

@@ -1,7 +1,5 @@
 """Markers for sentences that are stored in English and translated on display by ``memoryhub.languages.translated``."""
 
-from __future__ import annotations
-
 
 def kept(*sentences: str) -> str:
     """Return the sentences joined.

@@ -5,8 +5,6 @@ codes are the same in all languages. Texts for models are English: ``/v1``, ``/m
 English and translated for their reader on display (``translated``).
 """
 
-from __future__ import annotations
-
 import re
 from contextlib import AbstractContextManager
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """Mail to users. Without a configured server no mail is sent or logged."""
 
-from __future__ import annotations
-
 import logging
 import re
 from collections.abc import Iterable, Iterator

@@ -4,8 +4,6 @@ Files are hashed at each load: 0.1 to 0.25 s for the largest (98 MB), 20 to 180 
 would save little and could be altered as well.
 """
 
-from __future__ import annotations
-
 import hashlib
 import importlib.util
 from dataclasses import dataclass

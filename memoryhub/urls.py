@@ -1,7 +1,5 @@
 """URL configuration of the project. Each app has its own URL modules."""
 
-from __future__ import annotations
-
 from django.contrib import admin
 from django.urls import include, path
 from django.views.generic import RedirectView

@@ -1,7 +1,5 @@
 """Access checks: load what a user may see, or raise NotFound. Used by pages and API."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, TypeVar

@@ -3,8 +3,6 @@
 A database trigger refuses to change or delete entries, except by ``prune``.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

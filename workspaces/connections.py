@@ -4,8 +4,6 @@ The order is the chat's model, the workspace's, the shared default, the model in
 chooses again for each turn, so that a change takes effect immediately in every process.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime

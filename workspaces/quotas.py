@@ -8,8 +8,6 @@ Counting a hundred thousand rows takes tens of milliseconds. So after a count, a
 remaining room without counting again. Concurrent requests may exceed the limit by a single item.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

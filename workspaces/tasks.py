@@ -1,7 +1,5 @@
 """Background jobs of workspaces."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from django.conf import settings

@@ -1,7 +1,5 @@
 """URLs of workspaces' pages, of accounts, of OAuth and of SCIM."""
 
-from __future__ import annotations
-
 from allauth.account.decorators import reauthentication_required
 from allauth.account.views import email, password_change, password_set
 from allauth.mfa.totp.views import activate_totp

@@ -1,7 +1,5 @@
 """Monthly totals of a workspace, or of a person in all workspaces."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """REST endpoints of export and import."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.http import HttpRequest, StreamingHttpResponse

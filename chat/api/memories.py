@@ -1,7 +1,5 @@
 """REST endpoints of the memories and the running summary of one chat."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.utils import timezone

@@ -1,7 +1,5 @@
 """REST endpoints of runs and run templates."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict
 from typing import Any

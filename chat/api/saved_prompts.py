@@ -1,7 +1,5 @@
 """REST endpoints of saved prompts."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.utils import timezone

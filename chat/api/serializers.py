@@ -1,7 +1,5 @@
 """Serializers of chats, messages and the parts of an answer, and of request bodies."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from drf_spectacular.utils import extend_schema_field

@@ -1,7 +1,5 @@
 """REST endpoints of links by which a chat is read without signing in."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.utils import timezone

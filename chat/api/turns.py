@@ -1,7 +1,5 @@
 """Responses with a turn: complete, or as server-sent events while the answer is being written."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing

@@ -1,7 +1,5 @@
 """URLs below ``/chat/api/``."""
 
-from __future__ import annotations
-
 from django.urls import path, re_path
 
 import workspaces.api.fields  # noqa: F401  registers the path converters

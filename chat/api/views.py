@@ -1,7 +1,5 @@
 """REST endpoints of chats and their messages, with a user's own ratings and tags."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.db import transaction

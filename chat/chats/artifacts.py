@@ -1,7 +1,5 @@
 """Saving of an answer, or of one of its code blocks or tables, as an artifact."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import datetime
 

@@ -5,8 +5,6 @@ messages, for languages without spaces. Messages replaced by an edit are not sea
 the query's weight that they contain; a word weighs more if fewer messages contain it (``workspaces.index.scores``).
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Saved prompts: search and changes. ``{{name}}`` in a prompt is a variable, filled in when the prompt is used."""
 
-from __future__ import annotations
-
 import re
 from datetime import datetime
 

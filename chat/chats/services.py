@@ -2,8 +2,6 @@
 to the chat; these functions check ownership.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Sequence
 from datetime import UTC, date, datetime, time

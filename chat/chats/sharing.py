@@ -4,8 +4,6 @@ A link shows the chat's own rows, limited to those that existed when it was shar
 is copied, so messages that are replaced, deleted or forgotten disappear from the link at once.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Nothing is unpacked to disk, so a path in an archive cannot write outside a fold
 because the sizes that an archive declares may be false.
 """
 
-from __future__ import annotations
-
 import codecs
 import re
 import struct

@@ -4,8 +4,6 @@ A line refers only to messages on earlier lines. The line of an edited question 
 ``supersedes``; after an older version was restored, the later line has ``superseded_by``.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from typing import Any

@@ -3,8 +3,6 @@
 Rows are read a few hundred at a time, so that the memory used does not grow with the size of the export.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import AsyncIterator, Callable, Iterator

@@ -1,7 +1,5 @@
 """Lines of an export and an import for documents (with the newest file) and artifacts (with all versions)."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import hashlib

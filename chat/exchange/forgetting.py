@@ -3,8 +3,6 @@
 Files of other users stay unchanged, because forgotten texts are refused when their lines are checked or stored.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

@@ -4,8 +4,6 @@ Checking and storing both read the file in chunks. A chunk is one transaction, w
 file. If a worker is killed, the job continues after the last complete chunk and stores no row twice.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections import defaultdict

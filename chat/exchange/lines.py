@@ -5,8 +5,6 @@ A row keeps its id if that id is free here. Otherwise it gets an id derived from
 that importing a file twice stores its rows once.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

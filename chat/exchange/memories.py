@@ -1,7 +1,5 @@
 """Import of memories, by the rules of ``memories.writing.gate`` and with the bulk writer."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256

@@ -4,8 +4,6 @@ It holds an export, account data, settings and counts. Every table that refers t
 reason, in ``LEFT_OUT``. No copy is stored on the server, and no file of the ZIP is held in memory as a whole.
 """
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Iterator

@@ -9,8 +9,6 @@ Claude's ``conversations.json`` has ``chat_messages``. A message's text is that 
 becomes a statement.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass

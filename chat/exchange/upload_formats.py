@@ -2,8 +2,6 @@
 and the conversion of other programs' exports to lines.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

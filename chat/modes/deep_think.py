@@ -1,7 +1,5 @@
 """Deep thinking: plan, answer, compare with memory. If the plan or the check fails, the answer is kept."""
 
-from __future__ import annotations
-
 import asyncio
 import html
 import json

@@ -4,8 +4,6 @@ workspace's, else the server's default.
 A new mode needs a name in ``chat.models.steps.Mode`` and a class listed here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any

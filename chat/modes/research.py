@@ -1,7 +1,5 @@
 """Research: a background run searches the workspace and writes a report with sources, for which the answer waits."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from contextlib import suppress

@@ -3,8 +3,6 @@
 It offers tools, resources (memories, documents) and an introduction to the workspace.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import Awaitable, Callable

@@ -1,7 +1,5 @@
 """MCP tools with which a client's model uses the memory of a workspace: callers, arguments, results and cursors."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass

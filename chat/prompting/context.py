@@ -4,8 +4,6 @@ The stable parts come first, followed by the conversation, the recalled memories
 loads a stored chat; endpoints without a stored chat build a conversation from their request.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime

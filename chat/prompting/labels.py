@@ -3,8 +3,6 @@
 User text can neither close nor imitate a label.
 """
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Iterable
 from functools import cache

@@ -2,8 +2,6 @@
 turn.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 import unicodedata

@@ -6,8 +6,6 @@ unclosed string or comment extends to the end of its line, or of the block), so 
 ``tests/bench/bench_markdown.py`` measures the cost.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

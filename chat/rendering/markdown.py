@@ -9,8 +9,6 @@ formula appears while its answer is still streaming (docs/decisions/0021). A for
 its source.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache

@@ -7,8 +7,6 @@ documents may be deleted by then. Readers of a share link get neither links nor 
 URLs contain workspace ids.
 """
 
-from __future__ import annotations
-
 import hashlib
 import logging
 import re

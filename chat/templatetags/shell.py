@@ -1,7 +1,5 @@
 """Template tags for the frame around the pages of signed-in users: the sidebar, and chats that memories link to."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

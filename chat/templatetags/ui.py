@@ -1,7 +1,5 @@
 """General template tags and filters: icons, avatars, relative dates, and form fields linked to their errors."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from decimal import Decimal
 from functools import cache

@@ -1,7 +1,5 @@
 """Tools of a chat, for models that can call tools."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from chat.models import Chat

@@ -1,7 +1,5 @@
 """Base of the tools: definition, arguments, result, and reading long texts in parts."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 The calls of a round run concurrently; each is stored and has a timeout. A failed call does not fail the answer.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

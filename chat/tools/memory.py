@@ -3,8 +3,6 @@
 They act as the user of the turn.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Any

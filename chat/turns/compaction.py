@@ -2,8 +2,6 @@
 new chat.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Sequence
 from datetime import datetime

@@ -1,7 +1,5 @@
 """Document passages for a turn: search, the prompt block, and the sources cited by the answer."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Collection, Sequence
 from dataclasses import replace

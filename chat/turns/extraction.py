@@ -4,8 +4,6 @@ For API clients that keep the conversation themselves and send it whole each tim
 memories have been extracted from it; then a fingerprint remains, so that a repeated turn is not extracted again.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass

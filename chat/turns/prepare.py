@@ -1,7 +1,5 @@
 """Preparation of a turn: recall and its receipt, the prompt, the model and its tools."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Sequence
 from contextlib import suppress

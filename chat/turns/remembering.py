@@ -1,7 +1,5 @@
 """ "Remember this": a memory from a message, or from a statement proposed for a question or an answer."""
 
-from __future__ import annotations
-
 import logging
 import re
 from dataclasses import dataclass

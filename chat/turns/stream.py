@@ -1,7 +1,5 @@
 """Streaming of an answer while it is written, from any process and position, as events and as HTML."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

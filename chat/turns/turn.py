@@ -3,8 +3,6 @@
 Turns run in an event loop of their own, so that an answer continues after its request ends.
 """
 
-from __future__ import annotations
-
 import asyncio
 import atexit
 import logging

@@ -1,7 +1,5 @@
 """Views of a chat's settings: model, personal memories, running summary, and permanent deletion."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.http import HttpResponse

@@ -1,7 +1,5 @@
 """Pages and fragments of the conversation and of the chat list. Each view loads the chat and calls one service."""
 
-from __future__ import annotations
-
 import re
 from contextlib import suppress
 from datetime import datetime

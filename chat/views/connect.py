@@ -1,7 +1,5 @@
 """Page for connecting client programs: an API key, and the configuration to paste."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Pages of export and import, and download of one chat as Markdown or JSON, for reading."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from datetime import datetime

@@ -1,7 +1,5 @@
 """Views of a message: show, follow, stop, retry, edit, versions, rating, “Remember this”, and saving as an artifact."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from itertools import islice

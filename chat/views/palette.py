@@ -2,8 +2,6 @@
 that searches a workspace.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import unicodedata

@@ -1,7 +1,5 @@
 """Page of saved prompts, and the suggestions after “/” in the message field."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django import forms

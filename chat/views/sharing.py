@@ -1,7 +1,5 @@
 """Share links: the menu of a chat, the list of a workspace, and the read-only pages of a link and for printing."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Messages of a conversation for display, each with its receipt, its memories and a waiting plan."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The admin of memories: search in all workspaces, edit, review, restore and forget. Writes go through the gate."""
 
-from __future__ import annotations
-
 import re
 from datetime import datetime
 from difflib import SequenceMatcher

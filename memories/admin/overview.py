@@ -3,8 +3,6 @@
 Each figure links to its list, is shown only to staff who may open that list, and stops counting at a limit.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta

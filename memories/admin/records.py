@@ -3,8 +3,6 @@
 Schedules and jobs cannot be added here, because a job can call any function of the program.
 """
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Any, ClassVar, cast
 

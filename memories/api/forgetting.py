@@ -1,7 +1,5 @@
 """REST endpoints for forgetting memories permanently, copies of forgotten texts, and clearing a scope."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.utils import timezone

@@ -1,7 +1,5 @@
 """REST endpoints for proposed memories, and for tidying up stale, unused, duplicate and contradictory ones."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.utils import timezone

@@ -1,7 +1,5 @@
 """Saving, changing, deleting, listing and recalling memories, shared by both REST APIs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any

@@ -1,7 +1,5 @@
 """Serializers for memories, their history, recall, search and receipts."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from rest_framework import serializers

@@ -1,7 +1,5 @@
 """Routes of memories, recall and search below ``/chat/api/workspaces/{ws}/``."""
 
-from __future__ import annotations
-
 from django.urls import path
 
 import workspaces.api.fields  # noqa: F401  registers the path converters

@@ -1,7 +1,5 @@
 """REST endpoints for a workspace's memories, profile, recall, search and recall questions."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.utils import timezone

@@ -4,8 +4,6 @@ A background job works in batches, each in one transaction, through ``gate.delet
 ``restore_memory``. If it is interrupted, the next run continues where it stopped.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from contextlib import suppress

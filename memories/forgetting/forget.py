@@ -6,8 +6,6 @@ still has the text finds its row gone, or is refused by the gate because of the 
 noted copies in their own memories.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field

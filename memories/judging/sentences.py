@@ -4,8 +4,6 @@ Clauses are split at punctuation, at a few conjunctions, and by small networks o
 are ambiguous: "en" means "and" in Dutch and "in" in Spanish. The networks were fitted by tests/bench/fit_keeping.py.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -7,8 +7,6 @@ parses the dates in the language of the word next to them. All times are in UTC.
 database.
 """
 
-from __future__ import annotations
-
 import re
 from calendar import month_name
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Clearings, which delete all memories of a scope, and notes of where a forgotten text is still quoted."""
 
-from __future__ import annotations
-
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Coalesce

@@ -1,7 +1,5 @@
 """Recall: find the memories that are relevant to a query, and keep receipts of what a turn was given."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence

@@ -4,8 +4,6 @@ A question that expects a personal memory belongs to one person and runs as that
 memories, so that all members see the same result.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

@@ -9,8 +9,6 @@ measure decides alone: a message that seems to ask for nothing still gets a memo
 Everything is fitted by tests/bench/fit_relevance.py; docs/figures.md has the figures.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import unicodedata

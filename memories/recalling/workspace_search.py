@@ -1,7 +1,5 @@
 """Search over all content of a workspace, for pages, the REST API and the model's tool ``x_workspace_search``."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime

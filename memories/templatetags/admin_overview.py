@@ -1,7 +1,5 @@
 """Template tag that shows the overview on the admin's index page, so that no custom AdminSite is needed."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django import template

@@ -1,7 +1,5 @@
 """Template tags for the tabs of the memory pages."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django import template

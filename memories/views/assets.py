@@ -1,7 +1,5 @@
 """Files of memories, on the pages."""
 
-from __future__ import annotations
-
 from django.conf import settings
 from django.contrib import messages as notices
 from django.http import HttpResponse, StreamingHttpResponse

@@ -1,7 +1,5 @@
 """The profile tab and the recall test tab of the Memory page."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.contrib import messages as notices

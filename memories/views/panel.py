@@ -1,7 +1,5 @@
 """The memory panel, its cards, the receipt under an answer, and the page of all memories with bulk actions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime

@@ -1,7 +1,5 @@
 """Pages for tidying up, forgetting permanently and clearing a scope."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.http import HttpResponse

@@ -1,7 +1,5 @@
 """Writes of background jobs: eviction above the limit, retention (``workspaces.retention``), late vectors."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Bulk storage of drafts by the same rules as ``save_memory``, in a few SQL statements per batch."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace

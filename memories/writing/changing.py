@@ -1,7 +1,5 @@
 """Changes to stored memories with their history, including keys that move, versions and notifications."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

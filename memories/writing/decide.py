@@ -5,8 +5,6 @@ itself stores nothing. It reads stored memories through the interface ``Beside``
 and a bulk save uses rows loaded for the whole batch.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime

@@ -4,8 +4,6 @@ An older memory that a new one corrects (a job left for another, a wrong date) e
 records this; Undo on the card of the newer memory restores it. A message like "scratch that" soft-deletes a memory.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """The single writer of memories, through which pages, API, tools and jobs store and edit them."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime

@@ -3,8 +3,6 @@
 The chat app registers how a turn's text is loaded, because this app does not import chats.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Conversion of a memory to a line of an export and back, with every field that is not derived (docs/exchange.md)."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress

@@ -4,8 +4,6 @@ A proposal is a row marked as deleted, so no list, count, recall or duplicate ch
 A rejected proposal is kept, so that the same is not proposed again, until it is purged like other deleted rows.
 """
 
-from __future__ import annotations
-
 from datetime import datetime
 
 from django.db import transaction

@@ -6,8 +6,6 @@ not in the database, so that someone who can read only the database cannot test 
 signs sessions, so a new ``MEMORYHUB_SECRET_KEY`` leaves tombstones valid.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import logging

@@ -1,7 +1,5 @@
 """Dumps of the database, and their restore into another database of the server, by PostgreSQL's own programs."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

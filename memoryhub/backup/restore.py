@@ -1,7 +1,5 @@
 """Restore of a backup: all data is loaded into a second database, checked, and then swapped in at once."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress

@@ -6,8 +6,6 @@ missing worker, model or embedder only degrades the service: chats can be read, 
 so it should still receive traffic.
 """
 
-from __future__ import annotations
-
 import hmac
 import logging
 import os

@@ -1,7 +1,5 @@
 """Middleware: headers, probes, language, time zone, errors as pages or JSON, compression, reads from replicas."""
 
-from __future__ import annotations
-
 import logging
 import re
 import sys

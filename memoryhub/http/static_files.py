@@ -1,7 +1,5 @@
 """Static files (hashed, compressed, with inlined imports), and the manifest, service worker and offline page."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath

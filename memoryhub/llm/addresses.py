@@ -5,8 +5,6 @@ resolves differently a moment later (DNS rebinding) does not change the target. 
 the machine's own credentials, are always blocked.
 """
 
-from __future__ import annotations
-
 import asyncio
 import ipaddress
 import re

@@ -1,7 +1,5 @@
 """The interface of models for the rest of the code: plain messages as input, plain text or vectors as output."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -7,8 +7,6 @@ Besides OpenAI's fields, a request may have ``input_type``: "passage" for texts 
 searches, or "question" for a question followed by its shorter variants.
 """
 
-from __future__ import annotations
-
 import argparse
 import hmac
 import json

@@ -7,8 +7,6 @@ later without any change.
 The message of a chat model's error is stored with the answer, in English, and translated when it is shown.
 """
 
-from __future__ import annotations
-
 from memoryhub.kept import kept
 
 MAX_DETAIL_CHARS = 300

@@ -1,7 +1,5 @@
 """Clients for chat models and embedders on any server with the OpenAI API."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import time

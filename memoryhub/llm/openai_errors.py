@@ -1,7 +1,5 @@
 """Conversion of errors of OpenAI-compatible servers to ModelError: each server words the same failure differently."""
 
-from __future__ import annotations
-
 import math
 import re
 import time

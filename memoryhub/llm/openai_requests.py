@@ -4,8 +4,6 @@ The request body is forwarded with few changes (model, inserted system messages,
 checked to be a chat completion.
 """
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import re

@@ -1,7 +1,5 @@
 """Parsing of model output other than the answer: reasoning, tool calls written as text, and slightly invalid JSON."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Collection

@@ -1,7 +1,5 @@
 """The data folder, and the lock that a supervisor holds on it."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

@@ -8,8 +8,6 @@ gets its final name only if its SHA-256 is right.
 One process downloads (see model_server). The other processes read its `status.json` and write the user's choice.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import hashlib

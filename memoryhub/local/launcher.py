@@ -8,8 +8,6 @@ the user first and then requests the signal. If the ordinary user cannot enter t
 the process keeps one capability, "read and search any folder". Permissions on disk stay unchanged.
 """
 
-from __future__ import annotations
-
 import argparse
 import ctypes
 import os

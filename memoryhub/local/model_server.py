@@ -6,8 +6,6 @@ key is in the environment (KEY_VARIABLE), never on the command line, where every
 find the running server with `read_endpoint(data_dir)`, which prefers the larger model once it is ready.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

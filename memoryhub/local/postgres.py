@@ -5,8 +5,6 @@ root, changes the permissions of parent folders. This module keeps everything in
 unix socket in a private folder. The server ends with the process that started it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import hashlib

@@ -1,7 +1,5 @@
 """The services that `make run` starts: database, model, background worker and web server; `up` can add an embedder."""
 
-from __future__ import annotations
-
 import errno
 import http.client
 import os

@@ -6,8 +6,6 @@ The watchdog then ends the children's process groups, the database last. A paren
 reaches only children, and a background worker is a grandchild.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os

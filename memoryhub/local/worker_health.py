@@ -6,8 +6,6 @@ queues is lost. So the loss of such a process is a reason for a restart, and so 
 idle. A worker that is lost in the middle of a job holds no lock, so the cluster only needs to replace it.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 

@@ -1,7 +1,5 @@
 """Management commands, and the progress that they show: one line redrawn on a terminal, else one every ten seconds."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

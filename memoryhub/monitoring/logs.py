@@ -1,7 +1,5 @@
 """Log formatters, which add the request's id and keep people's texts out of the log."""
 
-from __future__ import annotations
-
 import json
 import logging
 import re

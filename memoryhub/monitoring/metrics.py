@@ -5,8 +5,6 @@ supervisor creates it and sets PROMETHEUS_MULTIPROC_DIR. Without the variable ea
 fixed names, never user input, because each new value creates a time series.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -4,8 +4,6 @@
 on. Background jobs and commands have none.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import re
 import secrets

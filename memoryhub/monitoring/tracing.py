@@ -5,8 +5,6 @@ model names, never people's texts; an error is recorded only by its class. The t
 that libraries such as mcp do not send their own spans.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext

@@ -3,8 +3,6 @@
 docs/options.md lists them.
 """
 
-from __future__ import annotations
-
 from memoryhub.settings.accounts import *
 from memoryhub.settings.models import *
 from memoryhub.settings.process import *

@@ -1,7 +1,5 @@
 """Settings of user accounts: sign-in, quotas, rate limits and mail."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured

@@ -1,7 +1,5 @@
 """Settings of models, memory and documents."""
 
-from __future__ import annotations
-
 from django.core.exceptions import ImproperlyConfigured
 
 from memoryhub.settings.process import env

@@ -1,7 +1,5 @@
 """Settings of every process: environment, data folder, role, keys and logs."""
 
-from __future__ import annotations
-
 import os
 import secrets
 import sys

@@ -1,7 +1,5 @@
 """Settings of storage: the database and its replicas, caches, files, and the queue of background jobs."""
 
-from __future__ import annotations
-
 import os
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Settings of the web server: addresses, cookies, installed apps, middleware, and the REST API with its schema."""
 
-from __future__ import annotations
-
 import os
 
 from django.core.exceptions import ImproperlyConfigured

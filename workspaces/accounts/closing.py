@@ -7,8 +7,6 @@ A superuser's change is recorded in the audit log and mailed to the person, also
 checks that the user is a superuser who re-authenticated recently (``workspaces.accounts.sign_in.ask_for_password``).
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Callable, Iterable

@@ -1,7 +1,5 @@
 """Email backend that sends immediately and leaves failed mails to the worker, which retries them for a day."""
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import Sequence

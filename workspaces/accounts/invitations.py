@@ -5,8 +5,6 @@ therefore gives no access, and an owner can copy the link again. It ends when it
 the person who made it is no longer an owner.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """Creating, verifying, rate-limiting and revoking API keys. A key's text is shown once; only its hash is stored."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import secrets

@@ -3,8 +3,6 @@
 An authorization is an API key without a text of its own, which only the program's tokens give access to.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Sequence

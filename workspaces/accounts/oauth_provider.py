@@ -3,8 +3,6 @@
 It is imported at the first OAuth request, because importing the SDK takes a second.
 """
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Any, cast
 

@@ -1,7 +1,5 @@
 """A person's sessions: listing them by browser, and ending them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Sign-in: the adapter for allauth, and audit records of sign-ins."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from contextlib import suppress

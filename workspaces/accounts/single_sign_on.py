@@ -5,8 +5,6 @@ the directory grant memberships and staff rights, updated at each single sign-on
 role that a person changed by hand since is left alone.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Collection, Mapping
 from typing import Any

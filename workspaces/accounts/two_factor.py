@@ -1,7 +1,5 @@
 """Two-factor sign-in: required by setting for some people, with encrypted secrets and codes that work once."""
 
-from __future__ import annotations
-
 import base64
 import logging
 import secrets

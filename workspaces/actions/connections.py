@@ -3,8 +3,6 @@
 Administrators manage shared connections; people manage their own if the settings allow it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor

@@ -4,8 +4,6 @@ Rows with a foreign key to a workspace or person are deleted by cascade. For oth
 files, an app registers a function here, which this app calls because it cannot import that app.
 """
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping

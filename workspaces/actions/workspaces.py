@@ -3,8 +3,6 @@
 Editors create, change and archive assistants; every member uses them.
 """
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Any
 

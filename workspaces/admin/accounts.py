@@ -1,7 +1,5 @@
 """Admin of accounts, their groups and API keys: rights, closing, reopening and deleting."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Any, cast
 

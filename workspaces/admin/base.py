@@ -1,7 +1,5 @@
 """Base classes of the admin pages: lists of any length, saving through the domain, and actions that ask first."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Iterator
 from functools import wraps

@@ -1,7 +1,5 @@
 """Admin of documents (reading state and size, without titles and text) and of assistants."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Any
 

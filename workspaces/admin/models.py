@@ -3,8 +3,6 @@
 Shared connections are created, changed, tested and deleted; people's own are only counted.
 """
 
-from __future__ import annotations
-
 from typing import Any, cast
 
 from django import forms

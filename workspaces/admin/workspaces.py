@@ -1,7 +1,5 @@
 """Admin of workspaces and their members, and read-only admin of the audit log."""
 
-from __future__ import annotations
-
 from typing import Any, cast
 
 from django import forms

@@ -1,7 +1,5 @@
 """REST views of the account and its API keys."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.utils import timezone

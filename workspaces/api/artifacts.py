@@ -1,7 +1,5 @@
 """Artifacts of a workspace, over REST."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.db import transaction

@@ -3,8 +3,6 @@
 An OAuth access token (``workspaces.accounts.oauth``) is accepted in place of its key.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -1,7 +1,5 @@
 """Connections to language models, over REST: the shared ones, and a person's own."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from typing import Any
 

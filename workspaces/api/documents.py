@@ -1,7 +1,5 @@
 """Documents of a workspace, over REST."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any

@@ -3,8 +3,6 @@
 The settings name these classes, so this module must not import ``rest_framework.views``, which reads those settings.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.conf import settings

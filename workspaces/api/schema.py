@@ -5,8 +5,6 @@ The docstring's first line is the summary, the rest the description. Errors foll
 ``rest_framework.views``.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

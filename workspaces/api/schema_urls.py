@@ -1,7 +1,5 @@
 """URLs of the OpenAPI schema, ``/api/schema/``, and of the page that shows it."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

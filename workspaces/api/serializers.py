@@ -1,7 +1,5 @@
 """Serializers of workspaces and their members."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.utils.translation import gettext as _

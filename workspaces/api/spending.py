@@ -1,7 +1,5 @@
 """Usage and budgets of models over REST."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from typing import Any
 

@@ -1,7 +1,5 @@
 """URLs of the REST API below ``/chat/api/``: account, keys, workspaces and what they hold."""
 
-from __future__ import annotations
-
 from django.urls import path
 
 from workspaces.api import account, artifacts, connections, documents, spending, webhooks, workspaces

@@ -1,7 +1,5 @@
 """REST views of a workspace's webhooks, for its owners with a session."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.utils import timezone

@@ -1,7 +1,5 @@
 """REST views of workspaces, their members, invitations, retention and assistants."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime

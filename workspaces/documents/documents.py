@@ -3,8 +3,6 @@
 Editors write and every member reads. Personal documents are visible to their owner only.
 """
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Iterable

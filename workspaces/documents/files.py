@@ -1,7 +1,5 @@
 """The files of documents (``STORAGES["documents"]``): storing, downloading and detecting the type."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 import unicodedata

@@ -4,8 +4,6 @@ A passage is a few sentences under one heading. It is embedded with the text aro
 ``manage.py bench_documents`` (docs/figures.md).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The background job that splits a document into passages, replaces its old ones, and queues their embedding."""
 
-from __future__ import annotations
-
 import logging
 import threading
 import time

@@ -4,8 +4,6 @@ Only public addresses are connected to, also after redirects: no address in this
 service.
 """
 
-from __future__ import annotations
-
 import asyncio
 import tempfile
 from dataclasses import dataclass

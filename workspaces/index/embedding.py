@@ -4,8 +4,6 @@ The active model is stored in ``EmbeddingModel``. When the settings name another
 one until ``workspaces.index.reembedding`` has built all vectors of the new one (docs/decisions/0006).
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Iterable, Iterator, Sequence

@@ -4,8 +4,6 @@ Recall searches by the gist too, because a passage may continue about a subject 
 not access the database.
 """
 
-from __future__ import annotations
-
 import re
 from datetime import date
 

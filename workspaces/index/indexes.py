@@ -5,8 +5,6 @@ each large scope has a partial index per kind; smaller ones are scanned exactly,
 gives the same results without this job, only slower.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from contextlib import closing

@@ -4,8 +4,6 @@ Recall compares the active model's vectors until those of the new one are comple
 vectors are found by query, so the work may be stopped or killed at any point and resumes there.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable, Iterable, Sequence

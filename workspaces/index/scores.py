@@ -1,7 +1,5 @@
 """Scores of passages of one kind for a query, on the scale of memories' hybrid score, so that results can be merged."""
 
-from __future__ import annotations
-
 import logging
 import math
 import re

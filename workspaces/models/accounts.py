@@ -1,7 +1,5 @@
 """Models of API keys, OAuth programs, invitations, directory groups and unsent mail."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Template tags of the sign-in pages."""
 
-from __future__ import annotations
-
 from django import template
 from django.http import HttpRequest
 from django.urls import Resolver404, resolve

@@ -1,7 +1,5 @@
 """Tokens and money on pages."""
 
-from __future__ import annotations
-
 from calendar import monthrange
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Shared parts of page views: the type of their requests, and reloading the page."""
 
-from __future__ import annotations
-
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django_htmx.middleware import HtmxDetails

@@ -1,7 +1,5 @@
 """Account pages: sign-in, deletion, profile picture, sessions and activity."""
 
-from __future__ import annotations
-
 import secrets
 import tempfile
 from collections.abc import Iterable

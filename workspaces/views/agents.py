@@ -1,7 +1,5 @@
 """Pages of a workspace's assistants."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.contrib import messages as notices

@@ -1,7 +1,5 @@
 """Pages of a workspace's artifacts: the list, a single one beside the chat or on its own page, and its versions."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Pages of a workspace's documents: the list, adding files, reading one, comparing versions, deleting with an undo."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher

@@ -1,7 +1,5 @@
 """SCIM endpoints, with which a company's directory manages accounts and groups. 404 without MEMORYHUB_SCIM_TOKEN."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from copy import copy

@@ -1,7 +1,5 @@
 """Settings pages of a workspace and a person: single settings, retention, and usage with its budget."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import nullcontext
 from decimal import Decimal

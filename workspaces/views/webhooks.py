@@ -3,8 +3,6 @@
 A webhook's secret is shown only in the response to its form, without a redirect.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.contrib import messages as notices

@@ -1,7 +1,5 @@
 """Pages of workspaces and of a person's own settings, and the stream of events for open pages, limited per person."""
 
-from __future__ import annotations
-
 import json
 import threading
 import weakref

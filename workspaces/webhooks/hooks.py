@@ -1,7 +1,5 @@
 """Creating, changing and deleting webhooks, and resending deliveries. For owners of the workspace only."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import secrets

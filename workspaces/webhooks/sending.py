@@ -5,8 +5,6 @@ inside a transaction. A receiver that does not answer is retried less and less o
 others.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

@@ -1,7 +1,5 @@
 """Command ``manage.py mcp``: an MCP server on standard input and output, started by desktop programs."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Awaitable, Callable
 from typing import Any

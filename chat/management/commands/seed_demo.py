@@ -4,8 +4,6 @@ The texts are in demo_story.json. Their days count back from the moment the comm
 ``{opening}`` become dates after that moment.
 """
 
-from __future__ import annotations
-
 import json
 import secrets
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Memory for conversations of client programs: recall before the question, and extraction from the turn."""
 
-from __future__ import annotations
-
 import logging
 import re
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Requests of the OpenAI and Anthropic endpoints: parsing, token counts, and both forms of errors."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """``/v1/responses``: conversion of its requests to chat completions, and of completions to its responses."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Iterable, Iterator

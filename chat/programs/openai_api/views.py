@@ -3,8 +3,6 @@
 Responses have OpenAI's format. Anthropic's format is used for ``messages`` and for requests with ``anthropic-version``.
 """
 
-from __future__ import annotations
-
 import base64
 from datetime import datetime
 from functools import partial

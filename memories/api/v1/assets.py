@@ -1,7 +1,5 @@
 """REST endpoints of memories' files."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.conf import settings

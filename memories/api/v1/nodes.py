@@ -1,7 +1,5 @@
 """REST endpoints (/api/v1) for memory nodes: the topics of a workspace and their relations."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.db.models import QuerySet

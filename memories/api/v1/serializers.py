@@ -1,7 +1,5 @@
 """Serializers of the organisation memory API (/api/v1), whose fields have camelCase names."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.utils.translation import gettext_lazy as later

@@ -1,7 +1,5 @@
 """REST endpoints of organisation memory (/api/v1): the memories of one workspace and the caller's own."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.db import transaction

@@ -6,8 +6,6 @@ whole. They were fitted by tests/bench/fit_corrections.py and tests/bench/fit_ta
 of any language. This module does not access the database.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path

@@ -5,8 +5,6 @@ rewordings are. `may_merge` is symmetric and does not access the database. When 
 statements are kept.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import unicodedata

@@ -1,7 +1,5 @@
 """Candidates that a language model extracts: the prompt, the safe parsing of its reply, and their checks."""
 
-from __future__ import annotations
-
 import functools
 import html
 import json

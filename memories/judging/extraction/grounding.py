@@ -5,8 +5,6 @@ such as "tomorrow", and a year may be added to a day. When in doubt the statemen
 person one click. This module does not access the database.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 import unicodedata

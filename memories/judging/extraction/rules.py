@@ -4,8 +4,6 @@ Candidates are the user's own words, trimmed. Small networks choose the clauses.
 eight, and leaves out those that the same message takes back or corrects.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Sequence

@@ -6,8 +6,6 @@ hostile text costs about a third more per byte than synthetic ASCII prose (tests
 finding has a kind and a position; the credential or number itself is never kept or returned.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import re

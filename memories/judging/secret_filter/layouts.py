@@ -1,7 +1,5 @@
 """Credentials recognized by their position: in columns, pairs, command arguments and recovery phrases."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 

@@ -8,8 +8,6 @@ A number of a unique form with correct check digits is found anywhere. Others ne
 "PESEL", "my PIN is"), and if the check digits are wrong, the text must state that this is the number.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

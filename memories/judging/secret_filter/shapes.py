@@ -4,8 +4,6 @@ All rules are compiled into one expression and grouped by first character, so th
 for any number of rules.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import re

@@ -1,7 +1,5 @@
 """The words that announce a credential or a personal number, by language, and the expressions that search for them."""
 
-from __future__ import annotations
-
 import html
 import re
 import unicodedata

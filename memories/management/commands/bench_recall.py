@@ -1,7 +1,5 @@
 """Measure recall on your own questions: ``manage.py bench_recall FILE``; docs/recall.md explains the file."""
 
-from __future__ import annotations
-
 import argparse
 import secrets
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Run the recall questions of workspaces: ``manage.py recall_test [WORKSPACE …]``."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser

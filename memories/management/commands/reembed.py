@@ -1,7 +1,5 @@
 """Build the vectors of a newly configured embedding model and show the progress: ``manage.py reembed``."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Check stored memories against the current rules for credentials: ``manage.py scan_secrets``."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser

@@ -1,7 +1,5 @@
 """`manage.py backup PLACE`: write all data of the installation to one file, locally or in an S3-compatible store."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`manage.py doctor`: report faults of this installation and how to fix them."""
 
-from __future__ import annotations
-
 import os
 import secrets
 import shutil

@@ -1,7 +1,5 @@
 """`manage.py ensure_admin`: create the first account from the environment."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.contrib.auth import get_user_model

@@ -1,7 +1,5 @@
 """`manage.py fetch_model`: download the larger built-in model now. A running MemoryHub or the next start uses it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.conf import settings

@@ -1,7 +1,5 @@
 """`manage.py move_files`: move files into a newly configured store while MemoryHub runs."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`manage.py prepare`: all steps that precede the start of the web server, in one process."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import time

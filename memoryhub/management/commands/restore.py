@@ -1,7 +1,5 @@
 """`manage.py restore PLACE`: replace the database by a backup, or test a backup with --drill."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

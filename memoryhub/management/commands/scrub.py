@@ -1,7 +1,5 @@
 """`manage.py scrub`: remove forgotten data from the files of the embedded database too."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import Any, LiteralString

@@ -1,7 +1,5 @@
 """`manage.py up`: run all services of MemoryHub under one supervisor. `make run` calls it."""
 
-from __future__ import annotations
-
 import sys
 from argparse import ArgumentParser, ArgumentTypeError
 from typing import Any

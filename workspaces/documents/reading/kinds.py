@@ -3,8 +3,6 @@
 Does not import Django, because it runs in the process that reads untrusted files.
 """
 
-from __future__ import annotations
-
 import io
 import re
 import zipfile

@@ -1,7 +1,5 @@
 """Readers of mails, mailboxes, saved web pages and calendars, with their attachments."""
 
-from __future__ import annotations
-
 import base64
 import email
 import email.header

@@ -3,8 +3,6 @@
 Of spreadsheets, displayed values, formulas without a value, comments, charts and drawn text are read.
 """
 
-from __future__ import annotations
-
 import html
 import io
 import posixpath

@@ -1,7 +1,5 @@
 """Reader of PDF: page texts, form values, notes, attachments, and scanned pages by OCR."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Readers of text files: encodings, Markdown, CSV, JSON and HTML."""
 
-from __future__ import annotations
-
 import codecs
 import csv
 import io

@@ -1,7 +1,5 @@
 """Reading a file in another process, and messages for its failures."""
 
-from __future__ import annotations
-
 import base64
 import errno
 import json

@@ -4,8 +4,6 @@ A hostile file can harm only this process: its memory, time and output are limit
 writes the blocks to standard output as JSON lines; the last line holds the result.
 """
 
-from __future__ import annotations
-
 import base64
 import errno
 import json

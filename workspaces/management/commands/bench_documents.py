@@ -1,7 +1,5 @@
 """Measure search of documents on your own texts: ``manage.py bench_documents FILE``; docs/recall.md has the format."""
 
-from __future__ import annotations
-
 import json
 import secrets
 import time

@@ -1,7 +1,5 @@
 """Django's changepassword command, which also ends the person's sessions, as a password change on a page does."""
 
-from __future__ import annotations
-
 import getpass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """``manage.py let_in_by_password NAME``: allow an administrator to sign in by password for 15 minutes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.conf import settings

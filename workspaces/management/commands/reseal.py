@@ -1,7 +1,5 @@
 """Encrypt stored secrets with the first current key: ``manage.py reseal``."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import chain
 from typing import Any
