@@ -1,7 +1,7 @@
 """Pages in the language with the longest words and in one from right to left, in a browser.
 
 The language is chosen in the profile; nothing is cut, covered, too wide or too small, and axe finds nothing. Colours
-are checked in English (test_every_page).
+are checked in English (test_every_page), as is what opens beside an answer and in the panel.
 """
 
 from __future__ import annotations
