@@ -12,6 +12,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from django.db import connections
 from django.utils.translation import gettext as _
+from opentelemetry import context
 
 from chat.models import Chat, Message, MessageStatus
 from chat.models.chats import STOPPED_AFTER
@@ -19,7 +20,6 @@ from chat.models.steps import StepKind, StepOutcome
 from memoryhub.kept import kept
 from memoryhub.llm.errors import ModelError
 from memoryhub.llm.metering import Meter
-from memoryhub.monitoring import tracing
 from workspaces.billing import Account
 from workspaces.models import User
 
@@ -151,13 +151,17 @@ def in_tool_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) 
 def _run_in(
     threads: ThreadPoolExecutor, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
 ) -> Awaitable[T]:
+    here = context.get_current()  # spans of the thread become children of the current span
+
     def call() -> T:
+        token = context.attach(here)
         try:
             return function(*args, **kwargs)
         finally:
             connections.close_all()
+            context.detach(token)
 
-    return asyncio.get_running_loop().run_in_executor(threads, tracing.carried(call))
+    return asyncio.get_running_loop().run_in_executor(threads, call)
 
 
 STOP_POLL = 0.1  # seconds between checks whether another process has stopped

@@ -6,17 +6,15 @@ that libraries such as mcp do not send their own spans.
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from importlib.util import find_spec
-from typing import TypeVar
 
 from opentelemetry import context, trace
 from opentelemetry.trace import Span, SpanKind, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-T = TypeVar("T")
 Attributes = Mapping[str, str | int | float | bool]
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 PARENT = "traceparent"  # W3C's header that continues a trace in another process
@@ -102,20 +100,6 @@ def failed(begun: Span, error: Exception) -> None:
 def note(attributes: Attributes) -> None:
     """Add attributes to the current span."""
     trace.get_current_span().set_attributes(attributes)
-
-
-def carried(function: Callable[[], T]) -> Callable[[], T]:
-    """Return ``function`` wrapped so that its spans become children of the current span, also in another thread."""
-    here = context.get_current()
-
-    def call() -> T:
-        token = context.attach(here)
-        try:
-            return function()
-        finally:
-            context.detach(token)
-
-    return call
 
 
 def parent_here() -> str:
