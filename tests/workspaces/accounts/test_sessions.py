@@ -303,3 +303,18 @@ def test_a_session_that_cannot_be_noted_still_reads(cast: Cast) -> None:
         assert client.post("/workspaces/", {"name": "Launch"}).status_code == 503
     finally:
         connection.close()
+
+
+def test_signing_in_with_the_password_confirms_who_one_is(cast: Cast, client: Client) -> None:
+    """For fifteen minutes; opening a session in another way does not."""
+    cast.owner.set_password("Long-pass-4711")
+    cast.owner.save()
+    client.force_login(cast.owner)
+    assert client.get("/profile/delete/").status_code == 302
+    client.logout()
+    client.post("/accounts/login/", {"login": cast.owner.username, "password": "Long-pass-4711"})
+    assert client.get("/profile/delete/").status_code == 200
+    session = client.session
+    session["account_authentication_methods"][-1]["at"] -= 15 * 60 + 1
+    session.save()
+    assert client.get("/profile/delete/").status_code == 302
