@@ -1,7 +1,5 @@
 """Helpers that use the admin as its pages do, confirming actions that ask for confirmation."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.contrib.auth.models import Permission

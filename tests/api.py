@@ -1,7 +1,5 @@
 """A JSON client for tests of the REST API."""
 
-from __future__ import annotations
-
 import time
 from functools import cache
 from typing import Any

@@ -1,7 +1,5 @@
 """An ASGI client that drives the application as a server does, so that a test can read a stream and disconnect."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping

@@ -1,7 +1,5 @@
 """The tests of the attack suite, with their kind and their count at the end of ``make attack``."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

@@ -1,7 +1,5 @@
 """Copies of objects created once for a file of tests, so that each test starts from the original."""
 
-from __future__ import annotations
-
 import pickle
 from typing import TypeVar
 

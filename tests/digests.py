@@ -1,7 +1,5 @@
 """Digests of the database's tables in one statement: cheap enough to run around each request."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any

@@ -1,7 +1,5 @@
 """Commands quoted from the docs, to run them as documented."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Empty tables after a test that commits: only those it touched, as Django's flush of all takes half a second."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

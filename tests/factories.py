@@ -1,7 +1,5 @@
 """Factories for tests, which use the same functions as the product."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 from itertools import count
 from typing import Any

@@ -1,7 +1,5 @@
 """Hooks for schemathesis that make requests valid beyond their schema, for a test here and for its command."""
 
-from __future__ import annotations
-
 from itertools import count
 from typing import Any
 

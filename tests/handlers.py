@@ -3,8 +3,6 @@
 It is loaded again after a setting has changed, since some middleware reads settings when loaded.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """HAProxy with deploy/haproxy/haproxy.cfg in front of ports of this machine."""
 
-from __future__ import annotations
-
 import csv
 import re
 import socket

@@ -1,7 +1,5 @@
 """The imports of the four apps as a graph of files. ``python -m tests.bench.shape`` counts them."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from functools import cache

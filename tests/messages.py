@@ -7,8 +7,6 @@ Collecting keeps translations, adds new strings without one and drops unused one
 are read by Django's own reader, Python by its syntax tree.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 import sys

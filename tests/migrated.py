@@ -3,8 +3,6 @@
 It lies beside pytest's own cache, under the name of what it was made from: migrations, and what follows them.
 """
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import os

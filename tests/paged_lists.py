@@ -1,7 +1,5 @@
 """Every list of the API with a cursor, and how to add and remove a row. tests/test_api_paging.py reads them."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from itertools import count
 from typing import Any

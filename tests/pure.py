@@ -1,7 +1,5 @@
 """``pytest --pure``: tests without a database, a process or much embedding, for ``make quick``."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Pause work on a connection of its own, do something else, and resume it."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Search for a text in every column of every table, and in packed jobs of the queue."""
 
-from __future__ import annotations
-
 import json
 import re
 

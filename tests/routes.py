@@ -1,7 +1,5 @@
 """Every route of the product and who may do what on it. ``tests/test_access_matrix.py`` verifies it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any

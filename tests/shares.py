@@ -3,8 +3,6 @@
 pytest-xdist's own ``--dist loadgroup`` does not keep groups together under pytest 9.2 (pytest-xdist#1386).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

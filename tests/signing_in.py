@@ -3,8 +3,6 @@
 Django's own is taken where a client is signed in already, and tests about signing in use ``client.login`` or the form.
 """
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

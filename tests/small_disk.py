@@ -1,7 +1,5 @@
 """A small file system, for tests of full disks."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Iterator

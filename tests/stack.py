@@ -3,8 +3,6 @@
 For behaviour that only real processes have: two web processes, killed workers, browsers, load.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import shutil

@@ -3,8 +3,6 @@
 Addresses, actions and fields come from the admin's registry: new ones are tried automatically.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache

@@ -1,7 +1,5 @@
 """The targets of attacks by staff: rows of everything the admin lists, with secrets, and a digest of each."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property

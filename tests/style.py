@@ -3,8 +3,6 @@
 ``python -m tests.style FILE`` checks a commit message, as .pre-commit-config.yaml does before each commit.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 import sys

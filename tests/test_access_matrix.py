@@ -1,7 +1,5 @@
 """Every route against owner, editor, viewer, stranger and an anonymous visitor. A route without a row fails."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 from urllib.parse import urlencode

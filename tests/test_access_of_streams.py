@@ -1,7 +1,5 @@
 """The rows of the access matrix whose routes read the database from other threads."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.access_docs import PEOPLE

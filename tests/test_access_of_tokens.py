@@ -3,8 +3,6 @@
 A token has the rights of its user in its workspace, limited by its scope, and none after either ends.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

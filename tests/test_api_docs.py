@@ -1,7 +1,5 @@
 """The examples in docs/api.md, run unchanged against a live server and a scripted model."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Requests that schemathesis generates from the OpenAPI schema, valid and invalid, with every answer checked by it."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

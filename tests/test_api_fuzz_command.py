@@ -3,8 +3,6 @@
 test_api_fuzz covers all routes, so the command tests every eighth here, and all by ``make fuzz``.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """``Idempotency-Key`` on every route that creates something: executed once, answered for each repetition."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager

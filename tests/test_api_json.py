@@ -1,7 +1,5 @@
 """A memory in JSON: its replaced memory, and that recall and reading return the same."""
 
-from __future__ import annotations
-
 import pytest
 from django.utils import timezone
 

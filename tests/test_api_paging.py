@@ -2,8 +2,6 @@
 repeated.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Condition, Thread

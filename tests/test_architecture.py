@@ -1,7 +1,5 @@
 """The architecture: one direction of imports, valid dotted paths, one writer, prompts in their files."""
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Attacks on every route at once: forged requests, unknown fields, misleading headers and paths."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """The ids of one world in requests from another: no access, no change."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The files of deploy/ fit this version, checked by systemd's and Prometheus's own programs where installed."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import re

@@ -4,8 +4,6 @@ The examples of docs/api.md are run, whole, by test_api_docs.py; those of progra
 verification/test_commands_of_docs.py, which lists the exceptions with their reasons.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 import subprocess

@@ -1,7 +1,5 @@
 """A change that names nothing is refused on every changing route, and changes nothing."""
 
-from __future__ import annotations
-
 from django.core import serializers
 from django.db.models import Model
 

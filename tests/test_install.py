@@ -1,7 +1,5 @@
 """Installation errors in one sentence, with pip's output in a file."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Private and temporary chats are hidden from others in their workspace, owners included, by every route."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """Every page, list and record costs the same number of queries for few rows as for many."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Every route on a read-only database: 503 with a Retry-After, or the answer; never a 500."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

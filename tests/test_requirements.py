@@ -1,7 +1,5 @@
 """All dependencies are pinned with hashes, and the written lists agree with those that `make lock` generates."""
 
-from __future__ import annotations
-
 import ast
 import base64
 import hashlib

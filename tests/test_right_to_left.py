@@ -1,7 +1,5 @@
 """Right-to-left pages: style sheets name no side, and texts of people and models have their own direction."""
 
-from __future__ import annotations
-
 import re
 from html.parser import HTMLParser
 from pathlib import Path

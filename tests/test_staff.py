@@ -1,7 +1,5 @@
 """Every staff permission alone, and all together, against every page of the admin, judged by the data."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from contextlib import nullcontext
 from typing import Any

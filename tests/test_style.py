@@ -1,7 +1,5 @@
 """Comments, docstrings, docs and commit messages use the standard words (``tests.style``)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

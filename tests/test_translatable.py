@@ -1,7 +1,5 @@
 """Every text that a person reads on a page can be translated: in templates, scripts, forms, notices and errors."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

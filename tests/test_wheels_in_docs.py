@@ -1,7 +1,5 @@
 """docs/security.md lists each installed wheel that could connect to other machines; the others are listed here."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -5,8 +5,6 @@
 Each is answered by a line with its status and output. A process for each would take two seconds more.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

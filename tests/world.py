@@ -1,7 +1,5 @@
 """The world of the access matrix and of the attacks: one of everything, created by the cast's owner."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass

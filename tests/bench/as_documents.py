@@ -9,8 +9,6 @@ A sentence that its paragraph has not (XQuAD's longest are cut off in the file) 
 questions of another file, which asks the same in the same order.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 from pathlib import Path

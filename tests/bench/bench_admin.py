@@ -5,8 +5,6 @@ a page sends no query for each row: a table of any size costs at most the few qu
 instead of one.
 """
 
-from __future__ import annotations
-
 from statistics import median
 from time import perf_counter
 from typing import NamedTuple

@@ -8,8 +8,6 @@ each a process of its own: a backup, a restore into a new, empty installation, a
 its place. Seconds are those of the whole command; the second one includes creating the new database.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import shutil

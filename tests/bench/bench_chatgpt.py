@@ -6,8 +6,6 @@ Starts a database in a temporary folder, makes an export in which no two message
 own, and looks at it as the background job does. ``--store`` also stores it, which searches every message for memories.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -9,8 +9,6 @@ has its default MiniLM from this project's file (8 bits; its own is 32), once as
 tokens, and once without padding. Times are p50 / p95 in milliseconds; only the ratio is meaningful.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -15,8 +15,6 @@ there, and none twice.
 Needs root, Linux, and ``apt-get install haproxy iproute2``. Ctrl-C takes everything down.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import json

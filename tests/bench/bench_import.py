@@ -7,8 +7,6 @@ of statements, which is compared with everything), looks at it, stores it, store
 rates and how much the process grew.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

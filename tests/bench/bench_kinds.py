@@ -5,8 +5,6 @@
 Each file goes through the process that reads it in the product; of the rounds, the fastest counts.
 """
 
-from __future__ import annotations
-
 import argparse
 import io
 import subprocess

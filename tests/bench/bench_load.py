@@ -10,8 +10,6 @@ database and model server are killed (SIGKILL), requests may fail, but every wri
 at the end.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import json

@@ -8,8 +8,6 @@ without one, the prose of docs/. CPU of this process, not time. A text above its
 written; what it cost until then is what counts.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import random

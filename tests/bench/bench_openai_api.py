@@ -6,8 +6,6 @@ As ``bench_turn``: a whole stack with a scripted model over real HTTP, one web p
 memory is on, and every turn is noted to be mined.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import json

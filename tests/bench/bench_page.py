@@ -12,8 +12,6 @@ Then another chat is opened over and over: as a page of its own, and by a click 
 from the click until the conversation and the panel are painted.
 """
 
-from __future__ import annotations
-
 import argparse
 import statistics
 import tempfile

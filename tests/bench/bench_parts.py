@@ -7,8 +7,6 @@ their own, one process a round, both copies in turn. Milliseconds as p50 / p95 o
 process holds (megabytes, resident) before the first text and after each part.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -7,8 +7,6 @@ of 100, 5,000 and 100,000 of both and a long tail of others, asks the same quest
 vectors at hand, and prints p50 and p95 and their ratio. The vectors are those of ``bench_scale``.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Iterator

@@ -6,8 +6,6 @@ Four web processes on one database, everything real. In turn one, two and all fo
 fast as they answer; all share this machine's cores with the database and the client.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import os

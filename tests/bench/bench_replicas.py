@@ -8,8 +8,6 @@ primary is killed (SIGKILL) under writers and readers at both of two web process
 ``--decides-after`` seconds later, as an operator would, and the old primary comes back by pg_rewind.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import statistics

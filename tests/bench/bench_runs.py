@@ -8,8 +8,6 @@ same hundred are requested, and of all, of which a list gives 200; as ratios wit
 of twenty steps, half of them one person's, by two worker processes; how long people wait who started a single one.
 """
 
-from __future__ import annotations
-
 import os
 import statistics
 import sys

@@ -10,8 +10,6 @@ stays empty. With the bundled embedder t is the least relevance; with another a 
 injection_threshold(t, n), as a turn does.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import random

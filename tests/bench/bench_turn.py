@@ -8,8 +8,6 @@ turn in a new chat with a question never asked before), and the time pages take 
 read at once.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import json

@@ -1,7 +1,5 @@
 """Bulk inserts by SQL, for measuring and for reading query plans; they bypass the write rules."""
 
-from __future__ import annotations
-
 from django.db import connection
 
 from workspaces.models import User, Workspace

@@ -6,8 +6,6 @@ Lines of JSON in and out: a list of texts is stored, a text is searched for; the
 embedding, seconds of all]``.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import time

@@ -3,8 +3,6 @@
 python -m tests.bench.command bench_scale --memories 1000000 --workspaces 1000
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from importlib import import_module

@@ -6,8 +6,6 @@ Two sources: Django's own catalogues, the same sentences in sixteen languages, a
 (named as bench_recall reads them, the language at the end of the name); the other paragraphs stay for measuring.
 """
 
-from __future__ import annotations
-
 import gettext
 import json
 import re

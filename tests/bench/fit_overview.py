@@ -12,8 +12,6 @@ messages some of each are fitted on. ``--keep`` writes the file, ``--show`` prin
 back.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

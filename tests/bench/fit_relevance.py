@@ -11,8 +11,6 @@ file's name), fitted on all others. ``--keep`` writes the file, fitted on everyt
 folds: the lowest at which a turn, and a search or a tool, has LEAST_PRECISION on each set of hand-written workspaces.
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 import os

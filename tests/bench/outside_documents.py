@@ -8,8 +8,6 @@ a file; questions that the text answers, the answer being the sentence it stands
 the reports' dev file have been looked at, the others were held back. For measuring only.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import random

@@ -8,8 +8,6 @@ no memory answers, `past.tsv` questions about what was before, `statements.tsv` 
 The files named on the command line are outside data, a workspace a line, as ``score_workspaces`` takes them.
 """
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Iterator

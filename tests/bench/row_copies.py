@@ -1,7 +1,5 @@
 """Grow a large table from a small one: Postgres copies the rows of some workspaces into others."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from django.db import connection

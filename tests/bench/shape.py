@@ -3,8 +3,6 @@
 python -m tests.bench.shape [another checkout]     # the walks are of this one
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -4,8 +4,6 @@ A vector is the sum of its parts' own vectors by the configured embedder with a 
 by the same model find their sentences, and neighbours in meaning are neighbours in space, as with real text.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta

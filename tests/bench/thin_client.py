@@ -3,8 +3,6 @@
 Kept connections, JSON out, the body as bytes back. Only for this project's servers.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import time

@@ -6,8 +6,6 @@ every walk there in full, a line a hop with the function that was called.
 python -m pytest -n 0 -s tests/bench/walks.py
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import threading

@@ -1,7 +1,5 @@
 """Moderating chats and messages: read, soft-deleted, restored; never rewritten."""
 
-from __future__ import annotations
-
 import pytest
 from django.contrib.auth.models import Permission
 from django.db import connection

@@ -1,7 +1,5 @@
 """Permanent deletion reaches the files of a user's unfinished imports, and does not affect others' imports."""
 
-from __future__ import annotations
-
 import json
 from datetime import timedelta
 from typing import Any

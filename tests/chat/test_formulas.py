@@ -1,7 +1,5 @@
 """Formulas in answers: what becomes MathML, what stays as written, and that neither is dangerous."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

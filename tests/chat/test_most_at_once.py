@@ -1,7 +1,5 @@
 """Requests for the last free slot of a quota, two at once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any

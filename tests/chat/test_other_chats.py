@@ -1,7 +1,5 @@
 """Answers that use other chats: where summaries of these may be used, and who may read such an answer."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """Personal memories in shared chats: what the prompt contains, and what other members see of them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Results of an answer that uses personal data: memories, artifacts, runs and files stay personal."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """Rendering of answers: once each, and at bounded CPU cost, compared with ordinary text in the same run."""
 
-from __future__ import annotations
-
 import re
 from html import unescape
 from itertools import product

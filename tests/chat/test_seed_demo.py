@@ -1,7 +1,5 @@
 """The demo data: its size and distribution, and that it is never created twice."""
 
-from __future__ import annotations
-
 from io import StringIO
 
 import pytest

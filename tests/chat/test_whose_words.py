@@ -1,7 +1,5 @@
 """Attribution of a memory by every route: to the author of its message, or the person who last changed the text."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

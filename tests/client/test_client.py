@@ -1,7 +1,5 @@
 """The Python client against the application on a real port, and against failing networks."""
 
-from __future__ import annotations
-
 import asyncio
 import subprocess
 import sys

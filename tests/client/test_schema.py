@@ -1,7 +1,5 @@
 """The client's calls and types match the OpenAPI schema, so that neither changes alone."""
 
-from __future__ import annotations
-
 import inspect
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """An embedder without a model: texts that share words are close."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from functools import lru_cache

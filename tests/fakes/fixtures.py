@@ -1,7 +1,5 @@
 """Fixtures of the fakes; tests/conftest.py loads them as a plugin."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The real embedded model server, for tests of it."""
 
-from __future__ import annotations
-
 import os
 import secrets
 import subprocess

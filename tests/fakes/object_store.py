@@ -1,7 +1,5 @@
 """An S3-compatible store in a process of its own (moto), and a client of it."""
 
-from __future__ import annotations
-
 import socket
 import subprocess
 import sys

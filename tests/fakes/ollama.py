@@ -6,8 +6,6 @@ missing capability is reported when it is used; every chunk has a role and a tex
 ``tool_choice`` is ignored.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Failures of servers, and the error that each must become, streaming or not."""
 
-from __future__ import annotations
-
 from memoryhub.llm import errors
 from tests.fakes.openai_server import Drop, Failure, Reply
 

@@ -1,7 +1,5 @@
 """A fake collector of OpenTelemetry traces: an HTTP server that parses the protocol."""
 
-from __future__ import annotations
-
 import gzip
 import threading
 from collections import Counter

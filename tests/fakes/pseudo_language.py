@@ -1,7 +1,5 @@
 """A pseudo-translation that puts brackets around each translated word, so that untranslated text shows."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

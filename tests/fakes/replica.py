@@ -1,7 +1,5 @@
 """A replica that shares the test's connection, and so sees what its transaction wrote."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

@@ -1,7 +1,5 @@
 """A stream that reports to be a terminal."""
 
-from __future__ import annotations
-
 from io import StringIO
 
 

@@ -1,7 +1,5 @@
 """A page used by the keyboard alone: Tab, arrows, Enter, Space and typing, never a pointer or a call of focus()."""
 
-from __future__ import annotations
-
 from playwright.sync_api import Page
 
 MOST_TABS = 120

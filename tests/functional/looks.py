@@ -1,7 +1,5 @@
 """Pages checked at both widths, in light and in dark, with axe."""
 
-from __future__ import annotations
-
 import os
 from typing import Any
 

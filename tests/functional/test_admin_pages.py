@@ -1,7 +1,5 @@
 """The admin in a browser, by the keyboard alone; test_every_page checks each of its pages."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

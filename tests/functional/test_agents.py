@@ -1,7 +1,5 @@
 """An assistant created, chosen, used, given a memory and archived in a browser, at both widths, light and dark."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

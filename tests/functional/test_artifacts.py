@@ -1,7 +1,5 @@
 """Code saved from an answer, edited, compared and found; and the isolation of an artifact's frame."""
 
-from __future__ import annotations
-
 import http.server
 import json
 import re

@@ -1,7 +1,5 @@
 """Switching to another chat without a page load: scripts, sidebar and panel stay."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

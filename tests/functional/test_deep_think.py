@@ -2,8 +2,6 @@
 extracted from.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """A file uploaded with a message, asked about, and opened from the answer's citation."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

@@ -5,8 +5,6 @@ The pages are those of the access matrix that are whole pages, those of accounts
 consist of the same kinds of elements, one is checked.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Small faults that a first-time visitor would notice."""
 
-from __future__ import annotations
-
 import pytest
 from playwright.sync_api import expect
 

@@ -1,7 +1,5 @@
 """The first two minutes on a fresh installation without settings or documentation."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import closing

@@ -4,8 +4,6 @@ The language is chosen in the profile; nothing is cut, covered, too wide or too 
 are checked in English (test_every_page), as is what opens beside an answer and in the panel.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Browser features: the offline page, notifications, dictation and reading aloud."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from urllib.parse import urlsplit
 

@@ -1,7 +1,5 @@
 """An invitation in the sidebar, accepted there."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from playwright.sync_api import Page, expect

@@ -1,7 +1,5 @@
 """The first minutes without a mouse."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import takewhile
 

@@ -1,7 +1,5 @@
 """Keyboard shortcuts: on foreign layouts, in menus, faster than the page loads, and for undo."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

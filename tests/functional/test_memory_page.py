@@ -1,7 +1,5 @@
 """The page of all memories in a browser: semantic search, editing in place, bulk changes, by the keyboard too."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """A model connected, tested, chosen, failing and deleted by the keyboard alone, at both widths, light and dark."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from playwright.sync_api import Page, expect

@@ -1,7 +1,5 @@
 """A new user with the mouse: sharing a chat, switching workspaces, and permanent deletion."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

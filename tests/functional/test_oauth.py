@@ -1,7 +1,5 @@
 """An OAuth consent page, at both widths, light and dark, by the keyboard."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from urllib.parse import urlencode
 

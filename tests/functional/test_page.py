@@ -1,7 +1,5 @@
 """The conversation in use: scrolling while an answer grows, editing, regenerating, searching, keys."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 

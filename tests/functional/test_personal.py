@@ -1,7 +1,5 @@
 """Personal memories in a shared chat, in the browser: left out, allowed, and hidden from the others."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

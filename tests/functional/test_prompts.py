@@ -1,7 +1,5 @@
 """A prompt saved, found by “/”, its blanks filled in and sent, by the keyboard alone."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from playwright.sync_api import Page, expect

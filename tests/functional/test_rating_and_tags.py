@@ -1,7 +1,5 @@
 """A reader's marks on a chat by the keyboard alone: a rating with its reason, versions, a tag."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import suppress
 

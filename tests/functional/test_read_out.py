@@ -1,7 +1,5 @@
 """A conversation by the keyboard alone, and the announcements of a screen reader, in order."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from threading import Event
 

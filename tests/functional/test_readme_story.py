@@ -4,8 +4,6 @@ With Ollama: test_first_minutes.
 With the larger model, too, where its file is (LARGE_MODEL=file, or as manage.py fetch_model leaves it).
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Replies with more than an answer as the page shows them, and a proposed statement."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

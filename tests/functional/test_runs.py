@@ -1,7 +1,5 @@
 """A run by the keyboard alone: started, its plan changed, watched, stopped, its memory opened, undone, repeated."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 

@@ -1,7 +1,5 @@
 """Settings in tabs that are saved on change, and an invitation from its creation to its acceptance, in a browser."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

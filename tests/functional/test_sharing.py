@@ -1,7 +1,5 @@
 """Sharing a chat in two clicks, reading it as another person, and revoking the link."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from playwright.sync_api import Page, expect

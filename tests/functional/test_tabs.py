@@ -1,7 +1,5 @@
 """Several tabs of one browser: one event stream for all of them, and each shows changes made in another."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

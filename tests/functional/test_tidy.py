@@ -1,7 +1,5 @@
 """Tidying up and the recall test in a browser, by the keyboard alone: every click and its Undo, at both widths."""
 
-from __future__ import annotations
-
 import os
 from datetime import timedelta
 from typing import Any

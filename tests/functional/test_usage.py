@@ -1,7 +1,5 @@
 """Usage of an answer; and a budget that is set, warned about and used up, in a browser."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

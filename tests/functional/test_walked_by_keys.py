@@ -1,7 +1,5 @@
 """User stories by the keyboard alone: no mouse, and only the page itself moves the focus (keys.py)."""
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The bytes of a page in a browser with an empty cache. Times: tests/bench/bench_page.py."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from playwright.sync_api import Browser, Page, Route, expect

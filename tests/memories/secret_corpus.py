@@ -3,8 +3,6 @@
 ``python -m tests.memories.secret_corpus`` prints what is caught and what is refused wrongly, in either half.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 

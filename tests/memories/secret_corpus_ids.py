@@ -4,8 +4,6 @@ Written before the rules for them and split by `half` before any trial: the rule
 and the other was measured afterwards. All numbers are made up.
 """
 
-from __future__ import annotations
-
 import zlib
 
 ASKED = """

@@ -3,8 +3,6 @@
 ``VARIANTS`` were added by the tester before the fixes; ``HELD_BACK`` of them was not seen while these were made.
 """
 
-from __future__ import annotations
-
 # Always refused.
 CREDENTIALS = [
     # a name in bold, in italics or in a tag, its colon inside

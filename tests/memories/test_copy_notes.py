@@ -1,7 +1,5 @@
 """Copies that the deleting user may not delete: who is notified, their options, and what stays hidden."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

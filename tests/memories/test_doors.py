@@ -5,8 +5,6 @@ whose name is put in, and the ORM's verbs on rows and querysets of Memory, or of
 decides about a text asks ``memories.writing.decide``.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

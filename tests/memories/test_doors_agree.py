@@ -1,7 +1,5 @@
 """Every route of writing has the same result for the same text and memories: each route in each situation."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Permanently deleting a guess reveals nothing of others' memories and deletes none of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

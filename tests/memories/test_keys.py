@@ -1,7 +1,5 @@
 """Keys: unique in their scope at any time and by every route, and updates keep fields that are not given."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta

@@ -4,8 +4,6 @@ The rules were written with one half of the corpus in view. The other half was m
 those to expect for unknown text, and must not get worse.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from memories.judging.secret_filter import find_personal, find_secret

@@ -1,7 +1,5 @@
 """Personal numbers: never stored automatically, and by a person only after confirmation, by every route."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Every page of the admin for every kind of user, and what all lists share."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Hostile input to the API is refused with a reason: never a 500, and nothing is stored."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

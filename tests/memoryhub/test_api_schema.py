@@ -1,7 +1,5 @@
 """The OpenAPI schema: complete, valid, and shown on a page without external files."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Backups: creation, verification, refusal and restore, on the real database with PostgreSQL's own programs."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Backups in an S3-compatible store: a real server in another process, PostgreSQL's own programs."""
 
-from __future__ import annotations
-
 import gc
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Bodies larger than any upload are not read to their end, with or without a Content-Length."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import json

@@ -1,7 +1,5 @@
 """Reads go to the database that the servers' states call for."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import suppress
 

@@ -1,7 +1,5 @@
 """Pages are compressed, and nothing else: no answer to a POST, and not the API with its ETags."""
 
-from __future__ import annotations
-
 import gzip
 
 import pytest

@@ -1,7 +1,5 @@
 """Database failures at each endpoint: 503 with a reason and a Retry-After, by Postgres's error code."""
 
-from __future__ import annotations
-
 import errno
 import logging
 from typing import Any

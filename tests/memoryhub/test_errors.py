@@ -1,7 +1,5 @@
 """The text of an error that has only its fields."""
 
-from __future__ import annotations
-
 import json
 
 from django.utils.translation import gettext_lazy

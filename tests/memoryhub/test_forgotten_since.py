@@ -1,7 +1,5 @@
 """Permanent deletions survive a lost database: from newer backups, and by a command."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import zipfile

@@ -1,7 +1,5 @@
 """Health checks: alive, ready, or the part that is missing."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """The manifest, the service worker and the offline page: the same for everyone, without personal data."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The language of pages, API answers and mails. Stored data is never translated: tests/test_access_matrix.py."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """`make licences`: every installed package has an accepted license, and others are refused."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

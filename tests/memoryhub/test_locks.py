@@ -1,7 +1,5 @@
 """Locks for one process at a time, which survive a lost connection of their owner."""
 
-from __future__ import annotations
-
 import psycopg
 import pytest
 from django.db import connection

@@ -1,7 +1,5 @@
 """Metrics for Prometheus: contents, permissions, and sums over processes."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

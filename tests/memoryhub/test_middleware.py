@@ -1,7 +1,5 @@
 """Headers of every response, and the handling of unexpected errors."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

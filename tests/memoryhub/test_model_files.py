@@ -1,7 +1,5 @@
 """A model file that differs from the released one is loaded neither by the embedder nor by the model server."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The client's address: which headers are trusted, and how little of it is stored."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """A public installation: Django's deployment checks, headers, cookies, hosts."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

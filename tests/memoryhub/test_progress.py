@@ -1,7 +1,5 @@
 """A command's progress on a terminal, and in a log or a pipe."""
 
-from __future__ import annotations
-
 from io import StringIO
 
 from django.core.management.base import OutputWrapper

@@ -1,7 +1,5 @@
 """A read is repeated when its connection was lost; a stream begins without a connection."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from typing import Any
 

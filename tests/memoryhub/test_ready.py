@@ -1,7 +1,5 @@
 """Prepared querysets return the same as Django's."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 from typing import Any
 

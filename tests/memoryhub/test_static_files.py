@@ -1,7 +1,5 @@
 """A page's style sheets and scripts are served as one file each, and depend only on their order."""
 
-from __future__ import annotations
-
 import asyncio
 import gzip
 import re

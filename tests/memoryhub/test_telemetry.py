@@ -1,7 +1,5 @@
 """onnxruntime sends telemetry unless a variable is set before it is loaded: every process sets it."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

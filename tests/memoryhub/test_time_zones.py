@@ -1,7 +1,5 @@
 """Times are shown in the user's time zone, from an untrusted cookie."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 import pytest

@@ -1,7 +1,5 @@
 """Traces as a collector receives them. verification/test_logs_of_processes.py checks that they contain no user text."""
 
-from __future__ import annotations
-
 import logging
 import os
 from collections.abc import Callable, Iterator

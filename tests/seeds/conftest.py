@@ -1,7 +1,5 @@
 """Fixtures of the seeds: an installation with a scripted model, used over REST."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Promises that tests elsewhere in the suite already show: each names its test, which must exist."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Mapping
 from functools import cache

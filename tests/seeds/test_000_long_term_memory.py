@@ -1,7 +1,5 @@
 """Seed 000: long-term memory, recalled before a model answers, and extracted from the user's messages afterwards."""
 
-from __future__ import annotations
-
 import json
 import math
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """Seed 001: the memory that the tasks, steps, teammates and tools of one run share."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from typing import Any

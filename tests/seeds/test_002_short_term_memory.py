@@ -1,7 +1,5 @@
 """Seed 002: short-term memory of this chat and of others, in the prompt."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

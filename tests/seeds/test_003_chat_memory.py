@@ -1,7 +1,5 @@
 """Seed 003: chat memory, saved and recalled by the model, by a person's button and over REST."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -1,7 +1,5 @@
 """Seed 004: organisation memory under /api/v1, for programs with an API key."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """docs/conformance.md: every difference has a reason and a test, and every tested one is listed."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

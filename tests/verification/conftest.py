@@ -1,7 +1,5 @@
 """An installation of real processes, shared by the tests without settings of their own."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 

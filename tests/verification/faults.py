@@ -3,8 +3,6 @@
 ``python -m tests.verification.faults`` runs these tests and prints the rows that held, with their figures.
 """
 
-from __future__ import annotations
-
 import sys
 from dataclasses import dataclass, field
 

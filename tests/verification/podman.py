@@ -1,7 +1,5 @@
 """Podman with separate storage, which runs the commands of docs/operations.md."""
 
-from __future__ import annotations
-
 import os
 import re
 import resource

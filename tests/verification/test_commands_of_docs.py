@@ -2,8 +2,6 @@
 reason.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -4,8 +4,6 @@ Podman and podman-compose stand in for Docker. Images of a registry are built he
 PostgreSQL with pgvector from the wheel, the proxy from Debian's Caddy.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """The bundled embedder as a separate part: `up --only embedder`, and web and worker that use it."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

@@ -3,8 +3,6 @@
 The figures of each test are properties of its report; `python -m tests.verification.faults` prints it.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import secrets

@@ -1,7 +1,5 @@
 """Debian's HAProxy with deploy/haproxy/haproxy.cfg before two hosts that fail, or are overloaded."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections import Counter

@@ -1,7 +1,5 @@
 """Parts on separate hosts: each with a data folder that the other cannot access, and one database."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """An import survives the death of its worker: a real process, killed while storing."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Callable

@@ -4,8 +4,6 @@ LARGE_MODEL=/path/to/qwen2.5-coder-1.5b-instruct-q4_k_m.gguf pytest tests/verifi
 README's story with it in a browser is in tests/functional/test_readme_story.py.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

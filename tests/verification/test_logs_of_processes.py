@@ -1,7 +1,5 @@
 """User text never appears in logs or traces, by any route and in any failure."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

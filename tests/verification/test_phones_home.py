@@ -3,8 +3,6 @@
 onnxruntime sends its first events 14 and 20 seconds after it is loaded, so the product is watched for longer than that.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import re

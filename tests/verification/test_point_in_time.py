@@ -1,7 +1,5 @@
 """Point-in-time recovery by docs/operations.md, with real PostgreSQL servers."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Operation behind a real PgBouncer in transaction mode, if installed (Debian's package `pgbouncer`)."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """Behaviour across real processes: streams opened elsewhere, killed workers and web servers."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """Debian's Prometheus scrapes a web process as documented, and evaluates every rule and every panel."""
 
-from __future__ import annotations
-
 import json
 import re
 import signal

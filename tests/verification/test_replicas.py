@@ -1,7 +1,5 @@
 """A real primary and a replica: users read their own writes despite replication lag; and the primary fails."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Runs survive the death of the database, a web server and a worker during a step, a list and a team."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Permanent deletion and scrubbing remove a text from every byte of the data folder: a real server and real files."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`manage.py up` as a person runs it: real processes in a temporary data folder, some of them killed."""
 
-from __future__ import annotations
-
 import http.client
 import os
 import shutil

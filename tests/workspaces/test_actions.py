@@ -1,7 +1,5 @@
 """Changes to workspaces and members: permissions, and that a workspace always has an owner."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 

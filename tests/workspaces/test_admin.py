@@ -1,7 +1,5 @@
 """Moderating workspaces, their members and people."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

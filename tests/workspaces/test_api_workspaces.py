@@ -1,7 +1,5 @@
 """Workspaces and members over REST."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest

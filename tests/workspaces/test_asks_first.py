@@ -1,7 +1,5 @@
 """Irreversible actions need a confirmation, on a second button."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

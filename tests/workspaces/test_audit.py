@@ -1,7 +1,5 @@
 """The audit log: append-only, with public ids, without user text."""
 
-from __future__ import annotations
-
 import re
 from datetime import timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """The limit of open event streams of one person, and the end of a broken one."""
 
-from __future__ import annotations
-
 import gc
 import json
 from collections.abc import AsyncGenerator, AsyncIterator

@@ -1,7 +1,5 @@
 """Pages of workspaces, profile and accounts, and the event stream of open pages."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncGenerator

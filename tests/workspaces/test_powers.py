@@ -1,7 +1,5 @@
 """Superusers' changes to other accounts: after re-authentication, logged, and with a mail to the person."""
 
-from __future__ import annotations
-
 import logging
 from typing import Any
 

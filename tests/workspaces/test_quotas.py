@@ -1,7 +1,5 @@
 """Quotas of one person: by every route, in background work, in imports; charged to the creator."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Links that set a password: sent by mail or not created, and never in a log."""
 
-from __future__ import annotations
-
 import logging
 import re
 from io import StringIO

@@ -1,7 +1,5 @@
 """Rate limits hold over all processes: they are counted in the database."""
 
-from __future__ import annotations
-
 import contextlib
 import threading
 from datetime import datetime, timedelta

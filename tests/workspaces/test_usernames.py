@@ -1,8 +1,6 @@
 # ruff: noqa: RUF001  letters that look alike are tested
 """Usernames that look like another's are refused by every route; existing ones keep working."""
 
-from __future__ import annotations
-
 import sys
 import threading
 import unicodedata

@@ -1,7 +1,5 @@
 """The memories of one chat over REST."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Chats over REST."""
 
-from __future__ import annotations
-
 import pytest
 from django.utils import timezone
 from pytest_django.fixtures import Settings

@@ -1,7 +1,5 @@
 """Turns over REST: complete or streamed, stopped, retried; and the memories they recalled."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """The assistant of a chat: chosen at the start or later, over REST and on the page."""
 
-from __future__ import annotations
-
 import pytest
 from django.utils import timezone
 

@@ -1,7 +1,5 @@
 """``work.done`` events: sent to the person whose long answer or run is done, and without its text."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """Search over memories, documents, artifacts and messages: ranked together, within what the user may see."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Permanent deletion of a chat, a workspace and an account: what is deleted and what stays."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A text that entered by every route, with all copies: permanently deleted, it is stored nowhere."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

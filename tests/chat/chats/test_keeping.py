@@ -1,7 +1,5 @@
 """Saving an answer or a part of it as a memory, and what the model saves and changes by its tools."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

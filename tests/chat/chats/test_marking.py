@@ -1,7 +1,5 @@
 """Pins and the archive: separate for each reader, in any role."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 

@@ -1,7 +1,5 @@
 """“Remember this” on a question or an answer proposes a statement; the question itself is never stored."""
 
-from __future__ import annotations
-
 import pytest
 from django.test import Client
 from django.urls import reverse

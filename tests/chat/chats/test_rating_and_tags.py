@@ -1,7 +1,5 @@
 """Ratings and tags, separate for each reader, and the arrows between versions."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 

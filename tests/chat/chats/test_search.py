@@ -1,7 +1,5 @@
 """Search for chats by title and messages, within what the user may see; results are escaped."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Public links to a chat: their content, readers and revocation."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """A shared chat as visitors see it: no links into the application, and the same for everyone."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

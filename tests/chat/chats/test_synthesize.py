@@ -1,7 +1,5 @@
 """“Remember this” with ``synthesize``, and running an extraction again, as seed 003 specifies them."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

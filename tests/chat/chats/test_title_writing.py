@@ -1,7 +1,5 @@
 """A new chat's title, written by the model that answers there."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Export into one file and import into an empty installation: the rows are the same."""
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Iterator

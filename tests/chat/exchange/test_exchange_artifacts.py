@@ -1,7 +1,5 @@
 """Export and import of artifacts with every version and their visibility; and hostile lines."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

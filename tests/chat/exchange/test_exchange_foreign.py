@@ -1,7 +1,5 @@
 """Imports of ChatGPT, Claude and plain lists, and of hostile files."""
 
-from __future__ import annotations
-
 import io
 import json
 import zipfile

@@ -1,7 +1,5 @@
 """The pages and endpoints of export and import: what they show, and their queries."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

@@ -1,7 +1,5 @@
 """Permissions of export and import, and what a file cannot do."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime
 from typing import Any

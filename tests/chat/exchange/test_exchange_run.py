@@ -1,7 +1,5 @@
 """The course of an import: killed, stopped, resumed, swept, run twice at once; and its memory use."""
 
-from __future__ import annotations
-
 import json
 import stat
 import tracemalloc

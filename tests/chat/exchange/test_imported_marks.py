@@ -1,7 +1,5 @@
 """Imported texts under another person's name are marked for people, programs and models."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Exports of other programs as they occur: empty parts, shells, nulls, missing fields, other encodings."""
 
-from __future__ import annotations
-
 import copy
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A personal data export: complete, only the user's own data, and only after their password."""
 
-from __future__ import annotations
-
 import io
 import json
 import zipfile

@@ -1,7 +1,5 @@
 """Large exports of other programs: messages searched in batches, a sampled preview, progress and estimates."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

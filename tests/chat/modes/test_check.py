@@ -1,7 +1,5 @@
 """The check of an answer: what it is compared with, and how the model's verdict is parsed."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

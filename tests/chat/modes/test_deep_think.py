@@ -1,7 +1,5 @@
 """Deep thinking in whole turns over real HTTP: plan, answer, check, and failures in each."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """Steps of deep thinking as people and programs see them: live, after a reload, and with which permissions."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator, Callable
 from typing import Any

@@ -2,8 +2,6 @@
 afterwards.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Iterator

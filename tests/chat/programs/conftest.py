@@ -1,7 +1,5 @@
 """Fixtures that serve the application on a real port, for client libraries."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Iterator

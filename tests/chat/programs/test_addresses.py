@@ -1,7 +1,5 @@
 """Addresses that people and programs write with slight variations."""
 
-from __future__ import annotations
-
 import httpx2
 import pytest
 

@@ -1,7 +1,5 @@
 """Content that a program passes to the model by any route: a memory derived from it waits for review."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

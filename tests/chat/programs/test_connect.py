@@ -1,7 +1,5 @@
 """The page on which a program is connected, and the configuration that it shows."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -3,8 +3,6 @@
 Some in the suite; ``make fuzz`` sends 2,000 (HOSTILE_REQUESTS).
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import os

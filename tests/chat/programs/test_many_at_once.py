@@ -1,7 +1,5 @@
 """Many clients at one endpoint, with a slow model."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """``/mcp`` by the protocol's own client, over HTTP and over standard input and output."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

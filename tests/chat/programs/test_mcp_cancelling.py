@@ -1,7 +1,5 @@
 """Cancelling over HTTP, where each request stands alone: by disconnecting, and by nothing that others could send."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Callable, Iterator

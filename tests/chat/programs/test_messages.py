@@ -1,7 +1,5 @@
 """``/v1/messages``: requests and answers in Anthropic's form. The real client is in test_programs.py."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

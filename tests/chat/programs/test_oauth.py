@@ -1,7 +1,5 @@
 """OAuth sign-in of a client that knows only the server's address, by the protocol's own client, over HTTP."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 from urllib.parse import urlsplit

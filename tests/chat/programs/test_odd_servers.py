@@ -1,7 +1,5 @@
 """Non-conforming servers end to end: chat, extraction, `/v1/chat/completions` and `/v1/responses` read them alike."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """``/v1`` over HTTP, by OpenAI's library, against a scripted model."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any

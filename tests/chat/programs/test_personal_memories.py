@@ -1,7 +1,5 @@
 """A personal answer, or one derived from it, over MCP and ``/v1``: only its user's programs can read it."""
 
-from __future__ import annotations
-
 import json
 from datetime import timedelta
 from typing import Any

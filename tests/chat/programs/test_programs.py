@@ -1,7 +1,5 @@
 """Third-party programs against a live server, each run as its users run it. ``make programs`` installs them."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """``/v1/responses`` by OpenAI's own library, over any model that offers chat completions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Usage over ``/v1`` is counted, and refused in OpenAI's form once a budget is used up."""
 
-from __future__ import annotations
-
 import openai
 import pytest
 

@@ -1,7 +1,5 @@
 """Older messages are summarized behind a turn, over real HTTP; small models leave them out and report it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Stored text in prompts: it cannot leave its line, close its block or hide from a reviewer."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest

@@ -1,7 +1,5 @@
 """Detection of answers that repeat themselves, as opposed to lists."""
 
-from __future__ import annotations
-
 import pytest
 
 from chat.prompting.labels import loop_length

@@ -4,8 +4,6 @@ A change of wording or order shows as a difference to read. ``UPDATE_GOLDEN=1 py
 tests/chat/prompting/test_prompts_golden.py`` rewrites the files.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The speakers whose words are compared with what a turn would store, and the author it is stored under."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

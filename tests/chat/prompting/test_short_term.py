@@ -1,7 +1,5 @@
 """Short-term memory: which parts of this and other chats a turn sees, on what conditions, and who may change it."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from itertools import product
 from typing import Any

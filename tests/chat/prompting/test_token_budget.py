@@ -1,7 +1,5 @@
 """Limits on the cost of every prompt, and the prefix that stays the same from one to the next."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any

@@ -1,7 +1,5 @@
 """Run an executor to its end in this process, without the product's tables and jobs."""
 
-from __future__ import annotations
-
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
 from chat.runs.executors import Executor, Unit

@@ -1,7 +1,5 @@
 """Citations of a report: only what its reader may open: a page of a document, a memory, a message, a web page."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -3,8 +3,6 @@
 Needs neither database nor model.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """The overhead of a run: queries of a step, and of a list of a long memory."""
 
-from __future__ import annotations
-
 import time
 from decimal import Decimal
 from typing import Any

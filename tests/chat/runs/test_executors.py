@@ -1,7 +1,5 @@
 """Steps, tasks, plans and teams against a server with the OpenAI API, with the prompts as they are sent."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

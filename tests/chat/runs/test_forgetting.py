@@ -1,7 +1,5 @@
 """Permanent deletion reaches runs: entries, open steps, plans, boards, the names in the log."""
 
-from __future__ import annotations
-
 import json
 from datetime import timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """Workers as real processes, killed during a reply: of a step, of a list, of a team."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """The run's memory and its three tools, row by row of their contract."""
 
-from __future__ import annotations
-
 import json
 import logging
 import threading

@@ -1,7 +1,5 @@
 """Runs under hostile input: plans and inputs made to break them, concurrent requests, unbounded results."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Validation of a plan: refused whole, with all its errors, before anything runs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """A plan as a person edits it in a list."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """A run that begins with entries in its memory, given with its request over REST."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Reports of research: visible to the readers of their chat; outside texts in them wait for review."""
 
-from __future__ import annotations
-
 import pytest
 from django.utils import timezone
 

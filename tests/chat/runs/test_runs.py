@@ -1,7 +1,5 @@
 """Runs as rows and jobs: any worker takes the next step, and after a crash another continues from the saved state."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Run templates, and the expected cost of a run before it begins."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Runs over REST and on their pages: started, watched, stopped, continued; stored text is escaped."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Web access of runs: a scripted SearXNG, pages over real HTTP, blocked addresses, outside texts kept apart."""
 
-from __future__ import annotations
-
 import json
 import socket
 import time

@@ -3,8 +3,6 @@
 ``python -m tests.chat.runs.work_loop STEPS_AT_ONCE``
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import time

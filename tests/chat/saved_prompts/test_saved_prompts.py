@@ -1,7 +1,5 @@
 """Saved prompts: owners, permissions and placeholders, on the page and over REST."""
 
-from __future__ import annotations
-
 import pytest
 from django.utils import timezone
 

@@ -1,7 +1,5 @@
 """The model's tools in whole turns, over real HTTP: which are offered, results of calls, and failures."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """Tool calls as people and programs see them: while running, after a reload, and what is hidden."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator, Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """A turn with an assistant: its instructions and memories are in the prompt, in its own chats alone."""
 
-from __future__ import annotations
-
 import pytest
 from django.utils import timezone
 

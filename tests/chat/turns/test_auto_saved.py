@@ -1,7 +1,5 @@
 """Memories stored by background sources, and their events: each once, only to those who may see it, without text."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any

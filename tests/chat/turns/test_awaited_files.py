@@ -1,7 +1,5 @@
 """A message waits for its own files, shows that it does, and is answered with their text."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Every use of a model is counted for its user, workspace and purpose, and stops at a budget."""
 
-from __future__ import annotations
-
 import json
 from decimal import Decimal
 

@@ -1,7 +1,5 @@
 """Whole turns on the real embedded model, which calls no tools and cannot summarize, so neither is offered."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """An answer as HTML while it grows: at any moment the page shows the rendering of the text so far."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncGenerator
 from typing import Any

@@ -1,7 +1,5 @@
 """A corpus of hostile memories stays inert: one line of data each in the prompt, text on the pages."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 

@@ -1,7 +1,5 @@
 """Turns whose process, or whose reader's membership, ended in the middle."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

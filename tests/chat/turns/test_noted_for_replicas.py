@@ -1,7 +1,5 @@
 """A user who receives an event is pinned to the primary first, so that a replica cannot miss the row."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from typing import Any
 

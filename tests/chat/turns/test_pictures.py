@@ -1,7 +1,5 @@
 """Pictures with a message: which models get them, the text for the others, and access to other documents."""
 
-from __future__ import annotations
-
 import base64
 import io
 import struct

@@ -1,7 +1,5 @@
 """The profile in a turn: its user, its budget beside recalled memories, and its line in the receipt."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

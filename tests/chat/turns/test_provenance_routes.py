@@ -1,7 +1,5 @@
 """Every source in a prompt: statements from it are never stored without review, and the proposal names the source."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Callable
 from pathlib import Path

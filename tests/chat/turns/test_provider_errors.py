@@ -1,7 +1,5 @@
 """A turn when the provider fails, over real HTTP: retries, and a plain error message."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

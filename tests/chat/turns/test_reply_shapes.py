@@ -1,7 +1,5 @@
 """Replies with more or less than an answer: thoughts before it, notes beside it, an end at the length limit."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Text that no participant wrote never becomes a memory by itself, by any route through the model."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

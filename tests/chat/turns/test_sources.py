@@ -1,7 +1,5 @@
 """Passages of documents in a turn: selection, form in the prompt, and citations in the answer."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any, get_args
 

@@ -1,7 +1,5 @@
 """Whole turns against a scripted model over real HTTP."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import timedelta
 

@@ -1,7 +1,5 @@
 """Edited questions and regenerated answers: the replaced versions are kept, shown, and restored."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The pages of the conversation: their contents, permissions and query counts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any

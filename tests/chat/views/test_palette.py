@@ -1,7 +1,5 @@
 """The command palette, and a chat as a file: only what the user may see, as links and as text."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

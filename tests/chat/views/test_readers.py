@@ -1,7 +1,5 @@
 """The readers of a chat in its header, changed by one click with an Undo; and a temporary chat's header."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The suggestions of an empty chat: only those that the user and the model can carry out."""
 
-from __future__ import annotations
-
 import re
 from html import unescape
 from typing import Any

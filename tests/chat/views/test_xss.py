@@ -1,7 +1,5 @@
 """Hostile text through every field, back on every page: always escaped, never active markup, script or link."""
 
-from __future__ import annotations
-
 import re
 from html.parser import HTMLParser
 

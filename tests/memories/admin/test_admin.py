@@ -1,7 +1,5 @@
 """Moderating memories: forms and actions, all of which use the writer."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Every action of the admin: it asks first, needs its permission, and is logged."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 from typing import Any

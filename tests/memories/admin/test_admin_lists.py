@@ -1,7 +1,5 @@
 """The admin's lists of memories: contents, filters, search, and query counts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """The admin's overview: figures by permission, what staff may not see, and query counts."""
 
-from __future__ import annotations
-
 import pytest
 from django.db import connection
 from django.test import Client

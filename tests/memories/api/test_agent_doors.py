@@ -1,7 +1,5 @@
 """The scope “agent” over REST: `/chat/api` with `agent_id`, `/api/v1` with `agentId`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Memories of a workspace over REST."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 import pytest

@@ -1,7 +1,5 @@
 """The organisation memory API: its field names, recall, and permissions."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

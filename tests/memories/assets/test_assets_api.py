@@ -1,7 +1,5 @@
 """Files of memories over REST: storage, names, permissions, and deletion of the bytes."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import os

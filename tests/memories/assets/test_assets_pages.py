@@ -1,7 +1,5 @@
 """Files on a memory's card: attached, shown, downloaded and removed, by permission."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Clearing a scope: which memories are deleted, permissions, undo, and concurrency."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

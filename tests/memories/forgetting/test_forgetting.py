@@ -1,7 +1,5 @@
 """Permanent deletion: nothing remains anywhere, and nothing stores the text again."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Races between permanent deletion and background writes, on two connections: nothing restores the text."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Stored rows checked against new credential rules: on recall, and all of them by a command."""
 
-from __future__ import annotations
-
 import shutil
 from io import StringIO
 from pathlib import Path

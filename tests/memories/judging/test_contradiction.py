@@ -1,7 +1,5 @@
 """Contradictions as opposed to merely related small talk. No pair here was used to tune the rule."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import pytest

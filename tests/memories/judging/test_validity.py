@@ -1,8 +1,6 @@
 """The validity period that a statement names, in several languages."""
 
 # ruff: noqa: RUF001  statements in other scripts
-from __future__ import annotations
-
 from datetime import UTC, date, datetime
 
 import pytest

@@ -1,7 +1,5 @@
 """Nodes and files in the admin: read-only, with constant query counts, without access to the bytes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Memory nodes over REST: fields, permissions, changes, and neighbours."""
 
-from __future__ import annotations
-
 import threading
 from datetime import timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """The pages of memory nodes: contents, permissions, actions, and query counts."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

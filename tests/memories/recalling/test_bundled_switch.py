@@ -1,7 +1,5 @@
 """An installation embedded by MiniLM alone switches to both encoders while people ask and write."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """Every vector size, and the switch from one embedding model to another during operation."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,8 +1,6 @@
 """An expired memory is used only for a question about the past, with its dates; bundled embedder."""
 
 # ruff: noqa: E501, RUF001  statements in other scripts, a case a line
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest

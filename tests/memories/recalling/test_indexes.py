@@ -1,7 +1,5 @@
 """Indexes are created where they pay and dropped where they do not; recall is the same with and without them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any

@@ -1,7 +1,5 @@
 """The reasons in a receipt: the words of a memory that the question mentions."""
 
-from __future__ import annotations
-
 import pytest
 from django.utils import timezone
 

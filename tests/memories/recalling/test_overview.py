@@ -1,8 +1,6 @@
 # ruff: noqa: RUF001 characters of other scripts are tested
 """A question about everything gets an overview, and no other question does."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any

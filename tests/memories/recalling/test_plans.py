@@ -1,7 +1,5 @@
 """Query plans of recall: it uses the indexes of its scopes, however large the tables are."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """The profile: its memories, on the page and over REST, and the effects of hiding, editing and deleting."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

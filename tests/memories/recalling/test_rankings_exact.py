@@ -1,7 +1,5 @@
 """Exact rankings end to end on Postgres, with vectors chosen so that each score can be computed by hand."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta

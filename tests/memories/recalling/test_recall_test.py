@@ -1,7 +1,5 @@
 """Saved questions: results by user, scheduled reruns, and reports of misses."""
 
-from __future__ import annotations
-
 from io import StringIO
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`manage.py reembed` and the admin's page: progress, stop, resume."""
 
-from __future__ import annotations
-
 from io import StringIO
 
 import pytest

@@ -1,8 +1,6 @@
 # ruff: noqa: RUF001 characters of other scripts are tested
 """With the bundled embedder the relevant memories enter the prompt, and small talk uses none."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A newer statement linked to an older one is used in its place, if the user may see it."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Search in a workspace, shared by the REST route and the model's tool."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

@@ -3,8 +3,6 @@
 The servers are scripted ones over real HTTP; that they are elsewhere is what the settings say of them.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

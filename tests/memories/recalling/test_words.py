@@ -1,7 +1,5 @@
 """Word search in any language, with the same normalization of texts and questions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

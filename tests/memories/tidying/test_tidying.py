@@ -1,7 +1,5 @@
 """The page for tidying up: its lists, their permissions, and undo of every click."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The scope of a memory in the panel: on its card, in the form, and as a filter."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

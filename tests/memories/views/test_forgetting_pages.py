@@ -1,7 +1,5 @@
 """Permanent deletion on pages, over REST and in the admin: the password first, a report after."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The page of all memories: its list by user, and bulk changes."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The memory panel, its cards and the receipt: contents, permissions, and query counts."""
 
-from __future__ import annotations
-
 import re
 from datetime import UTC, datetime, timedelta
 from html import unescape

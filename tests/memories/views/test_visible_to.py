@@ -1,7 +1,5 @@
 """The choice of who sees a saved memory, in its edit form."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.utils import timezone

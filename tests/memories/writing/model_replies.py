@@ -6,8 +6,6 @@ repeat the prompt or the assistant; or write invalid JSON.
 
 # ruff: noqa: E501  data, a line each
 
-from __future__ import annotations
-
 import json
 
 SAID = "I am vegetarian and my project Falcon is due on March 15."

@@ -7,8 +7,6 @@ looked at for the second time only.
 
 # ruff: noqa: E501, RUF001  sentences in sixteen languages
 
-from __future__ import annotations
-
 import hashlib
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Memories of an assistant: a scope of their own, recalled only in its chats."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any

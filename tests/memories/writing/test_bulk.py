@@ -1,7 +1,5 @@
 """Saving many at once follows the rules of saving one: it stores, refuses, merges and links the same."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import UTC, datetime
 

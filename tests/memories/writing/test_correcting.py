@@ -1,8 +1,6 @@
 """Corrections replace memories: read from conversations by the bundled encoder, in eight languages."""
 
 # ruff: noqa: E501, RUF001  messages of other scripts, a case a line
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 
 import pytest

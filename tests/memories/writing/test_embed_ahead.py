@@ -1,7 +1,5 @@
 """A turn's question is embedded while the turn is stored, if the embedder caches."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from concurrent.futures import wait
 

@@ -1,7 +1,5 @@
 """Failures of an embedding endpoint: the text is stored, found by words, and recall reports the reason."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import replace

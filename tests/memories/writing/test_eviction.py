@@ -1,7 +1,5 @@
 """Eviction and recording of use: in the right order, concurrently, and never restoring a row."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta

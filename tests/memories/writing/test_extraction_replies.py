@@ -1,7 +1,5 @@
 """Extraction by a model, against a server with realistic replies."""
 
-from __future__ import annotations
-
 import json
 import os
 from datetime import UTC, datetime

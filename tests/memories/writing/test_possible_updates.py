@@ -1,7 +1,5 @@
 """Near-duplicates that the guard keeps: linked by the writer, shown in panel and admin, decided by one click."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """The source of a statement: the speaker whose words support it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pytest

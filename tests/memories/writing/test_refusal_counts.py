@@ -1,7 +1,5 @@
 """Refusals are counted by day and kind, never block a save, and store no word of the text."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Proposals wait for a person, and nothing uses them before."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Proposals in the panel, in settings, over REST and in the admin."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Sources of memories: set by callers and by chats, usable as filters, and no access to the chat."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

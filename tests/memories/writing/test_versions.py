@@ -1,7 +1,5 @@
 """Concurrent edits of a memory: ETag and If-Match in both APIs, and the edit form of the pages."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from threading import Barrier

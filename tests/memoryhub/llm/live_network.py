@@ -5,8 +5,6 @@ library's resolver, over UDP, and sockets to 8.8.8.8 or 169.254.169.254 on port 
 the loopback device, with the test's servers behind them.
 """
 
-from __future__ import annotations
-
 import asyncio
 import fcntl
 import json

@@ -1,7 +1,5 @@
 """Addresses that a connection may reach: checked before connecting, and connected to without another lookup."""
 
-from __future__ import annotations
-
 import ipaddress
 import socket
 from typing import Any

@@ -1,7 +1,5 @@
 """An untrusted server can neither exhaust the memory nor block a thread."""
 
-from __future__ import annotations
-
 import gzip
 import socket
 import threading

@@ -1,7 +1,5 @@
 """The same calls on the scripted server and on the real embedded one, to verify the fake."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import aclosing
 

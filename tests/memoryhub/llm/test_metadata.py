@@ -1,7 +1,5 @@
 """Cloud metadata services, which return the machine's credentials, are blocked for every connection."""
 
-from __future__ import annotations
-
 import ipaddress
 import json
 import subprocess

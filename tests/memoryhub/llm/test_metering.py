@@ -1,7 +1,5 @@
 """Usage is recorded from the provider or estimated, for every way of calling a model."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Deviations of servers from the OpenAI API, in every reader of a model: chat, jobs and `/v1`."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from typing import Any

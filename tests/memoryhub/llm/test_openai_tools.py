@@ -1,7 +1,5 @@
 """Tool calls on the wire: fragments as OpenAI sends them, whole as others do, and models that take no tools."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A reasoning model's thoughts are separated from its answer, however the stream is cut."""
 
-from __future__ import annotations
-
 import json
 import random
 

@@ -1,7 +1,5 @@
 """Trying out a model, over real HTTP and against the embedded one."""
 
-from __future__ import annotations
-
 import pytest
 
 from memoryhub.llm import probe

@@ -1,8 +1,6 @@
 # ruff: noqa: RUF001 characters of other scripts are tested
 """The bundled embedder finds statements by questions in the same and in other languages."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The usage of a call, as providers report it, and its cost."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from types import SimpleNamespace
 from typing import Any

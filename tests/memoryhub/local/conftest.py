@@ -1,7 +1,5 @@
 """Folders for the tests of the local services, which start real programs and inspect processes."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from collections.abc import Iterator

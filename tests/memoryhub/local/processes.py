@@ -1,7 +1,5 @@
 """Helpers that wait for processes and inspect them."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Fetching the larger built-in model, replaced by a small file: from a hub, in parts, killed, corrupt, disk full."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import signal

@@ -1,7 +1,5 @@
 """Executing another program: as which user, with which capabilities, and until when."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

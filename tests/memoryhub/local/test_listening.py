@@ -1,7 +1,5 @@
 """The page that a browser gets while MemoryHub starts."""
 
-from __future__ import annotations
-
 import socket
 from concurrent.futures import ThreadPoolExecutor
 

@@ -1,7 +1,5 @@
 """The embedded model's server, and how other processes find it."""
 
-from __future__ import annotations
-
 import json
 import os
 import stat

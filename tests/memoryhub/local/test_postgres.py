@@ -1,7 +1,5 @@
 """The embedded database in all states that may occur on a user's machine."""
 
-from __future__ import annotations
-
 import os
 import stat
 import subprocess

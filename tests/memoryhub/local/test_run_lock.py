@@ -1,7 +1,5 @@
 """A lock allows one supervisor for each data folder."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

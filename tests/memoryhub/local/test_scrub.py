@@ -1,7 +1,5 @@
 """Scrubbing in difficult cases: a table that became empty, and WAL files renamed for recycling."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 

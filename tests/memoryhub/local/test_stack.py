@@ -1,7 +1,5 @@
 """The web server's socket, and the address that the stack prints."""
 
-from __future__ import annotations
-
 import errno
 import re
 import socket

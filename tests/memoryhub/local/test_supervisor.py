@@ -1,7 +1,5 @@
 """The supervisor, with small programs in place of the real services."""
 
-from __future__ import annotations
-
 import errno
 import os
 import signal

@@ -1,7 +1,5 @@
 """The watchdog: its protocol, and how it ends process groups."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

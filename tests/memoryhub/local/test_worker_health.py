@@ -1,7 +1,5 @@
 """Conditions on which a cluster of background workers is restarted."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

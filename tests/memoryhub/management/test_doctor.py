@@ -1,7 +1,5 @@
 """The doctor reports each fault with its remedy, and no false success."""
 
-from __future__ import annotations
-
 import shutil
 from datetime import datetime, timedelta
 from io import StringIO

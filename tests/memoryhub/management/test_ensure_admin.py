@@ -1,7 +1,5 @@
 """The first account, from the environment."""
 
-from __future__ import annotations
-
 import pytest
 from django.core.management import CommandError, call_command
 

@@ -1,7 +1,5 @@
 """Preparation before the web server starts, and its errors."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

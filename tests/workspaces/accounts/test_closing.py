@@ -1,7 +1,5 @@
 """Closing an account: the user's own things end at once, and others' things go on."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

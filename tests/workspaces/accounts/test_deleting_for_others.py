@@ -1,7 +1,5 @@
 """A superuser deletes an account on its user's request; workspaces that others use get another owner."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The first user on a machine that serves only itself becomes its administrator; no one else does."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

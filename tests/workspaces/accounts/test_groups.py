@@ -1,7 +1,5 @@
 """Groups of the identity provider, by a real sign-in: they grant, change and revoke only their own roles."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """API keys: created once, stored as a hash, counted, revoked; and their permissions."""
 
-from __future__ import annotations
-
 import logging
 import re
 from concurrent.futures import ThreadPoolExecutor

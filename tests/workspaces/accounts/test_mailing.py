@@ -1,7 +1,5 @@
 """Mail is stored encrypted while no server accepts it, and sent later: against a fake SMTP server."""
 
-from __future__ import annotations
-
 import socket
 import threading
 from collections.abc import Iterator

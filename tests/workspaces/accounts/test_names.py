@@ -1,8 +1,6 @@
 # ruff: noqa: RUF001  letters that look alike are tested
 """Display names: set on the profile, shown to others, and unique among them."""
 
-from __future__ import annotations
-
 import pytest
 from django.test import Client
 from django.urls import reverse

@@ -1,7 +1,5 @@
 """Signing in by GitHub, GitLab and Google, where anyone may have an account; against a fake server."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A user's picture: small, without the file's metadata, shown to people who know them, deleted with them."""
 
-from __future__ import annotations
-
 import io
 import json
 from typing import Any

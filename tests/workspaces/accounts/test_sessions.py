@@ -1,7 +1,5 @@
 """A user's sessions: listed, ended, and ended by what invalidates them."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from datetime import timedelta

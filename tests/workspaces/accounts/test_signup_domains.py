@@ -1,7 +1,5 @@
 """Sign-up by domain: a company address, verified before anything else is allowed."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

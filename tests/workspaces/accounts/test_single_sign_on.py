@@ -1,7 +1,5 @@
 """Single sign-on against an independent OpenID Connect provider, over real HTTP."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from io import StringIO
 from typing import Any

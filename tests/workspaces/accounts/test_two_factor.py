@@ -1,7 +1,5 @@
 """Two-factor sign-in: set up, requested, and the only accepted proof once it is on."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

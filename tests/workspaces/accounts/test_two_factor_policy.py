@@ -1,7 +1,5 @@
 """Two-factor sign-in required by the operator: no access before it is set up, and it cannot be turned off."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Assistants: permissions, names, archiving, and concurrent changes."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Assistants over REST."""
 
-from __future__ import annotations
-
 from django.utils import timezone
 
 from tests.api import Api, error_of

@@ -1,7 +1,5 @@
 """The pages of assistants."""
 
-from __future__ import annotations
-
 from django.urls import reverse
 from django.utils import timezone
 

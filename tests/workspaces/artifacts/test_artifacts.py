@@ -1,7 +1,5 @@
 """Artifacts: saved, changed, compared, restored, deleted, permanently deleted; and their visibility."""
 
-from __future__ import annotations
-
 import time
 from datetime import timedelta
 from typing import Any

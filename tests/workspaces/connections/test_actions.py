@@ -1,7 +1,5 @@
 """Creating, changing and deleting connections: permissions, storage of the key, audit log."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from typing import Any
 

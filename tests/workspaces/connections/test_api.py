@@ -1,7 +1,5 @@
 """Connections over REST: a key is written and never returned, and a workspace's choice."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

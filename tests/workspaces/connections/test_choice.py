@@ -1,7 +1,5 @@
 """The choice of a model: chat, workspace, default; personal connections; and local_only workspaces."""
 
-from __future__ import annotations
-
 import pytest
 from django.utils import timezone
 from pytest_django.fixtures import Settings

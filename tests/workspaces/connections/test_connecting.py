@@ -1,7 +1,5 @@
 """Connecting a model by its address on the page: permissions, scope, requests to its server, and results."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

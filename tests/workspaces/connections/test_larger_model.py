@@ -1,7 +1,5 @@
 """The larger built-in model on pages: its progress, and permissions to pause or remove it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Models that run on this machine: permissions, the addresses probed, and connecting by one click."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Iterator
 from pathlib import Path

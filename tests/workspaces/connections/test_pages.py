@@ -1,7 +1,5 @@
 """Personal connections, the choice of a workspace and of a chat, and the connections in the admin."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from typing import Any
 

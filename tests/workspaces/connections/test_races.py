@@ -1,7 +1,5 @@
 """Two requests at once, each on a connection of its own."""
 
-from __future__ import annotations
-
 import pytest
 from django.db import transaction
 from django.utils import timezone

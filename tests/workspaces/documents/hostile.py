@@ -4,8 +4,6 @@ For each file: its bytes (or a function that makes them, if that is slow, so tha
 media type, and the code of the resulting error; None if the file may be read or refused.
 """
 
-from __future__ import annotations
-
 import gzip
 import io
 import zipfile

@@ -1,8 +1,6 @@
 # ruff: noqa: E501, RUF001  markup in one line each, and texts in other scripts
 """Unusual PDFs, mails and texts, generated here; and all unusual files by name: bytes, required and forbidden text."""
 
-from __future__ import annotations
-
 import io
 from email.message import EmailMessage
 

@@ -5,8 +5,6 @@ Each row is a feature of real files that simple test files lack: tracked changes
 charts, comments.
 """
 
-from __future__ import annotations
-
 import io
 import re
 import zipfile

@@ -1,7 +1,5 @@
 """Small files of every kind, generated here: each states where the spare key is, under a heading or on a page."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

@@ -1,7 +1,5 @@
 """A question in one language about a document in another, from the upload to the answer's sources."""
 
-from __future__ import annotations
-
 import pytest
 from django.utils import timezone
 

@@ -1,7 +1,5 @@
 """Documents of a workspace: uploaded, read in the background, found beside memories, deleted and restored."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """Files in a composer: private to their user until the message is sent."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from pathlib import Path
 from typing import Any

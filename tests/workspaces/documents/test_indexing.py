@@ -1,7 +1,5 @@
 """A document is ready with its last vector; until then words find it, and page and REST show the progress."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

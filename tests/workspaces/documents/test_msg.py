@@ -1,7 +1,5 @@
 """Mails saved by Outlook, read by the library: header, text and attachments."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Pictures and scanned pages: read if the program is installed, reported otherwise, within a time limit."""
 
-from __future__ import annotations
-
 import io
 import shutil
 import time

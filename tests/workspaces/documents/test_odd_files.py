@@ -1,7 +1,5 @@
 """Real-world files: read in full, or with a note of what was left out."""
 
-from __future__ import annotations
-
 import io
 import subprocess
 import sys

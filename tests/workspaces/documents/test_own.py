@@ -1,7 +1,5 @@
 """Personal documents and artifacts: found by their owner in every workspace, and by no one else."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Files of every kind, read by the product's reader process, and split into passages."""
 
-from __future__ import annotations
-
 import zipfile
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Hostile files: each ends in an error message, within its limits, without affecting others."""
 
-from __future__ import annotations
-
 import errno
 import signal
 import subprocess

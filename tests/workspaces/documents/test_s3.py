@@ -1,7 +1,5 @@
 """Files of documents and memories in an S3-compatible store: their life cycle, on a real server in another process."""
 
-from __future__ import annotations
-
 import zipfile
 from collections.abc import Callable, Iterator
 from datetime import timedelta

@@ -3,8 +3,6 @@
 Statements are recorded as sent, without those of triggers.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager

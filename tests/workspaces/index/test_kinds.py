@@ -1,7 +1,5 @@
 """A second kind of passages needs only a registration and rows: the index treats it like memories."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Invitations by link and by mail: permissions, accepting, and every way in which one ends."""
 
-from __future__ import annotations
-
 import re
 from datetime import timedelta
 from typing import Any

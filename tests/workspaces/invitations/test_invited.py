@@ -1,7 +1,5 @@
 """A person added to a workspace is invited, and becomes a member on accepting."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

@@ -1,7 +1,5 @@
 """An OAuth client, and the user who authorizes it in a browser."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import secrets

@@ -1,7 +1,5 @@
 """Attacks on the OAuth sign-in, for every security property of it."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any

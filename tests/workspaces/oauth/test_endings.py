@@ -1,7 +1,5 @@
 """Authorizations of programs end with a new password: a person who knew the old one may have made them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

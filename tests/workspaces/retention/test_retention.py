@@ -1,7 +1,5 @@
 """Retention rules: permissions, deletion and exemptions, softly first and permanently later."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 

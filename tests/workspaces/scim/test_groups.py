@@ -1,7 +1,5 @@
 """Groups over SCIM: the RFC's examples of membership, requests of Entra ID and Okta, and resulting permissions."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """SCIM 2.0 requests of directories: the RFC's examples, those of Entra ID and Okta, and invalid ones."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Administrators: a person's budget, and the usage of models everywhere."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any

@@ -1,7 +1,5 @@
 """Budgets: permissions, counting, the warning at four fifths and the stop at the whole."""
 
-from __future__ import annotations
-
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 

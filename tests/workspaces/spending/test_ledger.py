@@ -1,7 +1,5 @@
 """The ledger: sums of a day, added by one statement, kept after their user or workspace is deleted."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal

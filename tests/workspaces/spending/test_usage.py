@@ -1,7 +1,5 @@
 """Usage of models on pages and over REST: permissions, and forged queries."""
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any

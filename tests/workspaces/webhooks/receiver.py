@@ -1,7 +1,5 @@
 """A webhook receiver on its own port, which verifies signatures by the specification's own library."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Iterator

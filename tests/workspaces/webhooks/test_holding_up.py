@@ -1,7 +1,5 @@
 """Receivers and owners that would block others, and answers that would count as failures."""
 
-from __future__ import annotations
-
 import socket
 import threading
 from collections.abc import Callable, Iterator

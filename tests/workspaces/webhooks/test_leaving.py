@@ -1,7 +1,5 @@
 """A webhook works while its creator owns the workspace, and stops when they leave."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Webhooks, from events of a workspace to a receiver that verifies them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import timedelta
 from io import StringIO
