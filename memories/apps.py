@@ -9,7 +9,7 @@ class MemoriesConfig(AppConfig):
 
     def ready(self) -> None:
         from memories.assets import ASSET_FILES
-        from memories.forgetting.forget import empty_places
+        from memories.forgetting.for_good import empty_places
         from memories.indexing import MEMORIES
         from memories.models import Asset, Memory
         from memories.writing.background import MEMORIES as KEPT_MEMORIES

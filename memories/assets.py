@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from memories.access import get_memory
 from memories.judging.secret_filter import find_secret
 from memories.models import Asset, Memory
-from memories.models.node import ASSET_NAME_LENGTH
+from memories.models.topics import ASSET_NAME_LENGTH
 from memories.writing.changing import announce
 from memoryhub.errors import Conflict, Forbidden, NotFound, SecretRefused
 from memoryhub.stored_files import StoredFiles, file_response

@@ -8,7 +8,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from memories.assets import ASSET_FILES
-from memories.forgetting import clear, copies, forget
+from memories.forgetting import clear, copies, for_good
 from memories.models import Clearing, Memory
 from memories.recalling import recall_test
 from memories.writing import background, extracting
@@ -97,7 +97,7 @@ def sweep() -> str:
         untried_first = rows.order_by(F("embedding_failed_at").asc(nulls_first=True), "-pk")
         missing = list(untried_first.values_list("pk", flat=True)[:SWEEP])
         embed_memories(memory_ids=missing)
-    purged = forget.purge(now=timezone.now(), seconds=settings.JOB_TIMEOUT / 6)
+    purged = for_good.purge(now=timezone.now(), seconds=settings.JOB_TIMEOUT / 6)
     cleared = clear.sweep(seconds=settings.JOB_TIMEOUT / 30)
     return f"{extracted} extractions, {len(missing)} embeddings, {cleared} clearings, {purged} purged"
 

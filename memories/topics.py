@@ -20,7 +20,7 @@ from memories.judging.duplicates.alignment import is_date
 from memories.judging.secret_filter import find_secret
 from memories.models import Memory, MemoryNode, NodeMemory, NodeRelation
 from memories.models.memory import MemoryQuerySet
-from memories.models.node import (
+from memories.models.topics import (
     KIND_LENGTH,
     NODE_DESCRIPTION_LENGTH,
     NODE_NAME_LENGTH,

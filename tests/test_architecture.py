@@ -159,7 +159,7 @@ LONG = {
     "chat/modes": {"deep_think", "research"},
     "chat/tools": {"loop"},
     "chat/turns": {"prepare", "stream", "turn"},
-    "memories/forgetting": {"clear", "forget"},
+    "memories/forgetting": {"clear", "for_good"},
     "memoryhub/backup": {"archive"},
     "workspaces/documents": {"reading_jobs"},
     "workspaces/accounts": {"email_backend"},

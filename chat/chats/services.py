@@ -31,8 +31,8 @@ from chat.models import (
     ToolCall,
 )
 from chat.models.marks import COMMENT_LENGTH, REASONS, Rating
-from memories.forgetting import forget
-from memories.forgetting.forget import Report
+from memories.forgetting import for_good
+from memories.forgetting.for_good import Report
 from memories.models import Memory
 from memories.writing.drafts import UNSTORABLE, cut_at_word
 from memoryhub import events
@@ -330,7 +330,7 @@ def forget_chat(chat: Chat, *, by: User, now: datetime, memories: bool = False) 
         gone, removed = _remove(chat, wanted, by=by, now=now)
         words = {name.replace(" ", "_"): number for name, number in (gone.removed + removed).items()}
         record(Verb.CHAT_FORGOTTEN, by=by, workspace=audit_place(chat), target=chat.public_id, details=words)
-    return forget.report_on(gone, removed, by=by, now=now)
+    return for_good.report_on(gone, removed, by=by, now=now)
 
 
 def purge(*, now: datetime, seconds: float) -> int:
@@ -371,7 +371,7 @@ def leave_chats(*, workspace_ids: list[int], user_id: int | None, by: User) -> C
 
 def _remove(
     chat: Chat, wanted: QuerySet[Memory], *, by: User | None, now: datetime
-) -> tuple[forget.Gone, Counts]:
+) -> tuple[for_good.Gone, Counts]:
     """Delete the chat and its messages, then the data derived from them.
 
     Messages go first, so that an answer that is being written finds its row gone and queues no extraction.
@@ -387,7 +387,7 @@ def _remove(
     publish_chat_list(chat)
     removed = counted(locked.delete()[1])
     Artifact.objects.filter(source_chat_id=chat.public_id).update(source_chat_id="", source_message_id="")
-    gone = forget.forget_source(noted_under, chat.public_id, memories=wanted, by=by, now=now)
+    gone = for_good.forget_source(noted_under, chat.public_id, memories=wanted, by=by, now=now)
     return gone, removed
 
 

@@ -198,7 +198,7 @@ def _is_text(path: Path, code: str) -> bool:
 
 
 def prepare(imported: Import, *, samples: bool) -> Iterator[Chunk]:
-    """Append lines to the file of lines, one chunk at a time, and yield each chunk.
+    """Convert another program's export to lines in the import's file, and yield each chunk of lines once it is written.
 
     Lines that a killed worker wrote without a commit are cut off and written again. With ``samples``, only a part of a
     large file's messages is searched for statements.

@@ -44,8 +44,8 @@ from workspaces.policy import Reach
 
 
 def live_memory(chat: Chat, reader: User, *, now: datetime) -> ShortTermMemory | None:
-    """Return the chat's unexpired short-term memory; None if it includes a personal answer from before this reader had
-    access.
+    """Return the chat's short-term memory. None if it has expired, or if it summarizes an answer with personal data
+    from before ``reader`` could read the chat.
     """
     rows = ShortTermMemory.objects.filter(chat=chat, expires_at__gte=now)
     return rows.filter(Q(personal_at=None) | was_reader(reader, at="personal_at")).first()

@@ -264,7 +264,9 @@ def search(caller: ToolCaller, asked: ToSearch) -> Result:
 
 
 def searched(found: Sequence[Found]) -> Result:
-    """Return the result of a search as a Markdown list like that of ``recalled``."""
+    """Return the results of a workspace search as a numbered Markdown list: id, kind and score, then the text. Counts
+    exclude personal results.
+    """
     entries = [
         f"{number}. **{item.id}** ({_what(item)}, score {item.score:.2f})\n{escape(item.text)}"
         for number, item in enumerate(found, start=1)

@@ -16,7 +16,7 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.text import Truncator
 
-from memories.forgetting.forget import forget_memories
+from memories.forgetting.for_good import forget_memories
 from memories.indexing import CONFIG
 from memories.models import Memory, Review, Revision, SourceType
 from memories.models.memory import MAY_REPLACE, MEMORY

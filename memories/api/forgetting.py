@@ -9,7 +9,7 @@ from rest_framework.response import Response
 
 from memories.api.views import WorkspaceMemoryView
 from memories.forgetting import clear
-from memories.forgetting.forget import (
+from memories.forgetting.for_good import (
     Report,
     forget_memories,
     forget_noted,
@@ -115,9 +115,9 @@ class CopyForget(CopyView):
 class CopyKeep(CopyView):
     @documented("copies_keep")
     def post(self, request: Request, workspace_id: str, memory_id: str) -> Response:
-        """Keep the copies in a memory.
+        """Keep the copies of a forgotten text in this memory.
 
-        They stay and are no longer listed.
+        The memory stays as it is, and leaves the list of copies to decide about.
         """
         keep_noted(self.memory(workspace_id, memory_id))
         return Response(status=status.HTTP_204_NO_CONTENT)

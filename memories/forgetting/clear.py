@@ -16,7 +16,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django_q.tasks import async_task
 
-from memories.forgetting.forget import forget_memories
+from memories.forgetting.for_good import forget_memories
 from memories.models import Clearing, ClearingStatus, Memory, Scope
 from memories.models.forgetting import AT_WORK, in_scope
 from memories.models.memory import MemoryQuerySet, place_of

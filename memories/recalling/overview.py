@@ -191,7 +191,9 @@ def of_everything(
 def candidates(
     kind: str, workspace: Workspace, user: User, agent: Agent | None, where: SearchArea, now: datetime
 ) -> MemoryQuerySet:
-    """Return the memories within ``where`` that hold and may be in an overview of this kind."""
+    """Return the memories that an overview of ``kind`` may list: recallable in ``where``, still valid, and without a
+    likely replacement.
+    """
     newer = Memory.objects.live(now).filter(may_replace=OuterRef("pk"), workspace=OuterRef("workspace"))
     found = Memory.objects.recallable_in(workspace, user, agent).live(now).not_over(now)
     found = found.filter(~Exists(newer), workspace__in=where.workspaces)
@@ -204,7 +206,9 @@ def candidates(
 
 
 def spread(rows: list[_Row], topics: Mapping[int, int]) -> list[int]:
-    """List pinned memories and answers, then take turns between groups of one category and topic, best first."""
+    """Return the keys in display order: pinned rows and rows that answer the message first, then one row of each group
+    of category and topic in turn.
+    """
     groups: dict[tuple[str, int], list[_Row]] = defaultdict(list)
     for row in sorted(rows, key=lambda row: row.order, reverse=True):
         groups[row.category, topics.get(row.key, 0)].append(row)

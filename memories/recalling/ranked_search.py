@@ -52,8 +52,8 @@ from memoryhub.llm.errors import EmbedderError
 from memoryhub.llm.two_encoders import LENGTH, MULTILINGUAL, TwoEncoders
 from workspaces.index import embedding
 from workspaces.index.candidates import Candidate, SearchArea, bm25, find_candidates
-from workspaces.index.gist import with_gist
 from workspaces.index.scores import PRODUCTS
+from workspaces.index.without_names import with_gist
 from workspaces.models import Agent, User, Workspace
 
 logger = logging.getLogger(__name__)

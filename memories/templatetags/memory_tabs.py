@@ -5,7 +5,7 @@ from typing import Any
 from django import template
 from django.utils.translation import gettext
 
-from memories.forgetting.forget import noted
+from memories.forgetting.for_good import noted
 from memories.models.memory import CATEGORIES, Memory, SourceType
 from memories.writing.review import proposals
 from workspaces.models import User, Workspace

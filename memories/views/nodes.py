@@ -20,7 +20,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from memories import topics
 from memories.models import MemoryNode, NodeRelation
-from memories.models.node import (
+from memories.models.topics import (
     KIND_LENGTH,
     NODE_DESCRIPTION_LENGTH,
     NODE_NAME_LENGTH,

@@ -14,7 +14,7 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from memories.access import count_listed, get_memory, usage
-from memories.forgetting.forget import forget_memories, noted
+from memories.forgetting.for_good import forget_memories, noted
 from memories.models import Memory, ReceiptItem, Scope
 from memories.models.memory import CATEGORIES, SOURCE_LABELS, RevisionAction
 from memories.recalling.recall import mark_not_relevant, receipt_for

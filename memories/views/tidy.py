@@ -12,7 +12,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from memories import tidy
 from memories.access import get_memory
 from memories.forgetting import clear
-from memories.forgetting.forget import forget_memories, forget_noted, get_noted, keep_noted, require_right
+from memories.forgetting.for_good import forget_memories, forget_noted, get_noted, keep_noted, require_right
 from memories.models import Memory
 from memories.tidy import LISTS, SHOWN, pairs_in, without_vector
 from memories.writing import background, gate, review

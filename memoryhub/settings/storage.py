@@ -41,7 +41,7 @@ FILES_OF = {
     "workspaces_documentversion": "documents",
 }
 AFTER_RESTORE = {
-    "memories.forgetting.forget.forget_again": ["memories_tombstone"],
+    "memories.forgetting.for_good.forget_again": ["memories_tombstone"],
     "workspaces.retention.forget_again": ["workspaces_auditevent"],
     "workspaces.accounts.invitations.close_again": ["workspaces_invitation"],
     "chat.chats.sharing.close_again": ["chat_sharelink"],

@@ -31,7 +31,7 @@ from workspaces.documents.passages import DOCUMENTS, find_passages
 from workspaces.index import embedding, indexes
 from workspaces.index.candidates import index_words
 from workspaces.index.embedding import copy_vectors
-from workspaces.index.gist import gist_of
+from workspaces.index.without_names import gist_of
 from workspaces.models import Document, DocumentPassage, Membership, Role, User, Workspace
 from workspaces.models.documents import DOCUMENT
 from workspaces.policy import Reach

@@ -12,7 +12,7 @@ from chat.exchange.forgetting import forget_in_imports
 from chat.exchange.import_run import with_texts
 from chat.models.imports import Import, ImportStatus
 from memories.forgetting.copies import Wanted
-from memories.forgetting.forget import forget_memories
+from memories.forgetting.for_good import forget_memories
 from memories.models import Memory, Revision
 from tests.chat.exchange.test_exchange import uploaded
 from tests.chat.exchange.test_exchange_foreign import as_json, gpt_conversation

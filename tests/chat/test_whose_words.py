@@ -11,7 +11,7 @@ from chat.programs.mcp_tools import found_shape, shape_of
 from chat.prompting.context import recalled_block
 from chat.tools.memory import recalled, searched
 from chat.turns.remembering import remember_message
-from memories.forgetting.forget import may_forget
+from memories.forgetting.for_good import may_forget
 from memories.models import Memory
 from memories.recalling.ranked_search import Recalled
 from memories.recalling.recall import Recall, recall

@@ -8,7 +8,7 @@ from django.test import Client
 from django.utils import timezone
 
 from memories.forgetting.copies import LOOKED_FOR
-from memories.forgetting.forget import forget_memories, forget_noted, get_noted, noted
+from memories.forgetting.for_good import forget_memories, forget_noted, get_noted, noted
 from memories.models import CopyKind, KeptCopy, Memory
 from memories.writing import changing, gate
 from memories.writing.gate import Draft

@@ -55,7 +55,7 @@ WRITES = {
     ("memories/writing/background.py", "store_late_vector"): {"update"},
     ("memories/writing/background.py", "_compare_late"): {"update"},
     ("memories/tasks.py", "embed_memories"): {"update"},
-    ("memories/forgetting/forget.py", "forget_source"): {"update"},
+    ("memories/forgetting/for_good.py", "forget_source"): {"update"},
     ("memories/forgetting/copies.py", "drop_excerpts"): {"update"},
     ("memories/forgetting/copies.py", "drop_noted"): {"update"},
     ("memories/writing/changing.py", "set_sources"): {"save"},

@@ -12,7 +12,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from memories import tasks
-from memories.forgetting.forget import forget_memories
+from memories.forgetting.for_good import forget_memories
 from memories.models import Memory, Review
 from memories.writing import review
 from memories.writing.bulk import save_memories

@@ -11,7 +11,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from memories.forgetting.forget import forget_memories
+from memories.forgetting.for_good import forget_memories
 from memories.models import Memory, Scope
 from memories.writing import decide
 from memories.writing.changing import restore_memory

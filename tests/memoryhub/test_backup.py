@@ -16,7 +16,7 @@ from django.core.management import CommandError, call_command
 from django.db import OperationalError
 from django.utils import timezone
 
-from memories.forgetting.forget import forget_memories
+from memories.forgetting.for_good import forget_memories
 from memories.models import Asset, Memory
 from memoryhub import events
 from memoryhub.backup import dump

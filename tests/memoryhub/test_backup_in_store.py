@@ -17,7 +17,7 @@ from django.utils import timezone
 from smart_open.s3 import MultipartWriter
 from urllib3.exceptions import ProtocolError
 
-from memories.forgetting.forget import forget_memories
+from memories.forgetting.for_good import forget_memories
 from memories.models import Memory, Tombstone
 from memoryhub import events
 from memoryhub.backup import archive, dump, storage

@@ -14,7 +14,7 @@ from django.core.management import CommandError
 from django.db import connection
 from django.utils import timezone
 
-from memories.forgetting.forget import forget_memories
+from memories.forgetting.for_good import forget_memories
 from memories.models import Memory
 from memoryhub import events
 from memoryhub.backup import dump

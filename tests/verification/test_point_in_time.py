@@ -16,7 +16,7 @@ for text in ("The safe is at 4", "The bin is at 5"):
 """
 FORGOTTEN = """
 from django.utils import timezone
-from memories.forgetting.forget import forget_memories
+from memories.forgetting.for_good import forget_memories
 from memories.models import Memory
 forget_memories(Memory.objects.filter(content__contains="safe"), by=None, now=timezone.now())
 """

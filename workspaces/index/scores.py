@@ -17,7 +17,7 @@ from memoryhub.llm.errors import EmbedderError
 from memoryhub.llm.two_encoders import E5_WEIGHS, ENGLISH, LENGTH, MULTILINGUAL, TwoEncoders
 from workspaces.index import embedding
 from workspaces.index.candidates import SearchArea, bm25, find_candidates
-from workspaces.index.gist import gist_of, with_gist
+from workspaces.index.without_names import gist_of, with_gist
 from workspaces.models.index import Kind
 
 logger = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from memories import topics
 from memories.api.v1.serializers import OrganisationMemoryJson, PlaceQuery
 from memories.api.v1.views import OrganisationView
 from memories.models import Memory, MemoryNode
-from memories.models.node import KIND_LENGTH, NODE_DESCRIPTION_LENGTH, NODE_NAME_LENGTH, RELATION_LENGTH
+from memories.models.topics import KIND_LENGTH, NODE_DESCRIPTION_LENGTH, NODE_NAME_LENGTH, RELATION_LENGTH
 from memories.topics import DEEPEST, MOST_NEIGHBOURS
 from workspaces.api.fields import Body, Moment, PageQuery, Text, from_to
 from workspaces.api.idempotency import ONCE

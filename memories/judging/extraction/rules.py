@@ -61,8 +61,8 @@ class Clause:
 class Judged:
     """A clause with its probability of being worth remembering.
 
-    ``topic``: the position of the topic before the clause, if the clause does not name its topic. ``lacks_topic``:
-    neither the clause nor the text before it names a topic.
+    ``topic``: the span before the clause that names its topic, if the clause itself does not. ``lacks_topic``: neither
+    the clause nor the text before it names a topic.
     """
 
     start: int

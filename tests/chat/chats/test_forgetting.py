@@ -12,7 +12,7 @@ from chat.chats.services import delete_chat, forget_chat, restore_chat
 from chat.models import Chat, Compaction, Import, Message, ShortTermMemory, ToolCall
 from chat.turns import turn
 from chat.turns.services import begin_turn
-from memories.forgetting.forget import forget_memories
+from memories.forgetting.for_good import forget_memories
 from memories.models import Extraction, Memory, Receipt, Tombstone
 from memoryhub.errors import Conflict, Forbidden, NotFound
 from tests.conftest import Cast

@@ -18,7 +18,7 @@ from chat.chats.services import delete_chat, forget_chat, set_private
 from chat.models import Chat, Message, MessageRole, Run, ShareLink, ToolCall
 from chat.turns.services import restore_version, supersede
 from chat.views import sharing as share_views
-from memories.forgetting.forget import forget_memories
+from memories.forgetting.for_good import forget_memories
 from memories.models import Memory, Receipt, ReceiptItem
 from memories.writing.changing import restore_memory
 from memories.writing.gate import delete_memory

@@ -10,7 +10,7 @@ from django.utils import timezone
 from chat.exchange import import_run
 from chat.models import Chat, Message
 from chat.models.imports import ImportStatus
-from memories.forgetting.forget import forget_memories
+from memories.forgetting.for_good import forget_memories
 from memories.models import Memory, Receipt, Refusal, Scope
 from memories.writing.gate import delete_memory
 from memoryhub.errors import Forbidden, NotFound

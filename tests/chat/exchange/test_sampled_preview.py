@@ -10,7 +10,7 @@ from chat.exchange import archive, import_run, transcripts, upload_formats
 from chat.exchange.import_run import with_texts
 from chat.models import Message
 from chat.models.imports import ImportStatus
-from memories.forgetting.forget import forget_memories
+from memories.forgetting.for_good import forget_memories
 from memories.judging.encoder import Encoder, Read
 from memories.models import Memory
 from memoryhub.llm.registry import get_reader

@@ -12,7 +12,7 @@ from chat.runs import worker
 from chat.runs.memory import MemoryKind, StoredMemory
 from chat.runs.services import RunRequest, save_template, start_run, stop_run
 from chat.runs.worker import work
-from memories.forgetting.forget import forget_memories
+from memories.forgetting.for_good import forget_memories
 from memories.models import Memory
 from tests.conftest import Cast
 from tests.factories import make_memory, make_workspace

@@ -12,7 +12,7 @@ from django.utils import timezone
 from chat.models import Chat, Message, MessageRole, MessageStatus
 from chat.views.palette import marked
 from chat.views.transcript import WINDOW
-from memories.forgetting.forget import forget_memories
+from memories.forgetting.for_good import forget_memories
 from memories.models import Extraction, Memory
 from memories.recalling.ranked_search import Recalled
 from memories.recalling.recall import Recall, store_receipt

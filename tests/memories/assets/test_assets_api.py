@@ -20,7 +20,7 @@ from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from memories import assets, tasks
 from memories.assets import download
-from memories.forgetting.forget import forget_memories
+from memories.forgetting.for_good import forget_memories
 from memories.models import Asset, Memory, Scope
 from memories.writing.changing import restore_memory
 from memories.writing.gate import delete_memory

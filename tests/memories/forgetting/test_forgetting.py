@@ -8,7 +8,7 @@ from django.utils import timezone
 from django_q.models import Failure, Success
 
 from memories import tasks
-from memories.forgetting.forget import forget_memories, may_forget, purge
+from memories.forgetting.for_good import forget_memories, may_forget, purge
 from memories.models import Memory, Receipt, ReceiptItem, Revision, Tombstone
 from memories.recalling.recall import recall
 from memories.writing import gate, tombstones
@@ -266,7 +266,7 @@ def test_what_was_deleted_long_ago_is_purged_and_leaves_no_tombstone(cast: Cast,
 
 
 def test_purging_goes_in_chunks(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memories.forgetting.forget.BATCH", 2)
+    monkeypatch.setattr("memories.forgetting.for_good.BATCH", 2)
     now = timezone.now()
     for number in range(5):
         memory = make_memory(f"Number {number}", cast.owner, cast.workspace)

@@ -10,7 +10,7 @@ from django.utils import timezone
 from chat.chats.services import forget_chat
 from chat.models import Chat
 from memories import tasks
-from memories.forgetting.forget import forget_memories
+from memories.forgetting.for_good import forget_memories
 from memories.models import Extraction, Memory, Receipt, ReceiptItem
 from memories.recalling.ranked_search import note_use
 from memories.recalling.recall import recall, split_recall, store_receipt

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from memories.forgetting.forget import forget_memories
+from memories.forgetting.for_good import forget_memories
 from memories.models import Memory, Scope
 from tests.conftest import Cast
 from tests.factories import make_memory

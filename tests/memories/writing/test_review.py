@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from memories import tasks
 from memories.access import count_live
-from memories.forgetting.forget import forget_memories
+from memories.forgetting.for_good import forget_memories
 from memories.models import Memory, Review, Tombstone
 from memories.recalling.recall import recall
 from memories.writing import changing, gate, review

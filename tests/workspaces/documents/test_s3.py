@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from chat.exchange import personal_copy
 from memories.assets import ASSET_FILES, open_file
-from memories.forgetting.forget import forget_memories
+from memories.forgetting.for_good import forget_memories
 from memories.models import Asset
 from memoryhub import events
 from memoryhub.backup import dump

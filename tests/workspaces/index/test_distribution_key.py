@@ -17,7 +17,7 @@ from psycopg import sql
 
 from memories import tasks
 from memories.access import live_in
-from memories.forgetting.forget import forget_memories, purge
+from memories.forgetting.for_good import forget_memories, purge
 from memories.models import Memory, Scope
 from memories.recalling.recall import recall, receipts_for, split_recall, store_receipt
 from memories.recalling.recall_test import state_of

@@ -11,7 +11,7 @@ from chat.chats import services
 from chat.chats.chat_list import set_mark
 from chat.chats.services import restore_chat
 from chat.models import Chat
-from memories.forgetting import forget
+from memories.forgetting import for_good
 from memories.models import Memory, Receipt, ReceiptItem
 from memories.recalling.recall import recall
 from memories.writing.changing import restore_memory
@@ -101,7 +101,7 @@ def test_memories_that_nothing_used_go_with_what_was_noted_of_them(cast: Cast) -
     assert swept() == 0
     aged(gone, updated_at=LONG_AGO)
     assert swept() == 1
-    assert forget.purge(now=NOW + timedelta(days=31), seconds=5) == 1
+    assert for_good.purge(now=NOW + timedelta(days=31), seconds=5) == 1
     assert not Memory.objects.filter(pk=gone.pk).exists()
     assert not ReceiptItem.objects.filter(receipt=receipt).exists()
 
