@@ -158,8 +158,8 @@ def _run_in(
         try:
             return function(*args, **kwargs)
         finally:
-            connections.close_all()
             context.detach(token)
+            connections.close_all()
 
     return asyncio.get_running_loop().run_in_executor(threads, call)
 

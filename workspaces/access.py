@@ -20,6 +20,7 @@ _WORKSPACE = Ready(
     user=int,
     public_id=str,
 )
+DEFAULT_NAME = "Personal"
 _DEFAULT = Ready(lambda user: Workspace.objects.visible_to(User(pk=user)).filter(default_of=user), user=int)
 
 
@@ -101,7 +102,7 @@ def default_workspace(user: User) -> Workspace:
     workspace = _DEFAULT.first(user=user.pk)
     if workspace is None:
         with suppress(IntegrityError), transaction.atomic():  # refused if another request created it first
-            made = Workspace.objects.create(name="Personal", default_of=user)
+            made = Workspace.objects.create(name=DEFAULT_NAME, default_of=user)
             Membership.objects.create(workspace=made, user=user, role=Role.OWNER)
         pin_to_primary(user.pk)  # also in GET requests, which may read from a replica
         workspace = Workspace.objects.visible_to(user).get(default_of=user)

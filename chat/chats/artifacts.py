@@ -97,7 +97,14 @@ def _piece(answer: Message, number: int) -> Block:
 
 
 def _title(piece: Block, chat_title: str) -> str:
-    first = next((line.strip("#>| ") for line in piece.content.splitlines() if line.strip("#*_`>| ")), "")
+    first = next(
+        (
+            line.strip("#>| ").removeprefix("```")
+            for line in piece.content.splitlines()
+            if line.strip("#*_`>| ")
+        ),
+        "",
+    )
     title = piece.heading or (first if piece.kind == ArtifactKind.MARKDOWN else chat_title) or first
     if piece.kind == ArtifactKind.MARKDOWN or piece.heading:
         title = _without_markup(title)
@@ -108,7 +115,7 @@ def _title(piece: Block, chat_title: str) -> str:
 def _without_markup(line: str) -> str:
     """Return a line of Markdown as it reads on the page: "A **bold** word" as "A bold word"."""
     try:
-        tokens = parsed(line, Budget(MESSAGE_STEPS))
+        tokens = parsed(line, Budget(MESSAGE_STEPS), inline=True)
     except TooHeavy:
         return line
     pieces = (piece for token in tokens for piece in token.children or [])

@@ -379,12 +379,17 @@ def render_markdown(text: str, budget: Budget) -> SafeString:
     return mark_safe(wrapped)  # noqa: S308  cleaned above
 
 
-def parsed(text: str, budget: Budget, env: dict[str, Any] | None = None) -> list[Token]:
-    """Return the Markdown tokens of a text. Raises TooHeavy if the text costs more than the budget."""
+def parsed(
+    text: str, budget: Budget, env: dict[str, Any] | None = None, *, inline: bool = False
+) -> list[Token]:
+    """Return the Markdown tokens of a text, or with ``inline`` of a line without headings, lists and the like.
+
+    Raises TooHeavy if the text costs more than the budget.
+    """
     budget.spend(len(text) // SOURCE_A_STEP + sum(text.count(sign) * cost for sign, cost in SIGNS.items()))
     env = {} if env is None else env
     env |= {"budget": budget, "made": 0}
-    return _markdown.parse(text, env)
+    return _markdown.parseInline(text, env) if inline else _markdown.parse(text, env)
 
 
 def _leave_plain(tokens: Sequence[Token], budget: Budget) -> None:

@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from allauth.account.decorators import reauthentication_required
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
@@ -15,13 +14,14 @@ from django.views.decorators.http import require_http_methods
 from memories.access import memory_on
 from workspaces.access import default_workspace
 from workspaces.accounts.keys import PREFIX, make_key
+from workspaces.accounts.sign_in import confirmed
 from workspaces.models import KeyScope
 from workspaces.views import PageRequest
 from workspaces.views.forms import KeyForm
 
 
 @require_http_methods(["GET", "POST"])
-@reauthentication_required(allow_get=True)
+@confirmed(allow_get=True)
 def connect(request: PageRequest) -> HttpResponse:
     """Show how to connect programs, and create an API key on POST.
 

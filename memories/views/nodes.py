@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from allauth.account.decorators import reauthentication_required
 from django import forms
 from django.contrib import messages as notices
 from django.db.models import Q
@@ -30,6 +29,7 @@ from memories.models.topics import (
 from memories.topics import fold, relations_among, with_counts
 from memories.views.panel_context import PanelFilters, filtered
 from workspaces.access import get_workspace
+from workspaces.accounts.sign_in import confirmed
 from workspaces.models import Role, User, Workspace
 from workspaces.views import PageRequest
 from workspaces.views.forms import DomainForm
@@ -325,7 +325,7 @@ def delete(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
     return _to(found, "#danger") if request.method == "GET" else _delete(request, found)
 
 
-@reauthentication_required
+@confirmed()
 def _delete(request: PageRequest, found: MemoryNode) -> HttpResponse:
     topics.delete_node(found)
     notices.success(

@@ -259,9 +259,13 @@ class RawChat:
             await asyncio.sleep(delay)
 
     def _options(self, sent: Reply) -> dict[str, Any]:
-        """Return the library's arguments. Fields other than model and messages go unchanged into ``extra_body``."""
+        """Return the library's arguments. Fields other than model and messages go unchanged into ``extra_body``.
+
+        A ``timeout`` of a program's request is left out: it is an argument of the library, not a field of the API.
+        """
         known = {"model": sent["model"], "messages": sent["messages"]}
-        return known | {"extra_body": {name: value for name, value in sent.items() if name not in known}}
+        rest = {name: value for name, value in sent.items() if name not in known and name != "timeout"}
+        return known | {"extra_body": rest}
 
     def _sent(self, body: Reply, endpoint: Endpoint) -> Reply:
         return {**body, "model": endpoint.model, "messages": _placed(body["messages"], merge=self.is_strict)}

@@ -25,7 +25,7 @@ document.addEventListener("click", (event) => {
   const values = button.dataset.block === undefined ? {} : { block: button.dataset.block };
   const address = button.closest("[data-keep]").dataset.keep;
   // Not from the button: the message may be shown anew meanwhile, and what is gone gets no answer.
-  htmx.ajax("POST", address, { source: document.body, target: "#panel", swap: "innerHTML", values });
+  htmx.ajax("POST", address, { event, source: document.body, target: "#panel", swap: "innerHTML", values });
 });
 
 // The panel asks for the memories when it first comes into view. An artifact that is there already stays.

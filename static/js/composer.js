@@ -96,6 +96,7 @@ document.addEventListener("htmx:beforeRequest", (event) => {
   else {
     form().querySelector("[data-unsent]").hidden = true;
     form().dataset.draft = draftKey(); // a first message has another address when it is answered
+    keepMode(null);
   }
 });
 
@@ -108,7 +109,6 @@ document.addEventListener("htmx:afterRequest", (event) => {
   } catch {
     // As above.
   }
-  keepMode(null);
   const area = asked.querySelector("[data-composer]");
   area.value = "";
   grow();
@@ -139,7 +139,7 @@ document.addEventListener("memory:answered", () => {
 const modes = () => [...(form()?.querySelectorAll("[name=mode]") ?? [])];
 
 // A mode that was turned off, or on, in a chat stays so until the next message, whatever the last answer was made in.
-const modeKey = () => `mode:${document.getElementById("conversation")?.dataset.chat ?? ""}`;
+const modeKey = () => draftKey().replace("draft", "mode");
 
 function keepMode(mode) {
   try {
@@ -203,7 +203,7 @@ document.addEventListener("click", (event) => {
   modes().find((each) => each.value === quick.dataset.quick)?.click();
 });
 
-document.addEventListener("htmx:afterSettle", sayChosen);
+document.addEventListener("htmx:afterSettle", ({ target }) => (target.id === "mode-choice" ? restoreMode() : sayChosen()));
 
 document.addEventListener("memoryhub:chat-opened", restoreDraft);
 document.addEventListener("memoryhub:chat-opened", restoreMode);

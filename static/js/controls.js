@@ -321,7 +321,8 @@ const hasUnsaved = (place) =>
       form.dataset.unsaved === "sent" || [...form.querySelectorAll("textarea")].some((area) => area.value !== area.defaultValue),
   );
 
-document.addEventListener("submit", ({ target }) => target.removeAttribute("data-unsaved"));
+// htmx replaces its forms when they are saved.
+document.addEventListener("submit", ({ target }) => target.matches("[hx-post]") || target.removeAttribute("data-unsaved"));
 addEventListener("beforeunload", (event) => hasUnsaved(document) && event.preventDefault());
 document.addEventListener("htmx:confirm", (event) => {
   const { target, triggeringEvent } = event.detail;

@@ -23,6 +23,7 @@ from django.utils.translation import gettext_lazy
 from memoryhub import events, mail
 from memoryhub.errors import Conflict, Forbidden, Invalid
 from memoryhub.languages import speaking_to
+from workspaces.access import DEFAULT_NAME
 from workspaces.accounts import oauth, sessions
 from workspaces.accounts.sessions import end_other_sessions
 from workspaces.actions.removal import Counts, counted, empty
@@ -153,7 +154,7 @@ def foresee_leaving(user: User) -> Leaving:
 
 
 def delete_account(user: User, *, by: User | None = None) -> Counts:
-    """Delete a person's account, own workspaces and personal memories. Return the numbers of deleted rows.
+    """Delete an account, its workspaces without other members, and its personal memories. Return the rows' numbers.
 
     Sessions and memberships end; content shared in other people's workspaces stays, without the person's name. ``by``:
     the user who deletes it, if not the person. Raises Conflict if a workspace with other members has no other owner.
@@ -179,9 +180,18 @@ def delete_account(user: User, *, by: User | None = None) -> Counts:
 
 
 def _leave_home_to_members(user: User) -> None:
-    """Make the default workspace an ordinary one if it has other members, so that their work survives the account."""
+    """Make the default workspace an ordinary one if it has other members, so that their work survives the account.
+
+    A workspace that is still called "Personal" is renamed.
+    """
     others = Membership.objects.filter(workspace=OuterRef("pk")).exclude(user=user)
-    Workspace.objects.filter(Exists(others), default_of=user).update(default_of=None)
+    home = Workspace.objects.filter(Exists(others), default_of=user).first()
+    if home is None:
+        return
+    home.default_of = None
+    if home.name == DEFAULT_NAME:  # each member has one of this name
+        home.name = "Formerly personal"
+    home.save(update_fields=["default_of", "name", "updated_at"])
 
 
 def delete_account_of(person: User, *, by: User) -> Counts:

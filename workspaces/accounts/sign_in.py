@@ -46,6 +46,7 @@ from workspaces.audit import Verb, Word, record
 from workspaces.models import SignIn, User
 from workspaces.models.people import ALIKE, check_username, hold_usernames
 
+View = Callable[..., HttpResponse]
 BY_CODE = "mfa_reauthenticate"
 MOST_UNKNOWN = 30  # failed sign-ins with unknown names that are recorded per minute
 
@@ -151,6 +152,25 @@ def proven_first(view: Callable[..., HttpResponse]) -> Callable[..., HttpRespons
         return view(request, *args, **kwargs)
 
     return login_required(asking)
+
+
+def confirmed(*, allow_get: bool = False) -> Callable[[View], View]:
+    """Require re-authentication or a recent sign-in before a view, with ``allow_get`` only for POST.
+
+    Does not ask people who have only single sign-on.
+    """
+
+    def decorated(view: View) -> View:
+        @wraps(view)
+        def asking(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+            asks = not (allow_get and request.method == "GET") and not typed_password_lately(request)
+            if asks and get_adapter(request).get_reauthentication_methods(request.user):
+                raise ReauthenticationRequired
+            return view(request, *args, **kwargs)
+
+        return asking
+
+    return decorated
 
 
 def require_fresh_password(request: HttpRequest) -> None:

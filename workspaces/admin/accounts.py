@@ -258,8 +258,8 @@ class PersonAdmin(LeanAdmin, UserAdmin):
     @action(
         "Delete the account and its data",
         "change",
-        asks="Their account, own workspaces, personal memories and private chats go for good, and cannot be brought "
-        "back. Where they are the only owner, who has been an editor longest becomes one.",
+        asks="Their account, workspaces without other members, personal memories and private chats go for good, and "
+        "cannot be brought back. Where they are the only owner, who has been an editor longest becomes one.",
         danger=True,
     )
     def delete_accounts(self, request: HttpRequest, rows: QuerySet[User]) -> Messages:

@@ -60,9 +60,9 @@ class Account(KeyedView):
     def delete(self, request: Request) -> Response:
         """Delete your account for good.
 
-        Removes your personal memories, your own workspaces, your private chats, keys and sessions from every table;
-        what you shared in other people's workspaces stays there without your name. You are signed out everywhere. 409
-        with code `last_owner` while other people are in a workspace that only you own. This cannot be undone.
+        Removes your personal memories, workspaces without other members, your private chats, keys and sessions from
+        every table; what you shared with others stays there without your name. You are signed out everywhere. 409 with
+        code `last_owner` while other people are in a workspace that only you own. This cannot be undone.
         """
         self.require_fresh_password()
         removed = delete_account(self.person)

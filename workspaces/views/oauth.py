@@ -13,7 +13,6 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from allauth.account.decorators import reauthentication_required
 from allauth.core import ratelimit
 from asgiref.sync import async_to_sync
 from django import forms
@@ -37,6 +36,7 @@ from memoryhub.languages import grouped
 from workspaces.access import default_workspace
 from workspaces.accounts import oauth
 from workspaces.accounts.oauth import SCOPES, resource_of, scope_of
+from workspaces.accounts.sign_in import confirmed
 from workspaces.models import KeyScope, OAuthClient, TokenKind, User, Workspace
 from workspaces.views import PageRequest
 from workspaces.views.forms import DomainForm
@@ -271,7 +271,7 @@ class SentBack(HttpResponseRedirect):
 
 
 @require_http_methods(["GET", "POST"])
-@reauthentication_required
+@confirmed()
 def authorize(request: PageRequest) -> HttpResponse:
     """Ask the person for consent before any redirect, because a registered program could otherwise redirect people
     anywhere.

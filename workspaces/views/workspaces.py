@@ -8,7 +8,6 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any, cast
 
-from allauth.account.decorators import reauthentication_required
 from asgiref.sync import sync_to_async
 from django.conf import settings as conf
 from django.conf import settings as django_settings
@@ -34,7 +33,7 @@ from workspaces.accounts import invitations
 from workspaces.accounts import keys as api_keys
 from workspaces.accounts.invitations import Ended, link_token, open_invitations
 from workspaces.accounts.sessions import live_sign_ins
-from workspaces.accounts.sign_in import ask_for_password, has_two_factor
+from workspaces.accounts.sign_in import ask_for_password, confirmed, has_two_factor
 from workspaces.actions import workspaces
 from workspaces.actions.removal import lines_of
 from workspaces.connections import chosen_for, options_for
@@ -311,7 +310,7 @@ def profile(request: PageRequest) -> HttpResponse:
 
 
 @require_http_methods(["GET", "POST"])
-@reauthentication_required(allow_get=True)
+@confirmed(allow_get=True)
 def keys(request: PageRequest) -> HttpResponse:
     """Create an API key and show it in the response, without a redirect, because it is stored nowhere.
 

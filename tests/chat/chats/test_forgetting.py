@@ -270,4 +270,4 @@ def test_nobody_leaves_others_without_an_owner(cast: Cast) -> None:
     assert Workspace.objects.filter(pk=cast.workspace.pk).exists()
     theirs.refresh_from_db()
     home.refresh_from_db()
-    assert (theirs.workspace, home.default_of) == (home, None), "others work in it"
+    assert (theirs.workspace, home.default_of, home.name) == (home, None, "Formerly personal")

@@ -83,6 +83,9 @@ def test_its_title_is_the_first_line_without_markup(cast: Cast) -> None:
     answer = make_message(make_chat(cast.owner, cast.workspace), said, role=MessageRole.ASSISTANT)
     made = save_answer(answer, by=cast.owner, now=timezone.now())
     assert made.title == "Here is a draft of notes_v2 for you:"
+    for text, title in (("### 1. *Set* up\n\nOne.", "1. Set up"), ("```python\na = 1\n```", "python")):
+        answer = make_message(answer.chat, text, role=MessageRole.ASSISTANT)
+        assert save_answer(answer, by=cast.owner, now=timezone.now()).title == title
 
 
 def test_keep_opens_it_beside_the_chat_and_is_undone(answer: Message, cast: Cast, client: Client) -> None:
