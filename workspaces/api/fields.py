@@ -22,6 +22,7 @@ from django.utils.dateparse import parse_datetime
 from django.utils.text import format_lazy
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as later
+from drf_spectacular.drainage import set_override
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.utils.html import is_html_input
@@ -111,6 +112,10 @@ class Money(serializers.DecimalField):
     def __init__(self, **kwargs: Any) -> None:
         shape = {"max_digits": 13, "decimal_places": 6, "min_value": 0, "max_value": MOST_PRICE}
         super().__init__(**{**shape, "required": False, "allow_null": True, **kwargs})
+        digits = len(str(int(self.max_value or 0))) - 1
+        # drf-spectacular's own pattern lets "-" and "." through.
+        pattern = rf"^\d{{1,{digits}}}(\.\d{{1,{self.decimal_places}}})?$"
+        set_override(self, "field", {"type": "string", "format": "decimal", "pattern": pattern})
 
     def to_internal_value(self, data: Any) -> Decimal:
         if isinstance(data, bool) or not isinstance(data, str | int | float):

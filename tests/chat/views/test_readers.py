@@ -29,7 +29,7 @@ def header(person: User, chat: Chat) -> str:
 def test_the_header_says_who_reads_and_its_creator_changes_it(cast: Cast) -> None:
     chat = make_chat(cast.editor, cast.workspace, title="Plans")
     assert "Everyone in Shared (3)" in header(cast.viewer, chat)
-    assert "hx-post" not in header(cast.owner, chat), "only who began it may say"
+    assert "/private/" not in header(cast.owner, chat), "only who began it may say"
     client = signed_in(cast.editor)
     answer = client.post(f"/chats/{chat.public_id}/private/", {"private": "on"})
     said = answer.content.decode()

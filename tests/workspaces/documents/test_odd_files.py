@@ -1,5 +1,6 @@
 """Real-world files: read in full, or with a note of what was left out."""
 
+import csv
 import io
 import subprocess
 import sys
@@ -52,13 +53,14 @@ def _files_are_read_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Starting the reader's process takes longer than reading these; in test_reading it reads a file of each kind."""
 
     def run(arguments: list[str], seconds: float) -> tuple[int, str]:
-        said = io.StringIO()
+        said, limit = io.StringIO(), csv.field_size_limit()
         reader.left_out.clear()
         with redirect_stdout(said), pytest.MonkeyPatch.context() as patch:
             for name, value in process._environment().items():
                 patch.setenv(name, value)
             kind, ended = reader.read(Path(arguments[0]), arguments[1])
             reader.say({"ended": ended, "kind": kind, "left_out": reader.left_out})
+        csv.field_size_limit(limit)  # which the reader of CSV files sets for its process
         return 0, said.getvalue()
 
     monkeypatch.setattr(process, "_run", run)
