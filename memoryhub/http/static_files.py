@@ -20,6 +20,7 @@ from whitenoise.storage import CompressedManifestStaticFilesStorage
 from memoryhub.http.asgi import Application, Receive, Send
 
 _SHEET = re.compile(r'^@import "([\w.-]+\.css)";$', re.M)
+_SHEET_COMMENT = re.compile(r"/\*.*?\*/\n*", re.S)
 _COMMENT = re.compile(r"^[ \t]*// .*\n", re.M)
 _SCRIPT = re.compile(r'^import "\./([\w.-]+\.js)";$', re.M)
 
@@ -80,8 +81,8 @@ class OneFileStorage(CompressedManifestStaticFilesStorage):
 
 
 def with_imports(text: str, read: Callable[[str], str]) -> str:
-    """Replace import lines by the imported content. Comment lines of imported scripts are removed."""
-    text = _SHEET.sub(lambda found: read(found[1]), text)
+    """Replace import lines by the imported content, without its comments."""
+    text = _SHEET.sub(lambda found: _SHEET_COMMENT.sub("", read(found[1])), text)
     return _SCRIPT.sub(lambda found: f"{{\n{_COMMENT.sub('', read(found[1]))}\n}}", text)
 
 

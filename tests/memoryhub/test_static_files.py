@@ -19,11 +19,11 @@ def test_what_is_imported_stands_in_its_place_and_each_script_keeps_its_names() 
     parts = {
         "a.js": "  // One.\nconst name = 1; // 1\n// End",
         "b.js": "const name = 2;",
-        "c.css": "a { color: red }",
+        "c.css": "/* Red,\n   as ever. */\na { color: red /* red */ }",
     }
     script = with_imports('// Both.\nimport "./a.js";\nimport "./b.js";\n', parts.__getitem__)
     assert script == "// Both.\n{\nconst name = 1; // 1\n// End\n}\n{\nconst name = 2;\n}\n"
-    assert with_imports('@import "c.css";\n', parts.__getitem__) == "a { color: red }\n"
+    assert with_imports('@import "c.css";\n', parts.__getitem__) == "a { color: red  }\n"
     assert with_imports('import "./a.js" with { type: "json" };', parts.__getitem__).startswith("import")
 
 
