@@ -18,6 +18,7 @@ from django.db.migrations.executor import MigrationExecutor
 
 from memoryhub.database.queries import alone
 from memoryhub.database.startup import OtherVersion, psycopg_settings, refuse_other_version
+from memoryhub.http import static_files
 from memoryhub.management import Progress
 
 CONNECT_SECONDS = 10
@@ -107,11 +108,12 @@ def check_database() -> None:
 
 
 def static_files_state() -> str:
-    """Return a digest of every static file's path, size and modification time, and of the storage's settings.
+    """Return a digest of every static file's path, size and modification time, and of the storage's settings and code.
 
     Files are sorted by path, because the order in a folder depends on the file system.
     """
     digest = hashlib.sha256(repr(settings.STORAGES["staticfiles"]).encode())
+    digest.update(Path(static_files.__file__).read_bytes())
     for finder in get_finders():
         for path, storage in sorted(finder.list(ignore_patterns=[]), key=itemgetter(0)):
             found = Path(storage.path(path)).stat()
