@@ -4,6 +4,7 @@ import csv
 import io
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import redirect_stdout
 from datetime import timedelta
 from pathlib import Path
@@ -49,21 +50,23 @@ ODD = {name: rest for name, *rest in odd_files()}
 
 
 @pytest.fixture(autouse=True)
-def _files_are_read_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+def _files_are_read_in_this_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Starting the reader's process takes longer than reading these; in test_reading it reads a file of each kind."""
 
     def run(arguments: list[str], seconds: float) -> tuple[int, str]:
-        said, limit = io.StringIO(), csv.field_size_limit()
+        said = io.StringIO()
         reader.left_out.clear()
         with redirect_stdout(said), pytest.MonkeyPatch.context() as patch:
             for name, value in process._environment().items():
                 patch.setenv(name, value)
             kind, ended = reader.read(Path(arguments[0]), arguments[1])
             reader.say({"ended": ended, "kind": kind, "left_out": reader.left_out})
-        csv.field_size_limit(limit)  # which the reader of CSV files sets for its process
         return 0, said.getvalue()
 
     monkeypatch.setattr(process, "_run", run)
+    limit = csv.field_size_limit()
+    yield
+    csv.field_size_limit(limit)  # which the reader of CSV files sets for its process
 
 
 def read(folder: Path, name: str, content: bytes) -> Read:
