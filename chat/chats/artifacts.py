@@ -97,14 +97,8 @@ def _piece(answer: Message, number: int) -> Block:
 
 
 def _title(piece: Block, chat_title: str) -> str:
-    first = next(
-        (
-            line.strip("#>| ").removeprefix("```")
-            for line in piece.content.splitlines()
-            if line.strip("#*_`>| ")
-        ),
-        "",
-    )
+    lines = (line.strip("#>| ").removeprefix("```") for line in piece.content.splitlines())
+    first = next((line for line in lines if line.strip("*_`")), "")
     title = piece.heading or (first if piece.kind == ArtifactKind.MARKDOWN else chat_title) or first
     if piece.kind == ArtifactKind.MARKDOWN or piece.heading:
         title = _without_markup(title)

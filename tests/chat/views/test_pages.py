@@ -1,5 +1,6 @@
 """The pages of the conversation: their contents, permissions and query counts."""
 
+import re
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -19,6 +20,7 @@ from memories.recalling.recall import Recall, store_receipt
 from tests.conftest import Cast
 from tests.factories import make_chat, make_memory, make_message, make_user
 from tests.signing_in import signed_in
+from workspaces.access import default_workspace
 from workspaces.models import User
 
 pytestmark = pytest.mark.django_db
@@ -47,6 +49,35 @@ def test_home_leads_to_the_own_workspace_and_later_to_the_last_one(cast: Cast) -
     assert client.get("/").url == url("workspace", cast.owner.default_workspace.public_id)  # type: ignore[attr-defined]
     client.get(url("workspace", cast.workspace.public_id))
     assert client.get("/").url == url("workspace", cast.workspace.public_id)  # type: ignore[attr-defined]
+
+
+def test_menus_are_short_and_offer_nothing_that_cannot_be_undone(cast: Cast) -> None:
+    """A chat's menu has five entries at most in any state, and forgetting for good is in none of the first level."""
+    chat = make_chat(cast.owner, cast.workspace)
+    make_memory("The house is blue", cast.owner, cast.workspace)
+    client = signed_in(cast.owner)
+    html = client.get(url("chat", chat.public_id)).content.decode()
+    menu = html.split('<template id="chat-menu">')[1].split("</template>")[0]
+    entries = re.findall(r'class="menu__item[^"]*"\s*(?:data-(if|unless)="(\w+)")?', menu)
+    for state in ({"deletable"}, {"deletable", "pinned"}, {"deletable", "archived"}):
+        shown = [kind for kind, name in entries if not kind or (name in state) == (kind == "if")]
+        assert 4 <= len(shown) <= 5
+    panel = client.get(
+        reverse("memories:panel", args=[cast.workspace.public_id]), headers=HTMX
+    ).content.decode()
+    assert "The house is blue" in panel and "for good" not in panel + html
+
+
+def test_a_notice_that_was_dismissed_stays_away_in_every_workspace(cast: Cast, settings: Any) -> None:
+    settings.EMBEDDED_MODEL, settings.LLM_BASE_URL, settings.LLM_CAN_EXTRACT = True, "", False
+    client = signed_in(cast.owner)
+    pages = [url("workspace", each.public_id) for each in (cast.workspace, default_workspace(cast.owner))]
+    assert ["built-in model is small" in client.get(page).content.decode() for page in pages] == [True, True]
+    client.cookies["dismissed"] = "first-steps.small-model"
+    assert ["built-in model is small" in client.get(page).content.decode() for page in pages] == [
+        False,
+        False,
+    ]
 
 
 def test_the_question_about_memory_is_asked_until_it_is_answered(cast: Cast) -> None:
