@@ -36,7 +36,11 @@ def test_one_that_hangs_fails_with_its_stack_and_the_others_are_run(
     assert pytestconfig.getini("faulthandler_timeout") == 300
     assert pytestconfig.getini("faulthandler_exit_on_timeout")
     (tmp_path / "test_hanging.py").write_text(HANGING)
-    (tmp_path / "test_single.py").write_text("import threading\ndef test_hangs(): threading.Event().wait()\n")
+    # Half a second later than the other, or the two stacks would be written into each other.
+    single = HANGING.replace("test_before(): pass", "test_before(): threading.Event().wait(0.5)").split(
+        "def test_after"
+    )[0]
+    (tmp_path / "test_single.py").write_text(single)
     for number in range(3):
         (tmp_path / f"test_other{number}.py").write_text("def test_one(): pass\n")
     limit = ("-o", "faulthandler_timeout=2", "-o", "faulthandler_exit_on_timeout=true")
@@ -50,5 +54,5 @@ def test_one_that_hangs_fails_with_its_stack_and_the_others_are_run(
         cwd=pytestconfig.rootpath,
         env=os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
     )
-    assert "2 failed, 5 passed" in run.stdout
+    assert "2 failed, 6 passed" in run.stdout
     assert run.stderr.count(" in test_hangs") == 2
