@@ -20,7 +20,7 @@ from typing import Any, LiteralString
 
 import psycopg
 from django.conf import settings
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS
 from django.db.migrations.loader import MigrationLoader
 from django.http import HttpRequest, HttpResponse, HttpResponseNotFound, JsonResponse
 from django.utils import timezone
@@ -28,8 +28,16 @@ from prometheus_client import CollectorRegistry, generate_latest, multiprocess
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from memoryhub.database.queries import count_or_estimate
-from memoryhub.database.replicas import ALONE, AWAY, probe_state, what_ails
+from memoryhub.database.queries import count_or_estimate, current_connection
+from memoryhub.database.replicas import (
+    ALONE,
+    AWAY,
+    answering,
+    primary_is_away,
+    probe_state,
+    stands_in,
+    what_ails,
+)
 from memoryhub.database.startup import psycopg_settings, what_is_newer
 from memoryhub.errors import NO_SPACE
 from memoryhub.llm.probe import chat_model_trouble, embedder_trouble
@@ -293,9 +301,19 @@ class DatabaseState(Collector):
             yield from self._kept[1]
 
     def _read_all(self) -> Iterator[Metric]:
+        """Yield all gauges; those read from the database only if it, or a replica in its place, can be reached."""
+        # Prometheus waits less long than a request waits for a connection, so look whether there is one to be had.
+        is_away = probe_state(DEFAULT_DB_ALIAS) is None and primary_is_away(failed=True)
+        yield _gauge("memoryhub_database_up", "Whether the database can be reached.", float(not is_away))
+        with answering():
+            if not is_away or stands_in():
+                yield from self._read_database()
+        yield from _of_replicas()
+
+    def _read_database(self) -> Iterator[Metric]:
         from django_q.models import Failure, OrmQ
 
-        with connection.cursor() as cursor:
+        with current_connection().cursor() as cursor:
             cursor.execute(OLDEST_WAITING)
             row = cursor.fetchone()
         age = max(0.0, float(row[0])) if row and row[0] is not None else 0.0
@@ -303,14 +321,13 @@ class DatabaseState(Collector):
         yield _gauge("memoryhub_queue_jobs", "Jobs in the queue.", OrmQ.objects.count())
         failed = count_or_estimate(Failure.objects.all())[0]
         yield _gauge("memoryhub_failed_jobs", "Jobs that failed for good.", failed)
-        with connection.cursor() as cursor:
+        with current_connection().cursor() as cursor:
             cursor.execute(LAST_BACKUP)
             row = cursor.fetchone()
         text = "When the last backup was made; 0 where none was."
         yield _gauge("memoryhub_last_backup_timestamp_seconds", text, row[0].timestamp() if row else 0.0)
         for name, (help_text, count) in _gauges.items():
             yield _gauge(name, help_text, count(timezone.now()))
-        yield from _of_replicas()
 
 
 def _of_replicas() -> Iterator[Metric]:

@@ -21,9 +21,9 @@ TOKEN = "a token of some length"
 
 
 @pytest.fixture
-def token(settings: Any) -> str:
+def token(settings: Any, monkeypatch: pytest.MonkeyPatch) -> str:
     settings.METRICS_TOKEN = TOKEN
-    metrics_page._state._kept = None
+    monkeypatch.setattr(metrics_page._state, "_kept", None)
     return TOKEN
 
 
@@ -85,6 +85,18 @@ def test_the_state_of_queue_and_tables_is_read_at_the_scrape(token: str, cast: C
     assert value(text, "memoryhub_memories") == 1
     for name in ("memoryhub_queue_jobs", "memoryhub_queue_oldest_seconds", "memoryhub_failed_jobs"):
         assert re.search(rf"^{name} \d", text, re.MULTILINE), name
+
+
+def test_while_the_database_is_away_counters_are_still_served(
+    token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert value(scrape(token), "memoryhub_database_up") == 1
+    metrics_page._state._kept = None
+    monkeypatch.setattr(metrics_page, "probe_state", lambda alias: None)
+    monkeypatch.setattr(metrics_page, "primary_is_away", lambda *, failed: True)
+    text = scrape(token)
+    assert "memoryhub_database_up 0.0" in text
+    assert "memoryhub_requests_total" in text and "memoryhub_memories " not in text
 
 
 COUNT = "from memoryhub.monitoring import metrics; metrics.THROTTLED.labels('turns').inc(2)"

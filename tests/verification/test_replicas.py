@@ -35,7 +35,8 @@ class Hub:
         return sum(int(number) for number in found)
 
     def metrics(self, web: Web) -> str:
-        return http.get(f"{web.url}/metrics", headers={"Authorization": f"Bearer {TOKEN}"}).text
+        answer = http.get(f"{web.url}/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
+        return answer.raise_for_status().text
 
     def elsewhere(self, person: http.Client) -> http.Client:
         """Return a client with the same session at the other web process."""
@@ -158,6 +159,7 @@ def test_the_primary_dies_and_the_replica_takes_its_place(hub: Hub) -> None:
         died = time.monotonic()
         wait_until(lambda: len(traffic.since(died + 1, traffic.reads)) > 20, "reads go on")
         ready = [http.get(f"{web.url}/readyz") for web in hub.webs]
+        wait_until(lambda: "memoryhub_database_up 0.0" in hub.metrics(hub.webs[0]), "the metrics say it")
         assert hub.reads("stand-in") > stood_in + 10
         hub.pair.change_places()
         promoted = time.monotonic()
