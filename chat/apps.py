@@ -16,7 +16,7 @@ class ChatConfig(AppConfig):
         from chat.runs.overview import text_for_webhook
         from chat.runs.progress import stop_runs_of, stop_runs_of_others
         from chat.turns.extraction import load_message, load_turn
-        from memories.forgetting.copies import register_elsewhere
+        from memories.forgetting.copies import register_copy_remover
         from memories.recalling.workspace_search import register_messages
         from memories.writing.mined import register_loaders
         from workspaces.accounts.closing import on_closing
@@ -34,9 +34,9 @@ class ChatConfig(AppConfig):
         register_kept(CHATS)
         register_chats(most_expensive_chats)
         register_text("run", text_for_webhook)
-        register_elsewhere(forget_in_imports)
-        register_elsewhere(forget_in_runs)
-        register_elsewhere(forget_in_links)
+        register_copy_remover(forget_in_imports)
+        register_copy_remover(forget_in_runs)
+        register_copy_remover(forget_in_links)
         register_quota("chats", lambda user: Chat.objects.filter(charged_rows(user, "created_by")))
         register_quota("bytes", lambda user: Import.objects.of(user).filter(finished_at=None))
         run_every(1, "chat.tasks.sweep", name="chat: sweep", app=self)

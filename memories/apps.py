@@ -9,7 +9,7 @@ class MemoriesConfig(AppConfig):
 
     def ready(self) -> None:
         from memories.assets import ASSET_FILES
-        from memories.forgetting.for_good import empty_places
+        from memories.forgetting.for_good import remove_memories
         from memories.indexing import MEMORIES
         from memories.models import Asset, Memory
         from memories.writing.background import MEMORIES as KEPT_MEMORIES
@@ -26,7 +26,7 @@ class MemoriesConfig(AppConfig):
 
         register_kind(MEMORIES)
         register_judge(is_delicate)
-        register_room(empty_places)
+        register_room(remove_memories)
         register_kept(KEPT_MEMORIES)
         register_text("memory", text_for_webhook)
         register_quota("memories", lambda user: Memory.objects.filter(charged_rows(user, "author")))

@@ -125,7 +125,7 @@ def store(
         return _said_of(made)
     source = _source_of(content, caller)
     if source is not None:
-        draft = draft.resting_on(source)
+        draft = draft.with_source(source)
     if turn is not None:
         draft = replace(draft, **_origin(turn, draft))
     if source is not None and source.speaker is Speaker.PERSON:

@@ -1,7 +1,7 @@
-"""Clearing of a scope, which deletes all its memories, either softly with undo or for good.
+"""Clearing a scope: deleting all its memories, either softly (this can be undone) or permanently.
 
-A background job works in batches, each in one transaction, through ``gate.delete_memory``, ``forget_memories`` and
-``restore_memory``. If it is interrupted, the next run continues where it stopped.
+A scope is a person's own memories, or the shared ones of a workspace or of an assistant. A background job works in
+batches, each in one transaction. If it is interrupted, the next run continues where it stopped.
 """
 
 import logging
@@ -35,10 +35,10 @@ SWEPT = 5  # clearings per sweep
 def scope_of(
     user: User, workspace_id: str, scope: str, agent_id: str | None
 ) -> tuple[Workspace, Agent | None]:
-    """Load a scope that this person may clear: their own memories, or, as a workspace owner, those of all members.
+    """Return the workspace and assistant of a scope, after checking that this person may clear it.
 
-    Raises NotFound if they are no member, Forbidden if they are no owner, or Invalid if ``agent_id`` does not fit the
-    scope.
+    Members may clear their own memories; owners of the workspace may also clear the shared ones. Raises NotFound for a
+    person who is no member, Forbidden for a member who is no owner, and Invalid if ``agent_id`` does not fit the scope.
     """
     workspace = get_workspace(user, workspace_id)
     if scope not in Scope.values:
@@ -50,7 +50,7 @@ def scope_of(
 
 
 def count_in(workspace: Workspace, scope: str, agent: Agent | None, *, by: User) -> tuple[int, int]:
-    """Return how many memories a soft clearing deletes, and how many a clearing for good removes.
+    """Return how many memories a soft clearing of the scope deletes, and how many a permanent one removes.
 
     The second number includes deleted memories and proposals.
     """
@@ -60,7 +60,10 @@ def count_in(workspace: Workspace, scope: str, agent: Agent | None, *, by: User)
 
 @dataclass(frozen=True)
 class Clearable:
-    """A scope that a person may clear, with the number of live and of all its memories, and its last clearing."""
+    """A scope that a person may clear, with its last clearing.
+
+    ``live`` counts its live memories, ``whole`` also the deleted ones.
+    """
 
     scope: str
     agent: Agent | None
@@ -70,12 +73,12 @@ class Clearable:
 
     @property
     def query(self) -> str:
-        """Return the query string that names the scope in a URL."""
+        """Return the query string for URLs that concern this scope."""
         return f"?scope={self.scope}" + (f"&agent={self.agent.public_id}" if self.agent else "")
 
 
 def clearable_by(user: User, workspace: Workspace) -> list[Clearable]:
-    """Return the scopes that this member may clear, with counts, their personal one first.
+    """Return the scopes that this member may clear, their personal one first.
 
     Assistants without memories are left out. Costs five queries.
     """
@@ -116,7 +119,10 @@ def begin(
     now: datetime,
     as_staff: bool = False,
 ) -> Clearing:
-    """Queue a clearing of a scope from ``scope_of``. Raises Conflict if another clearing of the scope is running."""
+    """Queue a clearing of a scope that ``scope_of`` has checked.
+
+    Raises Conflict if another clearing of the scope is running.
+    """
     live, whole = count_in(workspace, scope, agent, by=by)
     try:
         with transaction.atomic():
@@ -136,9 +142,10 @@ def _place(workspace: Workspace, scope: str, agent: Agent | None, by: User) -> i
 
 
 def get_clearing(user: User, workspace: Workspace, public_id: str) -> Clearing:
-    """Return a clearing of this workspace for one of its owners, or a person's own clearing of their personal memories.
+    """Return a clearing that this person may see: their own of personal memories, or, for an owner, one of this
+    workspace.
 
-    The latter may have begun in any workspace. Raises NotFound if this person may not see it.
+    A clearing of personal memories is found from every workspace. Raises NotFound otherwise.
     """
     shared = ~Q(scope=Scope.USER) & Q(
         workspace=workspace, workspace__memberships__user=user, workspace__memberships__role=Role.OWNER
@@ -153,7 +160,7 @@ def get_clearing(user: User, workspace: Workspace, public_id: str) -> Clearing:
 def undo(clearing: Clearing, *, by: User, as_staff: bool = False) -> Clearing:
     """Queue the undo of a soft clearing. A second call does nothing.
 
-    Raises Conflict while a clearing of the scope is running, or if this clearing was for good.
+    Raises Conflict while a clearing of the scope is running, or if this clearing was permanent.
     """
     try:
         with transaction.atomic():
@@ -173,9 +180,9 @@ def undo(clearing: Clearing, *, by: User, as_staff: bool = False) -> Clearing:
 
 
 def work_on(clearing: Clearing, *, seconds: float) -> None:
-    """Continue a clearing for about ``seconds``, and queue the rest. If another worker runs it already, do nothing.
+    """Continue a clearing for about ``seconds``, and queue a job for the rest.
 
-    The clearing stops if the person who began it no longer has the right.
+    Does nothing if another worker is at it. Stops the clearing if the person who began it has lost the right.
     """
     until = time.monotonic() + seconds
     while _work_on_batch(clearing.pk):
@@ -195,9 +202,9 @@ def sweep(*, seconds: float) -> int:
 
 
 def _work_on_batch(clearing_pk: int) -> bool:
-    """Handle and count the next batch of memories in one transaction.
+    """Process the next batch of memories in one transaction, and count them in the clearing.
 
-    Return False if none are left or another worker runs the clearing.
+    Return False if no memories are left or another worker runs the clearing.
     """
     with transaction.atomic():
         rows = Clearing.objects.select_for_update(of=("self",), skip_locked=True)
@@ -205,7 +212,7 @@ def _work_on_batch(clearing_pk: int) -> bool:
         if clearing is None or not clearing.is_at_work:
             return False
         batch = list(_left(clearing).select_related("workspace", "owner", "agent").order_by("pk")[:BATCH])
-        if not _may_go_on(clearing):
+        if not _still_has_right(clearing):
             _end(clearing, ClearingStatus.STOPPED)
         elif not batch:
             undone = clearing.status == ClearingStatus.UNDOING
@@ -223,8 +230,8 @@ def _end(clearing: Clearing, status: ClearingStatus) -> None:
     clearing.status, clearing.after, clearing.finished_at = status, 0, timezone.now()
 
 
-def _may_go_on(clearing: Clearing) -> bool:
-    """Return whether the person who began this step still has the right to it, as stored in the database now."""
+def _still_has_right(clearing: Clearing) -> bool:
+    """Return whether the person who began the clearing or its undo still has the right to it. Reads the database."""
     by = User.objects.filter(pk=clearing.by_id, is_active=True).first()
     if by is None:
         return False
@@ -235,9 +242,10 @@ def _may_go_on(clearing: Clearing) -> bool:
 
 
 def _change(clearing: Clearing, batch: list[Memory]) -> int:
-    """Delete, forget or restore a batch. Return the number changed.
+    """Delete, permanently remove or restore the memories of a batch, as the clearing demands. Return the number
+    changed.
 
-    The others were forgotten in the meantime, or are refused by the current rules.
+    Memories that were removed in the meantime, or that the current rules refuse to restore, are left out.
     """
     if clearing.status == ClearingStatus.CLEARING and clearing.for_good:
         forget_memories(batch, by=clearing.by, now=timezone.now())

@@ -1,7 +1,8 @@
-"""Copies of a forgotten text in other memories, and credentials that older rules let through.
+"""Copies of a permanently forgotten text in other memories, and checks of stored memories for credentials.
 
-A person who forgets a text for good also removes the copies that they may forget. About other copies they learn
-nothing: a note without the text (``KeptCopy``) is left for the people who may forget those.
+When a person forgets a text permanently, its copies in memories that they may forget are removed too. Other copies
+stay, and the person learns nothing about them. Instead a note without the text (``KeptCopy``) is stored, on which
+people with the right to forget that memory can act.
 """
 
 from __future__ import annotations
@@ -48,9 +49,10 @@ _HOLD = "SELECT id FROM memories_memory WHERE id = ANY(%s) ORDER BY id FOR KEY S
 
 @dataclass(frozen=True)
 class Wanted:
-    """The texts to remove, from ``memories`` memories, with the chats and ``messages`` that these came from.
+    """Forgotten texts whose copies are to be removed.
 
-    ``shared`` holds the texts that the members of a workspace could read, by the workspace's key.
+    ``memories`` is the number of memories they come from; ``chats`` and ``messages`` are the sources of these memories.
+    ``shared`` maps a workspace's key to the texts that its members could read.
     """
 
     texts: Collection[str] = ()
@@ -59,8 +61,10 @@ class Wanted:
     shared: Mapping[int, Collection[str]] = field(default_factory=dict)
     messages: Collection[str] = ()
 
-    def looks(self) -> Iterator[Wanted]:
-        """Yield parts small enough for one search each, so that copies of all past texts are found."""
+    def batches(self) -> Iterator[Wanted]:
+        """Split the texts into batches, one per search. The last batch may be large; of its texts, only exact copies
+        are found.
+        """
         near = 0 if self.memories > LOOKED_FOR else MOST_TEXTS
         texts = list(self.texts)
         for start in range(0, len(texts[:near]), AT_ONCE):
@@ -69,31 +73,34 @@ class Wanted:
             yield replace(self, texts=texts[near:])
 
 
-class Elsewhere(Protocol):
+class CopyRemover(Protocol):
     def __call__(self, wanted: Wanted, by: User) -> Counts: ...
 
 
-_elsewhere: list[Elsewhere] = []
+_copy_removers: list[CopyRemover] = []
 
 
-def register_elsewhere(room: Elsewhere) -> None:
-    """Register a function that removes a person's copies outside this app's tables when they forget something."""
-    if room not in _elsewhere:
-        _elsewhere.append(room)
+def register_copy_remover(remover: CopyRemover) -> None:
+    """Register a function of another app that removes copies of permanently forgotten texts from its tables."""
+    if remover not in _copy_removers:
+        _copy_removers.append(remover)
 
 
-def drop_elsewhere(wanted: Wanted, by: User) -> Counts:
-    """Remove copies by the registered functions, after the commit, so that later writes find the tombstones."""
-    return sum((room(wanted, by) for room in _elsewhere), Counter()) if wanted.texts else Counter()
+def drop_in_other_apps(wanted: Wanted, by: User) -> Counts:
+    """Call the registered functions and return the sum of their counts.
+
+    Call this after the commit: then the tombstones already refuse texts that are saved later.
+    """
+    return sum((remover(wanted, by) for remover in _copy_removers), Counter()) if wanted.texts else Counter()
 
 
 def drop(wanted: Wanted, rows: QuerySet[Memory], by: User | None) -> Counts:
-    """Remove the texts from the excerpts, histories and receipts of these memories. Return the counts.
+    """Remove the wanted texts where the memories ``rows`` quote them: in source excerpts, histories and receipts.
 
-    Only receipt items of answers to ``by`` are counted.
+    Return how many of each were changed. Receipt items count only if the answer was to ``by``.
     """
     excerpts, changed, items = 0, set(), 0
-    for each in wanted.looks():
+    for each in wanted.batches():
         holds = holding(each.texts)
         excerpts += drop_excerpts(_excerpts(each, rows.order_by("pk").select_for_update(of=("self",))))
         histories = list(_histories(each, rows))
@@ -112,9 +119,12 @@ def drop(wanted: Wanted, rows: QuerySet[Memory], by: User | None) -> Counts:
 
 
 def note(wanted: Wanted, rows: QuerySet[Memory], equals: Collection[int], *, now: datetime) -> None:
-    """Leave a note for each copy in these memories, and for ``equals``, deleted memories with an equal text."""
+    """Store a note for each copy of the wanted texts in the memories ``rows``.
+
+    ``equals`` are primary keys of deleted memories whose own text is equal; each of them gets a note as well.
+    """
     found = [(pk, CopyKind.MEMORY, 0) for pk in equals]
-    for each in wanted.looks():
+    for each in wanted.batches():
         found += [(pk, CopyKind.EXCERPT, 0) for pk in _excerpts(each, rows)]
         found += [(copy.memory_id, CopyKind.REVISION, copy.pk) for copy in _histories(each, rows)]
         found += [(memory, CopyKind.ITEM, pk) for pk, memory in _items(each, rows)]
@@ -133,9 +143,9 @@ def note(wanted: Wanted, rows: QuerySet[Memory], equals: Collection[int], *, now
 
 
 def drop_noted(memory: Memory, by: User) -> Counts:
-    """Remove a memory's copies of forgotten texts that ``KeptCopy`` notes, and the notes. Return the counts.
+    """Remove the copies that a memory's ``KeptCopy`` notes name, and the notes. Return the counts.
 
-    The memory must be locked, and must not itself be the noted copy.
+    Lock the memory first. It must not itself be the noted copy.
     """
     of_kind: dict[str, list[int]] = {}
     for copy in memory.kept_copies.all():
@@ -160,12 +170,15 @@ def drop_noted(memory: Memory, by: User) -> Counts:
 
 
 def own_items(items: QuerySet[ReceiptItem], by: User | None) -> int:
-    """Count the receipt items under answers to this person. Recalls by others are not reported."""
+    """Count the receipt items of answers to this person, or all if ``by`` is None.
+
+    Answers to others are not counted, because the person must not learn about them.
+    """
     return (items if by is None else items.filter(receipt__user=by)).count()
 
 
 def holding(texts: Iterable[str]) -> re.Pattern[str]:
-    """Return a pattern that matches any of the texts as a phrase inside another; a very short text only as a whole."""
+    """Return a pattern that matches text containing one of the phrases. A very short phrase must be the whole text."""
     either = [
         rf"(?<!\w){re.escape(text)}(?!\w)" if len(text) >= LEAST_PHRASE else rf"\A{re.escape(text)}\Z"
         for text in texts
@@ -174,7 +187,7 @@ def holding(texts: Iterable[str]) -> re.Pattern[str]:
 
 
 def drop_excerpts(ids: Sequence[int]) -> int:
-    """Remove the source excerpts of these memories, with their indexed words and their part of the vector.
+    """Remove the source excerpts of these memories from their rows, the word index and the vectors.
 
     Return how many memories had an excerpt.
     """
@@ -189,7 +202,7 @@ def drop_excerpts(ids: Sequence[int]) -> int:
 
 
 def drop_earlier_excerpts(ids: Sequence[int]) -> None:
-    """Remove excerpts from the histories of these memories."""
+    """Remove the source excerpts from the histories of these memories."""
     rows = Revision.objects.filter(memory_id__in=ids, before__has_key="source_excerpt")
     for revision in rows:
         revision.before.pop("source_excerpt")
@@ -230,7 +243,10 @@ def _without(before: dict[str, Any], holds: re.Pattern[str]) -> dict[str, Any]:
 
 
 def _items(wanted: Wanted, rows: QuerySet[Memory]) -> list[tuple[int, int]]:
-    """Return (key, memory's key) of receipt items that quote a text which their memory no longer has."""
+    """Return receipt items that quote one of the texts, if the memory's current text differs from the quoted one.
+
+    Each is a pair of primary keys: of the item and of its memory.
+    """
     items = ReceiptItem.objects.filter(memory__in=_ids(rows), content__gt="")
     changed_since = items.exclude(content=F("memory__content")).filter(_any("content", wanted.texts))
     holds = holding(wanted.texts)
@@ -243,7 +259,7 @@ def _ids(rows: QuerySet[Memory]) -> QuerySet[Memory, Any]:
 
 
 def _any(column: str, texts: Collection[str]) -> Q:
-    """Return a filter for rows whose column contains one of the texts, or, for many texts, equals one of them."""
+    """Return a filter for rows whose column contains one of the texts. With many texts, the column must equal one."""
     if len(texts) > LOOKED_FOR:
         return Q(**{f"{column}__in": list(texts)})
     wanted = Q(pk__in=[])
@@ -265,7 +281,10 @@ UPDATE memories_memory SET secret_rules = %s WHERE id IN (
 
 @dataclass
 class Scan:
-    """The progress of a scan. ``hidden`` holds (id, kind of credential), never a text."""
+    """The progress of a scan for credentials.
+
+    ``hidden`` lists the public id of each hidden memory with the kind of credential. It never contains the text.
+    """
 
     total: int
     checked: int = 0
@@ -275,7 +294,10 @@ class Scan:
 
 
 def recheck(memories: Sequence[Memory], *, now: datetime) -> int:
-    """Hide the memories that the current rules refuse, and mark the others as checked. Return the number hidden."""
+    """Soft-delete those of these memories in which the current rules find a credential. Return their number.
+
+    The others are marked as checked.
+    """
     found = [memory for memory in memories if kind_in(memory)]
     for memory in found:
         _hide(memory, now)
@@ -284,9 +306,9 @@ def recheck(memories: Sequence[Memory], *, now: datetime) -> int:
 
 
 def scan(*, now: datetime, check_all: bool = False, hide: bool = True) -> Generator[Scan, None, None]:
-    """Check the live memories that the current rules have not checked, in batches, and yield the progress after each.
+    """Check live memories for credentials by the current rules. Yield the progress after each batch.
 
-    ``check_all``: check the others too. Without ``hide`` nothing is changed or marked as checked.
+    ``check_all`` includes memories that these rules have already checked. Without ``hide``, nothing is changed.
     """
     rows = Memory.objects.filter(deleted_at=None)
     rows = rows if check_all else rows.exclude(secret_rules=RULES)

@@ -1,9 +1,8 @@
-"""Forgetting for good: rows, vectors, words, history and every copy of a text are deleted; only a keyed hash of it
-stays.
+"""Permanent forgetting: memories are deleted with their vectors, indexed words, history and copies of their text.
 
-Messages belong to chats: ``chat.chats.services`` removes them and calls ``forget_source`` here. A background job that
-still has the text finds its row gone, or is refused by the gate because of the tombstone. People also decide here about
-noted copies in their own memories.
+Only a keyed hash of each text stays (``memories.writing.tombstones``), so that no program saves the text again. Deleted
+chats are handled by ``chat.chats.services``, which calls ``forget_source`` here. The module also lets people decide
+about copies that others could not remove (``KeptCopy``).
 """
 
 from collections import Counter
@@ -54,7 +53,10 @@ LOOKED_UP = 5  # forgotten texts for which recall is run again as a check
 
 @dataclass(frozen=True)
 class Report:
-    """The counts of rows removed for good, and the result of searching for the texts again."""
+    """The counts of rows permanently removed, and the result of a recall that checks whether the texts are still found.
+
+    ``found`` counts recalled memories with such a text.
+    """
 
     removed: Counts = field(default_factory=Counter)
     tombstones: int = 0
@@ -76,9 +78,9 @@ class Gone:
 
 
 def require_right(memory: Memory, by: User) -> None:
-    """Raise Forbidden unless this person may forget the memory for good, which takes more than the right to edit it.
+    """Raise Forbidden unless this person may permanently forget the memory.
 
-    They must be the owner of a personal memory, or the author of a shared one or an owner of its workspace.
+    Personal memories: their owner. Shared ones: owners of the workspace, and the author while they may edit.
     """
     if not may_forget(memory, by, role_in(by, memory.workspace)):
         raise Forbidden(_("Only its author or an owner of the workspace can forget a memory for good."))
@@ -95,30 +97,30 @@ def may_forget(memory: Memory, by: User, role: str | None) -> bool:
 def forget_memories(
     memories: Collection[Memory], *, by: User | None, now: datetime, among: QuerySet[Memory] | None = None
 ) -> Report:
-    """Remove these memories for good, with equal ones in their scopes. The caller has checked the right.
+    """Permanently remove these memories, and others with an equal text in the same scopes. The caller checks the right.
 
-    ``among`` limits what ``by`` may forget, if this is not decided by memberships; nothing else is changed or counted.
-    Costs a search through the workspaces' excerpts and histories, and for a member up to five recalls afterwards.
+    ``among`` limits the other memories that may be changed; the default is those that ``by`` may forget. Costs a search
+    through the excerpts and histories of the workspaces, and for a member up to five recalls afterwards.
     """
     with transaction.atomic():
         rows = Memory.objects.filter(pk__in=[memory.pk for memory in memories])
         gone = _forget(rows, by=by, among=among, now=now)
-        _note(gone, by)
+        _audit(gone, by)
     return _report(gone, by, now)
 
 
 def forget_source(
-    noted_under: Sequence[str], chat_id: str, *, memories: QuerySet[Memory], by: User | None, now: datetime
+    item_ids: Sequence[str], chat_id: str, *, memories: QuerySet[Memory], by: User | None, now: datetime
 ) -> Gone:
-    """Remove the data that memories hold of a permanently deleted chat, and these ``memories``.
+    """Remove what memories store of a permanently deleted chat, and permanently remove the given ``memories``.
 
-    Other memories from the chat only lose their excerpts. ``noted_under`` are the public ids of the chat's messages,
-    tool calls and summaries, under which extractions are stored. Rows that ``by`` may not forget are not counted. Call
-    this in the transaction that deletes the messages: then a running extraction either finishes before it, or stores
-    nothing.
+    Other memories from the chat lose their excerpts and source ids. ``item_ids`` are the public ids of the chat's
+    messages, tool calls and summaries, whose extractions and receipts are deleted. Rows that ``by`` may not forget are
+    not counted. Call this in the transaction that deletes the messages, so that a running extraction stores nothing
+    afterwards.
     """
     removed: Counts = Counter()
-    for part in parts([chat_id, *noted_under]):
+    for part in parts([chat_id, *item_ids]):
         removed += counted(Extraction.objects.filter(message_id__in=part).delete()[1])
         items = ReceiptItem.objects.filter(receipt__message_id__in=part)
         own = own_items(items, by)
@@ -136,24 +138,25 @@ def forget_source(
 
 
 def report_on(gone: Gone, removed: Counts, *, by: User | None, now: datetime) -> Report:
-    """Return the report of a removal by another app. ``removed``: what that app removed; ``gone``: what
-    ``forget_source`` removed.
+    """Return the report on a deleted chat, with the counts of another app.
+
+    ``gone`` is the result of ``forget_source``. ``removed`` are the counts of rows that the other app removed.
     """
     gone.removed += removed
     return _report(gone, by, now)
 
 
 def purge(*, now: datetime, seconds: float) -> int:
-    """Remove memories deleted ``MEMORYHUB_PURGE_AFTER_DAYS`` ago, for about ``seconds``. Return their number.
+    """Permanently remove memories that were deleted ``MEMORYHUB_PURGE_AFTER_DAYS`` ago. Return their number.
 
-    No tombstones are stored, because nobody asked that the texts never be saved again.
+    Works for about ``seconds``. Stores no tombstones, because no person asked that these texts never be saved again.
     """
     rows = Memory.objects.exclude(review=Review.PENDING)
     return purge_deleted(rows, _remove, "memories", now=now, seconds=seconds, most=BATCH)
 
 
-def empty_places(*, workspace_ids: list[int], user_id: int | None, by: User) -> Counts:
-    """Remove the memories of deleted workspaces and a deleted person in batches (``workspaces.actions.removal``)."""
+def remove_memories(*, workspace_ids: list[int], user_id: int | None, by: User) -> Counts:
+    """Permanently remove all memories of workspaces and of a person that are being deleted. Return the counts."""
     for of_turns in (Receipt, Extraction):
         of_turns.objects.filter(workspace_id__in=workspace_ids).exclude(user=by).delete()
     places = workspace_ids + [
@@ -187,7 +190,7 @@ def _forget(
     locked += _lock(Memory.objects.filter(pk__in=theirs))
     ids = [memory.pk for memory in locked]
     texts = _texts(locked)
-    stones = tombstones.put_up(texts, now=now)
+    stones = tombstones.add_tombstones(texts, now=now)
     _leave_notes(locked, [pk for pk in equals if pk not in theirs], among, now)
     removed: Counts = Counter()
     for part in parts(ids):
@@ -201,7 +204,7 @@ def _forget(
 
 
 def _texts(memories: Sequence[Memory]) -> list[tuple[int, str]]:
-    """Return the current and past texts of these memories, with their scope."""
+    """Return the current and past texts of these memories as (scope number, text)."""
     texts = [(memory.place, text) for memory in memories for text in (memory.content, memory.summary) if text]
     places = {memory.pk: memory.place for memory in memories}
     for pk, before in Revision.objects.filter(memory_id__in=places).values_list("memory_id", "before"):
@@ -210,9 +213,7 @@ def _texts(memories: Sequence[Memory]) -> list[tuple[int, str]]:
 
 
 def _is_among(among: QuerySet[Memory]) -> Exists:
-    """Return the condition that a row is in ``among``, as a join, because a list of a million keys would be scanned for
-    each row.
-    """
+    """Return the condition that a row is in ``among``, as a join. A list of keys would be scanned for each row."""
     return Exists(among.filter(pk=OuterRef("pk")))
 
 
@@ -231,10 +232,12 @@ def _wanted(memories: Sequence[Memory], texts: Iterable[tuple[int, str]]) -> Wan
 def _leave_notes(
     memories: Sequence[Memory], equals: Collection[int], among: QuerySet[Memory], now: datetime
 ) -> None:
-    """Leave notes of copies outside ``among``, for members who could read the forgotten memories.
+    """Store notes about copies in memories outside ``among`` that belong to people who could read the forgotten
+    memories.
 
-    Viewers could read live memories with their history, and editors also deleted ones. For personal memories no notes
-    are left: otherwise someone could put guesses into a history of their own, and learn from notes who forgets them.
+    Viewers could read live memories with their history, and editors also deleted ones. Personal memories leave no
+    notes: otherwise a person could write guesses into the history of a memory and learn from notes who forgets those
+    texts.
     """
     shared = [memory for memory in memories if memory.owner_id is None]
     for workspace in sorted({memory.workspace_id for memory in shared}):
@@ -250,8 +253,8 @@ def _leave_notes(
                 break
 
 
-def _note(gone: Gone, by: User | None) -> None:
-    """Record one event per workspace in the audit log, with ids only. Events of personal memories have no workspace."""
+def _audit(gone: Gone, by: User | None) -> None:
+    """Record one audit event per workspace, with ids only. The event for personal memories has no workspace."""
     by_place: dict[Workspace | None, list[str]] = {}
     for memory in gone.memories:
         by_place.setdefault(memory.workspace if memory.owner_id is None else None, []).append(
@@ -271,7 +274,7 @@ def _note(gone: Gone, by: User | None) -> None:
 
 
 def _lock(rows: QuerySet[Memory]) -> list[Memory]:
-    """Lock these rows until commit, after the writers' locks of their workspaces, so that no equal text is saved."""
+    """Lock these rows until commit. Lock their workspaces for writers first, so that no equal text is saved."""
     for workspace in Workspace.objects.filter(pk__in=rows.order_by().values("workspace")).order_by("pk"):
         one_writer_at_a_time(workspace)
     locked = rows.order_by("pk").select_for_update(of=("self",)).select_related("workspace", "owner")
@@ -279,11 +282,11 @@ def _lock(rows: QuerySet[Memory]) -> list[Memory]:
 
 
 def _equals(memories: Sequence[Memory]) -> list[int]:
-    """Return the keys of other memories to remove with these.
+    """Return the primary keys of other memories to remove together with these.
 
-    Either their text is equal in the same scope, and they are soft-deleted or by one of the same authors; or they are
-    soft-deleted and say what one of these said earlier, or were merged into one of these when it moved to another
-    scope.
+    - Memories with an equal text in the same scope, if they are soft-deleted or share an author with these.
+    - Soft-deleted memories whose text is an earlier text of these.
+    - Soft-deleted memories that were merged into one of these when their author moved them to another scope.
     """
     said = {(memory.place, memory.content_hash) for memory in memories}
     once_said = said | {(place, content_hash(text)) for place, text in _texts(memories)}
@@ -324,7 +327,10 @@ def _remove(ids: Sequence[int], by: User | None = None) -> Counts:
 
 
 def _counting(by_label: dict[str, int], own: int) -> Counts:
-    """Return the counts of ``delete()``, without receipt items under answers to others and notes left for them."""
+    """Return the counts of ``delete()`` by label.
+
+    ``own`` replaces the number of receipt items, so that items of answers to others are not reported.
+    """
     removed = counted(by_label)
     for name in ("receipt items", "kept copies"):
         removed.pop(name, None)
@@ -332,9 +338,9 @@ def _counting(by_label: dict[str, int], own: int) -> Counts:
 
 
 def _report(gone: Gone, by: User | None, now: datetime) -> Report:
-    """Return the report, after removing copies in other apps. Call this after the commit."""
+    """Remove the copies in other apps, and return the report. Call this after the commit."""
     if by is not None:
-        gone.removed += copies.drop_elsewhere(gone.wanted, by)
+        gone.removed += copies.drop_in_other_apps(gone.wanted, by)
     found = others = 0
     for memory in gone.memories[:LOOKED_UP]:
         workspace, text = memory.workspace, memory.content
@@ -348,10 +354,9 @@ def _report(gone: Gone, by: User | None, now: datetime) -> Report:
 
 
 def noted(workspace: Workspace, user: User) -> MemoryQuerySet:
-    """Return the memories of this workspace that contain copies of forgotten texts which this person may remove, oldest
-    first.
+    """Return the memories of this workspace with noted copies of forgotten texts (``KeptCopy``), oldest first.
 
-    The copies are those noted in ``KeptCopy``. Deleted memories are included.
+    Only memories that this person may permanently forget are returned. Deleted memories are included.
     """
     restored = Q(kind=CopyKind.MEMORY, memory__deleted_at=None)
     notes = KeptCopy.objects.filter(memory=OuterRef("pk")).exclude(restored)
@@ -360,7 +365,7 @@ def noted(workspace: Workspace, user: User) -> MemoryQuerySet:
 
 
 def get_noted(user: User, public_id: str, *, workspace: Workspace) -> Memory:
-    """Return a memory that contains noted copies of forgotten texts.
+    """Return one memory that has noted copies of forgotten texts.
 
     Raises NotFound if this person may not see the memory or it has no noted copies, and Forbidden if they may not
     forget it.
@@ -373,9 +378,10 @@ def get_noted(user: User, public_id: str, *, workspace: Workspace) -> Memory:
 
 
 def forget_noted(memory: Memory, *, by: User, now: datetime) -> Report:
-    """Permanently remove a memory's noted copies of forgotten texts, or a deleted memory itself if it is the copy.
+    """Remove a memory's noted copies of forgotten texts. If the whole memory is a copy and is deleted, remove the
+    memory.
 
-    The caller checks that ``by`` has the right. Raises NotFound if the memory has been forgotten.
+    The caller checks the right of ``by``. Raises NotFound if the memory no longer exists.
     """
     with transaction.atomic():
         locked = Memory.objects.select_for_update(of=("self",)).filter(pk=memory.pk).first()
@@ -393,15 +399,16 @@ def forget_noted(memory: Memory, *, by: User, now: datetime) -> Report:
 
 
 def keep_noted(memory: Memory) -> None:
-    """Keep a memory's copies of forgotten texts, and delete the notes about them. A second call does nothing."""
+    """Keep the copies of forgotten texts in a memory, and delete the notes about them. A second call does nothing."""
     KeptCopy.objects.filter(memory=memory).delete()
 
 
 def forget_again(newer: psycopg.Connection[Any], say: Callable[[str], None]) -> None:
-    """Copy the tombstones of a ``newer`` database of the same installation, and remove the memories they match.
+    """After a restore from a backup, permanently remove the memories that were forgotten since the backup.
 
-    Django's connection is the restored database. A memory newer than its tombstone is kept, because a person saved it
-    later.
+    ``newer`` is a connection to the database before the restore, from which tombstones are copied; Django's connection
+    is the restored database. Memories newer than their tombstone stay, because a person saved them again. ``say``
+    prints the result.
     """
     noted = newer.execute("SELECT place, digest, created_at FROM memories_tombstone").fetchall()
     known = set(Tombstone.objects.values_list("place", "digest"))

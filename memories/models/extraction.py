@@ -1,6 +1,6 @@
-"""Records of extraction, one row per finished turn, and counts of refused memories.
+"""Extractions, one row per finished turn, and counts of refused memories.
 
-The row stores the state; the queue only starts the work.
+The row stores the state of the extraction; a job in the queue only starts the work.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class ExtractionQuerySet(models.QuerySet["Extraction"]):
         return self.filter(status=ExtractionStatus.PENDING, next_attempt_at__lte=now)
 
     def troubled(self, user: User, message_ids: Iterable[str]) -> ExtractionQuerySet:
-        """Filter to this person's extractions from these messages that failed, or whose last attempt did."""
+        """Filter to this person's extractions from these messages whose last attempt failed."""
         mine = self.filter(user=user, message_id__in=message_ids).exclude(error="")
         return mine.exclude(status=ExtractionStatus.DONE)
 
@@ -70,7 +70,9 @@ KIND_LENGTH = 40
 
 
 class Refusal(models.Model):
-    """A count per day, workspace, source and reason. Written only by ``memories.writing.tombstones``."""
+    """The number of memories refused on a day, per workspace, source and reason. Written by ``writing.tombstones``
+    only.
+    """
 
     day = models.DateField()
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, db_index=False, related_name="+")

@@ -1,4 +1,4 @@
-"""Clearings, which delete all memories of a scope, and notes of where a forgotten text is still quoted."""
+"""Clearings, which delete all memories of a scope, and notes about copies of forgotten texts."""
 
 from django.db import models
 from django.db.models import Q
@@ -23,9 +23,9 @@ AT_WORK = (ClearingStatus.CLEARING, ClearingStatus.UNDOING)
 
 
 class Clearing(models.Model):
-    """The state of a clearing, written only by ``memories.forgetting.clear``.
+    """The state of a clearing, which deletes all memories of a scope. Written by ``memories.forgetting.clear`` only.
 
-    The memories that it deleted are those of its scope whose ``deleted_at`` equals its ``started_at``.
+    The memories that a soft clearing deleted have a ``deleted_at`` equal to ``started_at``.
     """
 
     public_id = PublicIdField(prefix="clr")
@@ -75,21 +75,25 @@ class Clearing(models.Model):
 
     @property
     def can_be_undone(self) -> bool:
-        """Return whether it has ended, was soft, and some memories that it deleted are still deleted. One query."""
+        """Return whether a soft clearing has ended and some memories that it deleted are still deleted. One query."""
         ended = self.status in {ClearingStatus.CLEARED, ClearingStatus.STOPPED}
         return ended and not self.for_good and self.deleted().exists()
 
     def deleted(self) -> MemoryQuerySet:
-        """Return the memories that it deleted, except those restored or forgotten since."""
+        """Return the memories that a soft clearing deleted, without those restored or removed since."""
         return self.memories().filter(deleted_at=self.started_at, review=Review.NONE)
 
     def memories(self) -> MemoryQuerySet:
-        """Return all memories of its scope, including deleted ones."""
+        """Return all memories of the scope, including deleted ones."""
         return in_scope(self.workspace, self.scope, self.by, self.agent)
 
 
 def in_scope(workspace: Workspace, scope: str, by: User, agent: Agent | None) -> MemoryQuerySet:
-    """Return the memories of a workspace, of one of its assistants, or a person's own in every workspace."""
+    """Return the memories of a scope, including deleted ones.
+
+    The scope is the person's own memories in every workspace, the shared memories of the workspace, or those of
+    ``agent``.
+    """
     if scope == Scope.USER:
         return Memory.objects.filter(scope=scope, owner=by)
     if scope == Scope.AGENT:
@@ -105,9 +109,10 @@ class CopyKind(models.TextChoices):
 
 
 class KeptCopy(models.Model):
-    """A note of a copy of a forgotten text, which the person who forgot it may not remove, for the people who may.
+    """A note that a memory contains a copy of a forgotten text. It does not contain the text.
 
-    See ``forgetting.copies``.
+    The person who forgot the text had no right to remove this copy. People with that right see the note and decide; see
+    ``memories.forgetting.copies``.
     """
 
     memory = models.ForeignKey(Memory, on_delete=models.CASCADE, db_index=False, related_name="kept_copies")
@@ -125,7 +130,10 @@ class KeptCopy(models.Model):
 
 
 class KeptAsIs(models.Model):
-    """A person's decision that a memory is still valid, or that it and the older ``other`` are both valid."""
+    """A person's answer to a question of the tidy page: a memory is still valid.
+
+    With ``other``, an older memory, the answer is that both are valid.
+    """
 
     memory = models.ForeignKey(Memory, on_delete=models.CASCADE, db_index=False, related_name="kept_as_is")
     other = models.ForeignKey(Memory, on_delete=models.CASCADE, null=True, blank=True, related_name="+")

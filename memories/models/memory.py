@@ -1,5 +1,5 @@
-"""Memories, their sources and the tombstones of forgotten ones. Written only by ``memories.writing`` and
-``forgetting``.
+"""Memories with their history and sources, and tombstones of forgotten texts. Written by ``memories.writing`` and
+``memories.forgetting`` only.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class KeyInSameWorkspace(models.ForeignKey[Any, Any]):
         return Exact(workspace.get_col(alias), workspace.get_col(related_alias))
 
     def deconstruct(self) -> tuple[str, str, list[Any], dict[str, Any]]:
-        """Return the field as a plain foreign key, because it is one in the database."""
+        """Return the field as a plain foreign key for migrations, because the database column is one."""
         name, _, args, given = super().deconstruct()
         return name, "django.db.models.ForeignKey", list(args), dict(given)
 
@@ -79,7 +79,7 @@ AUTOMATIC = Q(source_type=SourceType.MODEL) | Q(source_type__startswith="auto_")
 
 
 def is_automatic(source_type: str) -> bool:
-    """Return whether a source is the model or a conversation, whose memories count towards the limit."""
+    """Return whether the source is a model or a conversation. Such memories count towards the limit."""
     return source_type == SourceType.MODEL or source_type.startswith("auto_")
 
 
@@ -103,11 +103,11 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
         )
 
     def not_over(self, at: datetime) -> MemoryQuerySet:
-        """Exclude memories whose validity has ended at this time."""
+        """Exclude memories whose validity has ended by the time ``at``."""
         return self.filter(Q(valid_to=None) | Q(valid_to__gt=at))
 
     def standing(self) -> MemoryQuerySet:
-        """Filter to memories that are live, or that were deleted by a merge into a live memory."""
+        """Filter to memories that are not deleted, or that were merged into one that is not deleted."""
         last = Revision.objects.filter(memory=models.OuterRef("pk")).order_by("-pk")
         into = Memory.objects.filter(public_id=models.OuterRef("merged_into"), deleted_at=None)
         rows = self.alias(merged_into=models.Subquery(last.values_list(KT("before__into"))[:1]))
@@ -115,15 +115,16 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
 
     def visible_to(self, user: User) -> MemoryQuerySet:
         """Filter to the memories of this person's workspaces, without the personal memories of others."""
-        return self.filter(workspace__memberships__user=user).nobody_elses(user)
+        return self.filter(workspace__memberships__user=user).without_others_personal(user)
 
-    def nobody_elses(self, user: User) -> MemoryQuerySet:
-        """Exclude personal memories of others. The caller has checked that the workspaces are this person's."""
+    def without_others_personal(self, user: User) -> MemoryQuerySet:
+        """Exclude personal memories of other people. The caller checks that the user is a member of the workspaces."""
         return self.filter(Q(owner=None) | Q(owner=user))
 
     def forgettable_by(self, user: User) -> MemoryQuerySet:
-        """Filter to memories, also deleted ones, that this person may remove for good (``forget.require_right`` checks
-        one).
+        """Filter to memories that this person may permanently forget, including deleted ones.
+
+        ``memories.forgetting.for_good.require_right`` checks the same for one memory.
         """
         places = Membership.objects.filter(user=user)
         shared = Q(workspace__in=places.filter(role=Role.OWNER).values("workspace"))
@@ -131,9 +132,10 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
         return self.filter(Q(owner=user) | Q(shared, owner=None))
 
     def recallable_in(self, workspace: Workspace, user: User, agent: Agent | None = None) -> MemoryQuerySet:
-        """Filter to memories that may be recalled in this person's chats here, including their personal ones.
+        """Filter to memories that recall may use in this person's chats in this workspace, including their personal
+        ones.
 
-        Memories of an assistant are recalled only in chats with that assistant.
+        ``agent`` is the assistant of the chat. Memories of other assistants are left out.
         """
         here = Q(workspace=workspace, scope=Scope.WORKSPACE) | Q(scope=Scope.USER, owner=user)
         if agent is not None:
@@ -354,15 +356,15 @@ class Memory(models.Model):
         return self.content if len(self.content) <= 80 else self.content[:79] + "…"
 
     def _do_update(self, base_qs: models.QuerySet[Memory], *given: Any) -> Any:
-        """Add the workspace to the UPDATE's condition, because the table can be distributed by it (docs/scale.md)."""
+        """Add the workspace to the UPDATE's condition, so that the table can be distributed by it (docs/scale.md)."""
         return super()._do_update(base_qs.filter(workspace=self.workspace_id), *given)
 
     @property
     def place(self) -> int:
-        """Return the number of the scope in which recall searches (docs/decisions/0011). ``PLACE`` is the same in SQL.
+        """Return the number of the scope, within which memories are searched and compared (docs/decisions/0011).
 
-        This is the key of the workspace; for a personal memory the negated key of its owner; for a memory of an
-        assistant ``AGENT_PLACES`` plus the assistant's key.
+        For a shared memory this is the key of its workspace, for a personal one the negated key of its owner, and for
+        one of an assistant ``AGENT_PLACES`` plus the assistant's key. ``PLACE`` computes the same in SQL.
         """
         return place_of(self.workspace_id, owner_id=self.owner_id, agent_id=self.agent_id)
 
@@ -370,12 +372,12 @@ class Memory(models.Model):
         return self.expires_at is not None and self.expires_at <= now
 
     def is_over(self, at: datetime) -> bool:
-        """Return whether its validity has ended at this time."""
+        """Return whether the validity has ended by the time ``at``."""
         return self.valid_to is not None and self.valid_to <= at
 
     @property
     def validity(self) -> str:
-        """Return its validity in the reader's language, such as "until March 2026", or "" if it has none."""
+        """Return the validity in the reader's language, such as "until March 2026", or "" if none is stored."""
         begin, end = (moment and _bound(moment) for moment in (self.valid_from, self.valid_to))
         if begin and end:
             return _("from %(begin)s until %(end)s") % {"begin": begin, "end": end}
@@ -385,19 +387,19 @@ class Memory(models.Model):
 
     @property
     def embeddings(self) -> models.QuerySet[PassageVector]:
-        """Return its vectors in the index, one per model."""
+        """Return the memory's vectors, one per embedding model."""
         return PassageVector.objects.filter(kind=MEMORY, place=self.place, ref=self.pk)
 
     @property
     def written_by(self) -> User | None:
-        """Return the author of the current text: the last person who changed it, or else the author."""
+        """Return the author of the current text: the last person who edited it, or else the memory's author."""
         return self.author if self.edited_at is None else self.edited_by
 
     @property
     def rests_on(self) -> dict[str, str] | None:
-        """Return the ``Speaker`` and public id of the text's source, or None for a person's own words.
+        """Return the ``Speaker`` and public id of what the text is based on, or None if these are a person's own words.
 
-        ``source_details`` is validated here, because an import stores it as it is in the file.
+        The stored value is validated here, because imports store ``source_details`` unchanged.
         """
         named = self.source_details.get("rests_on")
         if not isinstance(named, dict) or named.get("speaker") not in tuple(Speaker):
@@ -407,7 +409,7 @@ class Memory(models.Model):
 
     @property
     def is_imported(self) -> bool:
-        """Return whether somebody imported these words under another person's name."""
+        """Return whether one person imported these words under another person's name."""
         return self.imported_at is not None
 
     @property
@@ -416,13 +418,13 @@ class Memory(models.Model):
 
     @property
     def replaced(self) -> Memory | None:
-        """Return the linked older memory if this one has replaced it."""
+        """Return the older memory that this one has replaced, if any."""
         older = self.may_replace
         return older if older is not None and older.replaced_by_id == self.pk else None
 
     @property
     def possibly_replaced(self) -> Memory | None:
-        """Return the linked older memory if nobody has decided whether this one replaces it."""
+        """Return the older memory that this one may replace, if nobody has decided about it yet."""
         older = self.may_replace
         return older if older is not None and older.is_live and older.replaced_by_id is None else None
 
@@ -436,7 +438,7 @@ class Memory(models.Model):
 
 
 def _bound(moment: datetime) -> str:
-    """Return a bound as a month if it is the first or last moment of that month, else as a day."""
+    """Format the begin or end of a validity: as a month at the first or last moment of a month, else as a day."""
     at = moment.astimezone(UTC)
     is_edge = at == at.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     is_edge = is_edge or (at + timedelta(microseconds=1)).day == 1 != at.day
@@ -462,9 +464,9 @@ class RevisionAction(models.TextChoices):
 class Revision(models.Model):
     """A change of a memory, with its time and the person who made it (None: the system).
 
-    ``before`` holds the old values of the changed fields. If a key moved, it also holds the new owner's id as
-    ``key_went_to``. For another wording of the memory, it holds that text, and for a merge the other memory's id as
-    ``into``.
+    ``before`` holds the old values of the changed fields. It has further entries for some actions: ``key_went_to``, the
+    id of the memory that took the key; ``into``, the id of the memory that this one was merged into; and ``content``,
+    another wording of an unchanged memory.
     """
 
     memory = models.ForeignKey(Memory, on_delete=models.CASCADE, related_name="revisions")
@@ -484,9 +486,9 @@ class Revision(models.Model):
 
 
 class MemorySource(models.Model):
-    """The public id of a source chat or message, given by a caller.
+    """The public id of a chat or message that an API caller named as a source.
 
-    It is no foreign key, because it outlives the chat, and this app does not import chats.
+    This is no foreign key, because it outlives the chat, and because this app does not import chats.
     """
 
     memory = models.ForeignKey(Memory, on_delete=models.CASCADE, db_index=False, related_name="sources")
@@ -502,9 +504,9 @@ class MemorySource(models.Model):
 
 
 class Tombstone(models.Model):
-    """A keyed hash of a text that must not be saved automatically again.
+    """A keyed hash of a forgotten text, which programs must not save again.
 
-    Written by ``writing.tombstones``, and after a restored backup by ``forgetting.forget``.
+    Written by ``memories.writing.tombstones``, and after the restore of a backup by ``memories.forgetting.for_good``.
     """
 
     place = models.BigIntegerField(help_text="Where the memory was looked for; see Memory.place.")

@@ -1,4 +1,4 @@
-"""Receipts of what recall returned, and a workspace's test questions with the memories it should find."""
+"""Receipts, which record the memories recalled for an answer, and test questions for recall."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class RecallQuestionQuerySet(models.QuerySet["RecallQuestion"]):
 class RecallQuestion(models.Model):
     """A test question for recall, with its last result.
 
-    ``owner``: the only person who may see it, because one of its memories is personal. ``ran_with``: the state of the
-    workspace on which it last ran.
+    A question with an ``owner`` is visible only to them, because one of its expected memories is personal. ``ran_with``
+    is the value of ``recall_test.state_of`` at the last run.
     """
 
     public_id = PublicIdField(prefix="ask")
@@ -54,9 +54,9 @@ class RecallQuestion(models.Model):
 
 
 class ExpectedMemory(models.Model):
-    """A memory that a question should find.
+    """A memory that recall should find for a test question, with the last result.
 
-    ``rank`` is its last rank, None if it was not found. ``reason`` says why it was not used.
+    ``rank`` is None if the memory was not found. ``reason`` says why a found memory was not used.
     """
 
     question = models.ForeignKey(
@@ -111,26 +111,27 @@ class Receipt(models.Model):
 
     @property
     def shown(self) -> list[ReceiptItem]:
-        """Return the items without forgotten memories. Requires a receipt from ``recall.receipts_for``."""
+        """Return the items whose memory was not forgotten since. Load the receipt by ``recall.receipts_for``."""
         return [item for item in self.items.all() if not item.is_forgotten]
 
     @property
     def forgotten(self) -> int:
-        """Return how many of the memories that the answer used were forgotten since. Requires a receipt from
-        ``recall.receipts_for``.
+        """Return how many of the memories used for the answer were forgotten since.
+
+        Memories of the profile are not counted. Load the receipt by ``recall.receipts_for``.
         """
         return sum(item.is_forgotten and item.used and not item.in_profile for item in self.items.all())
 
 
 class Strength(models.TextChoices):
-    """The relevance of a memory as judged by recall."""
+    """The degree to which a recalled memory matches the question."""
 
     STRONG = "strong", gettext_lazy("Strong")
     RELATED = "related", gettext_lazy("Related")
 
 
 class ReceiptItem(models.Model):
-    """A recalled memory with its text at that time. ``reason`` says why it was left out; empty if it was used."""
+    """A recalled memory, with its text at the time of the answer. If it was not used, ``reason`` says why."""
 
     receipt = models.ForeignKey(Receipt, on_delete=models.CASCADE, related_name="items")
     memory = models.ForeignKey(Memory, on_delete=models.CASCADE, related_name="receipt_items")
@@ -166,9 +167,10 @@ class ReceiptItem(models.Model):
 
     @property
     def is_forgotten(self) -> bool:
-        """Return whether the memory was deleted since, unless it was merged into one that still exists.
+        """Return whether the memory was deleted since the answer. A memory merged into an existing one is not
+        forgotten.
 
-        Requires the annotation ``stands`` of ``recall.receipts_for``.
+        Load the receipt by ``recall.receipts_for``, which adds the annotation ``stands``.
         """
         return not getattr(self, "stands", self.memory.deleted_at is None)
 
@@ -176,8 +178,8 @@ class ReceiptItem(models.Model):
     def reasons(self) -> list[str]:
         """Return why the memory was found, in the reader's language.
 
-        First come the words of the question that it mentions, if any, then up to two of the largest parts of its score.
-        Similarity is not named beside mentioned words, which explain more.
+        The first reason names words of the question that the memory mentions. Up to two of the largest parts of the
+        score follow; similarity is left out if words were named.
         """
         said = self._mentions()
         parts = sorted(self.score_parts.items(), key=lambda part: -part[1])[:2]

@@ -1,5 +1,6 @@
-"""A small graph over a workspace, whose nodes collect memories and have relations. Written by
-``memories.topics``.
+"""Topics: nodes in a small graph over a workspace, which collect memories and have relations to each other.
+
+Written by ``memories.topics`` only. Files attached to memories are defined here as well.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ RELATION_LENGTH = 80
 
 class MemoryNodeQuerySet(models.QuerySet["MemoryNode"]):
     def visible_to(self, user: User) -> MemoryNodeQuerySet:
-        """Filter to the nodes of this person's workspaces that they may see, annotated with their ``role`` in each.
+        """Filter to the nodes that this person may see, and annotate each with the person's ``role`` in its workspace.
 
-        Another person's node is included only while it has a memory that this person may see.
+        A node owned by another person is visible only while it has a live memory that this person may see.
         """
         seen = Memory.objects.visible_to(user).live().filter(nodes=models.OuterRef("pk"))
         shown = Q(owner=None) | Q(owner=user) | models.Exists(seen)
@@ -34,7 +35,7 @@ class MemoryNodeQuerySet(models.QuerySet["MemoryNode"]):
 class MemoryNode(models.Model):
     """A person, project or thing that memories are about.
 
-    Members of the workspace see a node without ``owner``, and of its memories only those that they may see.
+    Members of the workspace see every node without ``owner``, with only those of its memories that they may see.
     """
 
     role: str  # the reader's role, annotated by ``visible_to``
@@ -91,7 +92,7 @@ class MemoryNode(models.Model):
 
 
 class NodeMemory(models.Model):
-    """A memory that a node has collected."""
+    """The link between a node and a memory that it has collected."""
 
     node = models.ForeignKey(MemoryNode, on_delete=models.CASCADE, related_name="links")
     memory = models.ForeignKey(Memory, on_delete=models.CASCADE, related_name="node_links")
@@ -106,7 +107,7 @@ class NodeMemory(models.Model):
 
 
 class NodeRelation(models.Model):
-    """A relation from one node of a workspace to another, such as "Maria works on Apollo"."""
+    """A named relation between two nodes of a workspace, such as "Maria works on Apollo"."""
 
     source = models.ForeignKey(MemoryNode, on_delete=models.CASCADE, db_index=False, related_name="relations")
     target = models.ForeignKey(MemoryNode, on_delete=models.CASCADE, related_name="relations_to")
@@ -153,5 +154,5 @@ class Asset(models.Model):
 
     @property
     def is_picture(self) -> bool:
-        """Return whether it is an image of a safe type and small enough to be shown on a card."""
+        """Return whether the file is an image of a safe type, small enough to be shown on a card."""
         return self.content_type in RASTER and self.size <= PICTURE_BYTES

@@ -205,7 +205,7 @@ def assistants(workspace: Workspace) -> list[Agent]:
     return list(found.defer("instructions")[:MOST_ASSISTANTS])
 
 
-# Labels of the sources of proposals (``Draft.resting_on``). A person's own words need no review.
+# Labels of the sources of proposals (``Draft.with_source``). A person's own words need no review.
 SPEAKER_LABELS = {
     Speaker.IMPORT: later("Imported"),
     Speaker.MODEL: later("Model"),

@@ -1,4 +1,4 @@
-"""Writes of background jobs: eviction above the limit, retention (``workspaces.retention``), late vectors."""
+"""Writes of background jobs: eviction above the limit, retention (``workspaces.retention``), and late vectors."""
 
 from datetime import datetime
 from functools import partial
@@ -36,10 +36,9 @@ FOR UPDATE SKIP LOCKED
 def evict_least_useful(
     workspace_id: int, owner_id: int | None, agent_id: int | None = None, *, now: datetime
 ) -> int:
-    """Soft-delete the least useful memories of this scope (workspace, owner, assistant) above
-    ``MEMORYHUB_MAX_MEMORIES``.
+    """Soft-delete the least useful memories of a scope until it has at most ``MEMORYHUB_MAX_MEMORIES`` automatic ones.
 
-    Return the number deleted.
+    The scope is given by workspace, owner and assistant. Return the number deleted.
     """
     gone = 0
     while batch := _evict_batch(workspace_id, owner_id, agent_id, now):
@@ -74,7 +73,7 @@ MEMORIES = Kept(
 
 
 def reembed(memories: QuerySet[Memory]) -> int:
-    """Queue embedding these memories again. Return their number."""
+    """Queue jobs that embed these memories again. Return the number of memories."""
     ids = list(memories.filter(deleted_at=None).values_list("pk", flat=True))
     Memory.objects.filter(pk__in=ids).update(embedding_failed_at=None)
     queue_embedding(ids)
@@ -84,8 +83,8 @@ def reembed(memories: QuerySet[Memory]) -> int:
 def store_late_vector(memory: Memory, embedded: Embedded, *, now: datetime) -> None:
     """Store a vector computed in the background, unless the memory was edited or deleted in the meantime.
 
-    A memory that was saved without a vector is now compared with the older ones, unless it was saved as a row of its
-    own. If it is a duplicate, the newer memory is soft-deleted.
+    If the memory was saved without a vector, it is now compared with older ones, and soft-deleted if it is a duplicate.
+    A memory with ``own_row`` is not compared.
     """
     with transaction.atomic():
         one_writer_at_a_time(memory.workspace)
@@ -104,7 +103,7 @@ def store_late_vector(memory: Memory, embedded: Embedded, *, now: datetime) -> N
 
 
 def _compare_late(memory: Memory, embedded: Embedded, *, now: datetime) -> None:
-    """Compare a memory with older ones: delete it if it is an unpinned duplicate, or link the one it may replace."""
+    """Compare a memory with older ones. Soft-delete an unpinned duplicate, or link an older one that it may replace."""
     verdict = decide(memory, Stored(memory, embedded, now, before=memory.pk), now=now, forgotten=False)
     match verdict:
         case Known(older) if not memory.pinned:

@@ -69,9 +69,9 @@ def number_rows(memories: Sequence[Memory]) -> None:
 
 
 def insert_rows(memories: Iterable[Memory]) -> None:
-    """Insert rows by COPY into a temporary table and one INSERT, which also computes ``search``.
+    """Insert rows by COPY into a temporary table and one INSERT, which also fills the column ``search``.
 
-    Ten times as fast as saving them one by one.
+    This is ten times as fast as saving the rows one by one.
     """
     with connection.cursor() as cursor:
         cursor.execute(_STAGE)
@@ -110,7 +110,7 @@ class _There:
 
 @dataclass(frozen=True)
 class _Beside:
-    """An implementation of ``decide.Beside`` for one draft of a batch, which reads the loaded memories."""
+    """An implementation of ``decide.Beside`` for one draft of a batch, which uses the loaded memories ``there``."""
 
     there: _There
     memory: Memory
@@ -137,7 +137,11 @@ class _Beside:
 
 
 class Batch:
-    """Drafts of one scope, sorted into new memories, duplicates, and drafts that the gate must save one by one."""
+    """Drafts of one scope, sorted into new memories, duplicates, and drafts that the gate must save one by one.
+
+    ``rows`` are (number of the draft, draft, vector). ``pasts`` are the histories of imported drafts, in the same
+    order.
+    """
 
     def __init__(
         self,
@@ -159,11 +163,11 @@ class Batch:
         self.wordings: list[tuple[Memory, str]] = []
 
     def sort_out(self, dedupe: str, *, by: User | None, near: bool, kept_up_to: int | None = None) -> None:
-        """Decide about each draft in turn, comparing it with the stored memories and with the earlier drafts.
+        """Decide what to do with each draft in turn, comparing it with stored memories and with the earlier drafts.
 
-        ``kept_up_to`` is for importing rows as they were elsewhere: drafts are compared only with memories whose
-        primary key is at most ``kept_up_to``, by equal text and by key, and a draft whose key is taken there changes
-        nothing.
+        ``near``: also find near-duplicates. ``kept_up_to`` is for imports that keep rows as they were in their source:
+        drafts are compared, by equal text and by key, only with memories whose primary key is at most this number. A
+        draft whose key one of these memories has changes nothing.
         """
         own = dedupe == "create" or not near
         memories = [
@@ -226,9 +230,9 @@ class Batch:
         return there
 
     def _neighbours(self, memories: list[Memory]) -> dict[int, list[tuple[int, float]]]:
-        """Return for each new primary key its nearest memories with their cosines, best first.
+        """Return the nearest memories of each new primary key as (key, cosine), best first.
 
-        Stored memories have positive keys. Earlier drafts of the batch have negated keys.
+        A positive key is that of a stored memory, a negative one the negated key of an earlier draft of the batch.
         """
         with_vector = [
             (memory, embedded)
@@ -284,14 +288,18 @@ class Batch:
             keep_to_cap(memories[0].workspace_id, memories[0].owner_id, memories[0].agent_id)
 
     def _move_keys(self, by: User | None) -> list[Revision]:
-        """Move keys to the new memories before these are inserted, since at any time only one memory may have a key.
+        """Take keys away from their previous owners before the new owners are inserted, because a key has one owner at
+        a time.
 
-        Return the revisions of previous key owners that are themselves new in this batch.
+        Return the revisions of those previous owners that are new in this batch and not stored yet.
         """
         moved = []
         for previous_key_owner, memory in self.moved_keys:
             if previous_key_owner.pk in self.past_of:
-                note = {"action": RevisionAction.KEY, "before": changing.gone_to(memory, previous_key_owner)}
+                note = {
+                    "action": RevisionAction.KEY,
+                    "before": changing.key_moved_to(memory, previous_key_owner),
+                }
                 moved.append(Revision(memory=previous_key_owner, by=by, at=self.now, **note))
                 previous_key_owner.key = None
             else:
@@ -299,7 +307,7 @@ class Batch:
         return moved
 
     def _link(self, memories: Sequence[Memory]) -> None:
-        """Link each memory to the older memory that it may replace, from this batch or from the workspace."""
+        """Link each imported memory to the older one that it may replace, found by its public id."""
         wanted = {link for memory in memories if (link := self.past_of[memory.pk].may_replace)}
         if not wanted:
             return
@@ -312,8 +320,9 @@ class Batch:
                 memory.may_replace = older_one
 
     def _note_replaced(self, memories: Sequence[Memory]) -> None:
-        """Set ``replaced_by`` on ended memories of the scope that were replaced by a memory of this batch and have no
-        link yet.
+        """Set ``replaced_by`` on older memories that, according to the import, were replaced by a memory of this batch.
+
+        Only memories of the scope with an end of validity and without ``replaced_by`` are changed.
         """
         for memory in memories:
             if replaced := self.past_of[memory.pk].replaces:
@@ -379,14 +388,14 @@ def save_memories(
 ) -> list[Saved]:
     """Save many drafts as ``gate.save_memory`` does each. Return one result per draft, in order.
 
-    A text that was forgotten for good is not stored, even if a person imports it, because nobody reads a file line by
-    line before importing it; its result has ``forgotten``. ``vectors`` are those of the cleaned texts by the active
-    model; if left out they are computed here, and each None among them is computed in the background.
+    ``vectors`` belong to the cleaned texts, by the active model. They are computed here if left out; a vector of None
+    is computed in the background. ``near=False`` finds only equal texts as duplicates.
 
-    ``near=False`` finds only equal texts as duplicates, no near-duplicates. Each batch is its own transaction, so
-    after a crash the same call stores the rest. Raises Invalid or SecretRefused before anything is stored.
+    A permanently forgotten text is never stored, even for a person, because nobody checks each line of a file before
+    importing it; its result has ``forgotten``. Each batch is its own transaction, so after a crash the same call stores
+    the rest. Raises Invalid or SecretRefused before anything is stored.
     """
-    cleaned = _at_home([draft.cleaned() for draft in drafts])
+    cleaned = _in_default_workspaces([draft.cleaned() for draft in drafts])
     saved: list[Saved] = []
     for start in range(0, len(cleaned), BATCH):
         part = cleaned[start : start + BATCH]
@@ -411,12 +420,11 @@ def foresee(
     near: bool = True,
     kept_up_to: int | None = None,
 ) -> list[Saved]:
-    """Return the results that ``save_memories`` would have for these cleaned drafts, without storing anything.
+    """Return the results that ``save_cleaned`` would have for these cleaned drafts, without storing anything.
 
-    A result whose memory has no row is a draft that would be new. A draft whose key is known would update that memory
-    in place.
+    A result with ``created`` is a draft that would become a new memory; that memory has no row.
     """
-    drafts = _at_home(drafts)
+    drafts = _in_default_workspaces(drafts)
     results: dict[int, Saved] = {}
     for numbers in _by_place(drafts).values():
         batch = _batch(numbers, drafts, vectors, pasts, now)
@@ -425,15 +433,15 @@ def foresee(
     return [results[number] for number in range(len(drafts))]
 
 
-def _at_home(drafts: Sequence[Draft]) -> list[Draft]:
-    """Move personal drafts to their owner's default workspace."""
+def _in_default_workspaces(drafts: Sequence[Draft]) -> list[Draft]:
+    """Return the drafts, with each personal one moved to its owner's default workspace."""
     owners = {draft.owner.pk: draft.owner for draft in drafts if draft.owner}
     homes = {pk: default_workspace(owner) for pk, owner in owners.items()}
     return [replace(draft, workspace=homes[draft.owner.pk]) if draft.owner else draft for draft in drafts]
 
 
 def _by_place(drafts: Sequence[Draft]) -> dict[int, list[int]]:
-    """Return the numbers of the drafts by the scope within which they may be duplicates of each other."""
+    """Return the numbers of the drafts by their scope, within which drafts can be duplicates of each other."""
     places: dict[int, list[int]] = {}
     for number, draft in enumerate(drafts):
         places.setdefault(draft.place, []).append(number)
@@ -451,9 +459,10 @@ def save_cleaned(
     near: bool = True,
     kept_up_to: int | None = None,
 ) -> list[Saved]:
-    """Save a batch of cleaned drafts, in their own workspaces and with known vectors, as ``save_memories`` does.
+    """Save a batch of cleaned drafts with known vectors, as ``save_memories`` does.
 
-    Calls no model, so it may run inside a transaction. ``kept_up_to``: see ``Batch.sort_out``.
+    Personal drafts must be in their owner's default workspace. Calls no model, so it may run inside a transaction.
+    ``kept_up_to``: see ``Batch.sort_out``.
     """
     results: dict[int, Saved] = {}
     with changing.one_owner_per_key():

@@ -1,4 +1,4 @@
-"""Changes to stored memories with their history, including keys that move, versions and notifications."""
+"""Changes to stored memories: edits with their history, replacements, restores, versions and notifications."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ TICK = timedelta(microseconds=1)
 
 
 class Stale(Conflict):
-    """The error that the memory has changed since its editor loaded it. ``memory`` is its current state."""
+    """The error that the memory has changed since its editor loaded it. ``memory`` holds the current state."""
 
     code = "stale"
     default_message = later(
@@ -50,12 +50,14 @@ class Stale(Conflict):
 
 
 def version_of(memory: Memory) -> str:
-    """Return the version, which changes with every edit, delete and restore, but not by recall, embedding or links."""
+    """Return the memory's version. It changes with every edit, delete and restore, but not by recall, embedding or
+    links.
+    """
     return f"{memory.public_id}-{(memory.updated_at - EPOCH) // TICK:x}"
 
 
 def etag(memory: Memory) -> str:
-    """Return the version as the ``ETag`` header, the same in every API."""
+    """Return the memory's version as the value of the ``ETag`` header."""
     return f'"{version_of(memory)}"'
 
 
@@ -68,7 +70,7 @@ def next_update(memory: Memory, now: datetime) -> datetime:
 
 
 def require_version(memory: Memory, seen: Collection[str] | None) -> None:
-    """Raise Stale unless the locked memory has one of the versions ``seen``. None allows any."""
+    """Raise Stale unless the version of the locked memory is one of ``seen``. None allows any version."""
     if seen is not None and version_of(memory) not in seen:
         raise Stale(memory)
 
@@ -87,12 +89,18 @@ _TOLD = {
 
 
 def announce(memory: Memory, action: str) -> None:
-    """Notify open pages and webhooks of a change, after the commit; of a personal memory only its owner's pages."""
+    """Notify open pages and webhooks of a change, after the commit.
+
+    For a personal memory, only its owner's pages are notified.
+    """
     announce_many([memory], action)
 
 
 def announce_many(memories: Sequence[Memory], action: str) -> None:
-    """Send open pages one event per scope, on which they reload, and webhooks one event per memory."""
+    """Notify open pages and webhooks of a change to several memories.
+
+    Pages get one event per scope, on which they reload; webhooks get one event per memory.
+    """
     for memory in {memory.place: memory for memory in memories}.values():
         data = {"workspace_id": memory.workspace.public_id, "action": action, "memory_id": memory.public_id}
         events.publish(_channel(memory), "memory.changed", data)
@@ -100,7 +108,7 @@ def announce_many(memories: Sequence[Memory], action: str) -> None:
 
 
 def tell_webhooks(memories: Sequence[Memory], action: str) -> None:
-    """Queue webhook events for memories that all members may see. Personal memories and proposals are left out."""
+    """Queue webhook events for these memories. Personal memories and proposals are left out."""
     if action not in _TOLD:
         return
     event, by_workspace = _TOLD[action], defaultdict[int, list[str]](list)
@@ -113,7 +121,10 @@ def tell_webhooks(memories: Sequence[Memory], action: str) -> None:
 
 
 def text_for_webhook(workspace: Workspace, public_id: str) -> Mapping[str, Any] | None:
-    """Return a live, shared memory's fields for a webhook, or None if it is gone or now counts as a secret."""
+    """Return the fields of a shared memory that a webhook sends.
+
+    Return None if the memory is deleted or expired, or if the current rules find a credential in it.
+    """
     found = Memory.objects.live().filter(workspace=workspace, owner=None, public_id=public_id).first()
     if found is None or (found.secret_rules != RULES and kind_in(found)):
         return None
@@ -136,7 +147,7 @@ def announce_auto_saved(memories: Sequence[Memory], *, chat_id: str) -> None:
 
 
 def _channel(memory: Memory) -> str:
-    """Return the event channel of a memory. A personal memory's events go to its owner only."""
+    """Return the channel for events about a memory: its owner's for a personal memory, else the workspace's."""
     return f"user:{memory.owner.public_id}" if memory.owner else f"workspace:{memory.workspace.public_id}"
 
 
@@ -162,7 +173,7 @@ _LOCKED = {
 
 
 def locked_row(memory: Memory, *, deleted: bool | None = None) -> Memory:
-    """Return the current row, locked until commit.
+    """Return the memory as stored now, locked until commit.
 
     Raises NotFound if the row is gone, or if ``deleted`` is given and does not match the row's state.
     """
@@ -173,7 +184,7 @@ def locked_row(memory: Memory, *, deleted: bool | None = None) -> Memory:
 
 
 def locked_pair(older: Memory, newer: Memory) -> tuple[Memory, Memory]:
-    """Lock two live rows, always the one with the higher key first, which prevents deadlocks.
+    """Return two live memories, locked until commit. The higher key is always locked first, to prevent deadlocks.
 
     Raises NotFound if one is deleted.
     """
@@ -196,9 +207,9 @@ def change(
 ) -> None:
     """Apply validated changes to a locked row, and record a revision.
 
-    New content clears the excerpt, the possible replacement and, unless the changes set it, the summary, because they
-    belong to the old content. ``embedded`` is the vector of the new content. ``writer`` is the person who wrote the new
-    words, or in whose name ``imported_by`` imported them.
+    New content clears the source excerpt, the link to an older memory and, unless the changes set it, the summary,
+    because they belong to the old content. ``embedded`` is the vector of the new content. ``writer`` is the person
+    whose words it is; ``imported_by`` imported it in their name. ``note`` is added to the revision.
     """
     if "content" in changes:
         changes = {"summary": None, **changes, "source_excerpt": "", "may_replace": None}
@@ -226,7 +237,10 @@ def change(
 
 
 def _validity_after(memory: Memory, changes: Mapping[str, Any], now: datetime) -> dict[str, Any]:
-    """Return the validity stated by a new text, or nothing if the old validity was set by hand or by a replacement."""
+    """Return the validity that the new text states.
+
+    Return nothing if the old validity does not come from the old text, but from a person or a replacement.
+    """
     if not {"valid_from", "valid_to"}.isdisjoint(changes):
         return {}
     if (memory.valid_from, memory.valid_to) != read_validity(memory.content, memory.created_at):
@@ -235,18 +249,16 @@ def _validity_after(memory: Memory, changes: Mapping[str, Any], now: datetime) -
 
 
 def _is_of_another(memory: Memory, writer: User | None) -> bool:
-    """Return whether ``writer`` changes the words of another person.
-
-    False for an imported memory, which keeps its import mark instead.
-    """
+    """Return whether ``writer`` changes the words of another person. Always False for an imported memory."""
     return writer is not None and writer != memory.written_by and not memory.is_imported
 
 
 def _replacement(older: Memory, newer: Memory | None, *, now: datetime) -> dict[str, Any]:
-    """Return the changes that make ``newer`` replace a memory, from the start of the newer one's validity or from now.
+    """Return the field changes that make ``newer`` replace the memory ``older``.
 
-    With None for ``newer``, return the changes that undo a replacement; an end set before the replacement is restored.
-    Raises Invalid if the two memories are the same, lie in different scopes, or already replace each other.
+    The older memory then ends when the newer one becomes valid, or now. With None for ``newer``, return the changes
+    that undo a replacement and restore the earlier end. Raises Invalid if the two memories are the same, have different
+    scopes, or already replace each other.
     """
     if newer is None:
         past = older.revisions.filter(action=RevisionAction.REPLACE).first() if older.replaced_by_id else None
@@ -264,10 +276,10 @@ def _replacement(older: Memory, newer: Memory | None, *, now: datetime) -> dict[
 
 
 def replace(older: Memory, *, newer: Memory | None, by: User | None, now: datetime) -> None:
-    """Mark a locked row as replaced by ``newer``, or undo its replacement if ``newer`` is None.
+    """Mark a locked memory as replaced by ``newer``, or undo its replacement if ``newer`` is None.
 
-    No other function writes this. If ``newer`` links to no older memory yet, link it to this one, so that its card
-    shows the replacement with Undo. Call this in a transaction.
+    If ``newer`` is not linked to an older memory yet, it is linked to this one, so that its card shows the replacement
+    with an Undo button. Call this in a transaction.
     """
     changes = _replacement(older, newer, now=now)
     changes = {name: value for name, value in changes.items() if getattr(older, name) != value}
@@ -290,7 +302,10 @@ def update_in_place(
     words: Draft | Memory,
     now: datetime,
 ) -> Memory:
-    """Apply changes to a memory, which keeps its id. ``words`` names who wrote or imported the new content."""
+    """Apply changes to a memory, which keeps its id. Return the locked memory.
+
+    ``previous_key_owner`` first loses its key to the memory. ``words`` says who wrote or imported the new content.
+    """
     locked = locked_row(memory, deleted=False)
     if previous_key_owner is not None:
         move_key(previous_key_owner, to=locked, by=by, now=now)
@@ -311,21 +326,24 @@ def update_in_place(
 
 
 def move_key(key_owner: Memory, *, to: Memory, by: User | None, now: datetime) -> None:
-    """Take a memory's key away for another memory, and record this in its history. Nothing else of the row changes."""
+    """Remove the key of ``key_owner``, because the memory ``to`` takes it, and record this in the history."""
     locked = locked_row(key_owner)
     if locked.key is not None:
-        note = gone_to(to, locked)
+        note = key_moved_to(to, locked)
         change(locked, {"key": None}, by=by, now=now, action=RevisionAction.KEY, note=note)
         announce(locked, "edit")
 
 
-def gone_to(other: Memory, memory: Memory) -> dict[str, Any]:
-    """Return the entry for the history of ``memory`` that its key moved to ``other``."""
+def key_moved_to(other: Memory, memory: Memory) -> dict[str, Any]:
+    """Return the history entry of ``memory`` saying that its key moved to ``other``."""
     return {"key": memory.key, "key_went_to": other.public_id}
 
 
 def note_wordings(said: Iterable[tuple[Memory, str]], *, by: User | None, now: datetime) -> None:
-    """Add other wordings of memories to their history, each wording once."""
+    """Record other wordings of memories in their history, each wording once.
+
+    ``said`` yields (memory, wording).
+    """
     new = {(memory.pk, text): memory for memory, text in said if content_hash(text) != memory.content_hash}
     if not new:
         return
@@ -343,9 +361,9 @@ def note_wordings(said: Iterable[tuple[Memory, str]], *, by: User | None, now: d
 
 @contextmanager
 def one_owner_per_key() -> Iterator[None]:
-    """Run a transaction, and raise Conflict if another writer took the same key at the same time.
+    """Run a transaction, and raise Conflict if another one has taken the same key at the same time.
 
-    Writers of a workspace wait for each other, so this happens only if a writer did not take that lock.
+    This happens only if a writer does not hold the lock of ``one_writer_at_a_time``.
     """
     try:
         with transaction.atomic():
@@ -361,7 +379,10 @@ def key_is_taken() -> Conflict:
 
 
 def audit(verb: Verb, memory: Memory, by: User | None, **details: Any) -> None:
-    """Record a person's action in the audit log; for a personal memory without the workspace, to hide it there."""
+    """Record the event in the audit log, unless the system caused it (``by`` is None).
+
+    If the memory is personal, leave the workspace out, because its members may not see the event.
+    """
     if by is not None:
         workspace = memory.workspace if memory.owner_id is None else None
         record(verb, by=by, workspace=workspace, target=memory.public_id, details=details)
@@ -374,8 +395,9 @@ def _plain(value: Any) -> Any:
 def restore_memory(memory: Memory, *, by: User | None, now: datetime) -> Memory:
     """Undo a soft delete. A second call does nothing.
 
-    The memory is restored without its key if another memory has the key by now. Raises Conflict if the memory is a
-    proposal, WasForgotten, or SecretRefused if the current rules refuse the text.
+    The memory loses its key if another memory has taken the key since. Raises Conflict if the memory is a proposal,
+    SecretRefused if the current rules find a credential, and WasForgotten if a program restores a permanently forgotten
+    text.
     """
     with one_owner_per_key():
         one_writer_at_a_time(memory.workspace)
@@ -383,7 +405,7 @@ def restore_memory(memory: Memory, *, by: User | None, now: datetime) -> Memory:
         if locked.review != Review.NONE:
             raise Conflict(_("This is a proposal. Approve or reject it instead."), code="in_review")
         if locked.deleted_at is not None:
-            before = _bring_back(locked, by=by, now=now)
+            before = _prepare_restore(locked, by=by, now=now)
             locked.deleted_at, locked.updated_at = None, next_update(locked, now)
             locked.save(update_fields=["deleted_at", "updated_at", "key"])
             locked.embeddings.update(live=True)
@@ -398,9 +420,12 @@ def restore_memory(memory: Memory, *, by: User | None, now: datetime) -> Memory:
     return locked
 
 
-def _bring_back(memory: Memory, *, by: User | None, now: datetime) -> dict[str, Any]:
-    """Prepare a locked, deleted row for its restore, and return what had to change, for its history."""
-    forgotten = tombstones.stand_against_row(memory, by=by)
+def _prepare_restore(memory: Memory, *, by: User | None, now: datetime) -> dict[str, Any]:
+    """Check that a locked, deleted memory may be restored, and settle who has its key.
+
+    Return what the restore changed, for the history.
+    """
+    forgotten = tombstones.forbids_restore(memory, by=by)
     verdict = decide(memory, Stored(memory, None, now), now=now, forgotten=forgotten, forced=True)
     match verdict:
         case Forgotten():
@@ -408,7 +433,7 @@ def _bring_back(memory: Memory, *, by: User | None, now: datetime) -> dict[str, 
         case Refused(error):
             raise error
         case New(taken_by=Memory() as other):
-            before = gone_to(other, memory)
+            before = key_moved_to(other, memory)
             memory.key = None
             return before
         case New(previous_key_owner=Memory() as previous_key_owner):
@@ -417,7 +442,7 @@ def _bring_back(memory: Memory, *, by: User | None, now: datetime) -> dict[str, 
 
 
 def replace_older(memory: Memory, *, by: User | None, now: datetime) -> Memory:
-    """Confirm that this memory replaces the older memory it is linked to. ``hold_again`` undoes it."""
+    """Mark the older memory that this one may replace as replaced. ``hold_again`` undoes this."""
     with transaction.atomic():
         locked = locked_row(memory, deleted=False)
         if (older := locked.possibly_replaced) is not None:
@@ -435,13 +460,13 @@ def hold_again(memory: Memory, *, by: User | None, now: datetime) -> Memory:
 
 
 def keep_both(memory: Memory, *, by: User | None, now: datetime) -> Memory:
-    """Remove the link to the older memory, because both are true. Nothing else changes."""
+    """Remove the link to the older memory, because both are valid. Nothing else changes."""
     with transaction.atomic():
         return _point(locked_row(memory, deleted=False), None)
 
 
 def link(memory: Memory, *, to: Memory) -> Memory:
-    """Link a memory to an older one that it may replace, the undo of ``keep_both``."""
+    """Link a memory to an older one that it may replace. This undoes ``keep_both``."""
     with transaction.atomic():
         locked = locked_row(memory, deleted=False)
         if locked.may_replace is None:
@@ -457,9 +482,9 @@ def _point(memory: Memory, older: Memory | None) -> Memory:
 
 
 def set_sources(memory: Memory, ids: Sequence[str], *, now: datetime) -> Memory:
-    """Replace the sources that callers gave. The chat and message from which the memory was extracted stay.
+    """Replace the sources that API callers named. The chat and message from which the memory was extracted stay.
 
-    Raises Invalid for wrong ids, or NotFound if the memory was deleted.
+    Raises Invalid for wrong ids, or NotFound if the memory is deleted.
     """
     ids = clean_sources(ids)
     with transaction.atomic():

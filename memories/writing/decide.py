@@ -1,8 +1,8 @@
-"""The decision what happens to a draft or to a row that is restored: new, duplicate, update, proposal or refused.
+"""The decision what to do with a draft or a deleted memory: store, restore, update another, propose, or refuse.
 
-The gate, bulk saves, review, late vectors, imports and restores all call ``decide`` and apply its verdict; ``decide``
-itself stores nothing. It reads stored memories through the interface ``Beside``: a single save queries the database,
-and a bulk save uses rows loaded for the whole batch.
+All code that saves, imports, approves or restores memories calls ``decide`` and applies its verdict; ``decide`` itself
+stores nothing. It reads stored memories through the interface ``Beside``: a single save queries the database, and a
+bulk save uses rows loaded for the whole batch.
 """
 
 from collections.abc import Collection, Sequence
@@ -67,7 +67,7 @@ class Similar(Generic[M]):
 
 
 class Neighbour(NamedTuple):
-    """The columns of a memory that are compared."""
+    """The columns that are needed to compare a memory with a draft."""
 
     pk: int
     content: str
@@ -84,10 +84,11 @@ def find_similar(
     before: int = MOST_KEYS,
     key: str | None = None,
 ) -> Similar[Memory]:
-    """Find the duplicate or possible update of a text among its scope's live memories with keys below ``before``.
+    """Find the duplicate or possible update of a text among the live memories of a scope.
 
-    A memory is a duplicate if its similarity reaches ``threshold``, by these vectors or by the encoder, and the guard
-    allows merging. A near memory with another number, date, name or negation is a possible update, however near.
+    ``said`` gives the scope. Only memories with primary keys below ``before`` are compared. A memory is a duplicate if
+    its similarity, by the vectors or by the encoder, reaches ``threshold`` and ``may_merge`` allows it. A near memory
+    with another number, date, name or negation is a possible update.
     """
     near = nearest(embedded, said, now=now, least=min(threshold, LEAST), before=before)
     found = judge(content, near, threshold=threshold, key=key)
@@ -97,7 +98,10 @@ def find_similar(
 def nearest(
     embedded: Embedded, said: Draft | Memory, *, now: datetime, least: float, before: int = MOST_KEYS
 ) -> list[tuple[Neighbour, float]]:
-    """Return up to ``NEAREST`` live memories of the scope with a cosine of at least ``least``, best first."""
+    """Return up to ``NEAREST`` live memories with a cosine of at least ``least``, best first.
+
+    They are in the scope of ``said``, and have ended if and only if ``said`` has.
+    """
     given = {
         "place": said.place,
         "workspace": said.workspace_id,
@@ -114,7 +118,7 @@ def nearest(
 
 
 def fits(memory: Neighbour | Memory, key: str | None) -> bool:
-    """Return whether a text with this key may be merged into the memory. Memories with different keys never merge."""
+    """Return whether a text with this key may be merged into the memory, which must have no other key."""
     return key is None or memory.key in (None, key)
 
 
@@ -125,7 +129,7 @@ def _loaded(stored: Neighbour | None, said: Draft | Memory) -> Memory | None:
 def judge(
     content: str, near: Sequence[tuple[M, float]], *, threshold: float, key: str | None = None
 ) -> Similar[M]:
-    """Return how a text relates to its nearest live memories, given with their cosines, best first.
+    """Return the duplicate or possible update of a text among ``near``: memories with their cosines, best first.
 
     For a text with a key, memories with other keys are no duplicates.
     """
@@ -162,12 +166,12 @@ _LOCK = "SELECT 1 FROM pg_advisory_xact_lock(hashtext('memories'), %(workspace)s
 
 
 def one_writer_at_a_time(workspace: Workspace) -> None:
-    """Lock the workspace for writers until commit, so that two equal concurrent saves store only one row."""
+    """Lock the workspace for writers until commit, so that of two equal concurrent saves only one stores a row."""
     queries.rows(_LOCK, {"workspace": workspace.pk % 2**31})
 
 
 def one_import_at_a_time() -> None:
-    """Lock so that only one import runs at a time.
+    """Allow only one import at a time, by a lock until commit.
 
     Imports keep the public ids of their source, and two concurrent imports could both find the same id unused.
     """
@@ -175,7 +179,7 @@ def one_import_at_a_time() -> None:
 
 
 def rows_beside(draft: Draft, now: datetime) -> MemoryQuerySet:
-    """Return the live memories that may be duplicates of a draft: same workspace, scope, owner and assistant."""
+    """Return the live memories that a draft may duplicate: those of its workspace, scope, owner and assistant."""
     return Memory.objects.live(now).filter(
         workspace=draft.workspace, scope=draft.scope, owner=draft.owner, agent=draft.agent
     )
@@ -190,9 +194,9 @@ def key_owners_beside(draft: Draft, keys: Collection[str]) -> QuerySet[Memory]:
 
 
 def find_key_owner(said: Draft | Memory, *, key: str | None = None) -> Memory | None:
-    """Return the memory with this key (default: its own) in its scope, expired or not.
+    """Return the memory that has this key in the scope of ``said``, even if it has expired.
 
-    The row is locked until commit, so that nobody deletes it in the meantime.
+    The default key is that of ``said``. The row is locked until commit.
     """
     found = queries.rows(
         _HOLDER, {"workspace": said.workspace_id, "place": said.place, "key": key or said.key}
@@ -201,7 +205,9 @@ def find_key_owner(said: Draft | Memory, *, key: str | None = None) -> Memory | 
 
 
 def find_equal(said: Draft | Memory, now: datetime, *, before: int) -> Memory | None:
-    """Return the newest live memory of the scope with the same ``content_hash`` and a primary key below ``before``."""
+    """Return the newest live memory with the scope and ``content_hash`` of ``said``, and a primary key below
+    ``before``.
+    """
     given = {
         "workspace": said.workspace_id,
         "place": said.place,
@@ -224,16 +230,16 @@ KEY_TAKEN = later("Another memory now has this key. Reject this one, or edit the
 
 @dataclass(frozen=True)
 class Known:
-    """Verdict: the draft is a duplicate of ``memory``. Only its wording is recorded, in the history of ``memory``."""
+    """Verdict: the draft duplicates ``memory``. Only its wording is recorded, in that memory's history."""
 
     memory: Memory
 
 
 @dataclass(frozen=True)
 class Update:
-    """Verdict: update ``memory`` in place, because the draft has its key, or says the same and adds a key.
+    """Verdict: update ``memory`` in place, because it has the draft's key, or says the same and has no key yet.
 
-    ``previous_key_owner`` is an expired or ended memory that still has the key and must lose it first.
+    ``previous_key_owner`` is an expired or ended memory, which must lose the key first.
     """
 
     memory: Memory
@@ -242,10 +248,9 @@ class Update:
 
 @dataclass(frozen=True)
 class New:
-    """Verdict: store a new row, or bring a deleted one back.
+    """Verdict: store a new row, or restore the deleted one.
 
-    The row gets the key of ``previous_key_owner``. A restored row loses its key if the key is ``taken_by`` another
-    memory.
+    The row gets the key of ``previous_key_owner``. A restored row loses its key if the memory ``taken_by`` has it now.
     """
 
     may_replace: Memory | None = None
@@ -255,14 +260,14 @@ class New:
 
 @dataclass(frozen=True)
 class Proposal:
-    """Verdict: store the draft as a proposal for review, which changes no live memory and takes no key."""
+    """Verdict: store the draft as a proposal for review. It changes no live memory and takes no key."""
 
     may_replace: Memory | None = None
 
 
 @dataclass(frozen=True)
 class Forgotten:
-    """Verdict: the text was forgotten for good, and no person saves it, so it is not stored."""
+    """Verdict: do not store the text, because it was permanently forgotten and a program, not a person, saves it."""
 
 
 @dataclass(frozen=True)
@@ -274,13 +279,13 @@ Verdict = Known | Update | New | Proposal | Forgotten | Refused
 
 
 class Beside(Protocol):
-    """Interface to the stored memories of a draft's scope."""
+    """Interface to the stored memories in a draft's scope."""
 
     def key_owner(self) -> Memory | None:
-        """Return the memory that has the draft's key, expired or not. At most one has it."""
+        """Return the memory that has the draft's key, even if it has expired."""
 
     def same(self) -> Similar[Memory]:
-        """Return the live duplicate of the draft, or the memory that says nearly the same with another value.
+        """Return the live duplicate of the draft, or a memory that says nearly the same with another value.
 
         For a draft with a key, memories with other keys are no duplicates, because the draft's key would be lost.
         """
@@ -288,7 +293,10 @@ class Beside(Protocol):
 
 @dataclass(frozen=True)
 class Stored:
-    """An implementation of ``Beside`` for one draft that queries the database for primary keys below ``before``."""
+    """An implementation of ``Beside`` for one draft, which queries the database.
+
+    Duplicates must have a primary key below ``before``. ``near=False`` finds only equal texts.
+    """
 
     said: Draft | Memory
     embedded: Embedded | None
@@ -319,9 +327,10 @@ class Stored:
 def decide(
     said: Draft | Memory, beside: Beside, *, now: datetime, forgotten: bool, forced: bool = False
 ) -> Verdict:
-    """Return the verdict on a draft or a deleted row.
+    """Return the verdict on a draft or a deleted memory.
 
-    ``forced`` stores a new row even if it is a duplicate, and moves the key to it. Costs the queries of ``beside``.
+    ``forgotten``: a tombstone forbids the text. ``forced``: store a new row even if it is a duplicate, and move the key
+    to it. Costs the queries of ``beside``.
     """
     if forgotten:
         return Forgotten()
@@ -330,7 +339,7 @@ def decide(
     if comes_back and (error := _secret_in(said)):
         return Refused(error)
     key_owner = beside.key_owner() if said.key else None
-    namesake = key_owner if key_owner is not None and not _gave_up(key_owner, said, now) else None
+    namesake = key_owner if key_owner is not None and not _may_lose_key(key_owner, said, now) else None
     if forced and not waits:
         return New(taken_by=namesake) if comes_back and namesake else New(previous_key_owner=key_owner)
     if namesake is not None and not waits and not comes_back:
@@ -350,15 +359,16 @@ def decide(
     )
 
 
-def _gave_up(key_owner: Memory, said: Draft | Memory, now: datetime) -> bool:
-    """Return whether another memory may take the key: its owner has expired, or has ended while the new text still
-    holds.
+def _may_lose_key(key_owner: Memory, said: Draft | Memory, now: datetime) -> bool:
+    """Return whether another memory may take the key.
+
+    Its owner must have expired, or its validity must have ended while the new text is still valid.
     """
     return key_owner.has_expired(now) or (key_owner.is_over(now) and not said.is_over(now))
 
 
 def _secret_in(said: Draft | Memory) -> SecretRefused | None:
-    """Return the refusal if the current rules find a secret in a text that was stored under older rules."""
+    """Return the error if the current rules find a credential in a text that older rules let through."""
     try:
         refuse_delicate({name: getattr(said, name) for name in TEXTS}, personal=False)
     except SecretRefused as error:

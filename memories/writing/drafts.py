@@ -1,6 +1,6 @@
-"""Drafts of memories: their fields, the rules for each field (docs/api.md), and the check for secrets.
+"""Drafts of memories: their fields, the rules for each field (docs/api.md), and the check for credentials.
 
-Fields are checked alone and in pairs, so that a secret cannot be split between two fields.
+Fields are checked alone and in pairs, so that a credential split between two fields is found.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ FORM = re.compile(rf"({'|'.join(TYPES)})_[A-Za-z0-9]{{{LENGTH}}}")
 
 
 def clean_sources(ids: Sequence[str]) -> list[str]:
-    """Return the ids in order, without repetitions.
+    """Return the source ids in order, without repetitions.
 
-    Raises Invalid unless all are ids of chats or messages, at most MOST_SOURCES.
+    Raises Invalid unless there are at most ``MOST_SOURCES`` and all are ids of chats or messages.
     """
     if len(ids) > MOST_SOURCES:
         raise Invalid(fields={"sources": _("may have at most %s entries") % MOST_SOURCES})
@@ -64,12 +64,15 @@ def clean_sources(ids: Sequence[str]) -> list[str]:
 
 
 def add_sources(memory: Memory, ids: Iterable[str]) -> None:
-    """Add cleaned source ids to a new memory, in the transaction that creates it."""
+    """Add cleaned source ids to a new memory. Call this in the transaction that creates it."""
     MemorySource.objects.bulk_create(MemorySource(memory=memory, source_id=each) for each in ids)
 
 
 def sources_of(memory: Memory) -> list[dict[str, str]]:
-    """Return ``{type, id}`` of each source: the extraction's chat and message first, then those that callers gave."""
+    """Return ``{type, id}`` of each source.
+
+    The chat and message from which the memory was extracted come first, then the sources that API callers named.
+    """
     own = [memory.source_chat_id, memory.source_message_id]
     given = [source.source_id for source in memory.sources.all()]
     ids = dict.fromkeys(each for each in [*own, *given] if each)
@@ -168,7 +171,10 @@ _DIGIT = re.compile("[0-9]")
 
 
 def texts_of(values: Mapping[str, Any], beside: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the texts to check for secrets, each with the name of its field."""
+    """Return the texts to check for credentials as (field name, text), including pairs of fields joined.
+
+    ``beside`` are unchanged fields, which are checked only joined with those in ``values``.
+    """
     texts = [(name, values[name]) for name in ("content", "summary", "key", "category") if values.get(name)]
     if values.get("tags"):
         texts.append(("tags", "\n".join(values["tags"])))
@@ -194,10 +200,10 @@ def _pieces(name: str, given: Any) -> list[str]:
 
 
 def _joined(label: str, value: str, name: str) -> Iterator[str]:
-    """Yield two fields joined as one statement, to find a secret that is split between them.
+    """Yield two fields joined as one statement, to find a credential that is split between them.
 
-    For example "hunter2" beside "is the wifi password", or "password" beside "hunter2". If the second field is a
-    sentence or a label, its first plain word is not taken as a value.
+    For example "hunter2" beside "is the wifi password", or "password" beside "hunter2". ``name`` is the field of
+    ``value``. The form "label: value" is left out if ``value`` is a sentence or a label.
     """
     label, value = label[-PIECE_LENGTH:], value[:PIECE_LENGTH]
     yield f"{label} {value}"
@@ -230,9 +236,9 @@ PERSONAL = {
 class Draft:
     """The fields of a memory before it is stored.
 
-    ``author`` is the person who said it. A memory of personal scope belongs to ``owned_by``, or to the author if that
-    is None. ``edited_by`` changed the text at ``edited_at``; ``imported_by`` imported it under another person's name at
-    ``imported_at``. ``agent`` is the assistant in whose chats the memory is recalled; it requires the scope ``agent``.
+    ``author`` is the person who said it. A personal memory belongs to ``owned_by``, or to the author if that is None.
+    ``edited_by`` and ``imported_by`` are as in ``Memory``. ``agent`` is the assistant in whose chats the memory is
+    recalled; it requires the scope ``agent``.
     """
 
     content: str
@@ -271,7 +277,7 @@ class Draft:
 
     @property
     def changes(self) -> dict[str, Any]:
-        """Return the fields of a cleaned draft that change a stored memory. Fields the caller left out are kept."""
+        """Return the fields with which a cleaned draft updates a stored memory. Those the caller left out are kept."""
         values = {name: getattr(self, name) for name in CLEANERS}
         unlike = {name for name, value in values.items() if value != _UNSAID.get(name)}
         named = {*(unlike if self.named is None else self.named), "content", "key"}
@@ -279,7 +285,7 @@ class Draft:
 
     @cached_property
     def place(self) -> int:
-        """Return the scope number of the future memory; see ``Memory.place``."""
+        """Return the scope number that the memory will have; see ``Memory.place``."""
         owner, agent = self.owner, self.agent
         return place_of(
             self.workspace.pk, owner_id=owner.pk if owner else None, agent_id=agent.pk if agent else None
@@ -300,15 +306,18 @@ class Draft:
         return self.author if self.edited_at is None else self.edited_by
 
     def dated(self, said_at: datetime) -> Draft:
-        """Return the draft with the validity that its text states, unless the caller gave the validity."""
-        if self.valid_from is not None or self.valid_to is not None or self._says_when:
+        """Return the draft with the validity that its text states. A validity given by the caller is kept.
+
+        ``said_at`` is the time of the statement, from which a month without a year is resolved.
+        """
+        if self.valid_from is not None or self.valid_to is not None or self._gives_validity:
             return self
         validity = read_validity(self.content, said_at)
         return replace(self, **validity._asdict()) if any(validity) else self
 
     @property
-    def _says_when(self) -> bool:
-        """Return whether the caller named a bound of the validity, even as None."""
+    def _gives_validity(self) -> bool:
+        """Return whether the caller gave a begin or end of the validity, even as None."""
         return self.named is not None and not {"valid_from", "valid_to"}.isdisjoint(self.named)
 
     def is_over(self, at: datetime) -> bool:
@@ -317,8 +326,11 @@ class Draft:
     def to_review(self) -> Draft:
         return replace(self, for_review=True)
 
-    def resting_on(self, source: Source) -> Draft:
-        """Return the draft, marked for review and with its source named unless that is a person's own words."""
+    def with_source(self, source: Source) -> Draft:
+        """Return the draft with the source that its text is based on.
+
+        Unless these are a person's own words, the source is stored and the draft is marked for review.
+        """
         if source.speaker is Speaker.PERSON:
             return self
         named = {"rests_on": {"speaker": str(source.speaker), "id": source.id}}
@@ -326,7 +338,9 @@ class Draft:
 
     @cached_property
     def is_automatic(self) -> bool:
-        """Return whether a model proposed it or it was extracted from a conversation; see ``Memory.is_automatic``."""
+        """Return whether a model saved it or it was extracted from a conversation; see
+        ``memories.models.memory.is_automatic``.
+        """
         return is_automatic(self.source_type)
 
     @property
@@ -336,9 +350,10 @@ class Draft:
 
     @cached_property
     def waits_for_review(self) -> bool:
-        """Return whether the draft becomes a proposal: marked for review, or automatic where these are reviewed.
+        """Return whether the draft becomes a proposal: it is marked for review, or automatic in a workspace that
+        reviews these.
 
-        Personal memories are reviewed only if they are marked.
+        An automatic personal memory needs no review unless it is marked.
         """
         reviewed = self.workspace.reviews_proposals and self.scope != Scope.USER
         return not self.was_in_use and (self.for_review or (self.is_automatic and reviewed))
@@ -373,7 +388,8 @@ class Draft:
 def clean_fields(values: Mapping[str, Any], *, personal: bool) -> dict[str, Any]:
     """Return the given fields of a memory, stripped and validated.
 
-    Raises Invalid naming every wrong field, or the errors of ``refuse_delicate``.
+    ``personal``: see ``refuse_delicate``. Raises Invalid naming every wrong field, or the errors of
+    ``refuse_delicate``.
     """
     cleaned, wrong = {}, {}
     for name, value in values.items():
@@ -390,10 +406,11 @@ def clean_fields(values: Mapping[str, Any], *, personal: bool) -> dict[str, Any]
 def refuse_delicate(
     values: Mapping[str, Any], beside: Mapping[str, Any] | None = None, *, personal: bool
 ) -> None:
-    """Raise SecretRefused if a field holds a credential, or, with ``personal``, Sensitive for a personal number.
+    """Raise SecretRefused if a field holds a credential, or Sensitive if one holds a personal number and ``personal``
+    is set.
 
-    The errors name the field and the kind, and never contain the text. ``beside`` are other fields of the same memory;
-    they are checked only in combination with these.
+    The errors name the field and the kind, but never contain the text. ``beside`` are other fields of the same memory,
+    which are checked only in combination with ``values``.
     """
     texts = texts_of(values, beside or {})
     findings = (find_delicate if personal else find_secrets)([text for _name, text in texts])
@@ -410,9 +427,9 @@ def _looks_like(name: str, thing: str | Promise) -> str:
 
 
 def kind_in(memory: Memory) -> str:
-    """Return the kind of credential that the current rules find in a memory, or "".
+    """Return the kind of credential that the current rules find in a memory, or "" if they find none.
 
-    If no person wrote, edited or restored the memory, kinds of personal numbers count too. At most one query.
+    Personal numbers also count in an automatic memory that no person has edited or restored. At most one query.
     """
     values = {name: getattr(memory, name) for name in TEXTS}
     try:
@@ -427,7 +444,10 @@ def kind_in(memory: Memory) -> str:
 
 
 def without_secrets(excerpt: str) -> str:
-    """Return the lines of an excerpt without a credential or personal number, or "" if one spans several lines."""
+    """Return the excerpt without its lines that contain a credential or personal number.
+
+    Return "" if one spans several lines.
+    """
     lines = excerpt.splitlines()
     *found, in_all = find_delicate([*lines, "\n".join(lines)])
     if any(found):
@@ -437,12 +457,12 @@ def without_secrets(excerpt: str) -> str:
 
 
 def is_delicate(text: str) -> bool:
-    """Return whether a text holds a credential or a personal number, which needs consent to be stored or shown."""
+    """Return whether a text contains a credential or a personal number."""
     return find_delicate([text])[0] is not None
 
 
 def cut_at_word(text: str, limit: int = CONTENT_LENGTH) -> str:
-    """Return the text of a message, cut at a word boundary to at most ``limit`` characters."""
+    """Return the text without characters that Postgres cannot store, cut at a word boundary to ``limit`` characters."""
     text = UNSTORABLE.sub("", text).strip()
     if len(text) <= limit:
         return text
@@ -452,12 +472,14 @@ def cut_at_word(text: str, limit: int = CONTENT_LENGTH) -> str:
 
 
 def content_hash(content: str) -> str:
-    """Return a hash that ignores differences in case, character width, white space and closing punctuation."""
+    """Return a hash that is equal for texts differing only in case, character width, white space or closing
+    punctuation.
+    """
     return hashlib.sha256(normalise(content).encode()).hexdigest()
 
 
 def _origin(label: str) -> str:
-    """Normalize a source label, so that an automatic source is recognized in any letter case."""
+    """Return a source label, in lower case if it is a built-in or automatic one."""
     small = label.lower()
     return small if small in SourceType.values or small.startswith("auto_") else label
 

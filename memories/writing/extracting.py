@@ -1,7 +1,7 @@
-"""Background extraction of memories from chat turns, and the replacement of older memories that they correct.
+"""Background extraction of memories from chat turns, and replacement of the older memories that they correct.
 
-An older memory that a new one corrects (a job left for another, a wrong date) ends at that moment, and its history
-records this; Undo on the card of the newer memory restores it. A message like "scratch that" soft-deletes a memory.
+A new memory can correct an older one ("We moved to Leipzig"). The older one then ends, its history records this, and
+the card of the newer one offers Undo. A message such as "scratch that" soft-deletes the last memory.
 """
 
 import logging
@@ -66,11 +66,11 @@ def replaced_by(
     said_at: datetime,
     now: datetime,
 ) -> dict[int, Memory]:
-    """Return the older memory that each cleaned draft replaces, by the number of the draft.
+    """Return the older memories that the cleaned drafts replace, by the number of the draft.
 
-    Only memories of the same person and scope that are older than the messages ``said`` are replaced, so extracting an
-    old message again never replaces something newer. If several drafts come from the same sentence, the last one
-    replaces. Costs about fifteen embeddings per draft.
+    ``embedded`` are the drafts' vectors, and ``said`` the person's messages, sent at ``said_at``. Only older memories
+    of the same person and scope are replaced, so extracting an old message again replaces nothing newer. If several
+    drafts come from one sentence, the last one replaces. Costs about fifteen embeddings per draft.
     """
     encoder = get_reader()
     found: dict[int, tuple[int, Memory]] = {}
@@ -88,11 +88,11 @@ def replaced_by(
 
 
 def taken_back(turn: TurnText, extraction: Extraction, *, now: datetime) -> Memory | None:
-    """Return the memory that a message like "Scratch that." takes back, or None.
+    """Return the memory that a message such as "Scratch that." takes back, or None.
 
-    This is the last memory extracted from the same turn, or from the previous message if the same person wrote it. A
-    memory that is pinned, has a key or was changed by someone else is never taken back. Uses the encoder. Raises
-    Conflict while an earlier turn of the chat is still being extracted, since its memories may not be stored yet.
+    It is the last memory extracted from the same message, or from the previous one if the same person wrote that.
+    Memories that are pinned, have a key or were changed by someone else are never taken back. Uses the encoder. Raises
+    Conflict while an earlier turn of the chat is still being extracted, because its memories may not be stored yet.
     """
     encoder, person = get_reader(), turn.said_by
     said = [text for role, text in turn.messages if role == "user"]
@@ -105,37 +105,40 @@ def taken_back(turn: TurnText, extraction: Extraction, *, now: datetime) -> Memo
         raise Conflict(_("An earlier message is still being read."))
     meant = [each for each in (turn.user_message_id, turn.said_before) if each]
     noticed = Memory.objects.filter(source_message_id__in=meant).exclude(source_type=SourceType.USER)
-    found = _nobody_elses(noticed, person, now).select_related("workspace").order_by("-pk").first()
+    found = _changed_only_by(noticed, person, now).select_related("workspace").order_by("-pk").first()
     return found if found and _may_write(person, found.workspace, found.scope) else None
 
 
 def take_back(memory: Memory, *, said_by: User, now: datetime) -> None:
-    """Soft-delete the memory that ``taken_back`` returned, inside a transaction.
+    """Soft-delete the memory that ``taken_back`` returned. Call this in a transaction.
 
-    Nothing happens if the memory was changed, pinned, given a key or deleted since then, or if the person may no longer
-    write here.
+    Does nothing if the memory was changed, pinned, given a key or deleted since, or if the person may no longer write
+    in its workspace.
     """
     try:
         locked = locked_row(memory, deleted=False)
     except NotFound:
         return
     same = Memory.objects.filter(pk=locked.pk, content_hash=memory.content_hash)
-    if _nobody_elses(same, said_by, now).exists() and _may_write(said_by, locked.workspace, locked.scope):
+    if _changed_only_by(same, said_by, now).exists() and _may_write(said_by, locked.workspace, locked.scope):
         gate.delete_memory(locked, by=None, now=now)
 
 
-def _nobody_elses(memories: MemoryQuerySet, person: User, now: datetime) -> MemoryQuerySet:
-    """Filter to memories that this person wrote and may see, without a pin or key, and that nobody else has changed."""
+def _changed_only_by(memories: MemoryQuerySet, person: User, now: datetime) -> MemoryQuerySet:
+    """Filter to live memories that this person wrote and may see, and that nobody else has changed.
+
+    Memories with a pin or key are left out.
+    """
     others = Revision.objects.filter(memory=OuterRef("pk"), by__isnull=False).exclude(by=person)
     own = memories.live(now).visible_to(person).filter(author=person, pinned=False, key=None)
     return own.exclude(Exists(others))
 
 
 def supersede(older: Memory, *, by: Memory, now: datetime) -> None:
-    """Link the memory ``by`` to an older memory, and end the older one. Call this in a transaction.
+    """Let the memory ``by`` replace an older one, which ends. Call this in a transaction.
 
-    An older memory that is pinned or has a key is only linked, and a person decides about it. A memory replaces at most
-    one other, because its Undo restores only one.
+    An older memory that is pinned or has a key is only linked, and a person decides. If ``by`` has already replaced
+    another memory, nothing happens, because its Undo restores only one.
     """
     try:
         locked = locked_row(older, deleted=False)
@@ -155,9 +158,9 @@ def _may_write(person: User, workspace: Workspace, scope: str) -> bool:
 
 
 def _beside(draft: Draft, embedded: Embedded | None, *, said_at: datetime, now: datetime) -> list[Memory]:
-    """Return the memories that a correction may refer to: the latest ones of the chat, then the nearest ones.
+    """Return the memories that a draft may correct: the latest ones of its chat, then those with the nearest vectors.
 
-    Only memories of the same person, unchanged by others, and from other turns.
+    They are by the same person, not changed by others, and come from other messages.
     """
     others = Revision.objects.filter(memory=OuterRef("pk"), by__isnull=False).exclude(by=draft.author)
     own = (
@@ -189,41 +192,41 @@ LEAST_OUTPUT = 200  # minimum characters of an output worth extracting from
 def queue_extraction(
     *, workspace: Workspace, user: User, chat_id: str, message_id: str, source_type: str, now: datetime
 ) -> Extraction:
-    """Record that this turn is to be extracted, and enqueue the job. A second call for the same turn does nothing."""
+    """Store that a turn is to be extracted, and queue the job. A second call for the same turn does nothing."""
     extraction, made = Extraction.objects.get_or_create(
         message_id=message_id,
         source_type=source_type,
         defaults={"workspace": workspace, "user": user, "chat_id": chat_id, "next_attempt_at": now},
     )
     if made:
-        hurry(extraction)
+        enqueue(extraction)
     return extraction
 
 
 def queue_distillation(*, text: str, **turn: Any) -> Extraction | None:
     """Queue the extraction of an output: a tool result, a summary or long thinking.
 
-    Return None for an output under ``LEAST_OUTPUT`` characters, which is not extracted. ``message_id`` is the public id
-    by which the output is loaded later. The other arguments are those of ``queue_extraction``.
+    Return None for a text under ``LEAST_OUTPUT`` characters, which is not extracted. ``message_id`` is the public id by
+    which the output is loaded later. The other arguments are those of ``queue_extraction``.
     """
     return queue_extraction(**turn) if len(text.strip()) >= LEAST_OUTPUT else None
 
 
-def hurry(extraction: Extraction) -> None:
+def enqueue(extraction: Extraction) -> None:
     job = {"extraction_id": extraction.pk, "task_name": "extract"}
     transaction.on_commit(lambda: async_task("memories.tasks.extract_turn", **job))
 
 
 def retry(extraction: Extraction, *, now: datetime) -> None:
-    """Restart a failed extraction with its full number of attempts. Its last error is shown until it succeeds."""
+    """Restart a failed extraction with its full number of attempts. Its last error stays visible until it succeeds."""
     Extraction.objects.filter(pk=extraction.pk).update(
         status=ExtractionStatus.PENDING, attempts=0, next_attempt_at=now, finished_at=None
     )
-    hurry(extraction)
+    enqueue(extraction)
 
 
 def sweep(*, now: datetime) -> int:
-    """Run due extractions that no job has started, because a job was lost or a retry is due. Return their number."""
+    """Run due extractions: those whose retry is due, and those whose job was lost. Return their number."""
     due = list(Extraction.objects.due(now).order_by("next_attempt_at").values_list("pk", flat=True)[:SWEEP])
     for pk in due:
         extract(pk, now=now)
@@ -232,7 +235,7 @@ def sweep(*, now: datetime) -> int:
 
 @tracing.span("memoryhub.extraction")
 def extract(extraction_id: int, *, now: datetime) -> str:
-    """Extract memories from one turn, and return the outcome for the job log.
+    """Extract memories from one turn. Return the outcome as text for the job log.
 
     The memories and the state "done" are stored in one transaction, so an interrupted job can run again.
     """
@@ -254,9 +257,9 @@ def extract(extraction_id: int, *, now: datetime) -> str:
 
 
 def _claim(extraction_id: int, now: datetime) -> Extraction | None:
-    """Lock the extraction and count the attempt first, so that a turn that crashes its worker is given up.
+    """Return the extraction, with the new attempt counted, or None if there is nothing to do.
 
-    Return None if there is nothing to do.
+    The attempt is counted first, so that a turn that crashes its worker is given up in the end.
     """
     with transaction.atomic():
         extraction = (
@@ -278,7 +281,9 @@ def _claim(extraction_id: int, now: datetime) -> Extraction | None:
 
 @dataclass(frozen=True)
 class _Read:
-    """The drafts to store and all results of models, computed beforehand so that the transaction waits for no model."""
+    """The drafts to store, with all results of models. These are computed first, so that no transaction waits for a
+    model.
+    """
 
     said: list[tuple[Draft, Embedded | None, Memory | None]]  # each with the memory it replaces
     by_tool: list[tuple[Memory, Embedded | None]]
@@ -341,7 +346,7 @@ def _store(
 
 
 def _saved(read: _Read, now: datetime) -> list[gate.Saved]:
-    """Store the drafts. Return the results of those that the gate accepted."""
+    """Store the drafts. Return the results of those that were not refused."""
     saved = []
     for draft, vectors, replaced in read.said:
         with suppress(WasForgotten, QuotaReached):
@@ -357,7 +362,7 @@ def _saved(read: _Read, now: datetime) -> list[gate.Saved]:
 
 
 def _cleaned(drafts: list[Draft], now: datetime) -> list[Draft]:
-    """Return the cleaned drafts. Refused ones are counted and left out."""
+    """Return the drafts cleaned, without those that are refused, which are counted in the statistics."""
     cleaned = []
     for draft in drafts:
         with (
@@ -393,15 +398,15 @@ def _give_up(extraction: Extraction, reason: str, now: datetime) -> None:
 
 
 def _redraw_chat(extraction: Extraction) -> None:
-    """Make the person's open pages show, or no longer show, that memories of this turn are not saved."""
+    """Reload the chat in the person's open pages, which show a notice while the turn's memories are not saved."""
     data = {"workspace_id": extraction.workspace.public_id, "chat_id": extraction.chat_id}
     events.publish(f"user:{extraction.user.public_id}", "chat.changed", data)
 
 
 def rerun(memory: Memory, *, by: User | None, now: datetime) -> None:
-    """Queue recomputing a memory's summary from its source message, and its content if that was synthesized.
+    """Queue a job that computes a memory's summary again from its source message; ``refresh`` does the work.
 
-    The job does nothing if somebody edits the memory before it runs. Raises Conflict if the memory has no source
+    The job changes nothing if somebody edits the memory before it runs. Raises Conflict if the memory has no source
     message.
     """
     if not memory.source_message_id:
@@ -413,10 +418,10 @@ def rerun(memory: Memory, *, by: User | None, now: datetime) -> None:
 
 
 def refresh(memory: Memory, *, by: User | None, now: datetime, version: str = "") -> str:
-    """Recompute a memory's summary and synthesized content, as queued by ``rerun``. Return the outcome for the job log.
+    """Compute a memory's summary, and its content if that was synthesized, again from the source message.
 
-    Reads only what the person ``by`` may see, and may wait for a model. The memory stays unchanged if it no longer has
-    this ``version``; the default is its current version.
+    Return the outcome as text for the job log. Reads only what the person ``by`` may see, and may wait for a model.
+    Changes nothing if the memory no longer has this ``version`` (default: its current one).
     """
     turn = load_message(memory.source_message_id, by)
     if turn is None:

@@ -1,4 +1,4 @@
-"""The single writer of memories, through which pages, API, tools and jobs store and edit them."""
+"""The gate, through which pages, API, tools and jobs save, edit, move and delete memories."""
 
 from collections.abc import Collection
 from dataclasses import asdict, dataclass, replace
@@ -85,7 +85,7 @@ _COUNT = f"SELECT count(*) FROM (SELECT 1 FROM memories_memory WHERE {COUNTED} L
 def excess(
     workspace_id: int, owner_id: int | None, agent_id: int | None = None, *, now: datetime, most: int
 ) -> int:
-    """Return by how many memories this scope exceeds the limit, counting at most ``most``; 0 without a limit."""
+    """Return by how many memories this scope exceeds the limit, at most ``most``. Without a limit, return 0."""
     if not settings.MAX_MEMORIES:
         return 0
     place = {"workspace": workspace_id, "owner": owner_id, "agent": agent_id}
@@ -96,7 +96,7 @@ def excess(
 
 @dataclass(frozen=True)
 class _KeepToCap:
-    """A job to run after the commit, which queues an eviction if the scope is above the limit."""
+    """A callable to run after the commit, which queues an eviction if the scope is above the limit."""
 
     workspace_id: int
     owner_id: int | None
@@ -109,9 +109,9 @@ class _KeepToCap:
 
 
 def keep_to_cap(workspace_id: int, owner_id: int | None, agent_id: int | None = None) -> None:
-    """Check the limit after the commit, and queue an eviction if this scope exceeds it.
+    """Queue an eviction after the commit if this scope is above the limit.
 
-    The check runs once per scope and transaction, however many memories the transaction saves.
+    The limit is checked once per scope and transaction, however many memories the transaction saves.
     """
     if not settings.MAX_MEMORIES:
         return
@@ -124,9 +124,11 @@ def keep_to_cap(workspace_id: int, owner_id: int | None, agent_id: int | None = 
 class Saved:
     """The result of saving a draft.
 
-    ``duplicate``: nothing was stored, because ``memory`` says the same. ``forgotten``: nothing was stored, because the
-    text was forgotten for good, and ``memory`` has no row; only bulk saves return this, a single save raises
-    WasForgotten. ``pending``: the draft waits for review (``memories.writing.review``) and appears in no list yet.
+    - ``created``: ``memory`` is new.
+    - ``duplicate``: nothing was stored, because ``memory`` says the same.
+    - ``forgotten``: nothing was stored, because the text was permanently forgotten; ``memory`` has no row. Only bulk
+      saves return this; a single save raises WasForgotten.
+    - ``pending``: ``memory`` is a proposal that waits for review (``memories.writing.review``) and is in no list yet.
     """
 
     memory: Memory
@@ -139,12 +141,12 @@ class Saved:
 def save_memory(draft: Draft, *, by: User | None, now: datetime, dedupe: str = "key") -> Saved:
     """Store a draft unless its scope already has a memory that says the same.
 
-    ``dedupe="key"``: a live memory with the same key is updated in place, and for an equal or near-duplicate text the
+    ``dedupe="key"``: a live memory with the same key is updated in place, and for an equal or nearly equal text the
     existing memory is returned. ``dedupe="create"`` always creates a row, and moves the key to it. If embedding fails,
     the text is stored anyway and embedded in the background. Costs one embedding.
 
-    Raises Invalid, SecretRefused or Sensitive as ``Draft.cleaned`` does, or WasForgotten if the text was forgotten for
-    good and no person saves it.
+    Raises Invalid, SecretRefused or Sensitive as ``Draft.cleaned`` does, or WasForgotten if a program saves a
+    permanently forgotten text.
     """
     with tombstones.counted(draft.workspace.pk, draft.source_type, now):
         draft = draft.cleaned()
@@ -157,9 +159,9 @@ def save_memory(draft: Draft, *, by: User | None, now: datetime, dedupe: str = "
 
 
 def read_ahead(draft: Draft, embedded: Embedded | None, *, now: datetime) -> None:
-    """Compare the draft with its nearest memories before the transaction, so that the encoder's results are cached.
+    """Compare the draft with its nearest memories before the transaction, to cache the encoder's results.
 
-    Other writers wait for the transaction, so it must not wait for the encoder.
+    Inside the transaction other writers of the workspace wait, so it must not call the encoder.
     """
     Stored(draft, embedded, now).same()
 
@@ -176,8 +178,8 @@ def save_embedded(
 ) -> Saved:
     """Save a cleaned draft whose vector is known, as ``save_memory`` does.
 
-    Calls no embedding model, so it may run inside a transaction. ``near=False``: only equal texts are duplicates, among
-    memories whose primary key is below ``before``.
+    Calls no embedding model, so it may run inside a transaction. ``near=False`` finds only equal texts as duplicates.
+    Duplicates must have a primary key below ``before``.
     """
     draft = draft.dated(now)
     with one_owner_per_key():
@@ -186,7 +188,7 @@ def save_embedded(
             draft,
             Stored(draft, embedded, now, near, before),
             now=now,
-            forgotten=tombstones.stands_against(draft, by=by),
+            forgotten=tombstones.forbids(draft, by=by),
             forced=dedupe == "create",
         )
         match verdict:
@@ -229,16 +231,16 @@ def edit_memory(
     confirmed: bool = False,
     **changes: Any,
 ) -> Memory:
-    """Change the given fields (of ``CLEANERS``). New content is embedded again.
+    """Change fields of a memory, named as in ``CLEANERS``. New content is embedded again.
 
-    ``made_from`` is the message from which a program made the new text: the edit applies only if that message is still
-    the memory's source, and never restores a forgotten text. ``replaced_by`` among the changes is the memory that
-    replaces this one, or None to undo a replacement. ``seen`` are the versions that the editor may have loaded.
-    ``confirmed``: the person confirmed a personal number in the new text.
+    ``made_from`` is given by programs: the id of the message from which they made the new text. The edit then applies
+    only if that message is still the memory's source, and never stores a permanently forgotten text. ``replaced_by``
+    among the changes is the memory that replaces this one, or None to undo a replacement. ``seen`` are the versions
+    that the editor may have loaded. ``confirmed``: the person confirmed a personal number in the new text.
 
     Raises Invalid, SecretRefused or Sensitive for refused fields, Conflict if the key is taken, WasForgotten for a
-    forgotten text, Stale if the memory has another version, and NotFound if the memory or the source of its new text
-    was deleted.
+    permanently forgotten text, Stale if the memory has another version, and NotFound if the memory is deleted or has
+    another source than ``made_from``.
     """
     unknown = set(changes) - {*CLEANERS, "replaced_by"}
     if unknown:
@@ -284,13 +286,13 @@ def edit_memory(
 
 
 def move_memory(memory: Memory, *, workspace: Workspace | None, by: User, now: datetime) -> Saved:
-    """Make a memory visible to the members of ``workspace``, or with None only to its author ``by``.
+    """Make a memory visible to the members of ``workspace``, or, with None, only to its author ``by``.
 
-    It is saved under the new scope with a new id, since scope and workspace of a row never change; then the old row is
-    merged into it. A shared memory loses its excerpt, which can quote a private chat. Costs one embedding.
+    A row's scope and workspace never change. So the memory is saved with a new id in the new scope, and the old row is
+    merged into it. A shared memory loses its source excerpt, which can quote a private chat. Costs one embedding.
 
     Raises Forbidden unless ``by`` is its author and an editor of the workspace, and Conflict if its key is taken there
-    or it would leave a local-only workspace.
+    or the text must not leave its workspace.
     """
     if memory.scope == Scope.AGENT or memory.author_id != by.pk or memory.owner_id not in (None, by.pk):
         raise Forbidden(_("Only the person who saved a memory can change who sees it."))
@@ -335,10 +337,10 @@ def delete_memory(
     into: Memory | None = None,
     seen: Collection[str] | None = None,
 ) -> Memory:
-    """Soft-delete a memory: it leaves every list, count, recall and duplicate check at once, and can be restored.
+    """Soft-delete a memory. It is then in no list, count, recall or duplicate check, and can be restored.
 
-    ``into`` is the memory that it is merged into. A second call does nothing. Raises Stale if the live memory has none
-    of the versions ``seen``.
+    ``into`` is the memory that this one is merged into. A second call does nothing. Raises Stale if the version of a
+    live memory is not one of ``seen``.
     """
     with transaction.atomic():
         locked = locked_row(memory)
@@ -373,7 +375,11 @@ CARRIED = (
 def new_row(
     draft: Draft, may_replace: Memory | None, *, brought_by: int | None, now: datetime, own_row: bool = False
 ) -> Memory:
-    """Return an unsaved row for a cleaned draft. ``brought_by``: see ``quotas``."""
+    """Return an unsaved row for a cleaned draft.
+
+    ``brought_by`` is the key of the person to whose quota it counts, if that is not the author. ``own_row``: do not
+    look for near-duplicates when its vector is computed later.
+    """
     return Memory(
         **{name: getattr(draft, name) for name in CARRIED},
         tags=list(draft.tags),
@@ -430,9 +436,9 @@ def _propose(draft: Draft, may_replace: Memory | None, *, by: User | None, now: 
 
 
 def _check_change(memory: Memory, changes: dict[str, Any], *, confirmed: bool) -> None:
-    """Check changed fields for secrets, also in combination with the memory's other fields.
+    """Check changed fields for credentials, also in combination with the memory's other fields.
 
-    Fields that do not change, or already hold a secret, are not checked again.
+    Unchanged fields are not checked. Those that already contain a credential are left out of the combinations.
     """
     new = {name: value for name, value in changes.items() if getattr(memory, name) != value}
     rest = {name: getattr(memory, name) or "" for name in TEXTS if name not in new}

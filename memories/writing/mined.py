@@ -1,6 +1,6 @@
-"""Drafts of the statements extracted from a turn, without those that a tool already saved in it.
+"""Conversion of a chat turn to drafts of memories.
 
-The chat app registers how a turn's text is loaded, because this app does not import chats.
+The chat app registers functions that load a turn's text, because this app does not import chats.
 """
 
 import re
@@ -48,10 +48,11 @@ def saved_in_turn(message_id: str) -> list[Memory]:
 def says_the_same(
     draft: Draft, embedded: Embedded | None, saved: Sequence[tuple[Memory, Embedded | None]], *, now: datetime
 ) -> Memory | None:
-    """Return the memory of ``saved`` that says the same as the draft, and add the draft's wording to its history.
+    """Return the memory in ``saved`` that says the same as the draft, and record the draft's wording in its history.
 
-    Both come from the same message, so a lower similarity suffices than between other memories. A number or name that
-    the memory lacks makes the draft another fact.
+    ``saved`` are memories that tools saved for the same message, with their vectors. Because the message is the same, a
+    lower similarity suffices than between other memories. A draft with a number or name that the memory lacks is
+    another fact.
     """
     for memory, theirs in saved:
         if memory.place != draft.place or not may_merge(memory.content, draft.content, get_reader()):
@@ -66,9 +67,9 @@ def says_the_same(
 
 
 def candidate_of(memory: Memory, candidates: Sequence[Candidate], message: str) -> Candidate | None:
-    """Return the candidate that says what the memory says, or None.
+    """Return the candidate that says what the memory says, or None. Uses the encoder.
 
-    For a memory of a whole message this is the nearest candidate. Uses the encoder.
+    For a memory whose content is the whole message or synthesized from it, this is the nearest candidate.
     """
     if not candidates:
         return None
@@ -83,7 +84,7 @@ def _marks(text: str) -> set[str]:
 
 @dataclass(frozen=True)
 class TurnText:
-    """The messages of a finished turn as (role, text), in order, with their context."""
+    """The messages of a finished turn as (role, text), in order, and their context."""
 
     messages: tuple[tuple[str, str], ...]
     user_message_id: str
@@ -110,7 +111,7 @@ _message_loader: list[MessageLoader] = []
 
 
 def register_loaders(*, turn: TurnLoader, message: MessageLoader) -> None:
-    """Register the functions that load messages for extraction, or None if one is gone or not visible.
+    """Register the functions that load messages for extraction. They return None if a message is gone or not visible.
 
     ``turn`` loads the text to extract from, by the public id of the extraction, its source type and its user.
     ``message`` loads any message by its id, for a person who may see it.
@@ -138,11 +139,11 @@ def completer(
     json: bool = False,
     stays_here: bool = False,
 ) -> Complete | None:
-    """Return the chosen model as a function that completes messages, and charges its cost to this person and workspace.
+    """Return a function that completes messages by the chosen model and charges the cost to this person and workspace.
 
-    Return None if the model is too small to extract, may not be used here, or the month's budget is used up. ``json``:
-    request JSON output if the connection supports it, and repeat a request with a bad reply without JSON.
-    ``stays_here``: the text must not leave this machine.
+    Return None if the model cannot extract or may not be used here, or if the month's budget is used up. ``json``
+    requests JSON output, and repeats a request without it after a bad reply. ``stays_here``: the text must not leave
+    this machine.
     """
     model = chosen.model
     if stays_here and not model.capabilities.local:
@@ -169,7 +170,9 @@ def completer(
 def completer_for(
     turn: TurnText, workspace: Workspace, user: User | None, *, json: bool = False
 ) -> Complete | None:
-    """Return ``completer`` for the model that answers this person in the turn's chat. No other gets its messages."""
+    """Return the ``completer`` of the model that answers this person in the turn's chat. No other model gets its
+    messages.
+    """
     said_in = turn.workspace or workspace
     chosen = chosen_for(said_in, user, first=turn.connection)
     return completer(chosen, said_in, user, json=json, stays_here=turn.stays_here)
@@ -205,9 +208,10 @@ def _name_of(user: User | None) -> str:
 
 
 def place_for(extraction: Extraction, turn: TurnText, *, own_words: bool = True) -> Workspace | None:
-    """Return the workspace for extracted memories, or None if none ensures that they stay on this machine.
+    """Return the workspace for memories extracted from the turn.
 
-    ``own_words``: a person said the text plainly, so it depends on nothing that the answer was based on.
+    Return None if they must stay on this machine and no workspace ensures this. ``own_words``: a person said the text
+    plainly, so it does not depend on the data used for the answer.
     """
     if not _is_alone(turn, own_words):
         return extraction.workspace
@@ -220,14 +224,14 @@ def place_for(extraction: Extraction, turn: TurnText, *, own_words: bool = True)
 
 
 def _is_alone(turn: TurnText, own_words: bool) -> bool:
-    """Return whether only the person whose turn it was may read the resulting memories."""
+    """Return whether the resulting memories must be personal ones of the turn's user."""
     return turn.is_private or (not own_words and (turn.is_personal or turn.stays_here))
 
 
 def draft_of(extraction: Extraction, turn: TurnText, extractor: str, candidate: Candidate) -> Draft | None:
     """Return the draft of a candidate, or None if no workspace may store it.
 
-    A message in a private chat becomes a personal memory of the chat's creator; so does a text based on an answer that
+    A message in a private chat becomes a personal memory of the turn's user; so does a text based on an answer that
     used personal data. A text that is not based on a person's own words is marked for review.
     """
     today = turn.said_at.date() if turn.said_at else None
@@ -261,18 +265,24 @@ def draft_of(extraction: Extraction, turn: TurnText, extractor: str, candidate: 
         source_excerpt=other.excerpt if other else turn.excerpt,
         source_details={"extractor": extractor, **candidate.details},
     )
-    return draft.resting_on(source)
+    return draft.with_source(source)
 
 
 def named_for_team(text: str, said_by: User | None, workspace: Workspace) -> str:
-    """Replace "User" at a statement's start by the speaker's name if other members read it ("Maria's dog is Rex")."""
+    """Replace "User" at the start of a statement by the speaker's name, if the workspace has other members.
+
+    For example "User's dog is Rex" becomes "Maria's dog is Rex".
+    """
     if said_by is None or not _USER.match(text) or workspace.memberships.count() < 2:
         return text
     return _USER.sub(lambda _user: said_by.shown_name, text, count=1)
 
 
 def _author(extraction: Extraction, turn: TurnText, source: Source, *, is_alone: bool) -> User | None:
-    """Return the author of the source if they are a member, else None; for an output the person who requested it."""
+    """Return the author of the words that the text is based on, or None if they are no longer a member.
+
+    For an output, which no person said, return the person who requested it.
+    """
     said_by = extraction.user if is_alone or turn.is_output else turn.said_by
     if source.author and source.author != (said_by.pk if said_by else 0):
         said_by = User.objects.filter(pk=source.author).first()

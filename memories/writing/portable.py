@@ -1,4 +1,7 @@
-"""Conversion of a memory to a line of an export and back, with every field that is not derived (docs/exchange.md)."""
+"""Conversion of memories to lines of an export file and back (docs/exchange.md).
+
+A line contains every field that is not derived from others.
+"""
 
 import json
 from collections.abc import Callable, Mapping
@@ -55,7 +58,10 @@ class PastRevision:
 
 @dataclass(frozen=True)
 class Past:
-    """The history that an imported memory has beside its draft. Missing parts default to those of a new memory."""
+    """The ids, times and history of an imported memory, which a draft does not contain.
+
+    Missing values default to those of a new memory.
+    """
 
     public_id: str = ""
     created_at: datetime | None = None
@@ -70,7 +76,7 @@ class Past:
 
 
 def memory_line(memory: Memory) -> dict[str, Any]:
-    """Return a memory as a line of an export.
+    """Return a memory as the JSON object for a line of an export.
 
     Its workspace, people, assistant, sources and revisions must be prefetched.
     """
@@ -101,7 +107,7 @@ def memory_line(memory: Memory) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class ReadMemory:
-    """A parsed and cleaned line of an export, with names and ids as in the file and a draft without workspace."""
+    """A parsed and validated line of an export, with names and ids as in the file. The draft has no workspace yet."""
 
     draft: Draft
     past: Past
@@ -114,7 +120,10 @@ class ReadMemory:
 
 
 def read_memory(line: Mapping[str, Any]) -> ReadMemory:
-    """Parse and clean a line of an export. Raises Invalid naming the wrong field, or SecretRefused for a secret."""
+    """Parse and validate a line of an export.
+
+    Raises Invalid naming the wrong field, or SecretRefused for a credential.
+    """
     given = {name: line[name] for name in CLEANERS if name in line and name not in _MOMENTS}
     named = frozenset(name for name in CLEANERS if name in line)
     given |= {name: read_moment(name, line.get(name)) for name in _MOMENTS}
@@ -166,10 +175,10 @@ def settle(
     agent: Agent | None,
     now: datetime,
 ) -> tuple[Draft, Past]:
-    """Return the draft and history of a parsed memory for this workspace.
+    """Return the draft and history with which to store a parsed memory in this workspace.
 
-    A personal memory always goes to the importer. An author without an account here is named in the source details.
-    Words of anyone but the importer get an import mark.
+    ``person`` finds a person by user name. A personal memory always goes to the importer. An author without an account
+    is named in the source details. Words of anyone but the importer are marked as imported.
     """
     draft = read.draft
     author = person(read.author) if read.author else None
@@ -205,10 +214,10 @@ def import_marks(
     *,
     now: datetime,
 ) -> dict[str, Any]:
-    """Return ``imported_by`` and ``imported_at`` of an imported row; both None for the importer's own, unmarked words.
+    """Return the fields ``imported_by`` and ``imported_at`` of an imported row.
 
-    The importer is named because they are responsible for the contents of the file. Only an administrator's file is
-    trusted to name another importer.
+    Both are None if the importer wrote the words and the file has no mark. Otherwise ``imported_by`` is the importer,
+    who is responsible for the contents of the file. Only an administrator's file is trusted to name another importer.
     """
     if imported_at is None and written_by == importer:
         return {"imported_by": None, "imported_at": None}
@@ -268,9 +277,9 @@ def storable(name: str, value: Any) -> Any:
 
 
 def refuse_hidden_secrets(name: str, value: Any) -> None:
-    """Check every text in a JSON value, alone and with its label.
+    """Check every text in a JSON value, alone and together with its key.
 
-    Raises SecretRefused if one looks like a credential, or Sensitive if one looks like a private number.
+    Raises SecretRefused if a text looks like a credential, or Sensitive if it looks like a personal number.
     """
     waiting: list[tuple[str, Any]] = [("", value)]
     while waiting:

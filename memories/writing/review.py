@@ -1,7 +1,7 @@
-"""Proposals: memories that wait until a person with the right to write approves or rejects them.
+"""Proposals: memories that wait until an editor approves or rejects them.
 
 A proposal is a row marked as deleted, so no list, count, recall or duplicate check uses it. Approving it makes it live.
-A rejected proposal is kept, so that the same is not proposed again, until it is purged like other deleted rows.
+A rejected proposal is kept, so that it is not proposed again, until it is purged like other deleted rows.
 """
 
 from datetime import datetime
@@ -35,22 +35,24 @@ from workspaces.policy import Reach
 
 
 def may_propose(workspace: Workspace, role: str) -> bool:
-    """Return whether this role may propose but not write, which needs a workspace that reviews proposals."""
+    """Return whether this role may only propose memories: a viewer in a workspace that reviews proposals."""
     return not Role(role).allows(Role.EDITOR) and workspace.reviews_proposals
 
 
 def require_to_save(workspace: Workspace) -> None:
-    """Raise Forbidden if the person may neither write nor propose. ``workspace`` must carry the person's ``role``."""
+    """Raise Forbidden if the person may neither save nor propose memories. ``workspace.role`` must be set to their
+    role.
+    """
     role = workspace.role
     if not may_propose(workspace, role):
         require(role, Role.EDITOR)
 
 
 def save_or_propose(draft: Draft, *, by: User, now: datetime) -> Saved:
-    """Save a person's draft by ``gate.save_memory``, or propose it if they are a viewer.
+    """Save a person's draft by ``gate.save_memory``. If they are a viewer, save it as a proposal.
 
-    ``draft.workspace`` must carry their ``role``. Raises Forbidden if they may neither write nor propose, or propose a
-    personal memory.
+    ``draft.workspace.role`` must be set to their role. Raises Forbidden if they may do neither, or if a viewer proposes
+    a personal memory.
     """
     require_to_save(draft.workspace)
     if may_propose(draft.workspace, draft.workspace.role):
@@ -63,7 +65,7 @@ def save_or_propose(draft: Draft, *, by: User, now: datetime) -> Saved:
 
 
 def proposals(workspace: Workspace, user: User) -> MemoryQuerySet:
-    """Return the waiting proposals that the user may see, oldest first. Only their owner sees personal ones."""
+    """Return the waiting proposals that the user may see, oldest first."""
     waiting = Memory.objects.visible_to(user).filter(workspace=workspace, review=Review.PENDING)
     return waiting.select_related(
         "author", "edited_by", "imported_by", "workspace", "agent", "may_replace"
@@ -73,7 +75,7 @@ def proposals(workspace: Workspace, user: User) -> MemoryQuerySet:
 def get_proposal(user: User, public_id: str, *, workspace: Workspace) -> Memory:
     """Return a waiting or rejected proposal.
 
-    Raises NotFound if this person may not see it, or Forbidden unless they may edit.
+    Raises NotFound if this person may not see it, or Forbidden if they are no editor.
     """
     rows = Memory.objects.visible_to(user).exclude(review=Review.NONE).filter(workspace=workspace)
     rows = rows.select_related("author", "edited_by", "imported_by", "workspace", "agent", "owner")
@@ -85,17 +87,17 @@ def get_proposal(user: User, public_id: str, *, workspace: Workspace) -> Memory:
 
 
 def approve(memory: Memory, *, by: User, now: datetime, replacing: bool = False) -> Saved:
-    """Make a proposal live, even if it was rejected. Costs one embedding.
+    """Make a proposal live, even a rejected one. Costs one embedding.
 
     If a live memory says the same by now, reject the proposal and return that memory, which gets the proposal's key if
-    it has none. ``replacing``: also end the older memory that the proposal is linked to. Raises NotFound if somebody
-    else has decided in the meantime.
+    it has none. ``replacing``: also end the older memory that the proposal may replace. Raises NotFound if somebody
+    else has approved it in the meantime.
     """
     embedded = embed_one(memory.content, memory.source_excerpt, Reach.here(memory.workspace))
     with changing.one_owner_per_key():
         one_writer_at_a_time(memory.workspace)
         locked = _locked(memory)
-        forgotten = tombstones.stand_against_row(locked, by=by)
+        forgotten = tombstones.forbids_restore(locked, by=by)
         verdict = decide(locked, Stored(locked, embedded, now), now=now, forgotten=forgotten)
         match verdict:
             case Forgotten():
@@ -130,7 +132,7 @@ def approve(memory: Memory, *, by: User, now: datetime, replacing: bool = False)
 
 
 def reject(memory: Memory, *, by: User, now: datetime) -> Memory:
-    """Reject a proposal, so that the same is not proposed again. A second call does nothing."""
+    """Reject a proposal, so that it is not proposed again. A second call does nothing."""
     with transaction.atomic():
         locked = _locked(memory)
         if locked.review != Review.REJECTED:
@@ -139,9 +141,10 @@ def reject(memory: Memory, *, by: User, now: datetime) -> Memory:
 
 
 def reconsider(memory: Memory, *, by: User, now: datetime) -> Memory:
-    """Undo an approval or rejection: the proposal waits again, and the memory that it replaced holds again.
+    """Undo an approval or rejection: the proposal waits again, and a memory that it replaced becomes valid again.
 
-    A second call does nothing. Raises NotFound if the memory was forgotten, or Conflict if nobody has decided about it.
+    A second call does nothing. Raises NotFound if the row is gone, or Conflict if the memory was never approved or
+    rejected.
     """
     with transaction.atomic():
         locked = _locked(memory, proposals_only=False)
@@ -160,7 +163,7 @@ def reconsider(memory: Memory, *, by: User, now: datetime) -> Memory:
 
 
 def decided(rows: QuerySet[Memory]) -> QuerySet[Memory]:
-    """Filter to memories that were rejected, or approved and are still live."""
+    """Filter to memories that were rejected, or that were approved and are still live."""
     approved = Revision.objects.filter(memory=OuterRef("pk"), action=RevisionAction.APPROVE)
     return rows.filter(Q(review=Review.REJECTED) | Q(Exists(approved), review=Review.NONE, deleted_at=None))
 

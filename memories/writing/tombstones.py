@@ -1,9 +1,8 @@
-"""Tombstones, by which the gate recognizes forgotten texts without storing them, and counts of refusals
-(docs/decisions/0012).
+"""Tombstones, by which permanently forgotten texts are recognized without being stored, and counts of refused memories.
 
-A tombstone is the HMAC of a text, normalized by ``essence``, for one scope. Its key is stored in the data folder and
-not in the database, so that someone who can read only the database cannot test guesses. It is also not the key that
-signs sessions, so a new ``MEMORYHUB_SECRET_KEY`` leaves tombstones valid.
+A tombstone is the HMAC of a text, normalized by ``essence``, for one scope (docs/decisions/0012). The HMAC's key is
+stored in the data folder and not in the database, so that someone who can read only the database cannot test guesses.
+It does not depend on ``MEMORYHUB_SECRET_KEY``, so that key may change.
 """
 
 import hashlib
@@ -34,14 +33,15 @@ MEANT = frozenset("%#")  # punctuation that changes the meaning: 5 %, C#
 
 
 class WasForgotten(Conflict):
-    """The error that a text was forgotten for good here and no person saves it, so nothing is stored."""
+    """The error that a program wants to save a text that was permanently forgotten in this scope."""
 
     code = "forgotten"
     default_message = later("Not saved: this was forgotten for good here.")
 
 
 def essence(text: str) -> str:
-    """Return the text without case, width, spacing, punctuation and invisible characters, to match rewritten copies.
+    """Return the text without case, width, spacing, punctuation and invisible characters, so that rewritten copies
+    match.
 
     Punctuation inside a number is kept: ``3.5`` is not ``35``.
     """
@@ -59,10 +59,10 @@ def digest(text: str) -> str:
     return hmac.new(settings.FORGET_KEY.encode(), essence(text).encode(), hashlib.sha256).hexdigest()
 
 
-def put_up(texts: Iterable[tuple[int, str]], *, now: datetime) -> int:
-    """Store tombstones for these (scope, text) pairs. Return their number.
+def add_tombstones(texts: Iterable[tuple[int, str]], *, now: datetime) -> int:
+    """Store tombstones for these (scope number, text) pairs. Return their number.
 
-    Tombstones that already existed count as well, so that nobody learns what others forgot.
+    The number includes tombstones that already existed, so that nobody learns what others forgot.
     """
     wanted = {(place, digest(text)) for place, text in texts if text}
     Tombstone.objects.bulk_create(
@@ -88,14 +88,15 @@ def forgotten_texts(said: Sequence[tuple[Draft, str]], *, by: User | None) -> li
 
 
 def is_said_by_a_person(draft: Draft, by: User | None) -> bool:
-    """Return whether a person saves this draft directly, not a model, an extraction or an import."""
+    """Return whether a person saves this draft, and not a model, an extraction or an import."""
     return by is not None and not draft.is_automatic and draft.source_type != SourceType.IMPORT
 
 
-def stands_against(draft: Draft, *, by: User | None) -> bool:
-    """Return whether a tombstone forbids storing the draft. If a person saves it, delete the tombstone instead.
+def forbids(draft: Draft, *, by: User | None) -> bool:
+    """Return whether a tombstone forbids storing the draft. If a person saves it, delete the tombstone and return
+    False.
 
-    Call this in the transaction that stores the draft, under the workspace's writer lock. One query.
+    Call this in the transaction that stores the draft, after ``one_writer_at_a_time``. One query.
     """
     if not is_said_by_a_person(draft, by):
         return forgotten([draft], by=by)[0]
@@ -104,8 +105,11 @@ def stands_against(draft: Draft, *, by: User | None) -> bool:
     return False
 
 
-def stand_against_row(memory: Memory, *, by: User | None) -> bool:
-    """Return whether a tombstone forbids restoring a row. If a person restores it, delete the tombstone instead."""
+def forbids_restore(memory: Memory, *, by: User | None) -> bool:
+    """Return whether a tombstone forbids restoring the memory.
+
+    If a person restores it, delete the tombstone and return False.
+    """
     if by is None:
         return bool(_there({(memory.place, digest(memory.content))}))
     _lift([memory.place], memory.content)
@@ -113,9 +117,9 @@ def stand_against_row(memory: Memory, *, by: User | None) -> bool:
 
 
 def check_edit(memory: Memory, changes: Mapping[str, Any], *, by: User | None) -> None:
-    """Check new text of a stored memory. If a person edits it, delete the tombstones of the text instead.
+    """Raise WasForgotten if a program gives a memory a new text that a tombstone forbids.
 
-    Raises WasForgotten if a program edits it and a tombstone forbids the text.
+    If a person edits the memory, delete the tombstones of the new text.
     """
     for text in filter(None, (changes.get("content"), changes.get("summary"))):
         if by is not None:
@@ -129,10 +133,9 @@ def _lift(places: Collection[int], text: str) -> None:
 
 
 def _places(draft: Draft, by: User | None) -> set[int]:
-    """Return the scopes whose tombstones forbid this draft: its own, its workspace's and its author's personal one.
+    """Return the scopes whose tombstones forbid this draft: its own, its workspace's and the author's personal one.
 
-    The personal scope counts only if the author saves the draft, because others must not learn what the author has
-    forgotten.
+    The personal scope is left out if somebody else saves the draft, who must not learn what the author has forgotten.
     """
     author = draft.author if by in (None, draft.author) else None
     return {draft.place, draft.workspace.pk} | ({-author.pk} if author else set())
@@ -158,7 +161,7 @@ ON CONFLICT (workspace_id, day, source_type, kind) DO UPDATE SET number = memori
 
 @contextmanager
 def counted(workspace_id: int, source_type: str, now: datetime) -> Iterator[None]:
-    """Count a refusal raised in this context, and reraise it."""
+    """Count a refusal raised inside the ``with`` block, and let it propagate."""
     try:
         yield
     except (Invalid, WasForgotten) as refusal:
@@ -171,11 +174,10 @@ def note(refusal: DomainError, workspace_id: int, source_type: str, now: datetim
 
 
 def note_all(refusals: Iterable[DomainError], workspace_id: int, source_type: str, now: datetime) -> None:
-    """Count refusals. Never raises, and waits at most 250 ms for a lock, because losing a count is better than failing
-    the caller.
+    """Count refusals. Never raises, because losing a count is better than failing the caller.
 
-    In a transaction the counting waits for the commit, so that no lock is held until then. Outside one it happens at
-    once, so that the count survives a failing request.
+    Waits at most 250 ms for a lock. Inside a transaction, the counting happens after the commit, so that no lock is
+    held until then. Outside, it happens at once, so that the count survives a failing request.
     """
     kinds: Counter[str] = Counter()
     for refusal in refusals:
@@ -188,7 +190,9 @@ def note_all(refusals: Iterable[DomainError], workspace_id: int, source_type: st
 
 
 def kind_of(refusal: DomainError) -> str:
-    """Return the kind of credential, or else the code of the error: "forgotten", "invalid" or "sensitive"."""
+    """Return the kind of a refused credential. For other refusals, return the error's code: "forgotten", "invalid" or
+    "sensitive".
+    """
     if isinstance(refusal, SecretRefused) and not isinstance(refusal, Sensitive):
         return refusal.kind or refusal.code
     return refusal.code

@@ -48,7 +48,7 @@ def with_counts(workspaces: WorkspaceQuerySet, user: User, now: datetime) -> Wor
     # By label, because this app must not import the memories app.
     memories = (
         apps.get_model("memories", "Memory")
-        .objects.nobody_elses(user)
+        .objects.without_others_personal(user)
         .live(now)
         .filter(workspace=OuterRef("pk"))
     )

@@ -320,7 +320,7 @@ def test_what_a_program_shows_its_model_is_the_programs(cast: Cast) -> None:
     assert loaded is not None
     source = loaded.provenance.rests_on(SAVED, None)
     assert source.speaker is Speaker.PROGRAM
-    draft = Draft(SAVED, cast.workspace, cast.owner).resting_on(source)
+    draft = Draft(SAVED, cast.workspace, cast.owner).with_source(source)
     assert draft.for_review
 
 

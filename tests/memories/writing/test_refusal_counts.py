@@ -57,7 +57,7 @@ def test_a_refused_edit_is_counted_where_the_memory_lies(cast: Cast) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_what_was_forgotten_for_good_is_counted_too(cast: Cast) -> None:
-    tombstones.put_up([(cast.workspace.pk, "The kettle is green")], now=NOW)
+    tombstones.add_tombstones([(cast.workspace.pk, "The kettle is green")], now=NOW)
     refuse(cast, "The kettle is green", source_type="model")
     assert counts() == {("model", "forgotten"): 1}
 

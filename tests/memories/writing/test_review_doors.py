@@ -84,7 +84,7 @@ def test_a_proposal_names_whose_words_it_rests_on(cast: Cast) -> None:
     for text, document in (("Refunds go to a bank", shared), ("It rains in Oslo", own)):
         source = Source(Speaker.DOCUMENT, None, document.public_id)
         save_memory(
-            Draft(text, cast.workspace, cast.owner).resting_on(source), by=cast.owner, now=timezone.now()
+            Draft(text, cast.workspace, cast.owner).with_source(source), by=cast.owner, now=timezone.now()
         )
     mine, others = panel(cast.owner, cast.workspace), panel(cast.editor, cast.workspace)
     for shown in (mine, others):
