@@ -1,4 +1,4 @@
-"""Access to memories: one that a person may see, lists and their counts, and whether automatic memory may run."""
+"""Access checks and queries for memories, and the rules that switch automatic memory on or off."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -28,8 +28,8 @@ def get_memory(
 ) -> Memory:
     """Return a memory by its public id. One query.
 
-    Raises NotFound if this person may not see it or it is outside ``workspace``, and Forbidden if their role is below
-    ``need``.
+    ``include_deleted`` also finds deleted and expired ones. Raises NotFound if this person may not see it or it is
+    outside ``workspace``, and Forbidden if their role is below ``need``.
     """
     asked: dict[str, Any] = {"user": user.pk, "public_id": public_id}
     if not include_deleted:
@@ -52,7 +52,9 @@ def _ready(kinds: tuple[tuple[str, type], ...]) -> Ready[Memory]:
 def _found(
     user: int, public_id: str, now: datetime | None = None, workspace: int | None = None
 ) -> QuerySet[Memory]:
-    """Return the memory as a queryset; with ``now``, only if it is live at that time."""
+    """Return a queryset with the memory, annotated with the user's ``role``. With ``now``, it must be live at that
+    time.
+    """
     memories = Memory.objects.visible_to(User(pk=user)).listed().filter(public_id=public_id)
     if now is not None:
         memories = memories.live(now)
@@ -70,10 +72,10 @@ def vetoed() -> bool:
 
 
 def memory_on(user: User, chat_value: bool | None) -> bool:
-    """Return whether automatic memory is on in a chat.
+    """Return whether automatic memory is on in a chat with the setting ``chat_value`` (None: not set).
 
-    The operator's veto comes first, then the chat's setting, the person's default and the operator's default; otherwise
-    it is off.
+    If the operator has not switched it off for everyone, the first of these that is set decides: the chat's setting,
+    the person's default, the operator's default. If none is set, it is off.
     """
     if vetoed():
         return False
@@ -84,7 +86,7 @@ def memory_on(user: User, chat_value: bool | None) -> bool:
 
 
 def must_ask(user: User) -> bool:
-    """Return whether the person still has to answer the first-run question, which the operator may answer for all."""
+    """Return whether to ask the person if automatic memory shall be on. Neither they nor the operator have decided."""
     return user.memory_default is None and settings.MEMORY_ENABLED is None
 
 
@@ -99,14 +101,14 @@ _LIVE_OF_ALL = Ready(lambda **asked: _live(**asked).filter(owner=None), **_KINDS
 
 @dataclass(frozen=True)
 class Usage:
-    """The number of automatic memories and their limit (0: no limit)."""
+    """The number of automatic memories in a workspace, and their limit ``cap`` (0: no limit)."""
 
     automatic: int
     cap: int
 
     @property
     def is_near(self) -> bool:
-        """Return whether at least 80 % of the limit are used, so that the panel mentions it."""
+        """Return whether at least 80 % of the limit is used. The panel then shows the usage."""
         return self.percent >= 80
 
     @property
@@ -115,24 +117,26 @@ class Usage:
 
 
 def live_in(workspace: Workspace, user: User, now: datetime | None = None) -> MemoryQuerySet:
-    """Return the live memories of one workspace that this person may see, as shown in badge, panel and lists."""
+    """Return the live memories stored in a workspace that this person may see."""
     return Memory.objects.visible_to(user).live(now).filter(workspace=workspace)
 
 
 def count_live(workspace: Workspace, user: User, *, personal: bool, now: datetime) -> int:
-    """Count the live memories of a workspace; without ``personal``, only the shared ones."""
+    """Count the live memories stored in a workspace that this person may see. Without ``personal``, only the shared
+    ones.
+    """
     counted = _LIVE if personal else _LIVE_OF_ALL
     return counted.count(workspace=workspace.pk, user=user.pk, now=now)
 
 
 def own_elsewhere(workspace: Workspace, user: User, now: datetime | None = None) -> MemoryQuerySet:
-    """Return this person's live personal memories stored in other workspaces, which are recalled in this one too."""
+    """Return this person's live personal memories stored in other workspaces. They are recalled in this one as well."""
     own = Memory.objects.visible_to(user).live(now).filter(owner=user, scope=Scope.USER)
     return own.exclude(workspace=workspace)
 
 
 def count_listed(workspace: Workspace, user: User, *, now: datetime) -> int:
-    """Count the memories that the panel lists: the workspace's and this person's own. Two queries."""
+    """Count the memories that the panel lists: those of the workspace and all of this person's own. Two queries."""
     here = count_live(workspace, user, personal=True, now=now)
     return here + own_elsewhere(workspace, user, now).order_by().count()
 

@@ -38,7 +38,7 @@ SIGNATURES = (
 
 
 def get_asset(user: User, public_id: str, *, need: Role = Role.VIEWER) -> Asset:
-    """Return a file of a live memory that this person may see, with the memory loaded.
+    """Return a file attached to a live memory that this person may see. ``asset.memory`` is loaded.
 
     Raises NotFound if they may not see it, and Forbidden if their role is below ``need``.
     """
@@ -54,11 +54,11 @@ def get_asset(user: User, public_id: str, *, need: Role = Role.VIEWER) -> Asset:
 
 
 def attach(memory: Memory, *, name: str, content: Iterable[bytes], by: User | None, now: datetime) -> Asset:
-    """Store a file with a memory. Reads ``content`` once, in chunks.
+    """Store a file and attach it to a memory. ``content`` is read once, in chunks.
 
-    Raises TooManyRequests for too many uploads, TooLarge above MEMORYHUB_ASSET_MAX_BYTES, Invalid if the file is empty,
+    Raises TooManyRequests for too many uploads, TooLarge above MEMORYHUB_ASSET_MAX_BYTES, Invalid for an empty file,
     SecretRefused if its name looks like a credential, Conflict if the memory has MOST_ASSETS files, QuotaReached,
-    NotFound if the memory has been deleted, Forbidden if the workspace must stay on this machine and the storage is
+    NotFound if the memory is deleted, Forbidden if the workspace must stay on this machine and the storage is
     elsewhere, and Unavailable if the storage fails.
     """
     name = clean_name(name)
@@ -93,7 +93,7 @@ def attach(memory: Memory, *, name: str, content: Iterable[bytes], by: User | No
 
 
 def remove(asset: Asset, *, by: User | None) -> None:
-    """Delete the row, and after the commit its file. A second call does nothing."""
+    """Delete a file: the row now, and the stored bytes after the commit. A second call does nothing."""
     with transaction.atomic():
         if asset.delete()[0]:
             _audit(Verb.DOCUMENT_DELETED, asset, by)
@@ -101,14 +101,17 @@ def remove(asset: Asset, *, by: User | None) -> None:
 
 
 def _audit(verb: Verb, asset: Asset, by: User | None) -> None:
-    """Record the event in the audit log; for a personal memory without the workspace, whose members must not see it."""
+    """Record the event in the audit log, unless the system caused it (``by`` is None).
+
+    If the memory is personal, leave the workspace out, because its members may not see the event.
+    """
     if by is not None:
         workspace = asset.memory.workspace if asset.memory.owner_id is None else None
         record(verb, by=by, workspace=workspace, target=asset.public_id)
 
 
 def open_file(asset: Asset) -> IO[Any]:
-    """Open the file as ``StoredFiles.open`` does."""
+    """Open the stored bytes of a file for reading."""
     return ASSET_FILES.open(asset.file_name)
 
 
@@ -119,9 +122,9 @@ def download(asset: Asset) -> StreamingHttpResponse:
 
 
 def clean_name(name: str) -> str:
-    """Return a file name for display: its last path component without control or reserved characters.
+    """Return a file name for display: the last path component, without control or reserved characters.
 
-    At most ASSET_NAME_LENGTH characters, keeping the extension. It is never used as a path on the server.
+    It has at most ASSET_NAME_LENGTH characters, and keeps its extension. The server never uses it as a path.
     """
     last = unicodedata.normalize("NFC", name.replace("\\", "/")).rsplit("/", 1)[-1]
     seen = "".join(sign if unicodedata.category(sign)[0] != "C" else " " for sign in last)
@@ -140,7 +143,7 @@ def _kind_of(head: bytes, *, is_text: bool) -> str:
 
 
 class _TextProbe:
-    """A check of streamed bytes for being UTF-8 text without NUL."""
+    """A check whether streamed bytes are UTF-8 text without NUL."""
 
     def __init__(self) -> None:
         self.decoder = codecs.getincrementaldecoder("utf-8")()

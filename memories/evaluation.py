@@ -34,7 +34,7 @@ BATCH = 64  # memories embedded and stored at a time
 
 @dataclass(frozen=True)
 class Conversation:
-    """A line of the file: the memories, and questions with the ids of the memories that answer them."""
+    """A line of the file: memories, and queries with the ids of the memories that answer them."""
 
     name: str
     memories: list[dict[str, Any]]
@@ -42,12 +42,12 @@ class Conversation:
 
 
 class Malformed(Exception):
-    """The error that the file is invalid. The message names the line and the fault."""
+    """The error that the file is invalid. The message names the line and what is wrong with it."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """A row of the result table: a ranking or a baseline, with its weights."""
+    """A row of the result table: a ranking with its weights, or a baseline (``bm25``, ``vector``)."""
 
     name: str
     ranking: str
@@ -57,9 +57,10 @@ class Line:
 
 @dataclass
 class Score:
-    """The results of one ranking.
+    """The results of one ranking, with one list entry per query.
 
-    ``ranks`` holds for each query the 1-based ranks of the relevant memories that were found.
+    ``ranks`` are the ranks, from 1, at which relevant memories were found. ``relevant`` is the number of relevant
+    memories.
     """
 
     seconds: list[float] = field(default_factory=list)
@@ -81,7 +82,9 @@ class Score:
 
 
 def milliseconds(seconds: Sequence[float], share: float) -> float:
-    """Return the given quantile of the durations in milliseconds, or 0 if there are none."""
+    """Return a quantile of durations given in seconds. ``share`` is the quantile, such as 0.95. Return 0 without
+    durations.
+    """
     ordered = sorted(seconds)
     return 1000 * ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
 
@@ -109,7 +112,7 @@ def read_conversations(path: Path) -> Iterator[Conversation]:
 
 
 def _conversation(data: Any, number: int) -> Conversation:
-    """Return a validated line of the file. Raises ValueError saying what is wrong."""
+    """Validate a parsed line of the file. Raises ValueError saying what is wrong."""
     memories, queries = _objects(data, "memories"), _objects(data, "queries")
     known: set[str] = set()
     for memory in memories:
@@ -155,10 +158,11 @@ def load_conversation(
     *,
     excerpts: bool = True,
 ) -> dict[int, str]:
-    """Store every memory through the gate, including near-duplicates. Return the file's id by primary key.
+    """Store every memory through the gate, including near-duplicates. Return the ids in the file by primary key.
 
-    A memory's ``source`` is stored as its excerpt. Without one it is a message, whose excerpt is its neighbours, two
-    before and one after. Memories that the gate refuses are left out and cannot be found.
+    A memory's ``source`` is stored as its source excerpt. Without a ``source``, the memories before and after it are
+    stored instead. Memories that the gate refuses are left out and cannot be found. ``progress`` is called after each
+    memory.
     """
     ids: dict[int, str] = {}
     drafts = cleaned_drafts(conversation, workspace, user, excerpts=excerpts)
@@ -181,7 +185,7 @@ def load_conversation(
 def cleaned_drafts(
     conversation: Conversation, workspace: Workspace, user: User, *, excerpts: bool = True
 ) -> Iterator[tuple[str, datetime, Draft]]:
-    """Yield each memory's id, its time, and its cleaned draft."""
+    """Yield each memory of the file as (id, time, cleaned draft)."""
     texts = [memory["text"] for memory in conversation.memories]
     for number, memory in enumerate(conversation.memories):
         neighbours = "\n".join(texts[max(0, number - BEFORE) : number + AFTER + 1])
@@ -205,10 +209,10 @@ def evaluate(
     depth: int,
     progress: Callable[[], None],
 ) -> list[float]:
-    """Run every question once for every line of the table, and add the results to ``scores``.
+    """Run every query once for each line of the result table, and add the results to ``scores``.
 
-    Return the seconds that embedding each question took, which are in no line's time. Recall runs as of one day after
-    the last memory.
+    ``depth`` is the number of memories to recall. Return how many seconds the embedding of each query took; this time
+    is not included in the scores. Recall runs as if it were one day after the last memory.
     """
     now = max(datetime.fromisoformat(memory["at"]) for memory in conversation.memories) + timedelta(days=1)
     embedding = []
@@ -228,7 +232,7 @@ def evaluate(
 
 
 def _embed_ahead(text: str, now: datetime) -> None:
-    """Embed the question so that the embedder has it cached, and the first line of the table is not charged for it."""
+    """Embed the query so that the embedder caches the vector. Otherwise, the first line's time would include this."""
     embedder = get_embedder()
     if embedder is not None:
         with suppress(EmbedderError):  # recall itself reports that it had no embedder
@@ -260,7 +264,7 @@ def _ask(text: str, workspace: Workspace, user: User, line: Line, depth: int, no
 
 
 def _by_vector(text: str, workspace: Workspace, user: User, depth: int) -> list[int]:
-    """Return the results of a plain vector search by the statement vector, as a baseline."""
+    """Return the keys that a plain search by statement vectors finds, as a baseline."""
     where = search_area(workspace.pk, user.pk)
     embedded = embed_query([text], where.active, local_only=where.local_only) if where else None
     if embedded is None:

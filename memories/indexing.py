@@ -1,9 +1,9 @@
-"""Memories as passages of the search index, and full-text search of their words.
+"""Indexing of memories, as passages of the search index and for full-text search.
 
-``Memory.search`` is a tsvector of the memory's own text with its scope as a lexeme, for full-text search (the
-``lexical`` ranking, panel, admin). The scope is included because a query on a GIN index over the text alone would slow
-down as the whole table grows. No text can forge that lexeme, because the parser splits at the colon. The BM25 index
-holds a row for each lexeme of a memory, its excerpt and its date, with its weight (docs/decisions/0003).
+``Memory.search`` is a tsvector of the memory's own text, for full-text search (the ``lexical`` ranking, panel, admin).
+It also contains the scope as a lexeme: with the text alone, queries on the GIN index would become slower as the whole
+table grows. No text can contain that lexeme, because the parser splits at the colon. The BM25 index has a weighted row
+for each lexeme of a memory's text, excerpt and date (docs/decisions/0003).
 """
 
 from collections.abc import Sequence
@@ -47,7 +47,7 @@ WHERE id = ANY(%(ids)s::bigint[]) AND workspace_id = ANY(%(within)s::bigint[])
 
 
 def put_in_index(memory: Memory, embedded: Embedded | None, *, is_new: bool = False) -> None:
-    """Index a memory's words and store its vector. Without a vector, queue embedding in the background."""
+    """Index a memory's words and store its vector. Without a vector, queue a job that embeds the memory."""
     index_words([memory])
     if embedded is not None:
         store_vector(memory, embedded, is_new=is_new)
@@ -58,32 +58,34 @@ def put_in_index(memory: Memory, embedded: Embedded | None, *, is_new: bool = Fa
 
 
 def index_words(memories: Sequence[Memory]) -> None:
-    """Index the words of these memories. Every write that changes their text or restores them calls this."""
+    """Index the words of these memories. Call this after every write that changes their text or restores them."""
     ids, within = _of(memories)
     queries.rows(_INDEX, {"ids": ids, "within": within})
     index_lexemes(memories)
 
 
 def index_lexemes(memories: Sequence[Memory]) -> None:
-    """Index only the BM25 lexemes of new memories, whose ``search`` is stored already, and link named topics."""
+    """Add new memories to the BM25 index, and link them to topics that they name. Their ``search`` must be stored
+    already.
+    """
     ids, within = _of(memories)
     candidates.index_words(MEMORIES, ids, within=within)
     link_to_named_topics(memories)
 
 
 def unindex_words(memories: Sequence[Memory]) -> int:
-    """Remove these memories' words from the index, before their text changes or they are deleted. Return the number."""
+    """Remove memories from the BM25 index, before their text changes or they are deleted. Return the number of rows."""
     ids, within = _of(memories)
     return candidates.unindex_words(MEMORIES, ids, within=within)
 
 
 def _of(memories: Sequence[Memory]) -> tuple[list[int], set[int]]:
-    """Return the keys of these memories, and the keys of their workspaces."""
+    """Return the primary keys of these memories, and those of their workspaces."""
     return [memory.pk for memory in memories], {memory.workspace_id for memory in memories}
 
 
 def queue_embedding(memory_ids: Sequence[int]) -> None:
-    """Queue embedding these memories in the background, after the commit."""
+    """Queue a job, after the commit, that embeds these memories."""
     embedding.queue_embedding(MEMORIES, memory_ids)
 
 
@@ -115,9 +117,9 @@ LIMIT %(limit)s
 
 
 def match_words(query: str, params: dict[str, Any], limit: int) -> list[tuple[int, float]]:
-    """Return (memory id, ts_rank_cd) of the live memories with any of the query's words, best first.
+    """Return live memories that contain any of the query's words, as (primary key, ``ts_rank_cd``), best first.
 
-    ``params`` holds the bound scopes and times.
+    ``params`` are those of ``SearchArea.params``, with the times of the search.
     """
     at = " | ".join(f"'at:{place}'" for place in params["places"])
     with current_connection().cursor() as cursor:
@@ -126,9 +128,9 @@ def match_words(query: str, params: dict[str, Any], limit: int) -> list[tuple[in
 
 
 def match_contains(query: str, params: dict[str, Any], limit: int) -> list[tuple[int, float]]:
-    """Return the live memories that contain the query as a substring, as ``match_words`` does.
+    r"""Return live memories that contain the whole query as a substring, as (primary key, 0).
 
-    ``%``, ``_`` and ``\\`` are literal.
+    ``params`` are those of ``match_words``. ``%``, ``_`` and ``\`` are literal.
     """
     escaped = query.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     with current_connection().cursor() as cursor:

@@ -1,4 +1,4 @@
-"""Background jobs of memories. Each takes ids, loads the rows and makes one call, and may safely run twice."""
+"""Background jobs of memories. Each job takes ids, loads the rows and makes one call. Running it twice is safe."""
 
 import logging
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ SWEEP = 500  # rows per sweep
 
 @job
 def embed_memories(*, memory_ids: Sequence[int]) -> int:
-    """Embed these live memories by the active model. Return the number embedded. Sweeps retry failures."""
+    """Embed these live memories by the active model. Return the number embedded. ``sweep`` retries failures."""
     if embedding.get_embedder() is None:
         return 0
     rows = Memory.objects.filter(pk__in=memory_ids, deleted_at=None).select_related("workspace", "owner")
@@ -47,7 +47,7 @@ def embed_memories(*, memory_ids: Sequence[int]) -> int:
 
 
 def _embed(memories: Sequence[Memory]) -> list[embedding.Embedded | None] | None:
-    """Return the memories' vectors by the active model, None for a text it refuses, or None if the embedder fails."""
+    """Return the memories' vectors, None for each text that the model refuses. Return None if the embedder fails."""
     try:
         model = embedding.active_or_first()
         if model is None:
@@ -79,14 +79,14 @@ def rerun_extraction(*, memory_id: int, by_id: int | None, version: str = "") ->
 
 @job
 def recheck_memories(*, memory_ids: Sequence[int]) -> int:
-    """Check recalled memories against newer rules for credentials. Return how many are now hidden."""
+    """Check memories against newer rules for credentials. Return how many were soft-deleted."""
     rows = Memory.objects.filter(pk__in=memory_ids, deleted_at=None).defer("search")
     return copies.recheck(list(rows), now=timezone.now())
 
 
 @job
 def sweep() -> str:
-    """Do pending work that no job is doing, every minute. The queue only starts work; the tables store what is left."""
+    """Do waiting work whose job was lost or is due again. Runs every minute."""
     extracted = extracting.sweep(now=timezone.now())
     if reembedding.has_work():
         reembedding.queue()
@@ -104,13 +104,13 @@ def sweep() -> str:
 
 @job
 def sweep_files() -> str:
-    """Remove files that a crash left without a row, every hour."""
+    """Remove stored files that have no row because of a crash. Runs every hour."""
     return f"{ASSET_FILES.sweep(now=timezone.now())} files without a row removed"
 
 
 @job
 def ask_recall_questions() -> str:
-    """Run the stored test questions of workspaces whose memories have changed, every five minutes."""
+    """Run the recall questions of workspaces whose memories have changed. Runs every five minutes."""
     asked = recall_test.run_changed(now=timezone.now(), seconds=settings.JOB_TIMEOUT / 3)
     return f"{asked} questions asked"
 

@@ -1,6 +1,6 @@
-"""Memories to tidy up: stale, unused, duplicate and contradictory ones, and what a person decides about them.
+"""Memories to tidy up (stale, unused, duplicate and contradictory ones), and a person's decisions about them.
 
-Pairs are found by comparing the vectors of the newest ``COMPARED`` memories a person may see, within the same place.
+Pairs are found by comparing the vectors of the newest ``COMPARED`` memories of the same scope that a person may see.
 """
 
 import re
@@ -45,10 +45,10 @@ SHARE_OF_LESS_NEAR = 0.82
 
 
 def about_the_same(a: str, b: str, share: float = SHARE) -> bool:
-    """Return whether two texts that are no rewordings of each other share enough words to contradict each other.
+    """Return whether two texts share enough words to contradict each other. ``share`` is the minimum share of the
+    shorter.
 
-    Words are compared, not vectors, because greetings and thanks are similar in every embedder, and state nothing that
-    could be wrong.
+    Vectors are not compared, because greetings and thanks are similar in every embedder but can contradict nothing.
     """
     one, other = _parts(a), _parts(b)
     shared = len(one & other)
@@ -56,8 +56,9 @@ def about_the_same(a: str, b: str, share: float = SHARE) -> bool:
 
 
 def says_all_of(longer: str, shorter: str) -> bool:
-    """Return whether the shorter text is a whole clause of the longer one: “I eat no fish, I am vegetarian” says all of
-    “I am vegetarian.”
+    """Return whether the shorter text is a whole clause of the longer one.
+
+    For example, “I eat no fish, I am vegetarian” says all of “I am vegetarian.”
     """
     parts = _CLAUSE_END.split(longer.casefold())
     clauses = [*parts, *chain.from_iterable(map(CLAUSES.split, parts))]
@@ -98,7 +99,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Pairs:
-    """Pairs to review. ``partly`` is true if there are more memories than were compared."""
+    """Pairs of memories to review. ``partly``: there are more memories than were compared."""
 
     duplicates: list[Pair]
     contradictions: list[Pair]
@@ -106,7 +107,7 @@ class Pairs:
 
 
 def pairs_in(workspace: Workspace, user: User, now: datetime) -> Pairs:
-    """Return the pairs to review, without those that somebody marked as both valid.
+    """Return the pairs to review, without those that somebody decided to keep.
 
     The comparison is cached for KEPT_SECONDS, or until the workspace's memories change.
     """
@@ -130,14 +131,17 @@ def pairs_in(workspace: Workspace, user: User, now: datetime) -> Pairs:
 
 
 def texts_of(memory: Memory, other: Memory | None) -> str:
-    """Return the hashes of the memories' texts, which show later whether a text has changed."""
+    """Return the hashes of the texts of one or two memories, to notice later whether a text has changed."""
     return f"{memory.content_hash} {other.content_hash}" if other else memory.content_hash
 
 
 def _compared(
     workspace: Workspace, user: User, now: datetime
 ) -> tuple[list[tuple[int, int]], list[tuple[int, int]], bool]:
-    """Return the keys (older, newer) of duplicates and of contradictions, and whether memories were left uncompared."""
+    """Return the duplicates and the contradictions, each as primary keys (older, newer).
+
+    The third value says whether there are more memories than were compared.
+    """
     holding = _holding(workspace, user, now)
     found = holding.order_by("-pk")
     rows = list(found.only("content", "content_hash", "workspace", "owner", "agent")[: COMPARED + 1])
@@ -173,7 +177,7 @@ def _compared(
 
 
 def _nearest(memories: Sequence[Memory]) -> Iterator[tuple[int, int, float]]:
-    """Yield the keys (older, newer) and the cosine of near pairs of one place, the nearest first."""
+    """Yield near pairs of memories of the same scope as (older key, newer key, cosine), nearest first."""
     model = active_model()
     if model is None or len(memories) < 2:
         return
@@ -194,12 +198,12 @@ def _nearest(memories: Sequence[Memory]) -> Iterator[tuple[int, int, float]]:
 
 
 def _halves(raw: bytes | memoryview) -> Vectors:
-    """Decode the result of ``halfvec_send``: a header of two 2-byte integers, then the numbers as 2-byte floats."""
+    """Decode the result of ``halfvec_send``: a header of two 2-byte integers, then one 2-byte float per dimension."""
     return np.frombuffer(bytes(raw), dtype=">f2", offset=4).astype(np.float32)
 
 
 def _holding(workspace: Workspace, user: User, now: datetime) -> MemoryQuerySet:
-    """Return the live memories whose validity has not ended. Only these can contradict each other."""
+    """Return the live memories whose validity has not ended. Only these are compared."""
     return live_in(workspace, user, now).not_over(now)
 
 
@@ -223,7 +227,9 @@ SHOWN = 50  # memories of a list
 
 
 def stale(workspace: Workspace, user: User, now: datetime) -> MemoryQuerySet:
-    """Return memories that were recalled once, but neither recalled nor changed for STALE_AFTER, oldest use first."""
+    """Return memories that were recalled once, but neither recalled nor changed for STALE_AFTER, least recently used
+    first.
+    """
     before = now - STALE_AFTER
     rows = (
         live_in(workspace, user, now)
@@ -244,7 +250,7 @@ def never_used(workspace: Workspace, user: User, now: datetime) -> MemoryQuerySe
 
 
 def without_vector(workspace: Workspace, user: User, now: datetime) -> MemoryQuerySet:
-    """Return memories that the embedder can embed but that have no vector yet, oldest first."""
+    """Return memories that have no vector yet although the embedder can embed them, oldest first."""
     rows, model = live_in(workspace, user, now), active_model()
     if model is None:
         return rows.none()
@@ -272,7 +278,7 @@ LISTS: Mapping[str, Callable[[Workspace, User, datetime], MemoryQuerySet]] = {
 
 
 def _undecided(rows: MemoryQuerySet, *, since: datetime) -> MemoryQuerySet:
-    """Exclude memories that somebody marked as still good after ``since``, unless their text has changed."""
+    """Exclude memories that somebody decided to keep after ``since``, unless their text has changed."""
     kept = KeptAsIs.objects.filter(memory=OuterRef("pk"), other=None, at__gte=since)
     return rows.filter(~Exists(kept.filter(texts=OuterRef("content_hash"))))
 
@@ -281,9 +287,9 @@ def _undecided(rows: MemoryQuerySet, *, since: datetime) -> MemoryQuerySet:
 
 
 def merge(memory: Memory, *, into: Memory, by: User, now: datetime) -> Memory:
-    """Delete a memory and add its text to the history of ``into``, which says the same. Restoring it is the undo.
+    """Delete a memory that says the same as ``into``, and add its text to the history of ``into``.
 
-    Raises Invalid if the two are the same memory or of different places.
+    Restoring the deleted memory undoes the merge. Raises Invalid if the two are the same memory or of different scopes.
     """
     if memory.pk == into.pk or memory.place != into.place:
         raise Invalid(_("Only two memories of the same place can be merged."))
@@ -293,10 +299,10 @@ def merge(memory: Memory, *, into: Memory, by: User, now: datetime) -> Memory:
 
 
 def keep(memory: Memory, *, beside: Memory | None = None, by: User, now: datetime) -> KeptAsIs:
-    """Record that a memory is still good, or that it and ``beside`` are both valid, until their texts change.
+    """Record the decision to keep a memory, or both it and ``beside``, until a text changes.
 
-    Of two memories the newer is stored as kept beside the older, and a ``may_replace`` link between them is removed.
-    Undo with ``take_back``. Raises Invalid if the two are of different places.
+    A ``may_replace`` link between the two is removed. ``take_back`` undoes the decision. Raises Invalid if the two are
+    of different scopes.
     """
     if beside is not None and memory.place != beside.place:
         raise Invalid(_("Only two memories of the same place can be kept beside each other."))
@@ -313,9 +319,9 @@ def keep(memory: Memory, *, beside: Memory | None = None, by: User, now: datetim
 
 
 def get_kept(user: User, number: int, *, workspace: Workspace) -> KeptAsIs:
-    """Return a record made by ``keep``.
+    """Return the record of a decision made by ``keep``. ``number`` is its primary key.
 
-    Raises NotFound if there is none whose memory the user may see, and Forbidden if the user may not write.
+    Raises NotFound if the user may not see its memory or it was undone, and Forbidden if the user may not write.
     """
     rows = KeptAsIs.objects.filter(
         pk=number, memory__in=Memory.objects.visible_to(user), memory__workspace=workspace
@@ -328,7 +334,7 @@ def get_kept(user: User, number: int, *, workspace: Workspace) -> KeptAsIs:
 
 
 def take_back(kept: KeptAsIs) -> None:
-    """Undo ``keep``, and restore the link between two memories if it was removed."""
+    """Undo ``keep``: delete the record, and restore a link that it removed."""
     with transaction.atomic():
         if kept.was_linked and kept.other is not None:
             changing.link(kept.memory, to=kept.other)

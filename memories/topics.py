@@ -1,4 +1,4 @@
-"""Memory nodes, the topics of a workspace: links to memories that name them, relations and suggestions."""
+"""Topics of a workspace (memory nodes): links to memories that name them, relations, and suggestions."""
 
 import re
 import unicodedata
@@ -35,7 +35,7 @@ from workspaces.models import Role, User, Workspace
 
 
 def fold(name: str) -> str:
-    """Normalise a name for comparison: case-folded and in Unicode NFC."""
+    """Normalize a name for comparison: case-folded and in Unicode NFC."""
     composed = unicodedata.normalize("NFC", name)
     return unicodedata.normalize("NFC", composed.casefold())
 
@@ -53,7 +53,7 @@ def whole_words(name: str) -> str:
 
 
 def link_to_named_topics(memories: Sequence[Memory]) -> None:
-    """Link memories to the topics that gather by name and whose name they contain. One query without such topics."""
+    """Link each memory to the topics with ``gathers_by_name`` whose name it contains. One query if there are none."""
     topics: dict[int, list[MemoryNode]] = {}
     workspaces = {memory.workspace_id for memory in memories}
     for node in MemoryNode.objects.filter(workspace__in=workspaces, gathers_by_name=True):
@@ -68,7 +68,7 @@ def link_to_named_topics(memories: Sequence[Memory]) -> None:
 
 
 def link_memories_that_name(node: MemoryNode) -> None:
-    """Link all memories of the workspace that contain the topic's name, including everybody's personal ones."""
+    """Link all memories of the workspace that contain the topic's name, including personal ones of every member."""
     rows = Memory.objects.live().filter(workspace=node.workspace_id, content__icontains=node.name)
     links = [
         NodeMemory(node=node, memory_id=pk)
@@ -79,7 +79,7 @@ def link_memories_that_name(node: MemoryNode) -> None:
 
 
 def _without_unlinked(links: Sequence[NodeMemory]) -> list[NodeMemory]:
-    """Drop links that a person has removed before. One query if there are links, else none."""
+    """Remove links that a person has deleted before, so that they are not created again. At most one query."""
     nodes = {link.node_id for link in links}
     rows = MemoryNode.unlinked.through.objects.filter(memorynode__in=nodes) if nodes else None
     taken_out = set(rows.values_list("memorynode", "memory")) if rows is not None else set()
@@ -87,7 +87,7 @@ def _without_unlinked(links: Sequence[NodeMemory]) -> list[NodeMemory]:
 
 
 def _has_spaces_around_words(sign: str) -> bool:
-    """Return False for characters of scripts that are written without spaces between words."""
+    """Return whether the character belongs to a script that is written with spaces between words."""
     name = unicodedata.name(sign, "")
     return not name.startswith(("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR"))
 
@@ -116,9 +116,10 @@ NEIGHBOURS = """
 
 @dataclass(frozen=True)
 class Neighbourhood:
-    """The nodes around a start node, nearest first, each with its ``depth``, and the relations among them all.
+    """The nodes around a start node, nearest first, and the relations among all of them.
 
-    ``truncated`` is true if there are more nodes or relations than were returned.
+    Each node has its ``depth``: the number of relations to the start node. ``truncated``: not all nodes or relations
+    are included.
     """
 
     nodes: list[MemoryNode]
@@ -129,7 +130,7 @@ class Neighbourhood:
 def get_node(
     user: User, public_id: str, *, workspace: Workspace | None = None, need: Role = Role.VIEWER
 ) -> MemoryNode:
-    """Return a node.
+    """Return a node by its public id.
 
     Raises NotFound if the user may not see it or it is not in ``workspace``, Forbidden if their role is below ``need``.
     """
@@ -149,9 +150,9 @@ def nodes_in(workspace: Workspace, user: User) -> MemoryNodeQuerySet:
 
 
 def memories_in_sight(workspace: Workspace, user: User) -> MemoryQuerySet:
-    """Return the live memories that nodes of this workspace may gather and that the user may see.
+    """Return the live memories that the user may see linked to nodes of this workspace.
 
-    These are the workspace's own and the user's personal ones, which nobody else sees or counts in any node.
+    These are the workspace's own and the user's personal ones, which other members neither see nor count.
     """
     return Memory.objects.visible_to(user).live().filter(Q(workspace=workspace) | Q(owner=user))
 
@@ -164,7 +165,7 @@ def memory_in_sight(node: MemoryNode, user: User, public_id: str) -> Memory:
 
 
 def named(workspace: Workspace, name: str, user: User) -> MemoryNode:
-    """Return the node with this name, ignoring case. Raises Invalid if there is none."""
+    """Return the node with this name, ignoring case. Raises Invalid if the user sees none."""
     found = nodes_in(workspace, user).filter(folded=fold(" ".join(name.split())))
     node = found.order_by(F("owner").asc(nulls_first=True)).first()
     if node is None:
@@ -173,7 +174,7 @@ def named(workspace: Workspace, name: str, user: User) -> MemoryNode:
 
 
 def gathered(node: MemoryNode, user: User, *, after: str = "") -> MemoryQuerySet:
-    """Return the node's memories that the user may see, newest first, after the one with the id ``after``."""
+    """Return the node's memories that the user may see, newest first, from after the one with the id ``after``."""
     found = memories_in_sight(node.workspace, user).filter(nodes=node)
     if after:
         last = memories_in_sight(node.workspace, user).filter(public_id=after).first()
@@ -186,7 +187,7 @@ def gathered(node: MemoryNode, user: User, *, after: str = "") -> MemoryQuerySet
 
 
 def with_counts(nodes: MemoryNodeQuerySet, workspace: Workspace, user: User) -> MemoryNodeQuerySet:
-    """Annotate nodes with ``memory_count`` and ``relation_count``, counting only what the user may see."""
+    """Annotate nodes with ``memory_count`` and ``relation_count``. Only what the user may see is counted."""
     links = NodeMemory.objects.filter(memory__in=memories_in_sight(workspace, user))
     return nodes.annotate(
         memory_count=number_of(links, "node"), relation_count=number_of_relations(workspace, user)
@@ -206,7 +207,7 @@ def number_of(rows: QuerySet[Any], field: str) -> Coalesce:
 
 
 def counted(node: MemoryNode, user: User) -> MemoryNode:
-    """Load the node again, with its counts."""
+    """Load the node again, annotated as by ``with_counts``."""
     rows = MemoryNode.objects.filter(pk=node.pk).select_related("workspace")
     return with_counts(rows, node.workspace, user).get()
 
@@ -221,10 +222,10 @@ def create_node(
     by: User,
     now: datetime,
 ) -> MemoryNode:
-    """Create a node. ``gathers_by_name`` links memories that contain its name, now and when they are saved.
+    """Create a node. ``gathers_by_name`` links memories that contain its name, now and whenever one is saved.
 
-    The node is private to ``by`` if its memories are all personal, or if ``by`` is alone in their own workspace,
-    because its name may reveal what the memories say. Raises Conflict if the workspace has a node with this name,
+    The node is private to ``by`` if all its memories are personal or ``by`` is the only member of their own workspace,
+    because its name can reveal what the memories say. Raises Conflict if the workspace has a node with this name,
     ignoring case.
     """
     values = _cleaned(name=name, kind=kind, description=description)
@@ -284,14 +285,14 @@ def delete_node(node: MemoryNode) -> None:
 
 @transaction.atomic
 def link_memory(node: MemoryNode, memory: Memory, *, now: datetime) -> bool:
-    """Link a memory from ``memory_in_sight`` to the node. Return False if it was already linked."""
+    """Link a memory to the node. Return False if it was already linked. Load the memory by ``memory_in_sight``."""
     node.unlinked.remove(memory)
     return NodeMemory.objects.get_or_create(node=node, memory=memory, defaults={"created_at": now})[1]
 
 
 @transaction.atomic
 def unlink_memory(node: MemoryNode, memory: Memory) -> None:
-    """Unlink a memory from the node, which does not gather that memory by name again."""
+    """Unlink a memory from the node, so that it is not linked by name again."""
     if NodeMemory.objects.filter(node=node, memory=memory).delete()[0]:
         node.unlinked.add(memory)
 
@@ -299,7 +300,7 @@ def unlink_memory(node: MemoryNode, memory: Memory) -> None:
 def relate(
     node: MemoryNode, target: MemoryNode, relation: str, *, now: datetime
 ) -> tuple[NodeRelation, bool]:
-    """Relate ``node`` to ``target``. Return the relation and whether it is new.
+    """Create a relation from ``node`` to ``target``. Return the relation and whether it is new.
 
     Raises NotFound if ``target`` is in another workspace, and Invalid if it is the node itself.
     """
@@ -319,7 +320,7 @@ def unrelate(node: MemoryNode, target: MemoryNode, relation: str) -> None:
 
 
 def relations_of(node: MemoryNode, user: User) -> QuerySet[NodeRelation]:
-    """Return the relations from and to the node, oldest first, if the user may see the other node."""
+    """Return the node's relations in both directions, oldest first, without those to nodes hidden from the user."""
     seen = nodes_in(node.workspace, user)
     found = NodeRelation.objects.filter(Q(source=node, target__in=seen) | Q(target=node, source__in=seen))
     return found.select_related("source", "target")
@@ -333,7 +334,7 @@ def relations_among(nodes: Iterable[MemoryNode]) -> list[NodeRelation]:
 
 
 def neighbours(node: MemoryNode, user: User, *, depth: int = 1, limit: int = 50) -> Neighbourhood:
-    """Return the nodes that up to ``depth`` (1 to DEEPEST) relations lead to, in either direction. Three queries."""
+    """Return the nodes at most ``depth`` relations away (1 to DEEPEST), in either direction. Three queries."""
     limit = min(limit, MOST_NEIGHBOURS)
     bounds = {"start": node.pk, "depth": min(depth, DEEPEST), "limit": limit + 1}
     with current_connection().cursor() as cursor:
@@ -374,7 +375,7 @@ LIMITS = {
 
 
 def _cleaned(**values: str) -> dict[str, str]:
-    """Strip and check texts. Raises Invalid for a wrong length and SecretRefused for a credential, naming the field."""
+    """Strip and check texts. Raises Invalid for a wrong length or SecretRefused for a credential, naming the field."""
     cleaned = {}
     for field, text in values.items():
         text = text.replace("\r\n", "\n").strip() if field == "description" else " ".join(text.split())
@@ -386,7 +387,7 @@ def _cleaned(**values: str) -> dict[str, str]:
 
 
 def _refuse_cut_secret(name: str, description: str) -> None:
-    """Raise SecretRefused if name and description together are a credential."""
+    """Raise SecretRefused if name and description together form a credential."""
     if find_secret(f"{name}={description}"):
         raise SecretRefused(fields={"description": _("looks like a credential")})
 
@@ -403,18 +404,17 @@ _SENTENCE_END = re.compile(r"[.!?:;…]\s*[\"'\u201d\u2019)]*\s*$|\n\s*$")
 
 @dataclass(frozen=True)
 class NamedInMemories:
-    """A name and the number of memories that contain it."""
+    """A name and the number of memories in which it occurs."""
 
     name: str
     number: int
 
 
 def suggest_topics(workspace: Workspace, user: User) -> list[NamedInMemories]:
-    """Return names that at least two of the newest memories contain and that are no topic yet, most frequent first.
+    """Return names that occur in at least two of the newest memories and are no topics yet, most frequent first.
 
-    A name is one that the model gave when it extracted the memory, or a word with a capital inside a sentence.
-
-    Personal memories are read only in the person's own workspace while nobody else is a member.
+    Names come from the model that extracted a memory, or are words with a capital letter inside a sentence. Personal
+    memories are only included in the user's own workspace, and only if nobody else is a member.
     """
     rows = memories_in_sight(workspace, user)
     if workspace.default_of_id != user.pk or workspace.memberships.count() > 1:
@@ -439,14 +439,14 @@ def suggest_topics(workspace: Workspace, user: User) -> list[NamedInMemories]:
 
 
 def _is_name(name: object) -> bool:
-    """Return whether a value of ``source_details``, which an import may bring, can be the name of a topic."""
+    """Return whether a value of ``source_details`` can be the name of a topic. Imports may contain any value."""
     return isinstance(name, str) and 0 < len(name.strip()) == len(name) <= NODE_NAME_LENGTH
 
 
 def suggest_merges(workspace: Workspace, user: User) -> list[tuple[MemoryNode, MemoryNode]]:
-    """Return pairs of topics whose names look like names of one thing ("Maria", "Maria Lopez"), the longer first.
+    """Return pairs of topics whose names look alike ("Maria Lopez", "Maria"), the longer name first.
 
-    Topics that are related to each other or that a person marked as different are not paired.
+    Topics that are related to each other or that a person marked as different are left out.
     """
     nodes = list(nodes_in(workspace, user)[:MOST_COMPARED])
     relations = NodeRelation.objects.filter(source__workspace=workspace).values_list("source", "target")
@@ -461,10 +461,10 @@ def suggest_merges(workspace: Workspace, user: User) -> list[tuple[MemoryNode, M
 
 @transaction.atomic
 def merge_topics(node: MemoryNode, into: MemoryNode, *, now: datetime) -> None:
-    """Move the links and relations of ``node`` to ``into`` and delete ``node``.
+    """Move the links and relations of ``node`` to ``into``, and delete ``node``.
 
-    If either of them gathers memories by name, ``into`` does so afterwards. Raises Invalid unless the two are different
-    topics of one workspace.
+    ``into`` gathers memories by name if one of them did. Raises Invalid unless the two are different topics of one
+    workspace.
     """
     if node.pk == into.pk or node.workspace_id != into.workspace_id:
         raise Invalid(fields={"into": _("Choose another topic of this workspace.")})
@@ -497,7 +497,7 @@ def merge_topics(node: MemoryNode, into: MemoryNode, *, now: datetime) -> None:
 
 
 def _words(text: str) -> Iterator[tuple[str, bool, str]]:
-    """Yield each word, whether it begins a sentence, and the text between it and the word before."""
+    """Yield each word, whether it begins a sentence, and the text before it since the previous word."""
     end = 0
     for match in _WORD.finditer(text):
         between = text[end : match.start()]
@@ -510,7 +510,9 @@ def _words(text: str) -> Iterator[tuple[str, bool, str]]:
 
 
 def _common_words(text: str) -> Iterator[str]:
-    """Yield the words that are not names: those in lower case or after a German article."""
+    """Yield the words that are no names: those in lower case, and those after a German article, as written and
+    capitalized.
+    """
     before = ""
     for word, _begins, _between in _words(text):
         if not word[0].isupper() or before in determiners():
@@ -520,7 +522,7 @@ def _common_words(text: str) -> Iterator[str]:
 
 
 def _names(text: str, names_inside: set[str]) -> set[str]:
-    """Return the words of ``names_inside`` in the text. Adjacent ones form one name ("Maria Lopez")."""
+    """Return the names in the text, made of words in ``names_inside``. Adjacent words form one name ("Maria Lopez")."""
     names: set[str] = set()
     run: list[str] = []
     for word, begins, between in _words(text):

@@ -1,4 +1,4 @@
-"""The admin of memories, whose writes all go through the gate."""
+"""The admin of memories. All writes go through the gate (``memories.writing.gate``)."""
 
 from memories.admin import memory, records
 

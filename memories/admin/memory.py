@@ -1,4 +1,4 @@
-"""The admin of memories: search in all workspaces, edit, review, restore and forget. Writes go through the gate."""
+"""The admin of memories, with search in all workspaces and actions to edit, review, restore and forget them."""
 
 import re
 from datetime import datetime
@@ -47,7 +47,7 @@ def may_read_personal(user: Any) -> bool:
 
 
 def readable(rows: QuerySet[Any], user: Any) -> QuerySet[Any]:
-    """Filter to memories that this member of staff may read. The caller has checked that they may open the list."""
+    """Filter to memories that this member of staff may read. The caller checks that they may open the list."""
     return rows if may_read_personal(user) else rows.filter(owner=None)
 
 
@@ -76,7 +76,7 @@ class SourceFilter(ConditionFilter):
 
 
 class VectorFilter(admin.SimpleListFilter):
-    """A filter by vectors of the current embedding model. Vectors of an earlier model do not count."""
+    """A filter for memories with or without a vector of the active embedding model."""
 
     title = parameter_name = "vector"
 
@@ -109,10 +109,10 @@ ID_FIELDS = {
 
 
 def search_memories(rows: QuerySet[Any], text: str) -> QuerySet[Any]:
-    """Return the rows that match an id exactly, or that have words beginning with every word of the text.
+    """Return the rows with an id equal to the text, or with words that begin with each word of the text.
 
-    If none match, search inside the text of the newest rows. Only ``rows`` are searched, so the result does not reveal
-    whether other memories contain a word.
+    If there are none, return those of the newest rows that contain the text. Only ``rows`` are searched, so that the
+    result does not reveal whether other memories contain a word.
     """
     if not text or PATTERN.fullmatch(text):
         return rows_by_id(rows, text, ID_FIELDS)
@@ -131,9 +131,9 @@ def search_memories(rows: QuerySet[Any], text: str) -> QuerySet[Any]:
 
 
 def _some_keys(rows: QuerySet[Any]) -> list[int]:
-    """Return the keys of the first matches, unordered, so that the planner uses the word index.
+    """Return the keys of the first matches in any order, so that the planner uses the word index.
 
-    The planner assumes that every prefix is common. With an order by date it would read all memories to find a few.
+    The planner assumes that every prefix is common. If the rows were ordered by date, it would read all memories.
     """
     return list(rows.order_by().values_list("pk", flat=True)[: EXACT_COUNT_UP_TO + 1])
 
@@ -144,7 +144,7 @@ HEAVY = [
 
 
 def side_by_side(older: str, newer: str) -> str:
-    """Return two texts as HTML, with the words marked that the other lacks."""
+    """Return two texts as HTML. Words that the other text lacks are marked as deleted or inserted."""
     words = older.split(), newer.split()
     sides: tuple[list[tuple[str, str]], ...] = ([], [])
     for how, *ends in SequenceMatcher(None, *words).get_opcodes():
@@ -284,7 +284,7 @@ class MemoryAdmin(LeanAdmin):
         return super().formfield_for_dbfield(db_field, request, **kwargs)
 
     def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **more: Any) -> HttpResponse:
-        """Show the actions for this memory on its own page, too."""
+        """Show the actions that fit a memory on its own page as well."""
         memory, offered = context["original"], dict(self.get_action_choices(request))
         fitting: list[str] = []
         if memory is not None:
@@ -299,7 +299,9 @@ class MemoryAdmin(LeanAdmin):
         return (obj is None or obj.deleted_at is None) and super().has_change_permission(request, obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: Memory | None = None) -> bool:
-        """Return the permission for the actions only. The admin has no page that deletes permanently."""
+        """Return the permission for the list's actions. For a single memory return False, because its page cannot
+        delete it.
+        """
         return obj is None and super().has_delete_permission(request)
 
     def save_or_show(

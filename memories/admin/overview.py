@@ -1,6 +1,6 @@
-"""The figures of the admin's first page: what waits or has failed, what runs, what grows, and models this month.
+"""The figures on the admin's first page: waiting and failed work, running work, growth, and model use this month.
 
-Each figure links to its list, is shown only to staff who may open that list, and stops counting at a limit.
+Each figure links to a list and is shown only to staff who may open that list. Counting stops at a limit.
 """
 
 from collections.abc import Iterable, Iterator
@@ -45,7 +45,7 @@ class Figure:
 
 
 def overview(user: Any, now: datetime) -> dict[str, list[Figure]]:
-    """Return the figures that this member of staff may see, by the title of their group."""
+    """Return the figures that this member of staff may see, grouped by the title under which they are shown."""
     memories = readable(Memory.objects.live(now), user)
     groups: dict[str, Iterable[Figure]] = {
         "Needs attention": _waiting(user, memories),

@@ -1,4 +1,4 @@
-"""Admin of what memories leave behind: extractions, receipts, refusals, the queue, clearings, nodes and files.
+"""The admin of records about memories: extractions, receipts, refusals, jobs, clearings, nodes and files.
 
 Schedules and jobs cannot be added here, because a job can call any function of the program.
 """
@@ -87,7 +87,7 @@ class ReceiptItemInline(ReadOnlyInline):
     verbose_name_plural = "what was recalled, best first"
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        """Hide positions from staff who may not read personal memories, because a gap would reveal such a memory."""
+        """Hide positions from staff who may not read personal memories, because a gap would reveal a hidden item."""
         return self.fields if may_read_personal(request.user) else self.fields[1:]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
@@ -110,7 +110,7 @@ class ReceiptAdmin(ReadOnlyAdmin):
 
 @admin.register(Refusal)
 class RefusalAdmin(ReadOnlyAdmin):
-    """The admin of refusals by day. A refusal is stored only as a kind and a number."""
+    """The admin of refused memories, counted by day and kind. Their texts are not stored."""
 
     list_display = ("day", "kind", "number", "source_type", "workspace")
     list_display_links = None
@@ -173,7 +173,7 @@ for model, page in PAGES.items():
 
 
 class ClearingForm(forms.ModelForm):
-    """A form for the scope to clear, in which the number of its memories is typed as a confirmation."""
+    """A form for the scope to clear. As a confirmation, staff type the number of memories that will be deleted."""
 
     number = forms.IntegerField(
         min_value=0, required=False, help_text="How many memories go. Leave it empty to be told."
@@ -201,7 +201,7 @@ class ClearingForm(forms.ModelForm):
 
 @admin.register(Clearing)
 class ClearingAdmin(ReadOnlyAdmin):
-    """The admin of clearings, except those of personal memories, which only their owner may begin and see."""
+    """The admin of clearings. Those of personal memories are left out: only their owner may begin and see them."""
 
     form = ClearingForm
     list_display = ("public_id", "workspace", "scope", "for_good", "status", "progress", "by", "started_at")
@@ -287,7 +287,7 @@ class MemoryNodeAdmin(ReadOnlyAdmin):
     inlines = (RelationInline,)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[MemoryNode]:
-        """Exclude one person's nodes for staff who may not read personal memories, which node names may reveal."""
+        """Exclude private nodes for staff who may not read personal memories, which a node's name may reveal."""
         every = NodeRelation.objects.all()
         both = number_of(every, "source") + number_of(every, "target")
         rows = super().get_queryset(request).annotate(relation_count=both)
@@ -300,7 +300,7 @@ class MemoryNodeAdmin(ReadOnlyAdmin):
 
 @admin.register(Asset)
 class AssetAdmin(ReadOnlyAdmin):
-    """The admin of attached files, without their bytes, which only people who may see the memory can download."""
+    """The admin of attached files, without their contents, which only people who may see the memory can download."""
 
     list_display = ("name", "memory_id", "content_type", "bytes", "created_by", "created_at")
     list_select_related = ("created_by",)
@@ -308,7 +308,9 @@ class AssetAdmin(ReadOnlyAdmin):
     fields = ("public_id", "memory", "name", "content_type", "bytes", "sha256", "created_by", "created_at")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Asset]:
-        """Exclude files of personal memories for staff who may not read these: the file's name is as private."""
+        """Exclude files of personal memories, whose names are private too, for staff who may not read personal
+        memories.
+        """
         rows = super().get_queryset(request)
         return rows if may_read_personal(request.user) else rows.filter(memory__owner=None)
 

@@ -1,4 +1,4 @@
-"""REST endpoints for forgetting memories permanently, copies of forgotten texts, and clearing a scope."""
+"""REST endpoints for forgetting memories permanently, for copies of forgotten texts, and for clearing a scope."""
 
 from typing import Any
 
@@ -54,12 +54,12 @@ class MemoryForget(WorkspaceMemoryView):
 
     @documented("memories_forget", ReportJson, fresh=True)
     def post(self, request: Request, workspace_id: str, memory_id: str) -> Response:
-        """Forget a memory for good.
+        """Forget a memory permanently.
 
-        Its author or an owner of the workspace may do this, even once the memory is deleted. Removes its text, vectors,
-        words, history, files, and quotes of it in receipts and other memories, as far as they are yours to forget. A
-        keyed hash stays so that nothing saves it again by itself. Only what was removed is counted. This cannot be
-        undone.
+        Its author or an owner of the workspace may do this, even if the memory is deleted. Removes its text, vectors,
+        indexed words, history and files. Quotes of it in receipts and other memories are removed where you have the
+        right to forget them. Only a keyed hash of the text stays, so that no program saves it again. The response
+        counts what was removed. This cannot be undone.
         """
         memory = self.memory(workspace_id, memory_id, Role.EDITOR, include_deleted=True)
         require_right(memory, self.person)
@@ -83,9 +83,9 @@ class CopyList(KeyedView):
     def get(self, request: Request, workspace_id: str) -> Response:
         """List copies of forgotten texts.
 
-        Memories you may forget that still quote a text somebody else forgot for good: in their `excerpt`, in a
-        `revision` of their history, or in an `item` of a receipt. `memory` means that a deleted memory has that text as
-        its content.
+        Lists memories that you may forget and that still contain a text which somebody else has forgotten permanently.
+        `copies` counts where: in the `excerpt`, in a `revision` of the history, or in an `item` of a receipt. `memory`
+        means that the content of a deleted memory is that text.
         """
         workspace = get_workspace(self.person, workspace_id)
         name = f"copies of {workspace.public_id}"
@@ -103,7 +103,7 @@ class CopyView(KeyedView):
 class CopyForget(CopyView):
     @documented("copies_forget", ReportJson, fresh=True)
     def post(self, request: Request, workspace_id: str, memory_id: str) -> Response:
-        """Forget the copies in a memory for good.
+        """Forget the copies in a memory permanently.
 
         The memory itself stays, unless it is deleted and its content is the forgotten text. This cannot be undone.
         """
@@ -115,9 +115,9 @@ class CopyForget(CopyView):
 class CopyKeep(CopyView):
     @documented("copies_keep")
     def post(self, request: Request, workspace_id: str, memory_id: str) -> Response:
-        """Keep the copies of a forgotten text in this memory.
+        """Keep the copies of forgotten texts in a memory.
 
-        The memory stays as it is, and leaves the list of copies to decide about.
+        The memory stays as it is and is no longer listed.
         """
         keep_noted(self.memory(workspace_id, memory_id))
         return Response(status=status.HTTP_204_NO_CONTENT)
@@ -175,10 +175,10 @@ class ClearingList(KeyedView):
     def post(self, request: Request, workspace_id: str) -> Response:
         """Clear a scope of its memories.
 
-        Only owners may clear a workspace's or an assistant's memories; everybody may clear their own. It runs in the
-        background; request its progress by its id. It stops if you lose the right to do it. Memories saved after it
-        began stay. `for_good` also removes deleted memories and proposals and cannot be undone; it needs your password
-        again. 409 with code `clearing` while another clearing of the scope is running.
+        Only owners may clear a workspace's or an assistant's memories; everybody may clear their own. The clearing runs
+        in the background, and stops if you lose the right to it. Memories saved after it began stay. `for_good` also
+        removes deleted memories and proposals, cannot be undone and requires your password again. 409 with code
+        `clearing` while another clearing of the scope is running.
         """
         body = self.body(ClearingBody)
         workspace, agent = clear.scope_of(self.person, workspace_id, body["scope"], body.get("agent_id"))
@@ -209,8 +209,8 @@ class ClearingUndo(ClearingView):
     def post(self, request: Request, workspace_id: str, clearing_id: str) -> Response:
         """Undo a clearing.
 
-        Restores in the background what it deleted, except what was restored, forgotten or refused since. 409 with code
-        `clearing` if it was for good or is still running.
+        Restores the deleted memories in the background, without those that were restored or forgotten since or may no
+        longer be stored. 409 with code `clearing` if the clearing was permanent or is still running.
         """
         undone = clear.undo(self.clearing(workspace_id, clearing_id), by=self.person)
         return Response(ClearingJson(undone).data, status=202)

@@ -87,8 +87,8 @@ class ProposalApprove(ProposalView):
     def post(self, request: Request, workspace_id: str, memory_id: str) -> Response:
         """Approve a proposal.
 
-        It is used from now on; this also works for a rejected one. `duplicate: true`: another memory already says it,
-        so this one is dropped.
+        It becomes an ordinary memory. A rejected proposal can be approved too. `duplicate: true`: another memory
+        already says the same, and the proposal is dropped.
         """
         memory = self.proposal(workspace_id, memory_id)
         saved = review.approve(memory, by=self.person, now=timezone.now(), **self.body(ApproveBody))
@@ -100,7 +100,7 @@ class ProposalReject(ProposalView):
     def post(self, request: Request, workspace_id: str, memory_id: str) -> Response:
         """Reject a proposal.
 
-        It is not stored, and the same text is not proposed again. You can still approve it later.
+        The same text is not proposed again. You can still approve it later.
         """
         review.reject(self.proposal(workspace_id, memory_id), by=self.person, now=timezone.now())
         return Response(status=status.HTTP_204_NO_CONTENT)
@@ -141,7 +141,7 @@ class TidyList(KeyedView):
     def get(self, request: Request, workspace_id: str) -> Response:
         """List memories to tidy up.
 
-        `show` selects the list. Oldest first, without memories that somebody marked as still good.
+        `show` selects the list. Oldest first, without memories that somebody decided to keep.
         """
         workspace = get_workspace(self.person, workspace_id)
         show = self.query(TidyQuery)["show"]
@@ -155,7 +155,7 @@ class TidyPairs(KeyedView):
     def get(self, request: Request, workspace_id: str) -> Response:
         """List pairs of memories that say the same or contradict each other.
 
-        Without pairs that somebody marked as both valid. To resolve a pair, set `replaced_by` of the older memory,
+        Pairs that somebody decided to keep are left out. To resolve a pair, set `replaced_by` of the older memory,
         delete one of the two, or keep both.
         """
         workspace = get_workspace(self.person, workspace_id)
@@ -201,7 +201,7 @@ class TidyKeep(KeyedView):
 class TidyKept(KeyedView):
     @documented("tidy_undo_keep")
     def delete(self, request: Request, workspace_id: str, kept_id: int) -> Response:
-        """Undo keeping. The memory or pair is listed again."""
+        """Undo keeping a memory or pair, which is then listed again."""
         workspace = get_workspace(self.person, workspace_id)
         tidy.take_back(tidy.get_kept(self.person, kept_id, workspace=workspace))
         return Response(status=status.HTTP_204_NO_CONTENT)

@@ -1,4 +1,4 @@
-"""Saving, changing, deleting, listing and recalling memories, shared by both REST APIs."""
+"""Saving, changing, deleting, listing and recalling memories for both REST APIs."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -40,20 +40,20 @@ _SHOWN = (
 
 
 def described(memories: MemoryQuerySet) -> MemoryQuerySet:
-    """Load only the columns that ``MemoryJson`` uses, and annotate whether a memory has its vector (``searchable``)."""
+    """Load only the columns that ``MemoryJson`` uses, and annotate ``searchable``: the memory has its vector."""
     return (
         memories.listed().select_related("replaced_by").annotate(searchable=searchable(MEMORY)).only(*_SHOWN)
     )
 
 
 def named_agent(workspace: Workspace, values: dict[str, Any], **options: bool) -> Agent | None:
-    """Remove ``agent_id`` from ``values`` and return that assistant, or None if it is not given."""
+    """Remove ``agent_id`` from the request values, and return the assistant with this id, or None without one."""
     agent_id = values.pop("agent_id", None)
     return choose_agent(workspace, agent_id, **options) if agent_id is not None else None
 
 
 def recalled(user: User, workspace: Workspace, values: dict[str, Any], **options: Any) -> Recall:
-    """Recall memories for a request body, including those of the assistant that it names."""
+    """Run ``recall`` with the values of a request body. ``options`` are further arguments."""
     agent = named_agent(workspace, values, or_archived=True)
     reach = Reach.here(workspace)
     return recall(
@@ -73,9 +73,9 @@ LIVE_IN = ReadyList(
 
 
 def memory_response(memory: Memory, *, status: int = 200, **more: Any) -> Response:
-    """Respond with the memory as it is now and its ETag; ``more`` adds fields. One query.
+    """Return a response with the memory as stored now and its ETag. ``more`` are further fields. One query.
 
-    Raises NotFound if the memory has been forgotten.
+    Raises NotFound if the memory no longer exists.
     """
     row = _ONE.first(pk=memory.pk, workspace=memory.workspace_id)
     if row is None:
@@ -84,7 +84,7 @@ def memory_response(memory: Memory, *, status: int = 200, **more: Any) -> Respon
 
 
 def save(view: ApiView, workspace: Workspace, values: dict[str, Any], *, default_category: str = "") -> Saved:
-    """Save the memory that a request body describes, once per ``Idempotency-Key``."""
+    """Save the memory that a request body describes. A repeated ``Idempotency-Key`` saves nothing."""
     named, dedupe = {*values}, values.pop("dedupe")
     agent = named_agent(workspace, values)
     if default_category:
@@ -95,10 +95,10 @@ def save(view: ApiView, workspace: Workspace, values: dict[str, Any], *, default
 
 
 def save_once(view: ApiView, save: Callable[[], Saved]) -> Saved:
-    """Run ``save`` once per ``Idempotency-Key`` and return its result.
+    """Call ``save`` and return its result. For a repeated ``Idempotency-Key``, return the result of the first call.
 
-    For a repeated key, return the first result with the memory as it is now. Raises NotFound if that memory has since
-    been deleted or the person may no longer see it.
+    That result has the memory as stored now. Raises NotFound if it has since been deleted or the person may no longer
+    see it.
     """
     return view.once(
         save,
@@ -108,15 +108,15 @@ def save_once(view: ApiView, save: Callable[[], Saved]) -> Saved:
 
 
 def saved_response(saved: Saved, **more: Any) -> Response:
-    """Respond with 201 for a new memory, or 200 if it was updated by its key or already known (``duplicate``)."""
+    """Return a response with the memory: 201 if it is new, 200 if it existed already."""
     code = status.HTTP_201_CREATED if saved.created else status.HTTP_200_OK
     return memory_response(saved.memory, status=code, duplicate=saved.duplicate, **more)
 
 
 def change(view: ApiView, memory: Memory, changes: dict[str, Any]) -> Memory:
-    """Apply the changes of a PATCH, once per ``Idempotency-Key``.
+    """Apply the changes of a PATCH. A repeated ``Idempotency-Key`` changes nothing.
 
-    Raises Stale if the request has ``If-Match`` and the memory has changed since that version.
+    Raises Stale if the memory has not the version in the request's ``If-Match`` header.
     """
     sources = changes.pop("sources", None)
     if newer := changes.get("replaced_by"):

@@ -128,7 +128,7 @@ class MemoryJson(MemoryFields, WrittenJson):
 
 
 class SavedMemoryJson(MemoryJson):
-    """A saved memory, and whether it existed already. Only describes the response in the OpenAPI schema."""
+    """Response of a save, in the OpenAPI schema only: the memory, and whether it existed already."""
 
     duplicate = serializers.BooleanField(
         help_text="True: nothing was stored, this is the one that said it already."
@@ -136,7 +136,7 @@ class SavedMemoryJson(MemoryJson):
 
 
 class RestoredMemoryJson(MemoryJson):
-    """A restored memory, and the key that it lost. Only describes the response in the OpenAPI schema."""
+    """Response of a restore, in the OpenAPI schema only: the memory, and the key that it lost."""
 
     lost_key = serializers.CharField(
         allow_null=True, help_text="The key it had, which another memory has by now; null: it has its own."
@@ -144,7 +144,7 @@ class RestoredMemoryJson(MemoryJson):
 
 
 class RecalledJson(MemoryJson):
-    """A recalled memory with its score. Only describes the response in the OpenAPI schema."""
+    """A recalled memory with its score, in the OpenAPI schema only."""
 
     score = serializers.FloatField()
     score_parts = serializers.DictField(
@@ -277,7 +277,7 @@ class ReceiptJson(serializers.Serializer[Any]):
 
 
 class Confirmable(Body):
-    """Request body of a person's save, in which they can confirm that a sensitive number is stored."""
+    """Request body of a save, in which a person can confirm that a personal number may be stored."""
 
     confirm = Flag(
         source="confirmed",
@@ -322,7 +322,7 @@ class MemoryUpdate(MemoryChanges):
 
 
 class Dedupe(Body):
-    """Request body field for a new memory: how to handle an existing memory with the same key or meaning."""
+    """The request field ``dedupe``: what to do if a memory with the same key or meaning exists."""
 
     dedupe = Choice(
         ["key", "create"],

@@ -57,7 +57,8 @@ class MemoryList(KeyedView):
     def get(self, request: Request, workspace_id: str) -> Response:
         """List the memories of a workspace.
 
-        Newest first. Paging repeats and skips nothing, even if memories are added or deleted in between.
+        Newest first. No memory is repeated or left out between pages, even if memories are added or deleted in the
+        meantime.
         """
         workspace = get_workspace(self.person, workspace_id)
         answer = self.page(
@@ -78,9 +79,9 @@ class MemoryList(KeyedView):
     def post(self, request: Request, workspace_id: str) -> Response:
         """Save a memory.
 
-        201 with the new memory. 200 with the existing one if it says nearly the same (`duplicate: true`) or has the
-        same key (updated in place). 422 with code `secret` for a credential, or with code `sensitive` for a personal
-        number, which is stored if you send it again with `confirm: true`.
+        201 with the new memory. 200 if a memory says nearly the same (`duplicate: true`) or has the same key (updated
+        in place). 422 with code `secret` for a credential. 422 with code `sensitive` for a personal number; send it
+        again with `confirm: true` to store it.
         """
         workspace = get_workspace(self.person, workspace_id, need=Role.EDITOR)
         return saved_response(save(self, workspace, self.body(MemoryBody)))
@@ -108,7 +109,7 @@ class MemoryDetail(WorkspaceMemoryView):
         """Change a memory.
 
         Fields you leave out stay as they are. New content is embedded again. 409 if the key is taken, or with code
-        `stale`.
+        `stale` if the memory has changed since the version in `If-Match`.
         """
         return change_memory(self, self.memory(workspace_id, memory_id, Role.EDITOR))
 
@@ -126,8 +127,8 @@ class MemoryRestore(WorkspaceMemoryView):
     def post(self, request: Request, workspace_id: str, memory_id: str) -> Response:
         """Restore a deleted memory.
 
-        Undoes a delete. Restoring a memory that is not deleted changes nothing. If another memory has taken its key, it
-        comes back without one (`lost_key`).
+        Restoring a memory that is not deleted changes nothing. If another memory has taken its key, it is restored
+        without the key (`lost_key`).
         """
         memory = self.memory(workspace_id, memory_id, Role.EDITOR, include_deleted=True)
         restored = changing.restore_memory(memory, by=self.person, now=timezone.now())
@@ -139,7 +140,7 @@ class MemoryRevisions(WorkspaceMemoryView):
     def get(self, request: Request, workspace_id: str, memory_id: str) -> Response:
         """Show the history of a memory.
 
-        Who changed it, when, and what it said before. Newest first.
+        Each revision has the person, the time and the previous values. Newest first.
         """
         memory = self.memory(workspace_id, memory_id)
         return self.page(
@@ -156,8 +157,8 @@ class Profile(KeyedView):
     def get(self, request: Request, workspace_id: str) -> Response:
         """Get your profile in a workspace.
 
-        Up to twelve memories about you and up to twelve about the workspace, by category. Its use in chats can only be
-        switched on the Profile page.
+        Up to twelve memories about you and up to twelve about the workspace, by category. Whether chats use it can only
+        be changed on the Profile page.
         """
         workspace, now = get_workspace(self.person, workspace_id), timezone.now()
         found = profile_of(workspace, self.person, reach=Reach.here(workspace), now=now)
@@ -175,7 +176,7 @@ class ProfileLine(KeyedView):
     def put(self, request: Request, workspace_id: str, memory_id: str) -> Response:
         """Hide a memory from your profile, or show it again.
 
-        It stays remembered, and other people's profiles stay as they are.
+        The memory is still recalled, and other people's profiles stay as they are.
         """
         workspace, body = get_workspace(self.person, workspace_id), self.body(ProfileLineBody)
         hide_line(memory_id, workspace, self.person, hidden=body["hidden"])
@@ -189,8 +190,8 @@ class Recall(KeyedView):
     def post(self, request: Request, workspace_id: str) -> Response:
         """Recall the memories that are relevant to a query.
 
-        Ranked memories with their scores, including your personal ones. An assistant's memories are included only with
-        its `agent_id`.
+        Memories with their scores, best first, including your personal ones. An assistant's memories are included only
+        with its `agent_id`.
         """
         workspace = get_workspace(self.person, workspace_id)
         found = recalled(self.person, workspace, self.body(RecallBody))
@@ -214,11 +215,13 @@ class Search(KeyedView):
     def post(self, request: Request, workspace_id: str) -> Response:
         """Search a workspace.
 
-        Results relevant to the query, best first, each with its type: memories, including your personal ones, passages
-        of documents with their place, artifacts, and messages of the chats you may see, found by their words. Temporary
-        chats are left out. The model's tool `x_workspace_search` finds the same, but leaves out personal content in a
-        chat that others read, unless you allowed it there, and messages in your private chats, unless the workspace
-        allows other chats to include them.
+        Results of all types, best first: memories, including your personal ones, passages of documents with their
+        position, artifacts, and messages. Messages are found by their words, in all chats that you may see but
+        temporary ones.
+
+        The model's tool `x_workspace_search` finds the same with two exceptions. In a chat that others read, it leaves
+        out personal content unless you allowed it there. Messages of your private chats are left out unless the
+        workspace allows other chats to include them.
         """
         workspace = get_workspace(self.person, workspace_id)
         found = search_workspace(

@@ -60,9 +60,8 @@ def count_in(workspace: Workspace, scope: str, agent: Agent | None, *, by: User)
 
 @dataclass(frozen=True)
 class Clearable:
-    """A scope that a person may clear, with its last clearing.
-
-    ``live`` counts its live memories, ``whole`` also the deleted ones.
+    """A scope that a person may clear, with its last clearing. ``live`` counts live memories, ``whole`` also deleted
+    ones.
     """
 
     scope: str
@@ -119,10 +118,7 @@ def begin(
     now: datetime,
     as_staff: bool = False,
 ) -> Clearing:
-    """Queue a clearing of a scope that ``scope_of`` has checked.
-
-    Raises Conflict if another clearing of the scope is running.
-    """
+    """Queue a clearing of a scope from ``scope_of``. Raises Conflict if another clearing of the scope is running."""
     live, whole = count_in(workspace, scope, agent, by=by)
     try:
         with transaction.atomic():

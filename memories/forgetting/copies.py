@@ -119,10 +119,7 @@ def drop(wanted: Wanted, rows: QuerySet[Memory], by: User | None) -> Counts:
 
 
 def note(wanted: Wanted, rows: QuerySet[Memory], equals: Collection[int], *, now: datetime) -> None:
-    """Store a note for each copy of the wanted texts in the memories ``rows``.
-
-    ``equals`` are primary keys of deleted memories whose own text is equal; each of them gets a note as well.
-    """
+    """Store a note for each copy of the texts in the memories ``rows``, and for each of ``equals``, deleted copies."""
     found = [(pk, CopyKind.MEMORY, 0) for pk in equals]
     for each in wanted.batches():
         found += [(pk, CopyKind.EXCERPT, 0) for pk in _excerpts(each, rows)]
@@ -170,10 +167,7 @@ def drop_noted(memory: Memory, by: User) -> Counts:
 
 
 def own_items(items: QuerySet[ReceiptItem], by: User | None) -> int:
-    """Count the receipt items of answers to this person, or all if ``by`` is None.
-
-    Answers to others are not counted, because the person must not learn about them.
-    """
+    """Count the items of receipts for answers to this person, who must not learn of others (None: count all)."""
     return (items if by is None else items.filter(receipt__user=by)).count()
 
 
@@ -243,9 +237,8 @@ def _without(before: dict[str, Any], holds: re.Pattern[str]) -> dict[str, Any]:
 
 
 def _items(wanted: Wanted, rows: QuerySet[Memory]) -> list[tuple[int, int]]:
-    """Return receipt items that quote one of the texts, if the memory's current text differs from the quoted one.
-
-    Each is a pair of primary keys: of the item and of its memory.
+    """Return receipt items that quote one of the texts, unless their memory still has it, as (item's key, memory's
+    key).
     """
     items = ReceiptItem.objects.filter(memory__in=_ids(rows), content__gt="")
     changed_since = items.exclude(content=F("memory__content")).filter(_any("content", wanted.texts))
@@ -281,10 +274,7 @@ UPDATE memories_memory SET secret_rules = %s WHERE id IN (
 
 @dataclass
 class Scan:
-    """The progress of a scan for credentials.
-
-    ``hidden`` lists the public id of each hidden memory with the kind of credential. It never contains the text.
-    """
+    """The progress of a scan for credentials. ``hidden`` lists (public id, kind of credential), never a text."""
 
     total: int
     checked: int = 0
@@ -294,9 +284,8 @@ class Scan:
 
 
 def recheck(memories: Sequence[Memory], *, now: datetime) -> int:
-    """Soft-delete those of these memories in which the current rules find a credential. Return their number.
-
-    The others are marked as checked.
+    """Soft-delete memories in which the current rules find a credential, and mark the others as checked. Return how
+    many.
     """
     found = [memory for memory in memories if kind_in(memory)]
     for memory in found:

@@ -53,10 +53,7 @@ LOOKED_UP = 5  # forgotten texts for which recall is run again as a check
 
 @dataclass(frozen=True)
 class Report:
-    """The counts of rows permanently removed, and the result of a recall that checks whether the texts are still found.
-
-    ``found`` counts recalled memories with such a text.
-    """
+    """The counts of permanently removed rows. ``found`` counts memories with such a text that recall still finds."""
 
     removed: Counts = field(default_factory=Counter)
     tombstones: int = 0
@@ -327,10 +324,7 @@ def _remove(ids: Sequence[int], by: User | None = None) -> Counts:
 
 
 def _counting(by_label: dict[str, int], own: int) -> Counts:
-    """Return the counts of ``delete()`` by label.
-
-    ``own`` replaces the number of receipt items, so that items of answers to others are not reported.
-    """
+    """Return the counts of ``delete()`` by label, with ``own`` as the number of receipt items that are reported."""
     removed = counted(by_label)
     for name in ("receipt items", "kept copies"):
         removed.pop(name, None)

@@ -89,10 +89,8 @@ class Clearing(models.Model):
 
 
 def in_scope(workspace: Workspace, scope: str, by: User, agent: Agent | None) -> MemoryQuerySet:
-    """Return the memories of a scope, including deleted ones.
-
-    The scope is the person's own memories in every workspace, the shared memories of the workspace, or those of
-    ``agent``.
+    """Return all memories of the person, of the workspace or of ``agent``, as ``scope`` says. Deleted ones are
+    included.
     """
     if scope == Scope.USER:
         return Memory.objects.filter(scope=scope, owner=by)
@@ -130,10 +128,7 @@ class KeptCopy(models.Model):
 
 
 class KeptAsIs(models.Model):
-    """A person's answer to a question of the tidy page: a memory is still valid.
-
-    With ``other``, an older memory, the answer is that both are valid.
-    """
+    """A person's decision on the Tidy up page that a memory, or it and the older ``other``, are still valid."""
 
     memory = models.ForeignKey(Memory, on_delete=models.CASCADE, db_index=False, related_name="kept_as_is")
     other = models.ForeignKey(Memory, on_delete=models.CASCADE, null=True, blank=True, related_name="+")

@@ -1,8 +1,9 @@
-"""Overviews, which replace the nearest memories if a message asks for one, and the profile made of them.
+"""Overviews: lists of many memories, for messages such as "What do you know about me?", and the profile.
 
-An overview of everything lists pinned memories, then those that answer the message by themselves, and then takes turns
-between categories and topics, important and new memories of each first. An overview of a topic lists the memories that
-are nearer to the topic than the workspace's mean.
+Recall returns an overview instead of the nearest memories if the message asks for one. An overview of everything lists
+pinned memories, then those that answer the message by themselves. The others follow in turns between categories and
+topics, in each the important and new ones first. An overview of a topic lists the memories that are nearer to the topic
+than the mean of the workspace.
 """
 
 from __future__ import annotations
@@ -61,10 +62,10 @@ def fitted() -> Fitted:
 
 
 def kind_of(vector: Array, head: Array | None = None, *, in_doubt: bool = False) -> str:
-    """Return SELF, HERE or TOPIC, or "" if the message asks for no overview.
+    """Return what the message asks an overview of: SELF, HERE (the workspace) or TOPIC. Return "" if it asks for none.
 
-    ``vector`` is the e5 part of the message's vector. ``in_doubt`` requires a higher probability, because a single
-    memory answers the message.
+    ``vector`` is the multilingual part of the message's vector. ``in_doubt`` requires a higher probability; it is set
+    if a single memory answers the message.
     """
     head = fitted().head if head is None else head
     logits = STEEP * head[:, :-1] @ vector / np.linalg.norm(vector) + head[:, -1]
@@ -88,7 +89,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Overview:
-    """The kind of an overview. ``total`` is the number of memories from its first line on, or 0 for a topic."""
+    """The kind of an overview. ``total`` counts its memories from the requested offset on; for a topic it is 0."""
 
     kind: str
     total: int = 0
@@ -107,7 +108,7 @@ class _Row:
 
     @property
     def order(self) -> tuple[bool, bool, bool, bool, float, datetime, int]:
-        """Return the sort key; the largest comes first."""
+        """Return the sort key. Rows are sorted in descending order."""
         return (
             self.pinned, self.answers, self.holds, self.is_about, self.importance, self.created_at, self.key
         )  # fmt: skip
@@ -116,11 +117,11 @@ class _Row:
 def of_topic(
     message: Array, statements: Mapping[int, Array], mean: Array, answers: Collection[int]
 ) -> list[int]:
-    """Return the keys of the memories about a topic, nearest first: ``answers``, and those nearer than the mean.
+    """Return the keys of the memories about a topic, nearest first.
 
-    All vectors are multilingual parts: of the message, of each memory by key, and their mean in the workspace. What
-    messages have in common, and what the workspace's memories have in common, is subtracted before comparing. In a
-    second round, the nearest memories represent the topic.
+    ``message``, ``statements`` (by memory key) and ``mean`` (of the workspace) are the multilingual parts of vectors.
+    ``answers`` are keys that are always included. First, the means of messages and of memories are subtracted from the
+    vectors, and the memories nearest to the message are found. Then these represent the topic for all others.
     """
     keys, vectors = list(statements), np.stack(list(statements.values()))
     fit, count = fitted(), len(keys)
@@ -154,11 +155,11 @@ def of_everything(
     answers: Collection[int],
     now: datetime,
 ) -> tuple[list[int], int]:
-    """Return the keys of an overview's memories, first ones first, and the number of all candidates. Three queries.
+    """Return the keys of an overview's memories in display order, and the number of all candidates. Three queries.
 
-    SELF covers what the user said and what names them, HERE the memories of the workspace. At most ``CONSIDERED``
-    memories of a category are listed. Memories that no longer hold or may have been replaced are left out. ``answers``
-    are the keys of the memories that answer the message by themselves.
+    SELF lists memories that the user wrote, owns or is named in; HERE lists those of the workspace. At most
+    ``CONSIDERED`` memories per category are listed. Memories that are no longer valid or that a newer one may replace
+    are left out. ``answers`` are the keys of the memories that answer the message by themselves.
     """
     found = candidates(kind, workspace, user, agent, where, now)
     place = Window(
@@ -191,8 +192,9 @@ def of_everything(
 def candidates(
     kind: str, workspace: Workspace, user: User, agent: Agent | None, where: SearchArea, now: datetime
 ) -> MemoryQuerySet:
-    """Return the memories that an overview of ``kind`` may list: recallable in ``where``, still valid, and without a
-    likely replacement.
+    """Return the memories that an overview of this kind may list.
+
+    They must be recallable in ``where`` and valid, and no newer memory may replace them.
     """
     newer = Memory.objects.live(now).filter(may_replace=OuterRef("pk"), workspace=OuterRef("workspace"))
     found = Memory.objects.recallable_in(workspace, user, agent).live(now).not_over(now)
@@ -206,8 +208,10 @@ def candidates(
 
 
 def spread(rows: list[_Row], topics: Mapping[int, int]) -> list[int]:
-    """Return the keys in display order: pinned rows and rows that answer the message first, then one row of each group
-    of category and topic in turn.
+    """Return the keys in display order.
+
+    Pinned rows and rows that answer the message come first. The others take turns: the best row of each group, then the
+    second, and so on. A group is a category and a topic.
     """
     groups: dict[tuple[str, int], list[_Row]] = defaultdict(list)
     for row in sorted(rows, key=lambda row: row.order, reverse=True):
@@ -240,16 +244,19 @@ LOADED = 5 * LINES  # memories to load per overview, because some are hidden or 
 
 @dataclass(frozen=True)
 class Profile:
-    """Profile memories by category: ``you`` about the person, ``here`` about the workspace (none personal)."""
+    """A person's profile in a workspace: memories about the person, ``you``, and shared ones about the workspace,
+    ``here``.
+    """
 
     you: list[Memory]
     here: list[Memory]
 
 
 def profile_of(workspace: Workspace, user: User, *, reach: Reach, now: datetime) -> Profile:
-    """Return the profile, without memories that ``reach`` excludes or the user has hidden. Ten queries.
+    """Return the user's profile in a workspace, without memories that the user has hidden from it. Ten queries.
 
-    Raises NotFound if the user is not a member of the workspace.
+    ``reach`` decides whether personal memories may be used. Raises NotFound if the user is not a member of the
+    workspace.
     """
     where = area_within(reach, workspace, user)
     return read(user.pk, lambda: _profile(workspace, user, where, now))
@@ -262,9 +269,9 @@ def hidden_lines(workspace: Workspace, user: User, now: datetime) -> MemoryQuery
 
 
 def hide_line(public_id: str, workspace: Workspace, user: User, *, hidden: bool) -> Memory:
-    """Hide a memory from the user's profile, or show it again. Recall still finds it.
+    """Hide a memory from the user's profile, or show it again. Recall still finds a hidden one.
 
-    Raises NotFound unless the memory is of this workspace or the user's own.
+    Raises NotFound unless the memory belongs to this workspace or to the user.
     """
     memory = get_memory(user, public_id)
     if memory.owner_id is None and memory.workspace_id != workspace.pk:
@@ -293,7 +300,9 @@ def _profile(workspace: Workspace, user: User, where: SearchArea, now: datetime)
 
 
 def _concerns(memory: Memory, user: User) -> bool:
-    """Return whether a memory is about the user: it is personal, names them, or is their statement about themselves."""
+    """Return whether a memory is about the user: it is personal, names them, or is a statement of theirs about
+    themselves.
+    """
     text = memory.content
     if memory.owner_id == user.pk or user.shown_name.lower() in text.lower():
         return True
@@ -302,7 +311,7 @@ def _concerns(memory: Memory, user: User) -> bool:
 
 
 def _by_category(memories: Iterable[Memory]) -> list[Memory]:
-    """Group memories by category; categories and memories keep their order."""
+    """Group memories by category. The order of first occurrence is preserved, for categories and for memories."""
     memories = list(memories)
     categories = list(dict.fromkeys(memory.category for memory in memories))
     return sorted(memories, key=lambda memory: categories.index(memory.category))

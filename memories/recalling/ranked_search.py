@@ -1,6 +1,6 @@
-"""Ranked search for the memories that are relevant to a query: by meaning, by words, and the union of both.
+"""Ranked search for the memories that are relevant to a query: by meaning, by words, or by both (hybrid).
 
-Those chosen are loaded in one query, checked for credentials, and marked as used.
+The best memories are loaded in one query, checked for credentials, and marked as accessed.
 """
 
 from __future__ import annotations
@@ -150,20 +150,20 @@ class Recalled:
 
     @property
     def text(self) -> str:
-        """Return the text that a model is given: one shortened line in an overview, else the content."""
+        """Return the text for the model: in an overview one shortened line, else the whole content."""
         content = self.memory.content
         return Truncator(" ".join(content.split())).chars(LINE_LENGTH) if self.is_brief else content
 
 
 def texts_embedded_for(query: str, question: Question | None, share: float) -> list[str]:
-    """Return the texts to embed for a query: the query, and for a question also its gist if its ``share`` is not 0."""
+    """Return the texts to embed: the query and, unless its weight ``share`` is 0, the gist of the question in it."""
     alone = question is None or question.gist == question.text or not share
     return [query] if question is None or alone else [question.text, question.gist]
 
 
 @dataclass
 class RankedSearch:
-    """A query in a workspace, searched by meaning and by words."""
+    """A search in a workspace for one query. ``wanted`` is the number of results needed, including skipped ones."""
 
     query: str
     workspace: Workspace
@@ -194,7 +194,7 @@ class RankedSearch:
         self.validity: dict[int, tuple[datetime | None, datetime | None]] = {}  # from and to, by key
 
     def own(self, ranking: str, degraded: str, most: int) -> list[Recalled]:
-        """Return the best ``most`` of the user's personal memories alone. The query is not embedded again."""
+        """Search only the user's personal memories, and return the best ``most``. The query is not embedded again."""
         search = copy(self)
         search.where = replace(self.where, personal_alone=True)
         search.params = self.params | search.where.params
@@ -205,7 +205,9 @@ class RankedSearch:
         return search.load(scored[:most], search.judge(scored[: relevance.LOOKED_AT]))
 
     def ranked(self, ranking: str) -> tuple[list[Scored], str]:
-        """Return memory keys with the parts of their scores, best first, and the reason if only words were searched."""
+        """Return (memory key, parts of its score), best first, and why only words were searched ("" if vectors were
+        used).
+        """
         if ranking == "lexical":
             return self._lexical(), ""
         try:
@@ -228,7 +230,9 @@ class RankedSearch:
             return self._without_vectors(ranking), "the vector search failed"
 
     def _guarded(self) -> AbstractContextManager[object]:
-        """Return a transaction if one is needed, to tune an index or to protect the caller's from a failure."""
+        """Return a transaction if one is needed to tune an index or to keep a failure from aborting the caller's
+        transaction.
+        """
         current = current_connection()
         needed = self.where.indexed or current.in_atomic_block
         return transaction.atomic(using=current.alias) if needed else nullcontext()
@@ -236,7 +240,7 @@ class RankedSearch:
     def load(
         self, scored: list[Scored], judged: Mapping[int, Relevance] = MappingProxyType({})
     ) -> list[Recalled]:
-        """Load the memories in this order. The query checks again that the user may see them."""
+        """Load the scored memories in this order, if the user may see them still. ``judged``: relevance by key."""
         active = self.where.active.label if self.where.active else ""
         ids = [pk for pk, _ in scored]
         loaded = load_memories(ids, self.params, model=active) if ids else {}
@@ -254,11 +258,13 @@ class RankedSearch:
         ]
 
     def holding(self, scored: list[Scored]) -> list[Scored]:
-        """Drop memories that are known not to hold. Used when ``judge`` gives no relevance."""
+        """Remove memories that are known to be invalid at the time of the search. Used if ``judge`` returns no
+        relevance.
+        """
         return [each for each in scored if self._holds(each[0]) is not False]
 
     def _holds(self, pk: int) -> bool | None:
-        """Return whether a ranked memory holds at the time in question; None if its validity is unknown."""
+        """Return whether a ranked memory is valid at the time of the search. Return None if its validity is unknown."""
         begins, ends = self.validity.get(pk, (None, None))
         at = self.as_of or self.now
         if (ends is not None and ends <= at) or (self.as_of and begins is not None and begins > at):
@@ -266,9 +272,10 @@ class RankedSearch:
         return True if self.as_of or (begins is not None and begins <= at) or ends is not None else None
 
     def judge(self, scored: list[Scored]) -> dict[int, Relevance]:
-        """Return the relevance of these memories by key; empty if ``relevance`` cannot read the embedder's vectors.
+        """Return the relevance of these memories by key. One query.
 
-        ``scored`` must be the first memories of the hybrid ranking. One query.
+        Return nothing unless the vectors are those of the bundled embedder. ``scored`` must be the first memories of
+        the hybrid ranking.
         """
         active = self.where.active
         if self.asked is None or active is None or active.name != TwoEncoders.name:
@@ -306,9 +313,9 @@ class RankedSearch:
         return dict(zip(found, judged, strict=True))
 
     def multilingual_vectors(self, keys: Iterable[int]) -> tuple[dict[int, Vectors], Vectors]:
-        """Return the multilingual part of the memories' vectors by key, and its mean in the workspace. One query.
+        """Return the multilingual parts of the memories' vectors by key, and their mean in the workspace. One query.
 
-        Only valid after ``judge`` has returned the relevance of a memory.
+        Call this only after ``judge`` has returned a relevance.
         """
         given = {
             "ids": list(keys),
@@ -322,7 +329,7 @@ class RankedSearch:
     def _embed(self, question: Question | None) -> tuple[str, Vectors] | None:
         """Return the active model's label and the query's vector, or None if no embedder is configured.
 
-        The vector of a question is the weighted mean of the question's and its gist's.
+        In the hybrid ranking, the vector is the weighted mean of the question's and its gist's.
         """
         if self.embedded is not None:
             return self.embedded
@@ -341,7 +348,7 @@ class RankedSearch:
         }
 
     def _hybrid(self, embedded: tuple[str, Vectors]) -> list[Scored]:
-        """Score the best candidates by meaning and by words, and those others that could still be among the requested
+        """Score the best candidates by meaning and words, then also the others that could still become one of the
         results.
         """
         depth = 20 * self.depth if self.exact else self.depth
@@ -364,7 +371,7 @@ class RankedSearch:
         return self._fused(found)[1] if found else self._lexical()
 
     def _swing(self, about: str) -> float:
-        """Return the most that the signals other than meaning and words can add to a score for this question."""
+        """Return the most that signals other than meaning and words add to a score. ``about``: the name in question."""
         weights, question = self.weights, self.question
         return (
             weights.recency + weights.importance
@@ -375,9 +382,9 @@ class RankedSearch:
         )  # fmt: skip
 
     def _at_most(self, found: list[Candidate]) -> list[float]:
-        """Return the most that each candidate can score by meaning and words.
+        """Return an upper bound for each candidate's score by meaning and words.
 
-        A candidate without a cosine is at most as near as the last result of the search by meaning.
+        A candidate without a cosine is not nearer than the last result of the search by meaning.
         """
         weights = self.weights
         furthest = max(0.0, min((c.cosine for c in found if c.cosine is not None), default=1.0))
@@ -391,7 +398,8 @@ class RankedSearch:
     def _fused(self, found: list[Candidate], about: str | None = None) -> tuple[str, list[Scored]]:
         """Score the candidates. Return the name that the question is about, and the scores, best first.
 
-        If ``about`` is None, the name is the only one in the question that any of these candidates is about.
+        If ``about`` is None, the name is found here: it is in the question, and some of these candidates are about it.
+        If there are several such names, none is used.
         """
         question = self.question
         given = self.params | {
@@ -442,7 +450,7 @@ class RankedSearch:
     def _visible(
         self, cosines: dict[int, float]
     ) -> dict[int, tuple[float, datetime, datetime | None, float]]:
-        """Return the live memories that the user may see, with cosine, creation, last access and importance."""
+        """Return cosine, creation, last access and importance of the live memories that the user may see, by key."""
         rows = (
             Memory.objects.recallable_in(self.workspace, self.user, self.agent)
             .live(self.now)
@@ -456,7 +464,7 @@ class RankedSearch:
         }
 
     def _lexical(self) -> list[Scored]:
-        """Rank by full text, or by parts of words if that finds nothing, in the order of Postgres."""
+        """Rank by full text, in the order that Postgres returns. If nothing matches, search for parts of words."""
         matched = indexing.match_words(self.query, self.params, self.depth) or indexing.match_contains(
             self.query, self.params, self.depth
         )
@@ -464,7 +472,7 @@ class RankedSearch:
 
 
 def _past_first(judged: list[Relevance], over: list[bool]) -> list[Relevance]:
-    """Reduce the relevance of what still holds, if the message asks about the past and a relevant memory is over."""
+    """Reduce the relevance of valid memories if a relevant one has ended, for messages about the past."""
     found = [relevance.is_found(0.0, each) for each in judged]
     if not any(is_found and is_over for is_found, is_over in zip(found, over, strict=True)):
         return judged
@@ -526,7 +534,8 @@ _QUICK = "set_config('synchronous_commit', 'off', true)"  # until the end of the
 
 
 def load_memories(ids: Iterable[int], params: Mapping[str, Any], *, model: str) -> dict[int, Memory]:
-    """Return the live memories in one of ``params["places"]`` that the current rules find no credential in. One query.
+    """Return the live memories with these keys in the scopes ``params["places"]``, without those with a credential. One
+    query.
 
     Each has its writer, the older memory that it may replace, ``searchable`` (whether its vector of ``model`` exists)
     and ``newer`` (the key of the latest memory that may replace it).
@@ -537,7 +546,7 @@ def load_memories(ids: Iterable[int], params: Mapping[str, Any], *, model: str) 
 
 
 def note_use(memories: list[Memory], now: datetime) -> None:
-    """Mark memories as accessed now. Those accessed within the last minute are skipped without a query."""
+    """Mark memories as accessed now. Those accessed within the last minute are left as they are."""
     before = now - BUMPED_EVERY
     bumped = [each for each in memories if each.last_accessed_at is None or each.last_accessed_at < before]
     for memory in bumped:
@@ -553,9 +562,9 @@ def note_use(memories: list[Memory], now: datetime) -> None:
 
 
 def _try(write: Callable[[], object]) -> None:
-    """Run a write, and only log its failure, so that recall works on a full or read-only database.
+    """Run a write, and only log its failure, so that recall works with a full or read-only database.
 
-    Raises DatabaseError in the caller's transaction, which the failure has aborted.
+    If the caller's transaction is aborted by the failure, DatabaseError is raised.
     """
     if stands_in():
         return
@@ -569,7 +578,7 @@ def _try(write: Callable[[], object]) -> None:
 
 
 def _memory(row: tuple[Any, ...], people: dict[int, User]) -> Memory:
-    """Build a memory from a row of ``_LOAD``. ``people`` caches users of earlier rows."""
+    """Build a memory from a row of ``_LOAD``. ``people`` caches the users of earlier rows."""
     at, writer = len(_NAMES), len(_NAMES) + 2
     importer, after = writer + len(_AUTHOR), writer + 2 * len(_AUTHOR)
     memory = Memory.from_db(DEFAULT_DB_ALIAS, _NAMES, row[:at])
@@ -590,9 +599,10 @@ def _memory(row: tuple[Any, ...], people: dict[int, User]) -> Memory:
 
 
 def _clean(memories: list[Memory]) -> list[Memory]:
-    """Drop memories that newer rules for credentials refuse. A job hides them in the database. No query.
+    """Remove memories in which newer rules find a credential, and queue a job that hides them in the database. No
+    query.
 
-    Reads content, summary, key, category and tags. Recall does not return excerpts, which ``scan_secrets`` checks.
+    Source excerpts are not checked here, because recall does not return them; ``scan_secrets`` checks them.
     """
     stale = [memory for memory in memories if memory.secret_rules != RULES]
     if not stale:

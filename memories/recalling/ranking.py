@@ -1,7 +1,7 @@
-"""Scores of recalled memories, and the names and times of a question. Does not access the database or the clock.
+"""Scores of recalled memories, and the names and dates in a question. Does not access the database or the clock.
 
-The hybrid's weights were chosen by measurement on public conversations; docs/figures.md has the table and what each
-signal contributes. Half or double of any one weight changes little.
+The weights of the hybrid ranking were measured on public conversations; docs/figures.md has the table, and what each
+signal contributes. With half or double of any one weight, the results change little.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ PER_HALVING = 0.04  # how much lower the best unrelated memory scores in a works
 
 @dataclass(frozen=True)
 class Weights:
-    """Weights of the signals of the hybrid ranking. Non-default values are for measuring (``--without``)."""
+    """The weight of each signal in the hybrid ranking. Other values than the defaults are for measuring
+    (``--without``).
+    """
 
     meaning: float = 0.70  # cosine of the question, and of its gist, with the memory
     gist: float = SHARE  # the share of the gist, the question without names and question words, in its vector
@@ -49,7 +51,7 @@ SIGNALS: tuple[str, ...] = tuple(signal.name for signal in fields(Weights))
 
 
 def recency(created_at: datetime, accessed_at: datetime | None, now: datetime) -> float:
-    """Return 0.5^(age / 30 days), with the age since creation or last access, whichever is later."""
+    """Return 0.5^(age / 30 days). The age is counted from creation or last access, whichever is later."""
     latest = max(created_at, accessed_at) if accessed_at else created_at
     days = max(0.0, (now - latest).total_seconds() / 86_400)
     return float(0.5 ** (days / HALF_LIFE_DAYS))
@@ -68,11 +70,11 @@ def hybrid_parts(
     importance: float,
     weights: Weights = WEIGHTS,
 ) -> dict[str, float]:
-    """Return what each signal adds to the hybrid score, which is the sum. Signals that add nothing are left out.
+    """Return the contribution of each signal to the hybrid score, which is their sum. Zero contributions are left out.
 
-    ``words`` is the share of the question's BM25 weight that the memory carries, ``date`` how near its day is to the
-    day in the question, both from 0 to 1. ``cosine`` is from -1 to 1, or None without a vector; then the words stand in
-    for the meaning too.
+    ``words`` is the share of the question's BM25 weight that occurs in the memory. ``date`` is how near the memory's
+    day is to the day in the question. Both are from 0 to 1. ``cosine`` is from -1 to 1; if it is None, because there is
+    no vector, it is estimated from ``words``.
     """
     parts = {
         "meaning": weights.meaning * (WORDS_AS_MEANING * words if cosine is None else max(0.0, cosine)),
@@ -94,10 +96,10 @@ def longterm_parts(cosine: float, recent: float, importance: float) -> dict[str,
 
 
 def injection_threshold(base: float, memories: int) -> float:
-    """Return the minimum hybrid score of a memory that is given to the model, for this number of memories.
+    """Return the minimum hybrid score at which a memory is given to the model, in a workspace with this many memories.
 
-    ``base`` applies from 200 memories on. In a smaller workspace the best unrelated memory scores lower, by about 0.04
-    for every halving (curves in docs/figures.md), and the threshold falls as much.
+    ``base`` applies from 200 memories on. With each halving of the number, the best unrelated memory scores about 0.04
+    lower (curves in docs/figures.md), so the threshold is lowered by the same amount.
     """
     if memories >= SMALL_TALK_AT:
         return base
@@ -157,7 +159,9 @@ class Dates:
     year: int | None = None
 
     def nearness(self, moment: datetime) -> float:
-        """Return 1 on these days, 0.5 in the week after a single day, when people still mention it, and otherwise 0."""
+        """Return 1 for a moment on these days, 0.5 in the week after a single day, when people still mention it, and
+        else 0.
+        """
         on = moment.astimezone(UTC).date()
         if self._include(on):
             return 1.0
@@ -166,7 +170,7 @@ class Dates:
         return 0.5 if any(self._include(on - timedelta(days=ago)) for ago in range(1, TOLD_OF + 1)) else 0.0
 
     def is_past(self, today: date) -> bool:
-        """Return whether these days are known to be in the past."""
+        """Return whether these days are certainly in the past."""
         if self.last is None and self.year is None:
             return False
         last = self.last or date(self.year or 1, self.month or 12, 1) + timedelta(days=31)
@@ -207,7 +211,7 @@ def read_question(text: str, now: datetime) -> Question:
 
 
 def subject(content: str, author: str) -> str:
-    """Return whom a memory is about, in lower case: the name at its beginning, its author for "I", or ""."""
+    """Return the person a memory is about, in lower case: the name at its beginning, its author for "I", or else ""."""
     words = words_in(content[:200])[:2]
     if not words:
         return ""
@@ -226,7 +230,7 @@ def mentions_number(content: str) -> bool:
 
 
 def asks(content: str) -> bool:
-    """Return whether a text ends with a question mark. Such a memory rarely contains an answer."""
+    """Return whether a text ends with a question mark. Such a memory rarely answers a question."""
     return content.endswith("?")
 
 

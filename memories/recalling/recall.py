@@ -1,4 +1,4 @@
-"""Recall: find the memories that are relevant to a query, and keep receipts of what a turn was given."""
+"""Recall, which finds the memories relevant to a query, and receipts, which record what was recalled for an answer."""
 
 import logging
 import time
@@ -46,7 +46,7 @@ class Recall:
 
     @property
     def more(self) -> int:
-        """Return how many memories the overview leaves out."""
+        """Return how many further memories the overview has."""
         return max(0, self.overview.total - len(self.items)) if self.overview else 0
 
 
@@ -71,27 +71,29 @@ def recall(
     as_of: datetime | None = None,
     lines: int = 0,
 ) -> Recall:
-    """Return the ranked memories that the user may see, each with its score and the parts of the score.
+    """Return the memories that are relevant to the query and that the user may see, ranked, with their scores.
 
-    ``agent`` adds the memories of that assistant, which are recalled only in its chats. A blank query or a limit below
-    1 returns nothing and embeds nothing; ``limit`` is capped at 50. Scores below ``threshold`` are dropped; the default
-    is SEMANTIC_THRESHOLD for ``semantic`` and none for other rankings. ``weights`` are those of the hybrid ranking.
-    Weights other than the defaults, and ``exact`` (no index, no candidate limit), are for measuring.
+    ``agent`` includes the memories of that assistant. ``limit`` is at most 50. A blank query or a limit below 1 returns
+    nothing and embeds nothing. Scores below ``threshold`` are left out; the default is SEMANTIC_THRESHOLD for
+    ``semantic`` and none for other rankings. Other ``weights`` than the defaults, and ``exact`` (no index, no candidate
+    limit), are for measuring.
 
-    ``reach`` says where the results go. Personal memories are excluded if their own workspace forbids it or others read
-    along; up to ``withheld`` of them are then returned separately, for their owner alone, and do not affect the rest.
+    ``reach`` says who will read the results. Personal memories are left out if others read them or their own workspace
+    forbids it. Up to ``withheld`` of those are then returned in ``Recall.withheld``, for their owner alone.
 
-    ``floor`` drops memories that are not relevant (hybrid ranking only; memories found by words alone stay). Where
-    relevance is known, it also affects the order of the first twenty of the hybrid ranking. If the query asks for an
-    overview, which only the bundled embedder can recognise, ``lines`` memories of the overview are returned from
-    ``offset`` on; with 0 never.
+    ``floor`` leaves out memories that are not relevant. It has no effect on memories found by words alone. If the
+    embedder allows to judge relevance, relevance also changes the order of the first twenty results of the hybrid
+    ranking.
 
-    Memories that no longer hold or have been replaced come last and below the floor, unless the query asks about the
-    past. Where relevance is unknown, and in other rankings, they are left out. ``as_of`` recalls what held at that
-    time, as far as that is known. ``noted`` marks the recalled memories as accessed.
+    If ``lines`` is not 0 and the query asks for an overview, up to ``lines`` memories of the overview are returned from
+    ``offset`` on. Only the bundled embedder recognises such queries.
 
-    If the embedder or the vector search fails, only words are searched, and ``degraded`` says why. Raises NotFound if
-    the user is not a member, and Invalid for an unknown ranking.
+    Memories that are no longer valid or have been replaced come last and are not relevant, unless the query asks about
+    the past. Where relevance is unknown, they are left out. ``as_of`` recalls the memories that were valid at that
+    time, as far as this is known. ``noted`` marks the recalled memories as accessed.
+
+    If the embedder or the vector search fails, only words are searched, and ``Recall.degraded`` says why. Raises
+    NotFound if the user is not a member, and Invalid for an unknown ranking.
     """
     if ranking not in RANKINGS:
         raise Invalid(fields={"ranking": _("must be one of %s") % ", ".join(RANKINGS)})
@@ -122,7 +124,7 @@ def find_listed(
     reach: Reach,
     now: datetime,
 ) -> list[Recalled]:
-    """Return the memories that a list shows when a person searches it, best first. Nothing is marked as accessed."""
+    """Return the memories to show in a list that a person searches, best first. They are not marked as accessed."""
     found = recall(query, workspace, user, limit=limit, agent=agent, reach=reach, now=now, noted=False)
     return [item for item in found.items if found.degraded or relevance.is_shown(item.score, item.relevance)]
 
@@ -159,9 +161,9 @@ def _found(
 def _overview(
     search: RankedSearch, scored: list[Scored], judged: Mapping[int, Relevance], part: slice
 ) -> Recall | None:
-    """Return the overview that the query asks for, or None if it asks for none, or about the past.
+    """Return the overview that the query asks for.
 
-    Returns None also for a topic to which no memory is relevant.
+    Return None if it asks for none, asks about the past, or asks about a topic to which no memory is relevant.
     """
     if search.asked is None or search.as_of is not None or search.asks_past:
         return None
@@ -203,8 +205,9 @@ def _count(found: Recall, seconds: float) -> None:
 
 
 def _ranked_above(search: RankedSearch, ranking: str, threshold: float | None) -> tuple[list[Scored], str]:
-    """Return the memories with a score of at least ``threshold``, best first, and the reason if only words were
-    searched.
+    """Return the memories with a score of at least ``threshold``, best first.
+
+    If only words were searched, the second value is the reason.
     """
     if threshold is None and ranking == "semantic":
         threshold = SEMANTIC_THRESHOLD
@@ -216,13 +219,13 @@ def _ranked_above(search: RankedSearch, ranking: str, threshold: float | None) -
 
 
 def recall_for(caller: Caller, query: str, **how: Any) -> Recall:
-    """Recall for the caller of a tool, with the caller's workspace, person, assistant and reach."""
+    """Run ``recall`` for the caller of a tool. ``how`` are further arguments of ``recall``."""
     who: dict[str, Any] = {"agent": caller.agent, "reach": caller.reach, "now": caller.now}
     return recall(query, caller.workspace, caller.person, **who, **how)
 
 
 def expect(query: str, *, now: datetime) -> None:
-    """Start embedding a query that will be recalled by the default ranking in a moment."""
+    """Start embedding a query in the background, for a ``recall`` with the default ranking that will follow soon."""
     query = _clean_query(query)
     if query:
         embedding.embed_ahead(texts_embedded_for(query, read_question(query, now), WEIGHTS.gist))
@@ -233,10 +236,10 @@ def _clean_query(query: str) -> str:
 
 
 def with_newer(found: Recall) -> Recall:
-    """Put the newer memory of each linked pair before the older one, with at least its score and relevance.
+    """If a recalled memory may be replaced by a newer one, put the newer one before it. At most one query.
 
-    Replaced memories, which are only found for questions about the past, stay without the newer one. Linked memories
-    have the same place, so that the same people may see both. One query if there is a link, else none.
+    The newer one gets at least the older one's score and relevance. Memories that have been replaced are left as they
+    are, because they are only found for questions about the past.
     """
     linked = [each.memory for each in found.items if each.memory.newer and each.memory.replaced_by_id is None]  # type: ignore[attr-defined]
     keys = {memory.newer: memory.pk for memory in linked}  # type: ignore[attr-defined]
@@ -270,7 +273,7 @@ _HOLD = (
 
 
 def split_recall(found: Recall, *, threshold: float, limit: int) -> list[tuple[bool, str]]:
-    """Return for each recalled item, in order, whether it is used and, if not, why.
+    """Decide for each recalled item whether the model gets it. Return (used, reason if not used) for each, in order.
 
     ``threshold`` applies to the score. Where relevance is known, RECALL_THRESHOLD applies to the relevance instead.
     """
@@ -288,7 +291,7 @@ def split_recall(found: Recall, *, threshold: float, limit: int) -> list[tuple[b
 
 
 def only_first(verdicts: Sequence[tuple[bool, str]]) -> list[tuple[bool, str]]:
-    """Mark all used items except the first as over the limit."""
+    """Return the verdicts of ``split_recall`` with all used items after the first changed to OVER_LIMIT."""
     first = next((at for at, (used, _why) in enumerate(verdicts) if used), 0)
     return [
         (False, OVER_LIMIT) if used and at > first else (used, why) for at, (used, why) in enumerate(verdicts)
@@ -296,14 +299,16 @@ def only_first(verdicts: Sequence[tuple[bool, str]]) -> list[tuple[bool, str]]:
 
 
 def matters(item: Recalled, threshold: float) -> bool:
-    """Return whether the item is relevant enough to be given to the model, if there is room."""
+    """Return whether the item is relevant enough for the model. ``threshold`` applies to the score, as in
+    ``split_recall``.
+    """
     if item.relevance is None:
         return item.score >= threshold
     return item.relevance.value >= settings.RECALL_THRESHOLD
 
 
 def _why_not(item: Recalled) -> str:
-    """Return why an item is not relevant enough: the reason without which it would be, or BELOW_THRESHOLD."""
+    """Return why an item is not relevant enough: NO_LONGER_HOLDS, REPLACED, NOTHING_ASKED or BELOW_THRESHOLD."""
     found = item.relevance
     if found is not None and found.if_current >= settings.RECALL_THRESHOLD:
         return NO_LONGER_HOLDS if item.memory.replaced_by_id is None else REPLACED
@@ -313,7 +318,9 @@ def _why_not(item: Recalled) -> str:
 
 
 def strength(item: Recalled, threshold: float) -> str:
-    """Return the strength for a receipt; empty if the item is not relevant enough or its relevance is unknown."""
+    """Return the ``Strength`` to store in a receipt, or "" if the item is not relevant enough or its relevance is
+    unknown.
+    """
     if item.relevance is None or not matters(item, threshold):
         return ""
     return Strength.STRONG if item.relevance.value >= relevance.STRONG else Strength.RELATED
@@ -329,10 +336,11 @@ def store_receipt(
     threshold: float,
     profile: Sequence[Recalled] = (),
 ) -> Receipt:
-    """Store the result of a recall with an answer. The receipt of a retried answer replaces the old one.
+    """Store what was recalled for an answer. An earlier receipt of the same answer is replaced.
 
-    Its last items are the withheld memories that would have been used, which only their owner sees, and the ``profile``
-    lines that the model received. Memories that were forgotten permanently since are left out.
+    ``verdicts`` are those of ``split_recall``. The last items are the withheld memories that would otherwise have been
+    used, which only their owner sees, and the ``profile`` memories that the model received. Memories that no longer
+    exist are left out.
     """
     withheld = [(item, (False, OTHERS_READ)) for item in found.withheld if matters(item, threshold)]
     asked = found.search.query if found.search else ""
@@ -376,16 +384,16 @@ def drop_receipt(message_id: str) -> None:
 
 
 def _hold(memories: list[Memory]) -> set[int]:
-    """Lock the rows of these memories until the transaction ends, and return the keys of those that still exist."""
+    """Lock the rows of these memories until commit. Return the keys of those that still exist."""
     with connection.cursor() as cursor:
         cursor.execute(_HOLD, [[each.pk for each in memories], [each.workspace_id for each in memories]])
         return {row[0] for row in cursor.fetchall()}
 
 
 def receipts_for(message_ids: Iterable[str], user: User) -> dict[str, Receipt]:
-    """Return the receipts of these answers by message id, with the items that the user may see.
+    """Return the receipts of these answers by message id, with the items whose memory the user may see.
 
-    Items whose memory is another person's own are left out, and the positions of the ``shown`` ones have no gaps.
+    The positions of the ``shown`` items are renumbered without gaps.
     """
     own = Workspace.objects.filter(default_of=user).values("pk")
     receipts = list(
@@ -409,7 +417,7 @@ def receipts_for(message_ids: Iterable[str], user: User) -> dict[str, Receipt]:
 
 
 def for_everyone(memory_ids: Sequence[str]) -> set[str]:
-    """Return the ids of those of these memories that are not personal. One query, none for an empty list."""
+    """Return those of the ids that belong to memories that are not personal. At most one query."""
     if not memory_ids:
         return set()
     shared = Memory.objects.filter(public_id__in=memory_ids, owner=None)
@@ -427,7 +435,7 @@ def receipt_for(message_id: str, user: User) -> Receipt | None:
 
 
 def mark_not_relevant(item_id: int, user: User, *, value: bool = True) -> ReceiptItem:
-    """Record that a recalled memory had nothing to do with the question.
+    """Record the user's judgement that a recalled memory was not relevant. ``value=False`` takes it back.
 
     Raises NotFound unless the receipt is the user's own and the user may see the memory.
     """

@@ -1,7 +1,7 @@
-"""Recall questions of a workspace, which are run again whenever something changes that affects their results.
+"""Recall questions: test questions of a workspace, with the memories that recall should find.
 
-A question that expects a personal memory belongs to one person and runs as that person. All others run without personal
-memories, so that all members see the same result.
+They are run again whenever something changes that affects their results. A question with a personal memory belongs to
+one person and runs as that person. All others run without personal memories, so that every member sees the same result.
 """
 
 import time
@@ -34,14 +34,14 @@ OFFERED = 8
 
 
 def questions_of(workspace: Workspace, user: User) -> QuerySet[RecallQuestion]:
-    """Return the questions that the user may see, newest first, with the ``expected`` memories. Two queries."""
+    """Return the questions that the user may see, newest first, with ``expected`` prefetched. Two queries."""
     return with_expected(RecallQuestion.objects.visible_to(user).filter(workspace=workspace))
 
 
 def get_question(
     user: User, public_id: str, *, workspace: Workspace, need: Role = Role.VIEWER
 ) -> RecallQuestion:
-    """Return a question. ``workspace`` carries the user's role.
+    """Return a question. ``workspace.role`` must be set to the user's role.
 
     Raises NotFound if the user may not see the question, and Forbidden if their role is below ``need``.
     """
@@ -55,10 +55,10 @@ def get_question(
 def keep_question(
     workspace: Workspace, text: str, memories: Sequence[Memory], *, by: User, now: datetime
 ) -> RecallQuestion:
-    """Save a question and run it at once. ``memories`` must be of this workspace and visible to ``by``.
+    """Save a question with the expected memories, and run it at once.
 
-    Raises SecretRefused for a credential, Invalid for a wrong number of memories or an assistant's memory, and Conflict
-    if the workspace has MOST_QUESTIONS questions.
+    ``memories`` must be of this workspace and visible to ``by``. Raises SecretRefused for a credential, Invalid for a
+    wrong number of memories or an assistant's memory, and Conflict if the workspace has MOST_QUESTIONS questions.
     """
     text = clean_text("text", text.strip(), low=1, high=QUESTION_LENGTH)
     if find_secret(text):
@@ -92,12 +92,12 @@ def keep_question(
 
 
 def misses(question: RecallQuestion) -> list[ExpectedMemory]:
-    """Return the expected memories that an answer would not use."""
+    """Return the expected memories that were not used at the last run."""
     return [expected for expected in question.expected.all() if not expected.used]
 
 
 def rates(questions: Iterable[RecallQuestion]) -> dict[str, int]:
-    """Count the expected memories, those of them that answers would use, and all memories that answers would use."""
+    """Return three counts: ``expected`` memories, those of them that were used (``right``), and all ``used`` ones."""
     asked = list(questions)
     expected = [each for question in asked for each in question.expected.all()]
     return {
@@ -108,7 +108,7 @@ def rates(questions: Iterable[RecallQuestion]) -> dict[str, int]:
 
 
 def run(questions: Iterable[RecallQuestion], *, now: datetime, seconds: float | None = None) -> int:
-    """Run questions, store the results, and return how many ran within ``seconds``. One recall each."""
+    """Run questions and store their results. Stop after ``seconds``, and return how many ran. Costs one recall each."""
     began, asked, states = time.monotonic(), 0, dict[int, str]()
     for question in questions:
         if seconds is not None and time.monotonic() - began > seconds:
@@ -131,7 +131,7 @@ def run(questions: Iterable[RecallQuestion], *, now: datetime, seconds: float | 
 
 
 def run_changed(*, now: datetime, seconds: float) -> int:
-    """Run the questions whose workspace has changed since their last run, oldest run first; return how many ran."""
+    """Run the questions of changed workspaces, oldest run first, for about ``seconds``. Return how many ran."""
     began, asked = time.monotonic(), 0
     places = Workspace.objects.annotate(ran=Min("recall_questions__ran_at"), n=Count("recall_questions"))
     for workspace in places.filter(n__gt=0).order_by(F("ran").asc(nulls_first=True)):
@@ -146,7 +146,7 @@ def run_changed(*, now: datetime, seconds: float) -> int:
 
 
 def state_of(workspace: Workspace) -> str:
-    """Return a text of all that results depend on: embedder, threshold, limit and memories. Two queries."""
+    """Return a text that changes whenever results may: with the embedder, threshold, limit or memories. Two queries."""
     model = active_model() or ""
     memories = Memory.objects.filter(workspace=workspace).aggregate(number=Count("*"), last=Max("updated_at"))
     vectors = PassageVector.objects.filter(place=workspace.pk, kind=MEMORY, live=True, model=model).count()
@@ -156,7 +156,7 @@ def state_of(workspace: Workspace) -> str:
 
 
 def offered(workspace: Workspace, user: User, text: str, words: str, *, now: datetime) -> list[Memory]:
-    """Return memories to choose from: those that contain ``words``, then those that recall finds for ``text``."""
+    """Return memories to choose from: first those that contain ``words``, then those that recall finds for ``text``."""
     here = live_in(workspace, user, now).filter(agent=None).select_related("author", "edited_by")
     for word in words.split()[:OFFERED]:
         here = here.filter(content__icontains=word)
@@ -169,7 +169,7 @@ def offered(workspace: Workspace, user: User, text: str, words: str, *, now: dat
 
 
 def with_expected(questions: QuerySet[RecallQuestion]) -> QuerySet[RecallQuestion]:
-    """Prefetch the expected memories, without deleted ones and those that have become another person's own."""
+    """Prefetch the expected memories, without deleted ones and those that are now another person's personal memory."""
     live = ExpectedMemory.objects.filter(memory__in=Memory.objects.live()).select_related("memory")
     mine = live.filter(memory__owner=None) | live.filter(memory__owner=F("question__owner"))
     return questions.select_related("workspace", "owner", "created_by").prefetch_related(
@@ -178,7 +178,7 @@ def with_expected(questions: QuerySet[RecallQuestion]) -> QuerySet[RecallQuestio
 
 
 def _ask(question: RecallQuestion, now: datetime) -> tuple[Recall, list[tuple[bool, str]]]:
-    """Return what recall finds for the question now, and whether an answer would use each item."""
+    """Return what recall finds for the question now, and the verdicts of ``split_recall``."""
     workspace, personal = question.workspace, question.owner is not None
     person = question.owner or _somebody(workspace)
     if person is None:
@@ -197,5 +197,5 @@ def _ask(question: RecallQuestion, now: datetime) -> tuple[Recall, list[tuple[bo
 
 
 def _somebody(workspace: Workspace) -> User | None:
-    """Return any member, as whom a shared question runs. Without personal memories the result is the same for all."""
+    """Return any member, as whom to run a shared question. Its result is the same for every member."""
     return User.objects.filter(memberships__workspace=workspace).order_by("pk").first()

@@ -1,11 +1,15 @@
-"""Relevance of recalled memories to a message, for chat turns, tools, MCP, REST and search.
+"""Relevance of recalled memories to a message, for chat turns, tools, MCP, REST and search. Does not access the
+database.
 
-Does not access the database. A piecewise linear logistic regression over measures of the first memories in the order of
-recall: how near each is by both encoders, how far above the workspace's background for this message, and how far behind
-the best; which words and parts of words it shares with the message, and how rare they are; the kind of message (it asks
-for nothing, looks something up, asks for work or advice) and of statement (a rule or preference, something over). No
-measure decides alone: a message that seems to ask for nothing still gets a memory that stands out.
+The relevance is the probability from a piecewise linear logistic regression. Its features (``MEASURES``, ``KINDS``)
+are:
 
+- the similarity to the message by both encoders, compared with other memories of the workspace and with the best one
+- the words and parts of words in common with the message, and how rare these are
+- the kind of message (it asks for nothing, looks something up, asks for work or advice, asks about the past)
+- the kind of statement (a rule or preference, or something that is over)
+
+No feature decides alone: a message that seems to ask for nothing still gets a memory that is much nearer than others.
 Everything is fitted by tests/bench/fit_relevance.py; docs/figures.md has the figures.
 """
 
@@ -50,7 +54,7 @@ Span = tuple[int, int]
 
 
 def mentioned(asked: str, memory: str) -> list[Span]:
-    """Return where the memory mentions words of the question: the longest phrases, in text order. Takes linear time."""
+    """Return the positions of the longest phrases in the memory that also occur in the question, in text order."""
     words = list(_words(asked[:MOST_COMPARED]))
     idle = _idle({form for _span, form in words})
     keys = {_key(form) for _span, form in words if form not in idle}
@@ -69,13 +73,13 @@ def mentioned(asked: str, memory: str) -> list[Span]:
 
 @lru_cache(maxsize=2048)
 def content_keys(text: str) -> frozenset[str]:
-    """Return the stems of the words of a text, without function words."""
+    """Return the stems of a text's words, without function words."""
     forms = {form for _span, form in _words(text[:MOST_COMPARED])}
     return frozenset(_key(form) for form in forms - _idle(forms))
 
 
 def _words(text: str) -> Iterator[tuple[Span, str]]:
-    """Yield each word in the form in which words are compared, with its position."""
+    """Yield each word's position and its normalized form."""
     for found in _TOKEN.finditer(text):
         word, at = found[0], found.start()
         if found["han"]:
@@ -91,16 +95,16 @@ def _words(text: str) -> Iterator[tuple[Span, str]]:
 
 
 def _key(form: str) -> str:
-    """Return the stem of a word, which its other forms share."""
+    """Return the stem of a normalized word, which its other forms share."""
     if len(form) > 4 and form.startswith(_ARTICLE):
         form = form[len(_ARTICLE) :]
     return form.removesuffix("s") if 4 <= len(form) < STEM else form[:STEM]
 
 
 def _idle(forms: set[str]) -> frozenset[str]:
-    """Return the function words of the language that most of ``forms`` belong to.
+    """Return the function words of the language to which most of the words ``forms`` belong.
 
-    A function word of one language may be a content word in another. If no language matches, return those of all.
+    If no language matches, return those of all languages.
     """
     hits = [len(words & forms) for words in function_words()]
     return frozenset().union(
@@ -160,11 +164,13 @@ class Fitted(NamedTuple):
 
 
 class Relevance(NamedTuple):
-    """The relevance of a memory, 0 to 1, as ``value``.
+    """The relevance of a memory to a message.
 
-    ``if_asked`` and ``if_current`` are the values if the message asked for something, and if the statement still held.
-    ``asks`` is the likeliest of the first three MESSAGE_HEADS, the same for all memories of a message. ``is_over``
-    means that the statement no longer holds and the message does not ask about the past.
+    - ``value``: the relevance, from 0 to 1.
+    - ``if_asked``: the relevance if the message asked for something.
+    - ``if_current``: the relevance if the statement were still valid.
+    - ``asks``: the likeliest of the first three MESSAGE_HEADS, the same for all memories of a message.
+    - ``is_over``: the statement is no longer valid, and the message does not ask about the past.
     """
 
     value: float
@@ -181,7 +187,7 @@ class Message(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A memory in the order of recall, with the inner products from ``ranked_search``."""
+    """A recalled memory with the values from ``ranked_search`` that its relevance is computed from."""
 
     content: str
     score: float
@@ -199,12 +205,12 @@ def fitted() -> Fitted:
 
 
 def statement_heads() -> list[Array]:
-    """Return the directions of STATEMENT_HEADS, for inner products with the e5 part of stored vectors."""
+    """Return the vectors of STATEMENT_HEADS, for inner products with the multilingual part of stored vectors."""
     return list(fitted().statement[:, :-1])
 
 
 def read_message(text: str, asked: Array) -> Message:
-    """Classify a message by its vector."""
+    """Classify a message by its vector ``asked``."""
     own = asked[MULTILINGUAL]
     length = float(np.linalg.norm(own))
     heads = fitted().message
@@ -213,7 +219,7 @@ def read_message(text: str, asked: Array) -> Message:
 
 
 def silence_of(asked: Array) -> float:
-    """Return the probability that a message asks for nothing, from its vector."""
+    """Return the probability that a message asks for nothing, given its vector."""
     return float(_shares(read_message("", asked).kinds)[0])
 
 
@@ -224,11 +230,11 @@ def judge(
     *,
     past: bool | None = None,
 ) -> list[Relevance]:
-    """Return the relevance of each of ``found``, which must be in the order of recall.
+    """Return the relevance of each memory in ``found``, which must be in the order of recall.
 
-    ``background`` has the first three products of other memories. Unless ``past`` (by default read from the message) is
-    true, OVER_SHARE reduces the relevance of a memory that no longer holds, whether that is recorded or its text says
-    so. A memory that is recorded to hold counts as holding, even if its text seems to say otherwise.
+    ``background`` are the first three products of other memories. ``past`` (default: read from the message) says
+    whether the message asks about the past. If it does not, the relevance of memories that are no longer valid is
+    multiplied by OVER_SHARE. The recorded validity decides; without one, the text of the memory does.
     """
     if not found:
         return []
@@ -254,12 +260,14 @@ def judge(
 
 
 def ease_of(count: int) -> float:
-    """Return what is added to the logit in a small workspace, where fewer memories can be confused."""
+    """Return the number to add to the logit in a small workspace, where fewer memories can be confused."""
     return EASE * max(0.0, math.log2(FEW / max(FEWEST, count)))
 
 
 def in_order(scores: Mapping[int, float], judged: Mapping[int, Relevance]) -> list[int]:
-    """Return the keys of ``scores``, best first: by score plus a tenth of relevance, with what no longer holds last."""
+    """Return the keys of ``scores``, best first, by score plus a tenth of the relevance. Memories that are over come
+    last.
+    """
 
     def place(key: int) -> tuple[bool, float]:
         found = judged.get(key)
@@ -269,13 +277,13 @@ def in_order(scores: Mapping[int, float], judged: Mapping[int, Relevance]) -> li
 
 
 def asks_past(message: Message) -> bool:
-    """Return whether a message asks about the past, so that memories that no longer hold may be given."""
+    """Return whether a message asks about the past, so that memories that are no longer valid may be used."""
     least = PAST if speaks_of_before(message.text) else SURELY_PAST
     return bool(message.kinds[MESSAGE_HEADS.index("past")] >= least)
 
 
 def measure(message: Message, found: Sequence[Found], background: Sequence[Sequence[float]]) -> Array:
-    """Return a row of MEASURES for each of ``found``."""
+    """Return the features MEASURES of each memory in ``found``, one row each."""
     near = cosines(message.asked, np.array([each.products[:3] for each in found]))
     around = cosines(message.asked, np.array(background).reshape(-1, 3))
     values: dict[str, Array] = {}
@@ -303,7 +311,11 @@ def measure(message: Message, found: Sequence[Found], background: Sequence[Seque
 
 
 def kinds_of(message: Array, statements: Array, plain: Array) -> Array:
-    """Return a row of KINDS for each statement, from logits of MESSAGE_HEADS and STATEMENT_HEADS and the measures."""
+    """Return the features KINDS of each statement, one row each.
+
+    ``message`` and ``statements`` are logits of MESSAGE_HEADS and STATEMENT_HEADS. ``plain`` is the result of
+    ``measure``.
+    """
     three = message[:3] - message[:3].mean()
     silent, _lookup, work = _shares(message)
     past = _sigmoid(2 * (message[3] - PAST))
@@ -318,14 +330,14 @@ def kinds_of(message: Array, statements: Array, plain: Array) -> Array:
 
 
 def _shares(message: Array) -> Array:
-    """Return the probabilities of the first three MESSAGE_HEADS."""
+    """Return the probabilities of the first three MESSAGE_HEADS, given the logits of all."""
     odds = np.exp(message[:3] - message[:3].max())
     shares: Array = odds / odds.sum()
     return shares
 
 
 def statement_logits(found: Sequence[Found]) -> Array:
-    """Return the logits of STATEMENT_HEADS for each statement."""
+    """Return the logits of STATEMENT_HEADS for each memory in ``found``, one row each."""
     to_unit = float(np.sqrt((1 + E5_WEIGHS) / E5_WEIGHS))
     products = np.array([each.products[3:] for each in found])
     logits: Array = STEEP * to_unit * products + fitted().statement[:, -1]
@@ -333,36 +345,36 @@ def statement_logits(found: Sequence[Found]) -> Array:
 
 
 def statement_kinds(vectors: Array) -> Array:
-    """Return the probability of each of STATEMENT_HEADS, from the multilingual part of each statement's vector."""
+    """Return the probabilities of STATEMENT_HEADS, one row for each multilingual part of a memory's vector."""
     units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     heads = fitted().statement
     return _sigmoid(STEEP * units @ heads[:, :-1].T + heads[:, -1])
 
 
 def is_found(score: float, relevance: Relevance | None) -> bool:
-    """Return whether a search or a tool returns a memory."""
+    """Return whether a search or a tool returns a memory with this score and relevance."""
     return score >= LEAST_SCORE if relevance is None else relevance.value >= float(fitted().looked_up)
 
 
 def is_shown(score: float, relevance: Relevance | None) -> bool:
     """Return whether a list that a person searches shows a memory. More are shown than by ``is_found``.
 
-    In a list, a query of a single word counts as a question, and memories that contain part of the word do not hide
-    those that are near in meaning.
+    In a list, a single word counts as a question, and a memory with part of the word does not hide those near in
+    meaning.
     """
     near = relevance is not None and min(score, relevance.if_asked) >= LEAST_SCORE
     return near or is_found(score, relevance)
 
 
 def _background(cosines: Array, mean: float, deviation: float) -> tuple[float, float]:
-    """Return the mean and deviation of cosines, drawn towards the given ones if there are few."""
+    """Return mean and deviation of the cosines, shifted towards ``mean`` and ``deviation`` if there are few."""
     count = len(cosines) + PRIOR_COUNT
     own = (cosines.sum() + PRIOR_COUNT * mean) / count
     return own, float(np.sqrt((((cosines - own) ** 2).sum() + PRIOR_COUNT * deviation**2) / count))
 
 
 def _shared(text: str, contents: Sequence[str]) -> dict[str, Array]:
-    """Measure the words, and the parts of words, that each statement shares with the message."""
+    """Return the features about the words, and parts of words, that each statement has in common with the message."""
     asked, parts = content_keys(text), _parts(text[:LENGTH])
     own = [content_keys(content) & asked for content in contents]
     words = Counter(key for keys in own for key in keys)
@@ -390,7 +402,7 @@ def _shared(text: str, contents: Sequence[str]) -> dict[str, Array]:
 
 @lru_cache(maxsize=2048)
 def _parts(text: str) -> frozenset[str]:
-    """Return the 4-grams of each word, its beginning marked; of short non-ASCII words pairs of characters."""
+    """Return the 4-grams of each word with its beginning marked, or pairs of characters of short non-ASCII words."""
     found: set[str] = set()
     for word in _WORD.findall(text.casefold()):
         if word.isascii() or len(word) > 4:
@@ -402,7 +414,7 @@ def _parts(text: str) -> frozenset[str]:
 
 
 def pieces(columns: Array, mean: Array, scale: Array) -> Array:
-    """Return each measure in deviations from its mean, and how far it is beyond ``BEND`` on either side."""
+    """Standardize each column, and append how far it exceeds ``BEND`` and how far it is below ``-BEND``."""
     scaled = np.clip((columns - mean) / scale, -3, 4)
     return np.hstack([scaled, np.maximum(0, scaled - BEND), np.maximum(0, -BEND - scaled)])
 

@@ -18,7 +18,7 @@ LIMIT = 10  # default number of results; at most MAX_LIMIT
 
 @dataclass(frozen=True)
 class Place:
-    """The place of a passage in a document. ``characters`` are its start and end in the document's text."""
+    """The position of a passage in a document. ``characters`` are its start and end in the document's text."""
 
     page: int | None
     heading: str
@@ -27,7 +27,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Found:
-    """A search result: its public id, its text, and its score (higher is better)."""
+    """A search result of any type. A higher score is better."""
 
     type: str  # of TYPES
     id: str
@@ -61,7 +61,9 @@ _finders: list[Finder] = []
 
 
 def register_messages(finder: Finder) -> None:
-    """Register the search for chat messages. The chat app calls this, because memories must not import chat."""
+    """Register the function that searches chat messages. The chat app calls this, because this app must not import
+    chat.
+    """
     _finders[:] = [finder]
 
 
@@ -79,12 +81,12 @@ def search_workspace(
     noted: bool = True,
     listed: bool = False,
 ) -> list[Found]:
-    """Return what is relevant to the query, best first on one scale: memories, documents, artifacts and messages.
+    """Return memories, passages of documents, artifacts and messages that are relevant to the query, best first.
 
-    Memories are found by the hybrid ranking, including those of ``agent``. Documents are returned as passages. Messages
-    come from chats that the user may see, and from private chats only with ``private_chats``. Personal content is
-    included if ``reach`` allows it. A blank query or a limit below 1 finds nothing. ``noted`` marks found memories as
-    accessed. ``listed`` finds the memories that a person finds in a list of memories (``find_listed``).
+    Memories include those of ``agent``. Messages come from chats that the user may see, and from private chats only
+    with ``private_chats``. Personal content is included if ``reach`` allows it. A blank query or a limit below 1 finds
+    nothing. ``noted`` marks the memories as accessed. ``listed`` searches memories by ``find_listed``, as a list for a
+    person does.
 
     Costs one recall and one search for each other type. Raises NotFound if the user is not a member.
     """

@@ -1,4 +1,4 @@
-"""Template tag that shows the overview on the admin's index page, so that no custom AdminSite is needed."""
+"""Template tag that shows the overview on the admin's index page. It makes a custom AdminSite unnecessary."""
 
 from typing import Any
 

@@ -15,13 +15,13 @@ register = template.Library()
 
 @register.filter
 def category_label(category: str | None) -> str:
-    """Return a built-in category translated, and any other category unchanged."""
+    """Return the translation of a built-in category, and any other category unchanged."""
     return gettext(category) if category in CATEGORIES else category or ""
 
 
 @register.filter
 def saved_by(memory: Memory, user: User) -> str:
-    """Return “Saved by you” for this user's own unchanged words, and the label of the memory's source for any other."""
+    """Return “Saved by you” for a memory with this user's own words. Otherwise, return the label of its source."""
     is_unchanged = not memory.edited_at and not memory.imported_at
     if memory.source_type == SourceType.USER and is_unchanged and memory.author_id == user.pk:
         return gettext("Saved by you")
@@ -32,7 +32,7 @@ def saved_by(memory: Memory, user: User) -> str:
 def memory_tabs(context: dict[str, Any], workspace: Workspace, current: str) -> dict[str, Any]:
     """Render the tabs with the number of memories to review on each. ``current`` is the active tab. Three queries.
 
-    The number of Tidy up is ``undecided`` of the context; without it, the page fetches the tabs again.
+    The number of Tidy up is taken from ``undecided`` in the context. Without it, the page loads the tabs a second time.
     """
     user = context["request"].user
     return {

@@ -1,4 +1,4 @@
-"""Files of memories, on the pages."""
+"""Pages for the files attached to memories."""
 
 from django.conf import settings
 from django.contrib import messages as notices
@@ -68,7 +68,7 @@ def get(request: PageRequest, ws_id: str, mem_id: str, asset_id: str) -> Streami
 
 @require_http_methods(["GET", "POST"])
 def remove(request: PageRequest, ws_id: str, mem_id: str, asset_id: str) -> HttpResponse:
-    """Ask for confirmation on GET, delete the file permanently on POST. Both require the password."""
+    """Ask for confirmation on GET; permanently delete the file on POST. Both require the password."""
     memory = _memory(request, ws_id, mem_id)
     asset = _asset(memory, asset_id)
     ask_for_password(request)

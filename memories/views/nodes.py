@@ -36,7 +36,7 @@ from workspaces.views.forms import DomainForm
 
 
 def _offering(names: str) -> forms.TextInput:
-    """Return a text input with suggestions from the page's ``<datalist>`` with this id."""
+    """Return a text input with suggestions. ``names`` is the id of a ``<datalist>`` in the page."""
     return forms.TextInput(attrs={"list": names, "autocomplete": "off"})
 
 
@@ -111,13 +111,13 @@ def best_related(workspace: Workspace, user: User) -> tuple[list[MemoryNode], li
 
 
 def kinds(workspace: Workspace, user: User) -> list[str]:
-    """Return the kinds in use, at most MOST_OFFERED, as suggestions."""
+    """Return the kinds in use as suggestions, at most MOST_OFFERED."""
     used = topics.nodes_in(workspace, user).exclude(kind="").order_by("kind")
     return list(used.values_list("kind", flat=True).distinct()[:MOST_OFFERED])
 
 
 def relation_types(workspace: Workspace, user: User) -> list[str]:
-    """Return the relation types in use, at most MOST_OFFERED, as suggestions."""
+    """Return the relation types in use as suggestions, at most MOST_OFFERED."""
     seen = topics.nodes_in(workspace, user)
     used = NodeRelation.objects.filter(source__in=seen, target__in=seen).order_by("relation")
     return list(used.values_list("relation", flat=True).distinct()[:MOST_OFFERED])
@@ -174,7 +174,7 @@ def _drawing(drawn: Sequence[MemoryNode], relations: Sequence[NodeRelation], ws_
 
 @require_http_methods(["GET", "POST"])
 def node_list(request: PageRequest, ws_id: str) -> HttpResponse:
-    """Show the graph of the most related nodes and a list of all, paged with ``?after=``; create a node on POST."""
+    """Show the graph of the most related nodes and a list of all, paged by ``?after=``. On POST, create a node."""
     workspace, context = _workspace(request, ws_id, Role.EDITOR if request.method == "POST" else Role.VIEWER)
     form = NodeForm(request.POST if request.method == "POST" else None)
     who: dict[str, Any] = {"by": request.user, "now": timezone.now()}
@@ -245,7 +245,7 @@ def node(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
 
 @require_GET
 def find_memories(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
-    """Return a fragment with memories that match the typed text and are not linked to the node."""
+    """Return an HTML fragment with memories that match the search text and are not linked to the node yet."""
     found, context = _node(request, ws_id, node_id, Role.EDITOR)
     filters = PanelFilters(q=request.GET.get("q", ""))
     free = topics.memories_in_sight(found.workspace, request.user).exclude(nodes=found)
@@ -288,7 +288,7 @@ def relate(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
 
 @require_POST
 def unrelate(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
-    """Remove a relation, given by ``source``, ``target`` and ``relation``, and return to the node's page."""
+    """Remove a relation, given by ``source``, ``target`` and ``relation``, and redirect to the node's page."""
     found, _context = _node(request, ws_id, node_id, Role.EDITOR)
     ends = (request.POST.get("source", ""), request.POST.get("target", ""))
     source, target = (topics.get_node(request.user, end, workspace=found.workspace) for end in ends)
@@ -310,7 +310,7 @@ def merge(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
 
 @require_POST
 def differ(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
-    """Record that the node differs from ``other``, so that merging the two is not suggested again."""
+    """Record that the node and ``other`` are different, so that merging them is not suggested again."""
     found, _context = _node(request, ws_id, node_id, Role.EDITOR)
     found.differs_from.add(
         topics.get_node(request.user, request.POST.get("other", ""), workspace=found.workspace)
@@ -320,7 +320,7 @@ def differ(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def delete(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
-    """Delete the node on POST. GET, to which a re-authentication returns, only shows the node's page."""
+    """Delete the node on POST. On GET, as after a re-authentication, show the node's page."""
     found, _context = _node(request, ws_id, node_id, Role.EDITOR)
     return _to(found, "#danger") if request.method == "GET" else _delete(request, found)
 

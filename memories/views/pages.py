@@ -29,9 +29,9 @@ from workspaces.views import PageRequest
 
 @require_http_methods(["GET", "POST"])
 def page(request: PageRequest, ws_id: str) -> HttpResponse:
-    """Show what is remembered about the person and the workspace; with ``part=lines`` only the list of memories.
+    """Show the user's profile in this workspace, or on POST add a personal memory to it.
 
-    A POST adds a personal memory, pinned so that it stays in the list.
+    ``part=lines`` returns only the list of memories. The new memory is pinned so that it stays in the profile.
     """
     workspace, now = get_workspace(request.user, ws_id), timezone.now()
     form = MemoryForm(request.POST or None)
@@ -72,7 +72,7 @@ def page(request: PageRequest, ws_id: str) -> HttpResponse:
 
 @require_POST
 def hide(request: PageRequest, ws_id: str) -> HttpResponse:
-    """Hide a memory from the user's profile. ``hidden=off``, sent by Undo, shows it again."""
+    """Hide a memory from the user's profile. With ``hidden=off``, which Undo sends, show it again."""
     asked = request.GET if "memory" in request.GET else request.POST
     workspace = get_workspace(request.user, ws_id)
     hidden = asked.get("hidden") != "off"
@@ -91,7 +91,7 @@ def hide(request: PageRequest, ws_id: str) -> HttpResponse:
 
 @require_POST
 def use(request: PageRequest, ws_id: str) -> HttpResponse:
-    """Turn the use of the profile in the user's chats on or off."""
+    """Set whether the user's chats use the profile."""
     get_workspace(request.user, ws_id)
     set_profile_in_chats(request.user, request.POST.get("profile") == "on")
     notices.success(request, _("Saved."))
@@ -110,7 +110,7 @@ def _workspace(
 
 @require_http_methods(["GET", "POST"])
 def recall_test_page(request: PageRequest, ws_id: str) -> HttpResponse:
-    """Show the questions, those with missed memories first; save a new question on POST."""
+    """Show the recall questions, first those that miss an expected memory. On POST, save a new question."""
     workspace, context = _workspace(request, ws_id, Role.EDITOR if request.method == "POST" else Role.VIEWER)
     error = ""
     if request.method == "POST":
@@ -144,7 +144,7 @@ def recall_test_page(request: PageRequest, ws_id: str) -> HttpResponse:
 
 @require_GET
 def offered(request: PageRequest, ws_id: str) -> HttpResponse:
-    """Return a fragment with memories to choose as expected for the question being written."""
+    """Return an HTML fragment with memories to choose as the expected ones of a new question."""
     workspace, context = _workspace(request, ws_id, Role.EDITOR)
     text, words = request.GET.get("text", "").strip(), request.GET.get("words", "")
     memories = []

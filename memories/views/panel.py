@@ -77,7 +77,7 @@ def _place(request: PageRequest) -> str:
 def _show(
     request: PageRequest, memory: Memory, context: dict[str, Any], *, changed: bool = False
 ) -> HttpResponse:
-    """Render a memory for its place on the page. With ``changed``, the badge and the panel are updated too."""
+    """Render a memory by the template for its place on the page. With ``changed``, badge and panel are updated too."""
     workspace = context["workspace"]
     [shown] = on_cards([for_cards(Memory.objects.all()).get(pk=memory.pk)])
     context = context | {"memory": shown, "page": PanelPage([shown]), "is_shared": is_shared(workspace)}
@@ -88,8 +88,7 @@ def _show(
 def _changed(request: PageRequest, response: HttpResponse, workspace: Workspace) -> HttpResponse:
     """Add the updated badge to the response, and trigger ``memories:changed``, on which other fragments reload.
 
-    The badge is not added on pages other than a chat's, which have none, or of another workspace, whose badge reloads
-    on the trigger.
+    The badge is added only on chat pages of this workspace. A badge of another workspace reloads on the trigger.
     """
     page = urlsplit(request.htmx.current_url or "").path
     is_chat = not page or "/chats/" in page or page.endswith(f"/workspaces/{workspace.public_id}/")
@@ -103,7 +102,9 @@ def _changed(request: PageRequest, response: HttpResponse, workspace: Workspace)
 
 @require_GET
 def panel(request: PageRequest, ws_id: str) -> HttpResponse:
-    """Render the panel; with ``part=list`` only what is below its filters; with ``before`` only the next cards."""
+    """Render the panel. With ``part=list``, render only the part below its filters; with ``before``, only the next
+    cards.
+    """
     found, context = _workspace(request, ws_id)
     asked = request.GET
     filters = PanelFilters(
@@ -146,7 +147,7 @@ def count(request: PageRequest, ws_id: str) -> HttpResponse:
 
 @require_POST
 def create(request: PageRequest, ws_id: str) -> HttpResponse:
-    """Save a memory, or propose it if the user may only propose."""
+    """Save a memory, or save it as a proposal if the user may only propose."""
     found, context = _workspace(request, ws_id)
     review.require_to_save(found)
     agents = _in_use(assistants(found))
@@ -173,7 +174,7 @@ def _in_use(agents: list[Agent]) -> list[Agent]:
 
 
 def _refused(response: HttpResponse, *, status: int = 422) -> HttpResponse:
-    """Set the response's headers so that htmx puts it in place of the form, whose errors it shows.
+    """Set headers so that htmx replaces the form with this response, which shows its errors.
 
     htmx shows other error responses as notices.
     """
@@ -190,10 +191,10 @@ def card(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def edit(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
-    """Show the form of a memory, or save it.
+    """Show the form for a memory, or save it on POST.
 
-    ``item`` is the entry of the receipt in which the memory is edited. ``undo`` in place of the form's fields takes the
-    last edit back, if it led to that version.
+    ``item`` is the primary key of the receipt item that contains the form, if any. ``undo`` is the version that an edit
+    led to: that edit is undone, unless the memory has changed since.
     """
     memory, context = _memory(request, ws_id, mem_id)
     item = request.GET.get("item", "")
@@ -229,7 +230,7 @@ def edit(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
 
 
 def _before_edit(memory: Memory) -> dict[str, Any]:
-    """Return the fields of the form that the last edit changed, with their values before it."""
+    """Return the form fields that the last edit changed, with their previous values."""
     last = memory.revisions.filter(action=RevisionAction.EDIT).first()
     if last is None:
         raise Conflict(_("There is no edit to take back."))
@@ -242,7 +243,7 @@ def _before_edit(memory: Memory) -> dict[str, Any]:
 def _edited(
     request: PageRequest, memory: Memory, context: dict[str, Any], *, text: str, undo_url: str = ""
 ) -> HttpResponse:
-    """Render an edited memory; in a receipt its whole entry, and there and on the Memory page a notice with Undo."""
+    """Render an edited memory, in a receipt its whole item. Add a notice with Undo there and on the Memory page."""
     if context["place"] not in ("receipt", "page"):
         return _show(request, memory, context, changed=True)
     items = ReceiptItem.objects.filter(memory=memory).select_related("receipt")
@@ -263,7 +264,7 @@ def _edited(
 
 
 def _moved(request: PageRequest, memory: Memory, form: EditForm, context: dict[str, Any]) -> HttpResponse:
-    """Change who sees an edited memory, and show it with a notice."""
+    """Change who may see an edited memory, as chosen in the form, and render it with a notice."""
     chosen = form.cleaned_data["whose"]
     to = None if chosen == Scope.USER else get_workspace(request.user, chosen, need=Role.EDITOR)
     try:
@@ -286,7 +287,7 @@ def _moved(request: PageRequest, memory: Memory, form: EditForm, context: dict[s
 
 @require_POST
 def delete(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
-    """Delete a memory and show “Forgotten. Undo”, or under a message the Remember button."""
+    """Delete a memory and show “Forgotten. Undo”. Below a chat message, show the Remember button again."""
     memory, context = _memory(request, ws_id, mem_id)
     context |= {"memory": gate.delete_memory(memory, by=request.user, now=context["now"])}
     template = PLACES["message"] if context["place"] == "message" else "memories/forgotten.html"
@@ -324,7 +325,7 @@ def pin(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
 def replace(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
     """Decide whether the memory replaces an older one.
 
-    By default the older one is replaced; ``keep=older`` undoes that, and ``keep=both`` keeps both.
+    By default, it does. ``keep=older`` undoes the replacement, and ``keep=both`` records that both are valid.
     """
     memory, context = _memory(request, ws_id, mem_id)
     ways = {"both": changing.keep_both, "older": changing.hold_again}
@@ -342,7 +343,7 @@ def history(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
 
 @require_GET
 def receipt(request: PageRequest, msg_id: str) -> HttpResponse:
-    """Show the memories that an answer recalled: first the used ones, then those that were left out."""
+    """Show the memories that were recalled for an answer: those used, then those left out."""
     found = receipt_for(msg_id, request.user)
     if found is None:
         raise NotFound(_("No memories are noted for this answer."))
@@ -373,7 +374,7 @@ WHOSE = ("", "user", "workspace", "agent")  # all, personal, shared, those of as
 
 @require_GET
 def page(request: PageRequest, ws_id: str) -> HttpResponse:
-    """Show the table; with ``part=list`` only its rows and the link to the next ones."""
+    """Show the table of all memories. With ``part=list``, return only its rows and the link to the next ones."""
     workspace, asked = get_workspace(request.user, ws_id), request.GET
     filters = PanelFilters(
         q=asked.get("q", "").strip()[:400],
@@ -408,9 +409,10 @@ def page(request: PageRequest, ws_id: str) -> HttpResponse:
 
 @require_POST
 def change(request: PageRequest, ws_id: str) -> HttpResponse:
-    """Apply one action to the named memories, at most MOST_AT_ONCE, and skip those that the user may not change.
+    """Apply the action ``act`` to the given memories, at most MOST_AT_ONCE. Skip those that were changed or deleted
+    since.
 
-    The parameters are in the form, or in the query string of an Undo.
+    The parameters are in the form, or in the query string if the request is an Undo.
     """
     workspace = get_workspace(request.user, ws_id)
     asked = request.POST if "act" in request.POST else request.GET

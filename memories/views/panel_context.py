@@ -1,4 +1,4 @@
-"""Queries and forms of the memory panel: filtered memories in pages, and search by meaning and by words."""
+"""Queries and forms of the memory panel, with paging, filters, and search by meaning and by words."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ ON_CARD = (
 
 @dataclass(frozen=True)
 class PanelFilters:
-    """Filters of the panel. ``pinned`` and ``review`` select pinned memories and those that may replace an older."""
+    """Filters of the panel. ``pinned``: only pinned memories. ``review``: only those that may replace an older one."""
 
     q: str = ""
     category: str = ""
@@ -71,29 +71,29 @@ class PanelFilters:
 
     @property
     def narrows(self) -> bool:
-        """Return whether a filter other than the search is set."""
+        """Return whether a filter other than the search text is set."""
         return any((self.category, self.source, self.pinned, self.review, self.whose, self.forgotten))
 
 
 @dataclass(frozen=True)
 class PanelPage:
-    """A page of memories. ``next`` is the id of its last memory if there are more, else empty."""
+    """A page of memories. ``next`` is the id of its last memory if another page follows, else ""."""
 
     memories: list[Memory]
     next: str = ""
 
 
 def for_cards(memories: MemoryQuerySet) -> MemoryQuerySet:
-    """Order memories newest first and load only the columns that cards show."""
+    """Order memories newest first, and load only the columns that cards show."""
     beside = ("workspace", "author", "edited_by", "imported_by", "agent", "may_replace")
     shown = memories.select_related(*beside).only(*ON_CARD)
     return shown.annotate(has_vector=searchable(MEMORY)).order_by("-created_at", "-id")
 
 
 def on_cards(memories: list[Memory]) -> list[Memory]:
-    """Add ``files``, ``origins`` and ``is_searchable`` to memories of ``for_cards``. Two queries.
+    """Set ``files``, ``origins`` (sources) and ``is_searchable`` on memories from ``for_cards``. Two queries.
 
-    ``is_searchable`` is true if the memory has a vector of the current embedder, or if it cannot be embedded.
+    ``is_searchable`` is False while a vector is missing that will be computed.
     """
     no_embedder, is_local = get_embedder() is None, embedder_is_local()
     for memory in memories:
@@ -113,10 +113,10 @@ def search_panel(
     size: int = PAGE_SIZE,
     by_meaning: bool = True,
 ) -> PanelPage:
-    """Return a page of the workspace's live memories and the user's own from elsewhere, newest first.
+    """Return a page of the workspace's live memories and the user's personal ones from other workspaces, newest first.
 
-    With a search, the results of recall come first, best first, and then memories that contain every word. At most five
-    queries and one recall.
+    With a search text, the results of recall come first, best first. Other memories that contain every word follow. At
+    most five queries and one recall.
     """
     best = _by_meaning(workspace, user, filters) if by_meaning else []
 
@@ -141,10 +141,10 @@ def search_panel(
 def search_forgotten(
     workspace: Workspace, user: User, filters: PanelFilters, *, before: str = "", size: int = PAGE_SIZE
 ) -> PanelPage:
-    """Return a page of the forgotten memories that the user may restore, the last forgotten first.
+    """Return a page of the deleted memories that the user may restore, last deleted first.
 
-    These are the workspace's if the user is an editor, and the user's own from all workspaces. Left out is what was
-    deleted otherwise: hidden as a credential, merged, or dropped at the limit.
+    Editors may restore all memories of the workspace, and everybody their own personal ones. Memories that were not
+    deleted by a person are left out: those hidden as a credential, merged, or evicted at the limit.
     """
     here = Q(workspace=workspace) if Role(workspace.role).allows(Role.EDITOR) else Q(pk=None)
     gone = Memory.objects.visible_to(user).filter(here | Q(owner=user), deleted_at__isnull=False, review="")
@@ -163,7 +163,7 @@ def search_forgotten(
 
 
 def _by_meaning(workspace: Workspace, user: User, filters: PanelFilters) -> list[int]:
-    """Return the keys of the memories that recall finds, best first; none for fewer than two letters or digits."""
+    """Return the keys that recall finds, best first. Return none for fewer than two letters or digits."""
     if sum(map(str.isalnum, filters.q)) < 2:
         return []
     found = find_listed(filters.q, workspace, user, reach=Reach.here(workspace), now=timezone.now())
@@ -171,14 +171,14 @@ def _by_meaning(workspace: Workspace, user: User, filters: PanelFilters) -> list
 
 
 def _ranked(best: list[int], filters: PanelFilters, user: User) -> list[Memory]:
-    """Return the memories with the keys ``best``, in that order, that pass the filters other than the search."""
+    """Return the memories with the keys ``best``, in that order, that pass the filters other than the search text."""
     named = Memory.objects.visible_to(user).live().filter(pk__in=best)
     by_id = {memory.pk: memory for memory in for_cards(filtered(named, replace(filters, q="")))}
     return [by_id[pk] for pk in best if pk in by_id]
 
 
 def _last(before: str, workspace: Workspace, user: User) -> tuple[datetime, int] | None:
-    """Return the creation time and key of the memory with the id ``before``, or None if there is none."""
+    """Return the creation time and key of the memory with the id ``before``, the last one of the previous page."""
     if not before:
         return None
     named = Memory.objects.visible_to(user).filter(public_id=before)
@@ -193,13 +193,13 @@ def _after(last: tuple[datetime, int] | None, memories: MemoryQuerySet) -> Memor
 
 
 def choices(workspace: Workspace, user: User) -> tuple[list[str], list[str]]:
-    """Return the categories and source types in use, for the filters. One query."""
+    """Return the categories and source types in use, as choices for the filters. One query."""
     pairs = set(live_in(workspace, user).order_by().values_list("category", "source_type").distinct())
     return sorted({category for category, _ in pairs if category}), sorted({source for _, source in pairs})
 
 
 def assistants(workspace: Workspace) -> list[Agent]:
-    """Return the assistants that are in use or have memories, by name."""
+    """Return the assistants that are not archived or have memories, by name."""
     kept = Exists(Memory.objects.filter(agent=OuterRef("pk"), deleted_at=None))
     found = workspace.agents.filter(Q(archived_at=None) | kept).order_by(Lower("name"), "pk")
     return list(found.defer("instructions")[:MOST_ASSISTANTS])
@@ -225,7 +225,7 @@ SPEAKER_LABELS = {
 class Proposal:
     """A memory that waits for review.
 
-    ``source`` labels the origin of its words, with the title of a document or artifact that this user may read.
+    ``source`` names what its text is based on, with the title of a document or artifact if the user may read it.
     """
 
     memory: Memory
@@ -252,12 +252,12 @@ def _source_of(named: dict[str, str], titles: dict[str, str]) -> str:
 
 
 def is_shared(workspace: Workspace) -> bool:
-    """Return whether the workspace has more than one member, so that authors are worth showing."""
+    """Return whether the workspace has several members, so that authors should be shown."""
     return workspace.memberships.count() > 1
 
 
 def filtered(memories: MemoryQuerySet, filters: PanelFilters) -> MemoryQuerySet:
-    """Filter memories by the panel's filters. Every word of the search must occur in a text field or be the id."""
+    """Apply the panel's filters. Each word of the search text must occur in a text field or equal the id."""
     for word in filters.q.split()[:MOST_WORDS]:
         memories = memories.filter(
             Q(content__icontains=word)
@@ -309,7 +309,9 @@ class MemoryForm(forms.Form):
         return self.data.get("confirm") == "true"
 
     def add_domain_errors(self, error: Invalid) -> None:
-        """Add the gate's errors to the fields. For a sensitive number set ``asks`` instead, to ask for confirmation."""
+        """Add the gate's errors to the fields. For a personal number, set ``asks`` instead, so that the form asks to
+        confirm.
+        """
         if isinstance(error, Sensitive):
             self.asks = next(iter(error.fields.values()), "")
             return
@@ -346,7 +348,7 @@ class AddForm(MemoryForm):
 
     @property
     def draft_fields(self) -> dict[str, Any]:
-        """Return the fields of a draft, but with ``agent_id`` instead of ``agent``."""
+        """Return fields for ``Draft``, with ``agent_id`` instead of ``agent``."""
         whose = self.cleaned_data["whose"]
         of_agent = whose not in Scope.values
         return {
@@ -358,9 +360,9 @@ class AddForm(MemoryForm):
 
 
 def possible_readers(memory: Memory, user: User) -> list[Workspace]:
-    """Return the workspaces whose members may see this memory if its author chooses so; none for other users.
+    """Return the workspaces to whose members the user may show this memory. Only its author may show it to others.
 
-    A shared memory stays in its workspace.
+    A shared memory can only stay in its workspace.
     """
     if memory.scope == Scope.AGENT or memory.author_id != user.pk:
         return []
@@ -379,7 +381,7 @@ def _day(label: Any) -> forms.DateField:
 class EditForm(MemoryForm):
     """Form for a stored memory. ``version`` is the version that the person saw. Days are in UTC.
 
-    Its author also chooses who sees it: ``whose`` is the scope ``user`` or the public id of a workspace.
+    Only its author chooses ``whose``: the scope ``user`` or the public id of a workspace.
     """
 
     whose = forms.ChoiceField(label=_("Visible to"), help_text=READ_BY_ADMINISTRATORS)
@@ -418,7 +420,9 @@ class EditForm(MemoryForm):
 
     @property
     def changes(self) -> dict[str, Any]:
-        """Return the changes for ``gate.edit_memory``. An unchanged day is left out, so that its time of day stays."""
+        """Return the changes for ``gate.edit_memory``. An unchanged day is left out, so that its stored time of day
+        stays.
+        """
         found = {"content": self.cleaned_data["content"], "category": self.cleaned_data["category"] or None}
         for name, at in (("valid_from", time.min), ("valid_to", time.max)):
             if name in self.changed_data and self.add_prefix(name) in self.data:
@@ -432,7 +436,7 @@ class EditForm(MemoryForm):
         return {version} if version else None
 
     def over(self, newer: Memory, by: User) -> EditForm:
-        """Return a form with the typed values that is saved over the ``newer`` version."""
+        """Return a form with the same input that, when saved, overwrites the ``newer`` version of the memory."""
         return type(self).of(
             newer, by=by, data={**dict(self.data.items()), self.add_prefix("version"): version_of(newer)}
         )

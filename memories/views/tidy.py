@@ -1,4 +1,4 @@
-"""Pages for tidying up, forgetting permanently and clearing a scope."""
+"""Pages for tidying up, for forgetting memories permanently, and for clearing a scope."""
 
 from typing import Any
 
@@ -42,9 +42,9 @@ def _said(request: PageRequest, workspace: Workspace, text: str, undo_url: str =
 
 @require_GET
 def page(request: PageRequest, ws_id: str) -> HttpResponse:
-    """Show one list of memories to review and the counts of all.
+    """Show one list of memories to review, and the number of memories in each list.
 
-    With ``part=list`` only what is below the page's tabs, with ``part=tabs`` only these, of which ``tab`` is active.
+    ``part=list`` returns only the part below the page's tabs. ``part=tabs`` returns only the tabs, with ``tab`` active.
     """
     workspace, now = _workspace(request, ws_id, Role.VIEWER), timezone.now()
     pairs = pairs_in(workspace, request.user, now)
@@ -79,7 +79,7 @@ def page(request: PageRequest, ws_id: str) -> HttpResponse:
 
 @require_POST
 def forget(request: PageRequest, ws_id: str) -> HttpResponse:
-    """Delete a memory, with Undo. Its text is added to the history of the memory ``into``, if given."""
+    """Delete a memory and show Undo. If ``into`` names another memory, merge it into that one."""
     workspace, now = _workspace(request, ws_id, Role.EDITOR), timezone.now()
     memory = _memory(request, workspace)
     if request.POST.get("into"):
@@ -94,7 +94,7 @@ def forget(request: PageRequest, ws_id: str) -> HttpResponse:
 
 @require_POST
 def replace(request: PageRequest, ws_id: str) -> HttpResponse:
-    """Mark the older of two memories as replaced by the newer. The older one is kept for questions about the past."""
+    """Mark the older of two memories as replaced by the newer. The older one stays for questions about the past."""
     workspace = _workspace(request, ws_id, Role.EDITOR)
     older, newer = _memory(request, workspace), _memory(request, workspace, "into")
     gate.edit_memory(older, by=request.user, now=timezone.now(), replaced_by=newer)
@@ -131,7 +131,7 @@ def undo_keep(request: PageRequest, ws_id: str, kept_id: int) -> HttpResponse:
 
 @require_POST
 def index(request: PageRequest, ws_id: str) -> HttpResponse:
-    """Embed the memories without a vector, in the background."""
+    """Queue a job that embeds the memories without a vector."""
     workspace = _workspace(request, ws_id, Role.EDITOR)
     background.reembed(without_vector(workspace, request.user, timezone.now()))
     return _said(request, workspace, _("They are being indexed in the background."))
@@ -139,7 +139,7 @@ def index(request: PageRequest, ws_id: str) -> HttpResponse:
 
 @require_POST
 def approve(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
-    """Approve a proposal. With ``replacing``, the older memory that it may replace no longer holds."""
+    """Approve a proposal. With ``replacing``, also end the older memory that it may replace."""
     proposal, replacing = _proposal(request, ws_id, mem_id), request.POST.get("replacing") == "on"
     saved = review.approve(proposal, by=request.user, now=timezone.now(), replacing=replacing)
     outcome = "replaced" if replacing and saved.memory.replaced else "approved"
@@ -179,7 +179,7 @@ def _decided(request: PageRequest, memory: Memory, outcome: str) -> HttpResponse
 
 @require_http_methods(["GET", "POST"])
 def forget_memory(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
-    """Ask for confirmation on GET, forget the memory permanently on POST. The memory may be a deleted one."""
+    """Ask for confirmation on GET; permanently forget the memory on POST. It may be deleted already."""
     workspace = get_workspace(request.user, ws_id, need=Role.EDITOR)
     memory = get_memory(request.user, mem_id, workspace=workspace, need=Role.EDITOR, include_deleted=True)
     require_right(memory, request.user)
@@ -199,7 +199,7 @@ Asked = tuple[Workspace, str, Agent | None]
 
 
 def _asked(request: PageRequest, ws_id: str) -> Asked:
-    """Return the scope that the query string names. Raises the errors of ``clear.scope_of``."""
+    """Return the scope named in the query string. Raises the errors of ``clear.scope_of``."""
     scope, agent_id = request.GET.get("scope", ""), request.GET.get("agent") or None
     workspace, agent = clear.scope_of(request.user, ws_id, scope, agent_id)
     return workspace, scope, agent
@@ -213,7 +213,7 @@ def _begin(request: PageRequest, asked: Asked, *, for_good: bool) -> HttpRespons
 
 @require_http_methods(["GET", "POST"])
 def clear_page(request: PageRequest, ws_id: str) -> HttpResponse:
-    """List the scopes that can be cleared, with ``part=list`` only the list. A POST clears one with Undo."""
+    """List the scopes that can be cleared (with ``part=list`` only the list). On POST, begin a soft clearing of one."""
     if request.method == "POST":
         return _begin(request, _asked(request, ws_id), for_good=False)
     workspace = get_workspace(request.user, ws_id)
@@ -226,7 +226,7 @@ def clear_page(request: PageRequest, ws_id: str) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def for_good(request: PageRequest, ws_id: str) -> HttpResponse:
-    """Ask for confirmation on GET, clear the scope permanently on POST. Both require the password."""
+    """Ask for confirmation on GET; begin the permanent clearing of a scope on POST. Both require the password."""
     asked = _asked(request, ws_id)
     ask_for_password(request)
     if request.method == "POST":
@@ -247,7 +247,7 @@ def undo(request: PageRequest, ws_id: str, clearing_id: str) -> HttpResponse:
 
 @require_POST
 def forget_copies(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
-    """Forget the copies permanently, after asking for the password, and show what was removed."""
+    """Permanently remove the noted copies in a memory, after asking for the password, and show the counts."""
     workspace = get_workspace(request.user, ws_id, need=Role.EDITOR)
     memory = get_noted(request.user, mem_id, workspace=workspace)
     ask_for_password(request)

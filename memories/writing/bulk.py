@@ -137,11 +137,7 @@ class _Beside:
 
 
 class Batch:
-    """Drafts of one scope, sorted into new memories, duplicates, and drafts that the gate must save one by one.
-
-    ``rows`` are (number of the draft, draft, vector). ``pasts`` are the histories of imported drafts, in the same
-    order.
-    """
+    """Drafts of one scope, sorted into new memories, duplicates, and drafts that the gate must save one by one."""
 
     def __init__(
         self,

@@ -89,18 +89,12 @@ _TOLD = {
 
 
 def announce(memory: Memory, action: str) -> None:
-    """Notify open pages and webhooks of a change, after the commit.
-
-    For a personal memory, only its owner's pages are notified.
-    """
+    """Notify open pages and webhooks of a change, after the commit. See ``announce_many``."""
     announce_many([memory], action)
 
 
 def announce_many(memories: Sequence[Memory], action: str) -> None:
-    """Notify open pages and webhooks of a change to several memories.
-
-    Pages get one event per scope, on which they reload; webhooks get one event per memory.
-    """
+    """Notify open pages, by one event per scope, and webhooks, by one event per memory, after the commit."""
     for memory in {memory.place: memory for memory in memories}.values():
         data = {"workspace_id": memory.workspace.public_id, "action": action, "memory_id": memory.public_id}
         events.publish(_channel(memory), "memory.changed", data)
@@ -121,10 +115,7 @@ def tell_webhooks(memories: Sequence[Memory], action: str) -> None:
 
 
 def text_for_webhook(workspace: Workspace, public_id: str) -> Mapping[str, Any] | None:
-    """Return the fields of a shared memory that a webhook sends.
-
-    Return None if the memory is deleted or expired, or if the current rules find a credential in it.
-    """
+    """Return the fields of a live, shared memory for a webhook. Return None if it is gone or contains a credential."""
     found = Memory.objects.live().filter(workspace=workspace, owner=None, public_id=public_id).first()
     if found is None or (found.secret_rules != RULES and kind_in(found)):
         return None
@@ -237,10 +228,7 @@ def change(
 
 
 def _validity_after(memory: Memory, changes: Mapping[str, Any], now: datetime) -> dict[str, Any]:
-    """Return the validity that the new text states.
-
-    Return nothing if the old validity does not come from the old text, but from a person or a replacement.
-    """
+    """Return the validity that a new text states. Return {} if a person or a replacement had set the old validity."""
     if not {"valid_from", "valid_to"}.isdisjoint(changes):
         return {}
     if (memory.valid_from, memory.valid_to) != read_validity(memory.content, memory.created_at):
@@ -302,9 +290,9 @@ def update_in_place(
     words: Draft | Memory,
     now: datetime,
 ) -> Memory:
-    """Apply changes to a memory, which keeps its id. Return the locked memory.
+    """Apply changes to a memory, which keeps its id and may get the key of ``previous_key_owner``.
 
-    ``previous_key_owner`` first loses its key to the memory. ``words`` says who wrote or imported the new content.
+    ``words`` says who wrote or imported the new content.
     """
     locked = locked_row(memory, deleted=False)
     if previous_key_owner is not None:
@@ -340,10 +328,7 @@ def key_moved_to(other: Memory, memory: Memory) -> dict[str, Any]:
 
 
 def note_wordings(said: Iterable[tuple[Memory, str]], *, by: User | None, now: datetime) -> None:
-    """Record other wordings of memories in their history, each wording once.
-
-    ``said`` yields (memory, wording).
-    """
+    """Record other wordings of memories in their history, each wording once. ``said`` yields (memory, wording)."""
     new = {(memory.pk, text): memory for memory, text in said if content_hash(text) != memory.content_hash}
     if not new:
         return

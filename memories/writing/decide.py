@@ -98,10 +98,7 @@ def find_similar(
 def nearest(
     embedded: Embedded, said: Draft | Memory, *, now: datetime, least: float, before: int = MOST_KEYS
 ) -> list[tuple[Neighbour, float]]:
-    """Return up to ``NEAREST`` live memories with a cosine of at least ``least``, best first.
-
-    They are in the scope of ``said``, and have ended if and only if ``said`` has.
-    """
+    """Return up to ``NEAREST`` live memories of the scope with a cosine of at least ``least``, best first."""
     given = {
         "place": said.place,
         "workspace": said.workspace_id,
@@ -293,10 +290,7 @@ class Beside(Protocol):
 
 @dataclass(frozen=True)
 class Stored:
-    """An implementation of ``Beside`` for one draft, which queries the database.
-
-    Duplicates must have a primary key below ``before``. ``near=False`` finds only equal texts.
-    """
+    """An implementation of ``Beside`` that queries the database for memories with a primary key below ``before``."""
 
     said: Draft | Memory
     embedded: Embedded | None

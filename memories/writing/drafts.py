@@ -69,10 +69,7 @@ def add_sources(memory: Memory, ids: Iterable[str]) -> None:
 
 
 def sources_of(memory: Memory) -> list[dict[str, str]]:
-    """Return ``{type, id}`` of each source.
-
-    The chat and message from which the memory was extracted come first, then the sources that API callers named.
-    """
+    """Return ``{type, id}`` of each source: where the memory was extracted, then those that API callers named."""
     own = [memory.source_chat_id, memory.source_message_id]
     given = [source.source_id for source in memory.sources.all()]
     ids = dict.fromkeys(each for each in [*own, *given] if each)
@@ -171,9 +168,8 @@ _DIGIT = re.compile("[0-9]")
 
 
 def texts_of(values: Mapping[str, Any], beside: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the texts to check for credentials as (field name, text), including pairs of fields joined.
-
-    ``beside`` are unchanged fields, which are checked only joined with those in ``values``.
+    """Return (field name, text) to check for credentials: the ``values``, and pairs of them with each other or
+    ``beside``.
     """
     texts = [(name, values[name]) for name in ("content", "summary", "key", "category") if values.get(name)]
     if values.get("tags"):
@@ -306,9 +302,8 @@ class Draft:
         return self.author if self.edited_at is None else self.edited_by
 
     def dated(self, said_at: datetime) -> Draft:
-        """Return the draft with the validity that its text states. A validity given by the caller is kept.
-
-        ``said_at`` is the time of the statement, from which a month without a year is resolved.
+        """Return the draft with the validity that its text, said at ``said_at``, states, unless the caller gave a
+        validity.
         """
         if self.valid_from is not None or self.valid_to is not None or self._gives_validity:
             return self
@@ -444,10 +439,7 @@ def kind_in(memory: Memory) -> str:
 
 
 def without_secrets(excerpt: str) -> str:
-    """Return the excerpt without its lines that contain a credential or personal number.
-
-    Return "" if one spans several lines.
-    """
+    """Return the lines of an excerpt without a credential or personal number, or "" if one spans several lines."""
     lines = excerpt.splitlines()
     *found, in_all = find_delicate([*lines, "\n".join(lines)])
     if any(found):

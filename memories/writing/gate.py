@@ -375,11 +375,7 @@ CARRIED = (
 def new_row(
     draft: Draft, may_replace: Memory | None, *, brought_by: int | None, now: datetime, own_row: bool = False
 ) -> Memory:
-    """Return an unsaved row for a cleaned draft.
-
-    ``brought_by`` is the key of the person to whose quota it counts, if that is not the author. ``own_row``: do not
-    look for near-duplicates when its vector is computed later.
-    """
+    """Return an unsaved row for a cleaned draft. ``brought_by`` comes from ``workspaces.quotas.importer_key``."""
     return Memory(
         **{name: getattr(draft, name) for name in CARRIED},
         tags=list(draft.tags),

@@ -269,10 +269,7 @@ def draft_of(extraction: Extraction, turn: TurnText, extractor: str, candidate: 
 
 
 def named_for_team(text: str, said_by: User | None, workspace: Workspace) -> str:
-    """Replace "User" at the start of a statement by the speaker's name, if the workspace has other members.
-
-    For example "User's dog is Rex" becomes "Maria's dog is Rex".
-    """
+    """Replace "User" at the start of a text by the speaker's name, if the workspace has other members."""
     if said_by is None or not _USER.match(text) or workspace.memberships.count() < 2:
         return text
     return _USER.sub(lambda _user: said_by.shown_name, text, count=1)

@@ -1,7 +1,4 @@
-"""Conversion of memories to lines of an export file and back (docs/exchange.md).
-
-A line contains every field that is not derived from others.
-"""
+"""Conversion of memories to lines of an export file and back (docs/exchange.md). Derived fields are left out."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -58,10 +55,7 @@ class PastRevision:
 
 @dataclass(frozen=True)
 class Past:
-    """The ids, times and history of an imported memory, which a draft does not contain.
-
-    Missing values default to those of a new memory.
-    """
+    """The ids, times and history of an imported memory. Missing values default to those of a new memory."""
 
     public_id: str = ""
     created_at: datetime | None = None
@@ -120,10 +114,7 @@ class ReadMemory:
 
 
 def read_memory(line: Mapping[str, Any]) -> ReadMemory:
-    """Parse and validate a line of an export.
-
-    Raises Invalid naming the wrong field, or SecretRefused for a credential.
-    """
+    """Parse and validate a line of an export. Raises Invalid for a wrong field, or SecretRefused for a credential."""
     given = {name: line[name] for name in CLEANERS if name in line and name not in _MOMENTS}
     named = frozenset(name for name in CLEANERS if name in line)
     given |= {name: read_moment(name, line.get(name)) for name in _MOMENTS}
@@ -251,10 +242,7 @@ def _revision(given: Any) -> PastRevision:
 
 
 def read_moment(name: str, value: Any) -> datetime | None:
-    """Parse an ISO 8601 date and time with a time zone. None stays None.
-
-    Raises Invalid for any other value.
-    """
+    """Parse an ISO 8601 date and time with a time zone. None stays None. Raises Invalid for any other value."""
     if value is None:
         return None
     # A date that does not exist, or overflows in UTC, is refused below like every invalid value.

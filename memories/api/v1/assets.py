@@ -1,4 +1,4 @@
-"""REST endpoints of memories' files."""
+"""REST endpoints (/api/v1) for files attached to memories."""
 
 from typing import Any
 
@@ -122,9 +122,9 @@ class AssetDetail(OrganisationView):
 
     @documented("v1_assets_delete", fresh=True)
     def delete(self, request: Request, asset_id: str) -> Response:
-        """Delete a file.
+        """Delete a file permanently.
 
-        The file is gone for good; the memory stays.
+        The memory stays.
         """
         self.require_fresh_password()
         assets.remove(self.asset(asset_id, Role.EDITOR), by=self.person)

@@ -51,7 +51,7 @@ class RelationJson(serializers.Serializer[Any]):
 
 
 class NodeDetailJson(NodeJson):
-    """A node with its first memories and relations. Only describes the response in the OpenAPI schema."""
+    """A node with its first memories and relations, in the OpenAPI schema only."""
 
     memories = OrganisationMemoryJson(
         many=True, help_text=f"The newest {FIRST_MEMORIES} that you may see; `…/memories` has all."
@@ -135,7 +135,7 @@ class NodeView(OrganisationView):
         return topics.get_node(self.person, node_id, workspace=self.workspace(need), need=need)
 
     def gathered(self, node: MemoryNode) -> QuerySet[Memory]:
-        """Return the node's memories that the caller may see, newest first."""
+        """Return the node's memories that the client may see, newest first."""
         found = topics.gathered(node, self.person).listed().defer("search", "source_excerpt")
         return found.prefetch_related("sources")
 
@@ -207,9 +207,9 @@ class NodeDetail(NodeView):
 
     @documented("v1_nodes_delete", fresh=True)
     def delete(self, request: Request, node_id: str) -> Response:
-        """Delete a memory node.
+        """Delete a memory node permanently.
 
-        Its links and relations are gone for good; the memories it gathered stay.
+        Its links and relations are deleted too; its memories stay.
         """
         self.require_fresh_password()
         topics.delete_node(self.node(node_id, Role.EDITOR))
@@ -236,7 +236,7 @@ class NodeMemories(NodeView):
     def post(self, request: Request, node_id: str) -> Response:
         """Link a memory to a node.
 
-        200 if it was already linked. You can link your own global memories too; nobody else sees them.
+        200 if it was already linked. You can also link your own global memories, which nobody else sees.
         """
         node = self.node(node_id, Role.EDITOR)
         memory = topics.memory_in_sight(node, self.person, self.body(MemoryLinkBody)["memoryId"])
@@ -276,8 +276,8 @@ class NodeRelations(NodeView):
     def post(self, request: Request, node_id: str) -> Response:
         """Relate a node to another.
 
-        From this node to the other one: direction matters, and two nodes can have several relations. 200 if they
-        already had this one.
+        The relation goes from this node to the other. Two nodes can have several relations. 200 if they already have
+        this one.
         """
         node = self.node(node_id, Role.EDITOR)
         body = self.body(RelationBody)

@@ -38,12 +38,12 @@ CATEGORY = "fact"  # default of a new memory
 
 
 def importance_inside(whole: int) -> float:
-    """Convert an importance from 1 to 10 to the stored one from 0 to 1."""
+    """Convert an importance of the API, 1 to 10, to a stored one, 0 to 1."""
     return (whole - LOWEST) / (HIGHEST - LOWEST)
 
 
 def importance_outside(fraction: float) -> int:
-    """Convert a stored importance from 0 to 1 to one from 1 to 10, rounding halves up."""
+    """Convert a stored importance, 0 to 1, to one of the API, 1 to 10. Halves are rounded up."""
     return int(LOWEST + fraction * (HIGHEST - LOWEST) + 0.5)
 
 
@@ -107,7 +107,7 @@ class OrganisationMemoryJson(MemoryFields):
 
 
 class OrganisationSavedJson(OrganisationMemoryJson):
-    """A saved memory, and whether it existed already. Only describes the response in the OpenAPI schema."""
+    """Response of a save, in the OpenAPI schema only: the memory, and whether it existed already."""
 
     duplicate = serializers.BooleanField(
         help_text="True: nothing was stored, this is the one that said it already."
@@ -115,7 +115,7 @@ class OrganisationSavedJson(OrganisationMemoryJson):
 
 
 class OrganisationRecalledJson(OrganisationMemoryJson):
-    """A recalled memory with its score. Only describes the response in the OpenAPI schema."""
+    """A recalled memory with its score, in the OpenAPI schema only."""
 
     score = serializers.FloatField(help_text="`ts_rank_cd`; 0 where only a part of a word matched.")
 
@@ -160,7 +160,7 @@ class MemoryQuery(PageQuery, PlaceQuery):
     }
 )
 class Source(serializers.Field[str, Any, Any, Any]):
-    """A source in a request: ``{"id": "msg_…"}``, optionally with the ``type`` that responses include."""
+    """A source of a memory in a request: ``{"id": "msg_…"}``. Clients may repeat the ``type`` from a response."""
 
     default_error_messages = {
         "invalid": later('Must look like {{"id": "msg_…"}}, with the id of a chat or a message.')

@@ -52,7 +52,7 @@ class OrganisationView(KeyedView):
     always_takes = PlaceQuery
 
     def workspace(self, need: Role = Role.VIEWER) -> Workspace:
-        """Return the active workspace: the API key's; in a session ``?workspace_id=`` or the person's default one.
+        """Return the workspace of the API key, or in a session that of ``?workspace_id=``, by default the person's own.
 
         Raises NotFound if ``?workspace_id=`` is not the workspace of the API key.
         """
@@ -66,7 +66,7 @@ class OrganisationView(KeyedView):
         return named_workspace(self.person, asked, need=need)
 
     def handle_exception(self, error: Exception) -> Response:
-        """Rename the fields in errors to the names that this API uses."""
+        """Rename the fields in validation errors to the camelCase names of this API."""
         if isinstance(error, DomainError):
             for name in error.fields:
                 error.message = error.message.replace(f"{name}: ", f"{NAMES.get(name, name)}: ")
@@ -87,7 +87,7 @@ class OrganisationView(KeyedView):
 
 
 def shown(memory: Memory, *, code: int = status.HTTP_200_OK, **more: Any) -> Response:
-    """Respond with a memory and its ETag; ``more`` adds fields."""
+    """Return a response with a memory and its ETag. ``more`` are further fields."""
     return Response(
         {**OrganisationMemoryJson(memory).data, **more}, status=code, headers={"ETag": etag(memory)}
     )
@@ -98,8 +98,8 @@ class MemoryList(OrganisationView):
     def get(self, request: Request) -> Response:
         """List memories.
 
-        Memories of the workspace and its assistants, and your global ones, newest first. Paging repeats and skips
-        nothing, even if memories are added or deleted in between.
+        Memories of the workspace and its assistants, and your global ones, newest first. No memory is repeated or left
+        out between pages, even if memories are added or deleted in the meantime.
         """
         workspace = self.workspace()
         query = self.query(MemoryQuery)
@@ -131,10 +131,10 @@ class MemoryList(OrganisationView):
     def post(self, request: Request) -> Response:
         """Save a memory.
 
-        201 with the new memory. 200 if none was added: one with the same key, scope and workspace was updated in place
-        (same id; fields you leave out stay), or one says nearly the same (`duplicate: true`). 422 with code `secret`
-        for a credential, or with code `sensitive` for a personal number, which is stored if you send it again with
-        `confirm: true`, unless `source` is auto.
+        201 with the new memory. 200 if none was added: with `duplicate: true` because a memory says nearly the same,
+        otherwise because one with the same key, scope and workspace was updated in place (same id; fields you leave out
+        stay). 422 with code `secret` for a credential. 422 with code `sensitive` for a personal number; send it again
+        with `confirm: true` to store it, unless `source` is auto.
         """
         workspace = self.workspace(Role.EDITOR)
         saved = save(self, workspace, self.body(OrganisationMemoryBody), default_category=CATEGORY)
@@ -147,7 +147,7 @@ class MemoryList(OrganisationView):
     def delete(self, request: Request) -> Response:
         """Delete several memories.
 
-        At most 100 at a time; all of them or, on any error, none.
+        At most 100 at a time. On any error, none is deleted.
         """
         self.require_fresh_password()
         workspace = self.workspace(Role.EDITOR)
@@ -179,7 +179,7 @@ class MemoryDetail(OrganisationView):
         """Change a memory.
 
         Fields you leave out stay as they are, but a new value removes the old summary. 409 if the key is taken, or with
-        code `stale`.
+        code `stale` if the memory has changed since the version in `If-Match`.
         """
         memory = self.memory(memory_id, Role.EDITOR)
         return shown(change(self, memory, self.body(OrganisationMemoryUpdate)))
@@ -199,8 +199,9 @@ class Recall(OrganisationView):
         r"""Recall the memories that are relevant to a query.
 
         Searches key, summary, value, category and tags by full text and, if that finds nothing, by parts of words (`%`,
-        `_` and `\` are ordinary characters). Best first; ties go to pinned, then important, then recently changed
-        memories. Includes your global memories; an assistant's only with its `agentId`.
+        `_` and `\` are ordinary characters). Best first; of equally good memories, pinned ones come first, then
+        important, then recently changed ones. Includes your global memories, and an assistant's only with its
+        `agentId`.
         """
         workspace = self.workspace()
         found = recalled(self.person, workspace, self.body(OrganisationRecallBody), ranking="lexical")
@@ -228,7 +229,7 @@ class AgentList(OrganisationView):
     def get(self, request: Request) -> Response:
         """List the assistants.
 
-        Assistants of the workspace that are in use, oldest first.
+        Assistants of the workspace that are not archived, oldest first.
         """
         workspace = self.workspace()
         return self.page(
@@ -241,9 +242,6 @@ class AgentList(OrganisationView):
 class AgentDetail(OrganisationView):
     @documented("v1_agents_get", OrganisationAgentJson)
     def get(self, request: Request, agent_id: str) -> Response:
-        """Get an assistant.
-
-        Archived assistants are found too.
-        """
+        """Get an assistant, even an archived one."""
         agent = workspaces.get_agent(self.person, agent_id, workspace=self.workspace())
         return Response(OrganisationAgentJson(agent).data)

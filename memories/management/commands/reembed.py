@@ -63,7 +63,9 @@ class Command(BaseCommand):
             raise CommandError("The model does not answer. Run this again, or let the background try again.")
 
     def _follow(self) -> Outcome:
-        """Build vectors here, or show the progress of another process, until building is done, stopped or failing."""
+        """Build vectors, or show the progress of another process that builds them, until this ends, is stopped or
+        fails.
+        """
         while True:
             outcome = reembedding.advance(seconds=FOR_AS_LONG_AS_IT_TAKES, progressed=self._show)
             if outcome != Outcome.ELSEWHERE:
@@ -87,7 +89,7 @@ class Command(BaseCommand):
 
 
 def _changed_size() -> bool:
-    """Return whether the active model's endpoint now returns vectors of another size. One embedding.
+    """Return whether the endpoint of the active model now returns vectors of another size. Costs one embedding.
 
     Raises EmbedderError if the endpoint cannot embed.
     """
