@@ -45,8 +45,7 @@ SHARE_OF_LESS_NEAR = 0.82
 
 
 def about_the_same(a: str, b: str, share: float = SHARE) -> bool:
-    """Return whether two texts share enough words to contradict each other. ``share`` is the minimum share of the
-    shorter.
+    """Return whether two texts share enough words to contradict each other: the ``share`` of the shorter text's words.
 
     Vectors are not compared, because greetings and thanks are similar in every embedder but can contradict nothing.
     """

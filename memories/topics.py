@@ -292,7 +292,7 @@ def link_memory(node: MemoryNode, memory: Memory, *, now: datetime) -> bool:
 
 @transaction.atomic
 def unlink_memory(node: MemoryNode, memory: Memory) -> None:
-    """Unlink a memory from the node, so that it is not linked by name again."""
+    """Unlink a memory from the node. It is not linked by its text again."""
     if NodeMemory.objects.filter(node=node, memory=memory).delete()[0]:
         node.unlinked.add(memory)
 

@@ -116,7 +116,7 @@ def saved_response(saved: Saved, **more: Any) -> Response:
 def change(view: ApiView, memory: Memory, changes: dict[str, Any]) -> Memory:
     """Apply the changes of a PATCH. A repeated ``Idempotency-Key`` changes nothing.
 
-    Raises Stale if the memory has not the version in the request's ``If-Match`` header.
+    Raises Stale if the memory does not have the version in the request's ``If-Match`` header.
     """
     sources = changes.pop("sources", None)
     if newer := changes.get("replaced_by"):

@@ -284,8 +284,9 @@ class Scan:
 
 
 def recheck(memories: Sequence[Memory], *, now: datetime) -> int:
-    """Soft-delete memories in which the current rules find a credential, and mark the others as checked. Return how
-    many.
+    """Soft-delete memories in which the current rules find a credential. Return their number.
+
+    The others are marked as checked.
     """
     found = [memory for memory in memories if kind_in(memory)]
     for memory in found:

@@ -229,12 +229,11 @@ def _wanted(memories: Sequence[Memory], texts: Iterable[tuple[int, str]]) -> Wan
 def _leave_notes(
     memories: Sequence[Memory], equals: Collection[int], among: QuerySet[Memory], now: datetime
 ) -> None:
-    """Store notes about copies in memories outside ``among`` that belong to people who could read the forgotten
-    memories.
+    """Store notes about copies of these memories' texts that are in memories outside ``among``.
 
-    Viewers could read live memories with their history, and editors also deleted ones. Personal memories leave no
-    notes: otherwise a person could write guesses into the history of a memory and learn from notes who forgets those
-    texts.
+    Notes are stored for shared memories, and for personal ones of members who could read the text: viewers could read
+    live memories with their history, editors also deleted ones. Forgetting a personal memory leaves no notes. Otherwise
+    a person could write guesses into the history of a memory and learn from notes who forgets those texts.
     """
     shared = [memory for memory in memories if memory.owner_id is None]
     for workspace in sorted({memory.workspace_id for memory in shared}):

@@ -128,7 +128,9 @@ class KeptCopy(models.Model):
 
 
 class KeptAsIs(models.Model):
-    """A person's decision on the Tidy up page that a memory, or it and the older ``other``, are still valid."""
+    """A person's decision that a memory is still valid, or, with ``other``, that it and this older memory are both
+    valid.
+    """
 
     memory = models.ForeignKey(Memory, on_delete=models.CASCADE, db_index=False, related_name="kept_as_is")
     other = models.ForeignKey(Memory, on_delete=models.CASCADE, null=True, blank=True, related_name="+")

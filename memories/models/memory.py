@@ -397,7 +397,7 @@ class Memory(models.Model):
 
     @property
     def rests_on(self) -> dict[str, str] | None:
-        """Return the ``Speaker`` and public id of what the text is based on, or None if these are a person's own words.
+        """Return the ``Speaker`` and public id of what the text is based on, or None if it is a person's own words.
 
         The stored value is validated here, because imports store ``source_details`` unchanged.
         """

@@ -59,7 +59,7 @@ from workspaces.models import Agent, User, Workspace
 logger = logging.getLogger(__name__)
 FIRST = 40  # candidates that are scored first, the best by meaning and words
 ALWAYS = datetime.max.replace(tzinfo=UTC)
-STANDING_SHARE = 0.4  # factor for the relevance of what still holds, if the answer is in the past
+STANDING_SHARE = 0.4  # factor for the relevance of valid memories, if the answer is in the past
 LINE_LENGTH = 200  # characters of a memory in an overview
 CANDIDATES = 200  # from each search, by meaning and by words; their union is ranked
 
@@ -88,8 +88,8 @@ ORDER BY 0.7 * (1 - (e.embedding <=> %(vector)s::halfvec))
   + 0.1 * m.importance DESC, m.id DESC
 LIMIT %(limit)s::int
 """
-# What scoring needs of the candidates, and once more only live memories in the user's places. For candidates that were
-# found by words alone (``missing``), the cosine too.
+# The columns for scoring the candidates, with the cosine of candidates that were found by words alone (``missing``).
+# Live memories in the user's places are selected again.
 _FEATURES = f"""
 SELECT m.id, left(m.content, 500), coalesce(u.username, ''), m.created_at, m.importance,
        m.valid_from, m.valid_to, 1 - (e.embedding <=> %(vector)s::halfvec)
@@ -163,7 +163,7 @@ def texts_embedded_for(query: str, question: Question | None, share: float) -> l
 
 @dataclass
 class RankedSearch:
-    """A search in a workspace for one query. ``wanted`` is the number of results needed, including skipped ones."""
+    """A search in a workspace for one query. ``wanted``: how many results are needed, with those before the offset."""
 
     query: str
     workspace: Workspace
@@ -174,7 +174,7 @@ class RankedSearch:
     wanted: int
     weights: Weights
     exact: bool
-    as_of: datetime | None = None  # search what held then, instead of what holds now
+    as_of: datetime | None = None  # search memories valid at this time, instead of now
 
     def __post_init__(self) -> None:
         where = self.where
@@ -356,7 +356,7 @@ class RankedSearch:
         bounded = sorted(zip(self._at_most(found), found, strict=True), reverse=True)
         first = max(FIRST, 4 * self.wanted)
         about, scored = self._fused([candidate for _, candidate in bounded[:first]])
-        floor = -math.inf  # fewer than wanted: some had expired
+        floor = -math.inf  # fewer results than wanted, because some have expired
         if len(scored) >= self.wanted:
             floor = sum(scored[self.wanted - 1][1].values()) - self._swing(about)
         rest = [candidate for most, candidate in bounded[first:] if most >= floor]
@@ -371,7 +371,7 @@ class RankedSearch:
         return self._fused(found)[1] if found else self._lexical()
 
     def _swing(self, about: str) -> float:
-        """Return the most that signals other than meaning and words add to a score. ``about``: the name in question."""
+        """Return the most that signals other than meaning and words add to a score. ``about``: the name asked about."""
         weights, question = self.weights, self.question
         return (
             weights.recency + weights.importance
@@ -534,11 +534,11 @@ _QUICK = "set_config('synchronous_commit', 'off', true)"  # until the end of the
 
 
 def load_memories(ids: Iterable[int], params: Mapping[str, Any], *, model: str) -> dict[int, Memory]:
-    """Return the live memories with these keys in the scopes ``params["places"]``, without those with a credential. One
-    query.
+    """Return the live memories with these keys in the scopes ``params["places"]``. One query.
 
-    Each has its writer, the older memory that it may replace, ``searchable`` (whether its vector of ``model`` exists)
-    and ``newer`` (the key of the latest memory that may replace it).
+    Those in which the current rules find a credential are left out. Each has its writer, the older memory that it may
+    replace, ``searchable`` (whether its vector of ``model`` exists) and ``newer`` (the key of the latest memory that
+    may replace it).
     """
     people: dict[int, User] = {}
     rows = queries.rows(_LOAD, {**params, "ids": list(ids), "active": model})

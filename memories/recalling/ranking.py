@@ -70,11 +70,11 @@ def hybrid_parts(
     importance: float,
     weights: Weights = WEIGHTS,
 ) -> dict[str, float]:
-    """Return the contribution of each signal to the hybrid score, which is their sum. Zero contributions are left out.
+    """Return the contribution of each signal to the hybrid score, which is their sum.
 
-    ``words`` is the share of the question's BM25 weight that occurs in the memory. ``date`` is how near the memory's
-    day is to the day in the question. Both are from 0 to 1. ``cosine`` is from -1 to 1; if it is None, because there is
-    no vector, it is estimated from ``words``.
+    Zero contributions are left out, except of meaning and words. ``words`` is the share of the question's BM25 weight
+    that occurs in the memory. ``date`` is how near the memory's day is to the day in the question. Both are from 0 to
+    1. ``cosine`` is from -1 to 1; if it is None, because there is no vector, it is estimated from ``words``.
     """
     parts = {
         "meaning": weights.meaning * (WORDS_AS_MEANING * words if cosine is None else max(0.0, cosine)),

@@ -81,12 +81,11 @@ def recall(
     ``reach`` says who will read the results. Personal memories are left out if others read them or their own workspace
     forbids it. Up to ``withheld`` of those are then returned in ``Recall.withheld``, for their owner alone.
 
-    ``floor`` leaves out memories that are not relevant. It has no effect on memories found by words alone. If the
-    embedder allows to judge relevance, relevance also changes the order of the first twenty results of the hybrid
-    ranking.
+    ``floor`` leaves out memories that are not relevant. It has no effect on memories found by words alone. Where
+    relevance is known, it also changes the order of the first twenty results of the hybrid ranking.
 
     If ``lines`` is not 0 and the query asks for an overview, up to ``lines`` memories of the overview are returned from
-    ``offset`` on. Only the bundled embedder recognises such queries.
+    ``offset`` on. Only the bundled embedder recognizes such queries.
 
     Memories that are no longer valid or have been replaced come last and are not relevant, unless the query asks about
     the past. Where relevance is unknown, they are left out. ``as_of`` recalls the memories that were valid at that

@@ -205,7 +205,9 @@ def fitted() -> Fitted:
 
 
 def statement_heads() -> list[Array]:
-    """Return the vectors of STATEMENT_HEADS, for inner products with the multilingual part of stored vectors."""
+    """Return the classifier weights of STATEMENT_HEADS, for inner products with the multilingual part of stored
+    vectors.
+    """
     return list(fitted().statement[:, :-1])
 
 
@@ -232,8 +234,8 @@ def judge(
 ) -> list[Relevance]:
     """Return the relevance of each memory in ``found``, which must be in the order of recall.
 
-    ``background`` are the first three products of other memories. ``past`` (default: read from the message) says
-    whether the message asks about the past. If it does not, the relevance of memories that are no longer valid is
+    ``background`` has the first three ``Found.products`` of other memories. ``past`` (default: read from the message)
+    says whether the message asks about the past. If it does not, the relevance of memories that are no longer valid is
     multiplied by OVER_SHARE. The recorded validity decides; without one, the text of the memory does.
     """
     if not found:

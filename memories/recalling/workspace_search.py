@@ -85,8 +85,8 @@ def search_workspace(
 
     Memories include those of ``agent``. Messages come from chats that the user may see, and from private chats only
     with ``private_chats``. Personal content is included if ``reach`` allows it. A blank query or a limit below 1 finds
-    nothing. ``noted`` marks the memories as accessed. ``listed`` searches memories by ``find_listed``, as a list for a
-    person does.
+    nothing. ``noted`` marks the memories as accessed. ``listed`` finds memories by ``find_listed``, for lists that
+    people search.
 
     Costs one recall and one search for each other type. Raises NotFound if the user is not a member.
     """

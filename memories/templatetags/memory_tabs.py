@@ -32,7 +32,7 @@ def saved_by(memory: Memory, user: User) -> str:
 def memory_tabs(context: dict[str, Any], workspace: Workspace, current: str) -> dict[str, Any]:
     """Render the tabs with the number of memories to review on each. ``current`` is the active tab. Three queries.
 
-    The number of Tidy up is taken from ``undecided`` in the context. Without it, the page loads the tabs a second time.
+    The number on “Tidy up” is ``undecided`` in the context. Without it, the page loads the tabs a second time.
     """
     user = context["request"].user
     return {

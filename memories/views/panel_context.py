@@ -93,7 +93,7 @@ def for_cards(memories: MemoryQuerySet) -> MemoryQuerySet:
 def on_cards(memories: list[Memory]) -> list[Memory]:
     """Set ``files``, ``origins`` (sources) and ``is_searchable`` on memories from ``for_cards``. Two queries.
 
-    ``is_searchable`` is False while a vector is missing that will be computed.
+    ``is_searchable`` is False if the memory's vector is still to be computed.
     """
     no_embedder, is_local = get_embedder() is None, embedder_is_local()
     for memory in memories:

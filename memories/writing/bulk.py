@@ -162,8 +162,8 @@ class Batch:
         """Decide what to do with each draft in turn, comparing it with stored memories and with the earlier drafts.
 
         ``near``: also find near-duplicates. ``kept_up_to`` is for imports that keep rows as they were in their source:
-        drafts are compared, by equal text and by key, only with memories whose primary key is at most this number. A
-        draft whose key one of these memories has changes nothing.
+        drafts are compared, by equal text and by key, only with memories whose primary key is at most this number. If
+        one of these memories has the draft's key, the draft changes nothing.
         """
         own = dedupe == "create" or not near
         memories = [
@@ -437,7 +437,7 @@ def _in_default_workspaces(drafts: Sequence[Draft]) -> list[Draft]:
 
 
 def _by_place(drafts: Sequence[Draft]) -> dict[int, list[int]]:
-    """Return the numbers of the drafts by their scope, within which drafts can be duplicates of each other."""
+    """Return the indexes of the drafts, grouped by scope. Only drafts of one scope can be duplicates of each other."""
     places: dict[int, list[int]] = {}
     for number, draft in enumerate(drafts):
         places.setdefault(draft.place, []).append(number)

@@ -143,8 +143,8 @@ def judge(
     return Similar(possible_update=possible_update)
 
 
-# A place identifies workspace, scope, owner and assistant; the workspace is repeated for the index. Memories with
-# different keys are no duplicates, nor are an ended memory and one that still holds.
+# The place (scope number) identifies workspace, owner and assistant; the workspace is repeated for the index. Memories
+# with different keys are no duplicates, nor are an ended memory and one that is still valid.
 _EQUAL = f"""
 SELECT id FROM memories_memory
 WHERE workspace_id = %(workspace)s::bigint AND content_hash = %(hash)s::text AND {PLACE} = %(place)s::bigint
@@ -245,7 +245,7 @@ class Update:
 
 @dataclass(frozen=True)
 class New:
-    """Verdict: store a new row, or restore the deleted one.
+    """Verdict: store the draft as a new row, or restore the deleted memory.
 
     The row gets the key of ``previous_key_owner``. A restored row loses its key if the memory ``taken_by`` has it now.
     """

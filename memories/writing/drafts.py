@@ -322,9 +322,9 @@ class Draft:
         return replace(self, for_review=True)
 
     def with_source(self, source: Source) -> Draft:
-        """Return the draft with the source that its text is based on.
+        """Return the draft with the source that its text is based on, marked for review.
 
-        Unless these are a person's own words, the source is stored and the draft is marked for review.
+        If the source is a person's own words, the draft is returned unchanged.
         """
         if source.speaker is Speaker.PERSON:
             return self
@@ -333,9 +333,7 @@ class Draft:
 
     @cached_property
     def is_automatic(self) -> bool:
-        """Return whether a model saved it or it was extracted from a conversation; see
-        ``memories.models.memory.is_automatic``.
-        """
+        """Return whether the draft comes from a model or a conversation; see ``models.memory.is_automatic``."""
         return is_automatic(self.source_type)
 
     @property

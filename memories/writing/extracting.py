@@ -66,7 +66,7 @@ def replaced_by(
     said_at: datetime,
     now: datetime,
 ) -> dict[int, Memory]:
-    """Return the older memories that the cleaned drafts replace, by the number of the draft.
+    """Return the older memories that the cleaned drafts replace, by the index of the draft.
 
     ``embedded`` are the drafts' vectors, and ``said`` the person's messages, sent at ``said_at``. Only older memories
     of the same person and scope are replaced, so extracting an old message again replaces nothing newer. If several
@@ -204,7 +204,7 @@ def queue_extraction(
 
 
 def queue_distillation(*, text: str, **turn: Any) -> Extraction | None:
-    """Queue the extraction of an output: a tool result, a summary or long thinking.
+    """Queue the extraction of an output: a tool result, a summary or long reasoning of a model.
 
     Return None for a text under ``LEAST_OUTPUT`` characters, which is not extracted. ``message_id`` is the public id by
     which the output is loaded later. The other arguments are those of ``queue_extraction``.

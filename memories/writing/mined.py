@@ -187,7 +187,7 @@ def candidates_of(
 ) -> tuple[str, list[Candidate]]:
     """Return the name of the extractor and the candidates of a turn.
 
-    ``faint``: see ``extract_with_rules``. ``unread``: see ``parse_candidates``.
+    ``faint`` includes uncertain candidates of the rules. ``unread`` is called if the model's reply cannot be parsed.
     """
     if turn.is_output:  # rules recognize what people say about themselves, and an output has no speaker
         text = turn.messages[0][1]
