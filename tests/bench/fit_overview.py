@@ -107,7 +107,7 @@ def read(rows: list[Row], embedder: TwoEncoders) -> Array:
 
 
 def fit(rows: list[Row], vectors: Array) -> Array:
-    """Fit one row of weights for each of ``overview_kind.CLASSES``; all but the first have the same weight."""
+    """Fit one row of weights for each of ``overview.CLASSES``; all but the first have the same weight."""
     kinds = ["none" if row.kind in NONE else row.kind for row in rows]
     classes = np.array([[kind == name for name in overview.CLASSES] for kind in kinds])
     weights = np.array([max(row.weight, NEAR_WEIGHS * (row.kind == "near")) for row in rows])
