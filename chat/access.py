@@ -19,8 +19,10 @@ _LIVE_CHAT = Ready(lambda **asked: _chats(**asked).live(), user=int, public_id=s
 
 
 def get_chat(user: User, public_id: str, *, need: Role = Role.VIEWER, include_deleted: bool = False) -> Chat:
-    """Return the chat, with the person's ``role`` in its workspace. Raises NotFound if the chat is not visible to the
-    person, and Forbidden if their role is below ``need``.
+    """Return the chat, annotated with the user's ``role`` in its workspace.
+
+    ``need`` is the minimum role. Raises NotFound if the user may not see the chat, and Forbidden if the role is below
+    ``need``.
     """
     chat = (_CHAT if include_deleted else _LIVE_CHAT).first(user=user.pk, public_id=public_id)
     if chat is None:
@@ -32,8 +34,9 @@ def get_chat(user: User, public_id: str, *, need: Role = Role.VIEWER, include_de
 def get_message(
     user: User, chat_id: str, public_id: str, *, need: Role = Role.VIEWER
 ) -> tuple[Chat, Message]:
-    """Return the chat and the message. Raises NotFound if the person may not read one of them, and Forbidden if their
-    role is below ``need``.
+    """Return the chat and the message.
+
+    Raises NotFound if the user may not see the chat or the message, and Forbidden if the role is below ``need``.
     """
     chat = get_chat(user, chat_id, need=need)
     readable = chat.messages.readable_by(user).select_related("author", "imported_by", "reply_to")

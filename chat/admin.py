@@ -117,13 +117,19 @@ class MessageAdmin(ReadOnlyAdmin):
     actions = None
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        """Exclude private chats, unless one chat or message is opened by an administrator who may read them; that is
-        audited.
+        """Exclude private chats.
+
+        Administrators who may read private chats can open a single one, or one of its messages. That is recorded in the
+        audit log.
         """
         return super().get_queryset(request).filter(self._opened(request) | NOT_PRIVATE_OF_CHAT)
 
     def _opened(self, request: HttpRequest) -> Q:
-        """Return the condition for the one chat or message that the request names, if it may be private."""
+        """Return the filter for the single chat or message that the request names, if this administrator may read
+        private chats.
+
+        Otherwise the filter matches nothing.
+        """
         match = request.resolver_match
         chats, rows = request.GET.getlist("chat"), [match.kwargs.get("object_id", "")] if match else []
         if not may_read_private(request) or len(chats) > 1:

@@ -37,7 +37,9 @@ QUERY_SHOWN = 120  # characters
 
 @dataclass(frozen=True)
 class ShownCall:
-    """A tool call with the memories it saved or found that the reader may see and that are not forgotten."""
+    """A tool call for display. ``memories``: those it saved or found, without forgotten ones and those hidden from the
+    reader.
+    """
 
     call: ToolCall
     memories: tuple[Memory, ...]
@@ -55,7 +57,7 @@ class ShownCall:
 
     @property
     def may_undo(self) -> bool:
-        """Whether the artifact is unchanged since the call."""
+        """Whether the artifact still has the version that the call wrote."""
         return self.artifact is not None and self.artifact.version == self.call.arguments.get("version")
 
     @property
@@ -70,12 +72,15 @@ class ShownCall:
 
 
 def count_of(call: ToolCall) -> int:
-    """Return the number of results that the reader may know of, without other people's personal memories."""
+    """Return the number of results, without other people's personal memories."""
     return max(0, call.count - len(set(call.memory_ids).difference(call.known)))
 
 
 def call_line(call: ToolCall, *, is_over: bool = False) -> str:
-    """Return one line that says what was done and the result. The line never contains the text of a memory."""
+    """Return a one-line description of a tool call and its result, without the text of any memory.
+
+    ``is_over``: the answer is finished.
+    """
     if call.status == ToolStatus.RUNNING:
         return (_("%(tool)s did not finish") % {"tool": call.name}) if is_over else _running(call)
     if call.name in ARTIFACTS and (call.outcome in _DONE or call.arguments.get("tells")):
@@ -111,7 +116,7 @@ def _of_artifact(call: ToolCall) -> str:
 
 
 def is_reading(call: ToolCall) -> bool:
-    """Return whether the call read a document or artifact by id, rather than searched."""
+    """Return whether the call opened a document or artifact by its id, instead of searching."""
     return call.name == SEARCH and _asked(call).startswith(("doc_", "art_"))
 
 
@@ -142,9 +147,9 @@ def _searched(call: ToolCall) -> str:
 
 
 def call_event(call: ToolCall) -> dict[str, Any]:
-    """Return the stream event's data for a tool call: ids and fixed text, without stored text.
+    """Return the data of the stream event for a tool call: ids and fixed text only, no stored text.
 
-    Every reader receives the same event, so personal memories are not counted. One query if memories were found.
+    All readers receive the same event, so personal memories are not counted. One query if memories were found.
     """
     call.known = for_everyone(call.memory_ids)
     return {
@@ -158,7 +163,7 @@ def call_event(call: ToolCall) -> dict[str, Any]:
 
 
 def artifacts_of(calls: Iterable[ToolCall], user: User) -> dict[str, Artifact]:
-    """Return the artifacts, by id, that these calls wrote or changed and that ``user`` may see. At most one query."""
+    """Return the artifacts that these calls created or changed, by id, if ``user`` may see them. At most one query."""
     wanted = {str(call.arguments["artifact"]) for call in calls if call.arguments.get("artifact")}
     if not wanted:
         return {}
@@ -167,16 +172,18 @@ def artifacts_of(calls: Iterable[ToolCall], user: User) -> dict[str, Artifact]:
 
 
 def calls_of(message_pks: Iterable[int], user: User) -> dict[int, list[tuple[ToolCall, tuple[Memory, ...]]]]:
-    """Return the tool calls of these answers by message key, each with its memories that ``user`` may see and that are
-    not forgotten. Two queries.
+    """Return the tool calls of these answers by the message's primary key, each with its memories.
+
+    Forgotten memories and those that ``user`` may not see are left out. Two queries.
     """
     found = list(ToolCall.objects.filter(message_id__in=list(message_pks)).defer("output"))
     return with_memories(found, user)
 
 
 def with_memories(found: Iterable[N], user: User) -> dict[int, list[tuple[N, tuple[Memory, ...]]]]:
-    """Group tool calls or steps by message key, each with its memories that ``user`` may see and that are not
-    forgotten. At most one query.
+    """Group tool calls or steps by the message's primary key, each with its memories.
+
+    Forgotten memories and those that ``user`` may not see are left out. At most one query.
     """
     found = list(found)
     wanted = {memory_id for each in found for memory_id in each.memory_ids}
@@ -192,8 +199,8 @@ def with_memories(found: Iterable[N], user: User) -> dict[int, list[tuple[N, tup
 
 @dataclass(frozen=True)
 class Finding:
-    """A memory compared with a statement of the answer. ``quote`` is empty if the model did not quote the answer
-    exactly.
+    """A memory that confirms or contradicts the answer. ``quote``: the statement in the answer, or "" if the model did
+    not quote it exactly.
     """
 
     quote: str
@@ -203,7 +210,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class ShownStep:
-    """A step with its memories that the reader may see and that are not forgotten."""
+    """A step for display. ``memories``: those it compared, without forgotten ones and those hidden from the reader."""
 
     step: Step
     memories: tuple[Memory, ...]
@@ -219,7 +226,7 @@ class ShownStep:
 
     @property
     def has_more(self) -> bool:
-        """Whether the step has a plan or thought to read, or memories that were compared."""
+        """Whether the step can be expanded: a check if it compared memories, any other step if it has a text."""
         return bool(self.memories) and self.step.status == "done" if self.is_check else bool(self.step.text)
 
     @property
@@ -253,7 +260,8 @@ class ShownStep:
 
 
 def outcome_of(step: Step) -> str:
-    """Return the outcome that the reader may know. Comparisons with other people's personal memories are left out.
+    """Return the outcome of a step as the reader may know it, without comparisons with other people's personal
+    memories.
 
     A corrected answer is visible to all readers, so its outcome is always returned.
     """
@@ -269,7 +277,10 @@ def _differing(step: Step) -> int:
 
 
 def step_line(step: Step, *, is_over: bool = False) -> str:
-    """Return one line that says what was done and the result. The line never contains the text of a memory."""
+    """Return a one-line description of a step and its outcome, without the text of any memory.
+
+    ``is_over``: the answer is finished.
+    """
     if step.kind == StepKind.READING:
         return _awaited(step, is_over=is_over)
     if step.kind == StepKind.RESEARCH:
@@ -290,7 +301,10 @@ def _researched(step: Step, *, is_over: bool) -> str:
 
 
 def _awaited(step: Step, *, is_over: bool) -> str:
-    """Return the line about files that a message waited for: which are being read, and at the end which were not."""
+    """Return the line about the files that an answer waited for.
+
+    While it waits, the line names the files being read. Afterwards it says which were read and which were not.
+    """
 
     def named(*statuses: str) -> str:
         ids = [found["document"] for found in step.findings if not statuses or found["status"] in statuses]
@@ -353,8 +367,9 @@ def _verdict(step: Step) -> str:
 
 
 def step_event(step: Step) -> dict[str, Any]:
-    """Return the stream event's data for a step. It has only the number of memories, without personal ones, since every
-    reader receives the same event. One query if memories were compared.
+    """Return the data of the stream event for a step. One query if memories were compared.
+
+    All readers receive the same event, so it has only the number of memories, without personal ones.
     """
     step.known = for_everyone(step.memory_ids)
     if step.kind == StepKind.READING:
@@ -371,10 +386,10 @@ def step_event(step: Step) -> dict[str, Any]:
 
 
 def steps_of(messages: Iterable[Message], user: User) -> dict[int, list[tuple[Step, tuple[Memory, ...]]]]:
-    """Return the steps of these answers by message key, each with its memories that ``user`` may see and that are not
-    forgotten.
+    """Return the steps of these answers by the message's primary key, each with its memories.
 
-    Two queries, one more if files were waited for, and none if there are no steps.
+    Forgotten memories and those that ``user`` may not see are left out. Two queries, one more if the answer waited for
+    files, and none if there are no steps.
     """
     thought = [message.pk for message in messages if message.has_steps]
     if not thought:
@@ -391,7 +406,7 @@ def _readable_by_all(step: Step) -> DocumentQuerySet:
 
 
 def _load_titles(steps: Iterable[Step], readable: DocumentQuerySet) -> None:
-    """Set the ``titles`` of the files that each answer waited for. One query if there are any."""
+    """Set ``titles``, the titles of the files that an answer waited for, on each step. One query if there are any."""
     waits = [step for step in steps if step.kind == StepKind.READING]
     wanted = {found["document"] for step in waits for found in step.findings}
     titles = dict(readable.filter(public_id__in=wanted).values_list("public_id", "title")) if wanted else {}
@@ -441,8 +456,9 @@ MOST_THOUGHT = 20_000  # characters stored per thought
 
 
 class Thinking:
-    """The model's thought before one reply. Readers receive an event at its start and end only, since it is collapsed
-    between.
+    """The thought of a reasoning model before one reply.
+
+    Readers receive one event at its start and one at its end, because the page shows it collapsed.
     """
 
     def __init__(self, live: LiveAnswer) -> None:

@@ -25,12 +25,13 @@ from workspaces.models import User
 
 
 class LiveAnswer:
-    """An answer that this process is writing. It grows in the turns' thread and is readable from any thread; readers
-    are woken in their own event loops.
+    """An answer that this process is writing.
+
+    The turns' thread appends to it, and any thread may read it. Readers are woken in their own event loops.
     """
 
     def __init__(self, public_id: str, pk: int, attempt: int, text: str = "") -> None:
-        """Create the state of an answer. ``text`` is the text so far of an answer that is continued."""
+        """Start writing. ``text``: the text so far, if the answer is being continued."""
         self.public_id, self.pk, self.attempt = public_id, pk, attempt
         self.channel = message_channel(public_id)
         self.stop_requested = threading.Event()
@@ -111,7 +112,7 @@ _answers: dict[str, LiveAnswer] = {}
 
 
 def live_answer(public_id: str) -> LiveAnswer | None:
-    """Return the answer if this process is writing it, else None; then the database has the current text."""
+    """Return the answer if this process is writing it, else None. The current text is then in the database."""
     return _answers.get(public_id)
 
 
@@ -144,7 +145,7 @@ def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Aw
 
 
 def in_tool_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Awaitable[T]:
-    """Run slow blocking code like ``in_thread``, in a separate thread pool."""
+    """Run slow blocking code like ``in_thread``, but in a separate thread pool."""
     return _run_in(_tool_threads, function, *args, **kwargs)
 
 
@@ -172,10 +173,10 @@ def message_channel(answer_id: str) -> str:
 
 
 def stop_answer(answer: Message, *, by: User, now: datetime) -> Message:
-    """Stop an answer and keep the text so far. The writing process notices within a second.
+    """Stop an answer and store its text so far. When this returns, another turn can begin.
 
-    If another process is writing, wait until it has stopped or, at the latest three seconds after its last heartbeat,
-    is considered gone. The answer is over when this returns, so another turn can begin.
+    The process that writes the answer notices within a second. If that is another process, wait until it has stopped or
+    has sent no heartbeat for three seconds.
     """
     Message.objects.filter(pk=answer.pk, status=MessageStatus.STREAMING).update(stop_requested=True)
     live = live_answer(answer.public_id)
@@ -213,7 +214,7 @@ def close_abandoned(answer: Message, *, now: datetime) -> bool:
 
 
 def show_abandoned(answers: Iterable[Message], *, now: datetime) -> None:
-    """Set the fields of abandoned answers as if they were closed, for read-only requests. Stores nothing."""
+    """Set the fields of abandoned answers as if they had been closed, without storing them. For read-only requests."""
     for answer in answers:
         if answer.is_abandoned(now):
             for name, value in _as_abandoned(answer, now).items():
@@ -228,7 +229,10 @@ def _as_abandoned(answer: Message, now: datetime) -> dict[str, Any]:
 
 
 def as_interrupted(*, is_whole: bool, now: datetime) -> dict[str, Any]:
-    """Return the fields that close an answer whose process ended. An answer that was only being checked is complete."""
+    """Return the field values that close an answer whose process ended.
+
+    ``is_whole``: the text was complete and only being checked, so the answer counts as finished.
+    """
     if is_whole:
         return {"status": MessageStatus.DONE, "finished_at": now}
     return {
@@ -249,7 +253,7 @@ BROKEN = kept("Something went wrong here.")
 
 
 def reason_of(error: ModelError, *, has_text: bool) -> str:
-    """Return what went wrong and what is saved. The text is stored in English and translated on display."""
+    """Return sentences that say what failed and what is saved. They are stored in English and translated on display."""
     parts = [str(error), _asked_to_wait(error.retry_after), SAVED_SO_FAR if has_text else SAVED]
     return " ".join(filter(None, parts))
 
@@ -265,7 +269,7 @@ def _asked_to_wait(seconds: float | None) -> str:
 
 
 def advice_for(code: str) -> str:
-    """Return advice for a failure with this code, in the reader's language; empty if Retry is enough."""
+    """Return what the user can do about a failure with this code, in the reader's language; "" if Retry is enough."""
     elsewhere = _("Or choose another model beside the title.")
     put_right = _("The person who set up the connection can fix and test it.")
     advice = {

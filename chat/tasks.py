@@ -22,13 +22,13 @@ TEMPORARY_KEPT = timedelta(hours=24)
 
 @job
 def run_import(*, import_id: int) -> str:
-    """Check or store an import for half the job timeout. The job queues itself again until the import is done."""
+    """Check or store an import, for half the job timeout. The job queues itself again until the import has ended."""
     return import_run.advance(import_id, seconds=settings.JOB_TIMEOUT / 2)
 
 
 @job
 def work_on_runs() -> str:
-    """Perform ready steps of all runs for half the job timeout. The job queues itself again while steps remain."""
+    """Perform ready steps of all runs, for half the job timeout. The job queues itself again while steps remain."""
     return f"{worker.work(seconds=settings.JOB_TIMEOUT / 2)} steps"
 
 
@@ -45,7 +45,7 @@ def compact_chat(*, answer_id: int, user_id: int) -> str:
 
 @job
 def title_chat(*, answer_id: int, user_id: int) -> str:
-    """Name the chat of this answer, with the model of the user whose turn it was. A chat with a name is left alone."""
+    """Name the chat of this answer, with the model of the user whose turn it was, unless the chat has a name."""
     chats = ("chat__workspace__connection", "chat__connection", "chat__created_by", "reply_to")
     answer = Message.objects.select_related(*chats).filter(pk=answer_id, chat__deleted_at=None).first()
     user = User.objects.filter(pk=user_id).first()
@@ -62,9 +62,10 @@ def render_answers(*, message_ids: list[int]) -> str:
 
 @job
 def sweep() -> str:
-    """Clean up, every minute: close answers whose process is gone, delete temporary chats a day after their last
-    message, restart imports and runs that have no job, delete API clients' turns after extraction, delete expired
-    links, and purge chats deleted long ago.
+    """Clean up. Runs every minute.
+
+    Close answers whose process is gone; delete temporary chats a day after their last message, API clients' turns after
+    extraction, and expired links; restart imports and runs that have no job; purge chats deleted long ago.
     """
     now = timezone.now()
     streaming = Message.objects.filter(status=MessageStatus.STREAMING)

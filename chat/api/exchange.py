@@ -162,8 +162,8 @@ class WorkspaceExport(ApiView):
     def get(self, request: Request, workspace_id: str) -> StreamingHttpResponse:
         """Export a workspace.
 
-        Everything in it that you may see: settings, assistants, chats (only your own private ones), memories with their
-        history, and receipts.
+        Includes everything that you may see in it: settings, assistants, chats, memories with their history, and
+        receipts. Of the private chats, only your own are included.
         """
         workspace = get_workspace(self.person, workspace_id)
         return export_response(self.person, workspace=workspace, now=timezone.now())
@@ -184,7 +184,7 @@ class PersonalCopy(ApiView):
     def get(self, request: Request) -> StreamingHttpResponse:
         """Get a copy of all data about you.
 
-        A ZIP, created while it is sent: your export, all other data about you, and your files.
+        A ZIP with your export, all other data about you, and your files. It is created while it is sent.
         """
         self.require_fresh_password()
         return copy_response(self.person, now=timezone.now())
@@ -242,7 +242,8 @@ class ImportList(ApiView):
     def post(self, request: Request) -> Response:
         """Upload a file to import.
 
-        Nothing is stored yet: the file is checked in the background, line by line. Editors and owners only.
+        The file is checked in the background, line by line. Nothing is stored until you start the import. Editors and
+        owners only.
         """
         body = self.body(UploadBody)
         workspace = None
@@ -282,7 +283,8 @@ class ImportRows(ApiView):
     def get(self, request: Request, import_id: str) -> Response:
         """Preview an import.
 
-        The expected outcome of each line, in order. Messages and receipts are listed only if they are refused.
+        The expected outcome of each line, in order. Lines with messages and receipts are listed only if they are
+        refused.
         """
         imported = import_run.get_import(self.person, import_id)
         query = self.query(RowQuery)
@@ -300,8 +302,8 @@ class ImportStart(ApiView):
     def post(self, request: Request, import_id: str) -> Response:
         """Start an import.
 
-        Stores what the preview showed, in the background. 409 before it is `checked`, or if it has already been
-        started.
+        Stores the lines in the background, as the preview showed. 409 before the status is `checked`, or if the import
+        was started before.
         """
         imported = import_run.get_import(self.person, import_id)
         body = self.body(StartBody)
@@ -316,7 +318,7 @@ class ImportStop(ApiView):
     def post(self, request: Request, import_id: str) -> Response:
         """Stop an import.
 
-        You can resume it later; data that is already stored stays. 409 if it is not running.
+        Data that is already stored stays. You can resume the import later. 409 if it is not running.
         """
         import_run.stop(import_run.get_import(self.person, import_id), now=timezone.now())
         return _accepted(self.person, import_id)

@@ -46,13 +46,14 @@ class ChatMemoryCreate(ApiView):
     def post(self, request: Request, chat_id: str) -> Response:
         """Remember a message or a text.
 
-        Send `messageId`, `content` or both. The memory belongs to the chat's workspace. 200 with `duplicate: true` if
-        it is already known; 422 with code `secret` for a credential, or with code `sensitive` for a personal number
-        sent without `confirm: true`; 422 for a message with nothing to remember ("OK."). If a message contains a
-        statement and a question, the statement is saved; a message with only a question is saved unchanged, and
-        `proposal` suggests a better `content`. With `synthesize` the model first rewrites the text as one statement,
-        and the request waits for it; if the model is too small for that, or fails, the text is saved unchanged and
-        `synthesized` is false.
+        Send `messageId`, `content` or both. The memory belongs to the chat's workspace. Returns 200 with `duplicate:
+        true` if it is already known. Returns 422 with code `secret` for a credential, with code `sensitive` for a
+        personal number sent without `confirm: true`, and for a message with nothing to remember ("OK.").
+
+        If a message contains a statement and a question, only the statement is saved. A message with only a question is
+        saved unchanged, and `proposal` suggests a better `content`. With `synthesize`, the request waits while the
+        model rewrites the text as one statement. If the model is too small for that, or fails, the text is saved
+        unchanged and `synthesized` is false.
         """
         chat = get_chat(self.person, chat_id, need=Role.EDITOR)
         body = self.body(ChatMemoryBody)
@@ -71,7 +72,7 @@ class MessageProposal(ApiView):
         """Propose a statement to remember.
 
         For a message that is not a statement itself, such as a question or an answer. Edit the proposal and send it as
-        `content`. Stores nothing. If the model is able to, it writes the proposal, and the request waits for it.
+        `content`. Nothing is stored. A model that is large enough writes the proposal, and the request waits for it.
         """
         _, message = get_message(self.person, chat_id, message_id, need=Role.EDITOR)
         return Response(ProposalJson(proposal_for(message, by=self.person)).data)
@@ -82,7 +83,7 @@ class ChatMemoryList(ApiView):
     def get(self, request: Request, chat_id: str) -> Response:
         """List the memories of a chat.
 
-        Memories that came from this chat, newest first, all at once.
+        All memories that came from this chat, newest first, without pages.
         """
         chat = get_chat(self.person, chat_id)
         memories = Memory.objects.visible_to(self.person).live().filter(source_chat_id=chat.public_id)
@@ -124,8 +125,8 @@ class RerunExtraction(ChatMemoryView):
     def post(self, request: Request, chat_id: str, memory_id: str) -> Response:
         """Run the extraction of a memory again.
 
-        Rewrites the summary, and content written by the model, from the source message. Runs in the background; the
-        response is the memory before the change. 409 if it has no source message.
+        Writes the summary again from the source message, and the content if the model wrote it. Runs in the background,
+        so the response has the memory as it was. 409 if it has no source message.
         """
         memory = self.memory(chat_id, memory_id)
         rerun(memory, by=self.person, now=timezone.now())
@@ -153,8 +154,8 @@ class ShortTermView(ApiView):
     def get(self, request: Request, chat_id: str) -> Response:
         """Get the running summary of a chat.
 
-        What the chat is about right now. The model keeps it up to date if it can call tools. Prompts of other recent
-        chats can include it.
+        The current topic of the chat. A model that can call tools keeps it up to date. Prompts of other recent chats
+        can include it.
         """
         found = live_memory(get_chat(self.person, chat_id), self.person, now=timezone.now())
         return Response(ShortTermJson(found or ShortTermMemory()).data)

@@ -238,8 +238,8 @@ class RunMemory(ApiView):
     def get(self, request: Request, workspace_id: str, run_id: str) -> Response:
         """List the entries in a run's memory.
 
-        The data that its steps share, in the order in which it was first written. The value is included only if you
-        request one entry by `key`.
+        These are the data that its steps share, in the order in which they were first written. To get the value of an
+        entry, request it by `key`.
         """
         run = get_run(self.person, get_workspace(self.person, workspace_id), run_id)
         key = self.query(EntryQuery).get("key")
@@ -278,8 +278,8 @@ class RunResume(ApiView):
     def post(self, request: Request, workspace_id: str, run_id: str) -> Response:
         """Resume a run.
 
-        For a run that was stopped or whose plan waits; 409 for any other. Its time limit starts again at zero. If the
-        run belongs to an answer in a chat, that answer is continued.
+        For a run that was stopped or whose plan waits for review; 409 for any other. Its time limit starts again. If
+        the run belongs to an answer in a chat, that answer is continued.
         """
         workspace, body = get_workspace(self.person, workspace_id), self.body(ResumeBody)
         run = resume_from_chat(
@@ -365,7 +365,7 @@ class RunTemplateSave(ApiView):
     def post(self, request: Request, workspace_id: str, run_id: str) -> Response:
         """Save a run as a template.
 
-        The template includes the plan, and all editors of the workspace can start runs from it. 409 for a private run.
+        The template includes the plan. All editors of the workspace can start runs from it. 409 for a private run.
         Editors and owners only.
         """
         workspace = get_workspace(self.person, workspace_id)

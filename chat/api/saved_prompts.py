@@ -90,7 +90,7 @@ class PromptDetail(ApiView):
     def patch(self, request: Request, workspace_id: str, prompt_id: str) -> Response:
         """Change a prompt.
 
-        You may change your own prompts, and a workspace's prompt if you created it or own the workspace.
+        You may change your own prompts. You may change a workspace's prompt if you created it or own the workspace.
         """
         workspace, found = self._prompt(workspace_id, prompt_id)
         body = self.body(PromptChanges)

@@ -115,7 +115,7 @@ class MessageErrorJson(serializers.Serializer[Any]):
 
 
 class ToolCallJson(serializers.Serializer[Any]):
-    """A tool call. The context must have ``memories``: the ids that the reader may see, by call."""
+    """A tool call. The context must have ``memories``: by call, the ids of its memories that the reader may see."""
 
     example = {
         "id": f"call_{ID}",
@@ -161,7 +161,9 @@ class FindingJson(serializers.Serializer[Any]):
 
 
 class StepJson(serializers.Serializer[Any]):
-    """A step of an answer. The context must have ``memories``: the ids that the reader may see, by step."""
+    """A step of an answer. The context must have ``memories``: by step, the ids of its memories that the reader may
+    see.
+    """
 
     example = {"id": f"step_{ID}", "kind": "check", "outcome": "agrees", "line": "Checked against 1 memory"}
     id = serializers.CharField(source="public_id")

@@ -68,7 +68,7 @@ class ChatLinks(ApiView):
     def get(self, request: Request, chat_id: str) -> Response:
         """List the links to a chat.
 
-        Open links, newest first. Their URLs are never shown again.
+        Open links, newest first. Their URLs are shown only when they are created.
         """
         chat = get_chat(self.person, chat_id)
         links = ShareLink.objects.open(timezone.now()).filter(chat=chat).select_related("chat", "made_by")
@@ -78,12 +78,15 @@ class ChatLinks(ApiView):
     def post(self, request: Request, chat_id: str) -> Response:
         """Create a link to a chat.
 
-        Anyone with the link can read the chat as it is now, without signing in: only questions and answers, without
-        names, receipts, tools and documents. Answers that used personal memories of any user are left out. The answers
-        after the first of those may repeat them in other words, and are shown only with `include_later`. Messages that
-        are edited, deleted or forgotten later disappear from the link. 422 with the code `not_shareable` for a
-        temporary chat, for a workspace whose memories never leave this machine, and if the operator or an owner has
-        switched links off.
+        Anyone with the link can read the chat as it is now, without signing in. The link shows questions and answers,
+        without names, receipts, tools and documents. Messages that are later edited, deleted or forgotten disappear
+        from it.
+
+        Answers that used personal memories of any user are left out. Answers after the first of those may repeat them
+        in other words, and are shown only with `include_later`.
+
+        422 with the code `not_shareable` for a temporary chat, for a workspace whose memories never leave this machine,
+        and if the operator or an owner has switched links off.
         """
         chat = get_chat(self.person, chat_id, need=Role.EDITOR)
         body = self.body(LinkBody)
@@ -112,7 +115,7 @@ class ChatLinkUpdate(ApiView):
     def post(self, request: Request, chat_id: str, link_id: str) -> Response:
         """Update a link.
 
-        The same link then shows the chat as it is now. Only the creator of the link may do this.
+        The link keeps its URL and shows the chat as it is now. Only the creator of the link may do this.
         """
         chat = get_chat(self.person, chat_id, need=Role.EDITOR)
         link = sharing.update_link(sharing.get_link(chat, link_id), by=self.person, now=timezone.now())
@@ -124,7 +127,7 @@ class WorkspaceLinks(ApiView):
     def get(self, request: Request, workspace_id: str) -> Response:
         """List the links to chats of a workspace.
 
-        Open links, newest first, to chats that you may see.
+        Open links to chats that you may see, newest first.
         """
         workspace = get_workspace(self.person, workspace_id)
         links = sharing.links_in(workspace, self.person, now=timezone.now())

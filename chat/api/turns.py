@@ -1,4 +1,4 @@
-"""Responses with a turn: complete, or as server-sent events while the answer is being written."""
+"""Responses with a turn: the finished turn as JSON, or server-sent events while the answer is being written."""
 
 import json
 from collections.abc import AsyncGenerator, Callable
@@ -50,7 +50,7 @@ def turn_json(message: Message, answer: Message, user: User) -> dict[str, Any]:
 def turn_once(
     view: ApiView, begin: Callable[[], Turn], *, chat: Chat, stream: bool
 ) -> Response | StreamingHttpResponse:
-    """Start a turn, or find the one started with the same ``Idempotency-Key``, and return its response."""
+    """Start a turn and return its response. A repeated ``Idempotency-Key`` returns the turn started before."""
     place = Place(view.person) if stream else None  # may refuse the request, so it comes first
     turn = view.once(
         begin,
@@ -61,9 +61,10 @@ def turn_once(
 
 
 def _turn_of(user: User, chat: Chat, answer_id: str, *, wait: bool) -> Turn:
-    """Return a turn that was started before. Raises StillRunning with ``wait`` if its answer is not finished.
+    """Return a turn that was started before.
 
-    Without ``wait``, the client follows the events of the turn again.
+    ``wait``: the client wants the finished turn. Raises StillRunning if it is not finished. Otherwise the client
+    follows its events again.
     """
     answer = get_message(user, chat.public_id, answer_id)[1]
     assert answer.reply_to is not None, "an answer replies to a message"
@@ -75,7 +76,8 @@ def _turn_of(user: User, chat: Chat, answer_id: str, *, wait: bool) -> Turn:
 def turn_response(
     message: Message, answer: Message, user: User, *, place: Place | None
 ) -> Response | StreamingHttpResponse:
-    """Return the turn as events if there is a ``place``, otherwise wait and return 201 with the finished turn.
+    """Return a turn as events if ``place``, a slot for a stream, is given. Otherwise wait and return 201 with the
+    finished turn.
 
     The answer is written even if the client disconnects.
     """
@@ -90,7 +92,7 @@ def turn_response(
 
 
 def load(answer: Message) -> Message:
-    """Return the stored answer. Raises NotFound if it was deleted while it was being written."""
+    """Return the answer as it is in the database. Raises NotFound if it was deleted while it was being written."""
     stored = (
         Message.objects.select_related("author", "imported_by", "reply_to", "chat")
         .filter(pk=answer.pk)
@@ -127,7 +129,7 @@ def _final(answer: Message, user: User) -> Any:
 
 
 def _reading(function: Any) -> Any:
-    """Wrap a function that reads the database: it runs in a thread and releases its connection afterwards."""
+    """Wrap a function that reads the database, so that it runs in a thread and releases its connection afterwards."""
 
     def read(*args: Any) -> Any:
         try:
@@ -139,5 +141,8 @@ def _reading(function: Any) -> Any:
 
 
 def _sse(event: str, data: object) -> str:
-    """Return one event with its data as ASCII JSON: a single line, valid even if the model split a character in two."""
+    """Return one server-sent event, with its data as JSON on one line.
+
+    The JSON is ASCII, so it is valid even if the model returned half of a surrogate pair.
+    """
     return f"event: {event}\ndata: {json.dumps(data)}\n\n"

@@ -119,8 +119,8 @@ class ChatList(ApiView):
     def get(self, request: Request) -> Response:
         """List chats.
 
-        Chats you may see, most recently active first, without temporary ones. A chat that becomes active while you page
-        moves to the front. With `q` only matching chats are listed, and `match` has the newest matching message of
+        Chats you may see, most recently active first, without temporary ones. While you page, a chat that becomes
+        active moves to the front. With `q`, only matching chats are listed; `match` has the newest matching message of
         each. Messages that an edit replaced are not searched.
         """
         query, asked = self.query(ChatQuery), {"user": self.person.pk}
@@ -183,8 +183,8 @@ class ChatDetail(ApiView):
     def patch(self, request: Request, chat_id: str) -> Response:
         """Change a chat.
 
-        Fields you leave out stay as they are. Only its creator can change `is_private`. `use_personal_memories` is your
-        own setting: it affects nobody else, nobody else sees it, and you can change it back.
+        Fields you leave out stay unchanged. Only the chat's creator can change `is_private`. `use_personal_memories` is
+        your own setting: others neither see it nor are affected by it.
         """
         chat = get_chat(self.person, chat_id, need=Role.EDITOR)
         changes = self.body(ChatChanges)
@@ -224,8 +224,8 @@ class ChatMarkView(ApiView):
     def put(self, request: Request, chat_id: str) -> Response:
         """Pin or archive a chat.
 
-        Only in your own list, with any role. Pinned chats come first; archived chats are left out of the list but found
-        by search.
+        Affects only your own list. Any role may do this. Pinned chats come first; archived chats are not listed but
+        found by search.
         """
         chat = get_chat(self.person, chat_id)
         set_mark(chat, self.body(MarkBody)["mark"], by=self.person)
@@ -294,7 +294,7 @@ class MessageStop(MessageView):
     def post(self, request: Request, chat_id: str, message_id: str) -> Response:
         """Stop an answer.
 
-        The text so far is kept. The status may stay `streaming` for a moment. A finished answer does not change.
+        The text so far is stored. The status may stay `streaming` for a moment. A finished answer does not change.
         """
         answer = self.message(chat_id, message_id)
         stop_answer(answer, by=self.person, now=timezone.now())
@@ -306,8 +306,8 @@ class MessageRetry(MessageView):
     def post(self, request: Request, chat_id: str, message_id: str) -> Response | StreamingHttpResponse:
         """Answer again.
 
-        A failed answer is rewritten in place. Any other answer becomes an earlier version of the new one, which gets
-        its own id: `versions` lists it, `restore` brings it back.
+        A failed answer is replaced under the same id. Any other answer becomes an earlier version of a new one with its
+        own id. `versions` lists it, `restore` makes it current again.
         """
         answer = self.message(chat_id, message_id)
         body = self.body(RetryBody)
@@ -320,10 +320,9 @@ class MessageRetry(MessageView):
 class MessageContinue(MessageView):
     @of_messages("messages_continue", TURN_ANSWERS, body=RetryBody, errors=[409])
     def post(self, request: Request, chat_id: str, message_id: str) -> Response | StreamingHttpResponse:
-        """Continue an answer.
+        """Continue an answer that reached the length limit of one reply.
 
-        For the chat's last answer if its error code is `length`, because the model reached the length limit of one
-        reply. The text is added to the same message.
+        Only for the chat's last answer, and only if its error code is `length`. The text is added to the same message.
         """
         answer = self.message(chat_id, message_id)
         body = self.body(RetryBody)
@@ -338,8 +337,8 @@ class MessageReceipt(MessageView):
     def get(self, request: Request, chat_id: str, message_id: str) -> Response:
         """Get the receipt of an answer.
 
-        The memories it used and those it left out, with scores and reasons. Memories deleted since then are not
-        listed. 404 if nothing was recalled.
+        Lists the memories that the answer used and those it left out, with scores and reasons. Memories deleted since
+        are not listed. 404 if nothing was recalled.
         """
         receipt = receipt_for(self.message(chat_id, message_id, Role.VIEWER).public_id, self.person)
         if receipt is None:
@@ -352,7 +351,7 @@ class MessageEdit(MessageView):
     def post(self, request: Request, chat_id: str, message_id: str) -> Response | StreamingHttpResponse:
         """Edit a message and send it again.
 
-        Replaces a message that you wrote and begins a new turn. The old message and everything after it become an
+        Replaces a message that you wrote and begins a new turn. The old message and all messages after it become an
         earlier version of the new one. Memories that came from them stay.
         """
         chat, message = get_message(self.person, chat_id, message_id, need=Role.EDITOR)
@@ -371,8 +370,8 @@ class MessageVersions(MessageView):
     def get(self, request: Request, chat_id: str, message_id: str) -> Response:
         """List the earlier versions of a message.
 
-        Oldest first. For a question, each version includes everything that followed it at the time; for an answer, each
-        version is that answer alone. Messages of the same version have the same `superseded_at`.
+        Oldest first. A version of a question includes all messages that followed it at the time. A version of an answer
+        is only that answer. Messages of the same version have the same `superseded_at`.
         """
         message = self.message(chat_id, message_id, Role.VIEWER)
         return self.page(
@@ -390,9 +389,9 @@ class MessageRestore(MessageView):
     def post(self, request: Request, chat_id: str, message_id: str) -> Response:
         """Restore an earlier version.
 
-        Name any message of the version; the response is its first one. The current version becomes an earlier version.
-        409 while an answer is being written, if the conversation continued from a later answer, and for a version
-        inside another version: restore that one first.
+        The id may be that of any message of the version. Returns the version's first message. The current version
+        becomes an earlier version. 409 while an answer is being written, if the conversation continued from a later
+        answer, and for a version inside another version, which must be restored first.
         """
         message = self.message(chat_id, message_id)
         first = restore_version(message, by=self.person, now=timezone.now())
@@ -409,8 +408,9 @@ class ChatForget(ApiView):
     def post(self, request: Request, chat_id: str) -> Response:
         """Permanently delete a chat.
 
-        Its creator or an owner of the workspace may do this, also after the chat was deleted. Removes its messages and
-        all data derived from them. Memories that stay lose their excerpt and their source. This cannot be undone.
+        Its creator or an owner of the workspace may do this, even after the chat was deleted. Removes its messages and
+        all data derived from them. Its memories stay, unless you ask to forget them, but lose their excerpt and source.
+        This cannot be undone.
         """
         chat = get_chat(self.person, chat_id, need=Role.EDITOR, include_deleted=True)
         body = self.body(ForgetChatBody)
@@ -453,7 +453,7 @@ class MessageRating(ApiView):
     def put(self, request: Request, chat_id: str, message_id: str) -> Response:
         """Rate an answer.
 
-        Good or bad, with matching reasons and a comment. Replaces your earlier rating. Other readers do not see it;
+        As good or bad, with reasons and a comment. Replaces your earlier rating. Other readers do not see it;
         administrators do.
         """
         _chat, message = get_message(self.person, chat_id, message_id)
@@ -492,7 +492,7 @@ class ChatTags(ApiView):
     def put(self, request: Request, chat_id: str) -> Response:
         """Set your tags of a chat.
 
-        With any role. Only you see your tags. `GET chats?tag=` lists the chats with a tag.
+        Any role may do this. Only you see your tags. `GET chats?tag=` lists the chats with a tag.
         """
         chat = get_chat(self.person, chat_id)
         return Response({"tags": set_tags(chat, self.body(TagsBody)["tags"], by=self.person)})

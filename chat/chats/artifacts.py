@@ -19,7 +19,7 @@ MARKDOWN = {"markdown", "md"}
 
 @dataclass(frozen=True)
 class Block:
-    """A code block, a table or a whole text. ``heading`` is the nearest heading above it."""
+    """A code block, a table or a whole text. ``heading`` is the last heading before it."""
 
     kind: str
     content: str
@@ -59,10 +59,9 @@ def save_answer(
 ) -> Artifact:
     """Save the whole answer as a text, or only its code block or table with the index ``block``.
 
-    Returns the artifact that ``by`` saved from it earlier, if that still has the same text.
-    The artifact is personal if only the chat's creator can see the chat, or if the answer used personal data. Raises
-    NotFound if there is no such block, Conflict while the answer is being written, and the errors of
-    ``artifacts.create_artifact``.
+    If ``by`` saved the same text before, the existing artifact is returned. The artifact is personal if only the chat's
+    creator can see the chat, or if the answer used personal data. Raises NotFound if there is no such block, Conflict
+    while the answer is being written, and the errors of ``artifacts.create_artifact``.
     """
     if answer.role != MessageRole.ASSISTANT or not answer.content.strip():
         raise NotFound(_("Only answers can be saved as artifacts."))
@@ -107,7 +106,7 @@ def _title(piece: Block, chat_title: str) -> str:
 
 
 def _without_markup(line: str) -> str:
-    """Return a line of Markdown as it reads on the page: "A **bold** word" as "A bold word"."""
+    """Return a line of Markdown as plain text: "A **bold** word" as "A bold word"."""
     try:
         tokens = parsed(line, Budget(MESSAGE_STEPS), inline=True)
     except TooHeavy:

@@ -1,8 +1,8 @@
 """Chat list of the sidebar: paging by day, each user's own pins, archive and tags, and search.
 
-Words match by prefix, in any language (``MessageWords``). If none does, substrings are searched in the newest
-messages, for languages without spaces. Messages replaced by an edit are not searched. Messages rank by the share of
-the query's weight that they contain; a word weighs more if fewer messages contain it (``workspaces.index.scores``).
+The search matches prefixes of words, in any language (``MessageWords``). If nothing matches, it looks for substrings in
+the newest messages, for languages without spaces. Messages that an edit replaced are not searched. Messages are ranked
+by how many of the query's words they contain; rare words count more (``workspaces.index.scores``).
 """
 
 import math
@@ -56,7 +56,7 @@ Pieces = Sequence[tuple[str, bool]]  # a text split at its matches; True for a m
 
 @dataclass(frozen=True)
 class Match:
-    """The newest message of a chat that matches, and the part of its text to show."""
+    """The newest matching message of a chat, with an excerpt of its text."""
 
     message_id: str
     pieces: Pieces
@@ -78,9 +78,10 @@ class Match:
 
 
 def matching(chats: ChatQuerySet, question: str, *, reader: User, within: Iterable[int]) -> ChatQuerySet:
-    """Filter chats to those with every word of the query in the title, or in one message that the reader may read.
+    """Filter chats to those with all words of the query in the title, or in one message that the reader may read.
 
-    ``chats`` must be visible to the reader. ``within``: primary keys of their workspaces. At most three more queries.
+    ``chats`` must be visible to the reader. ``within``: primary keys of their workspaces. At most three additional
+    queries.
     """
     question = _without_nulls(question)
     titled = Q()
@@ -94,9 +95,9 @@ def matching(chats: ChatQuerySet, question: str, *, reader: User, within: Iterab
 
 
 def matches_in(chats: Sequence[Chat], question: str, *, reader: User) -> dict[int, Match]:
-    """Return the matches in these chats by primary key. Chats with a match only in the title are left out.
+    """Return the newest matching message of each chat, by the chat's primary key.
 
-    At most three queries.
+    Chats that match only by title are left out. At most three queries.
     """
     question = _without_nulls(question)
     here = Chat.objects.filter(pk__in=[chat.pk for chat in chats])
@@ -115,7 +116,7 @@ def matches_in(chats: Sequence[Chat], question: str, *, reader: User) -> dict[in
 
 
 def pieces_of(text: str, question: str) -> Pieces:
-    """Return the part of a text around the first match, split at all matches."""
+    """Return an excerpt around the first match, split into matching and other parts."""
     words = sorted(
         {re.escape(word) for word in re.findall(r"\w+", _without_nulls(question))}, key=len, reverse=True
     )
@@ -137,7 +138,7 @@ def pieces_of(text: str, question: str) -> Pieces:
 
 
 def _window(text: str, begins: int, ends: int) -> tuple[int, int]:
-    """Return start and end of the text to show around a match. Cut at spaces if possible."""
+    """Return start and end of the excerpt around a match, at spaces if possible."""
     start = max(0, begins - BEFORE)
     end = start + BEFORE + AFTER
     if start:
@@ -149,7 +150,9 @@ def _window(text: str, begins: int, ends: int) -> tuple[int, int]:
 
 
 def _said(question: str, places: Iterable[int]) -> list[int]:
-    """Return the primary keys of messages in these workspaces with the query's words. Does not check access."""
+    """Return the primary keys of messages in the workspaces ``places`` that contain the query's words. Does not check
+    access.
+    """
     at = " | ".join(f"'at:{place}'" for place in places)
     if not at:
         return []
@@ -195,10 +198,11 @@ SELECT message_id, ARRAY(SELECT number FROM terms WHERE words @@ term), (SELECT 
 def find_messages(
     query: str, workspace: Workspace, user: User, *, limit: int, reach: Reach, private_chats: bool
 ) -> list[Found]:
-    """Return the best messages of this workspace's chats that the user may read. Four queries.
+    """Return the messages in this workspace that match best and that the user may read. Four queries.
 
-    Private chats only with ``private_chats``; no temporary chats; no messages replaced by an edit; no personal data if
-    the policy forbids it. Raises ModelNotLocal if the workspace's data may not leave this machine.
+    Leaves out temporary chats, messages that an edit replaced, private chats unless ``private_chats`` is set, and
+    personal data if the policy ``reach`` forbids it. Raises ModelNotLocal if the workspace's data may not leave this
+    machine.
     """
     if reach.leaves and workspace.local_only:
         raise ModelNotLocal
@@ -227,7 +231,10 @@ def find_messages(
 
 
 def _candidates(query: str, workspace: Workspace) -> tuple[dict[int, list[int]], int]:
-    """Return by message the numbers of the query's words it contains, and the count of words. Does not check access."""
+    """Return matching messages, and the number of words in the query. Does not check access.
+
+    Each message's primary key is mapped to the numbers of the query's words that it contains.
+    """
     given: dict[str, str | int] = {"query": query, "place": f"'at:{workspace.pk}'", "most": NEWEST_MESSAGES}
     with current_connection().cursor() as cursor:
         cursor.execute(_CANDIDATES, given)
@@ -236,7 +243,10 @@ def _candidates(query: str, workspace: Workspace) -> tuple[dict[int, list[int]],
 
 
 def _weights(matched: Mapping[int, list[int]], terms: int, among: int) -> dict[int, float]:
-    """Return the weight of each word (the idf of BM25), counted only over messages that the user may see."""
+    """Return the weight of each word: its BM25 idf over the messages that the user may see.
+
+    ``matched``: as returned by ``_candidates``. ``terms``: number of words in the query. ``among``: number of messages.
+    """
     weights = {}
     for term in range(1, terms + 1):
         having = sum(term in numbers for numbers in matched.values())
@@ -291,14 +301,14 @@ def tags_of(chat: Chat, reader: User) -> list[str]:
 
 
 def tags_in(workspace: Workspace, reader: User) -> list[str]:
-    """Return the user's tags of chats in the workspace that the user can still see. One query."""
+    """Return the user's tags of chats in the workspace that are still visible to the user. One query."""
     chats = Chat.objects.visible_to(reader).live().filter(workspace=workspace)
     names = ChatTag.objects.filter(user=reader, chat__in=chats).values_list("name", flat=True)
     return sorted(set(names.order_by()), key=str.casefold)
 
 
 def tagged(chats: ChatQuerySet, name: str, *, by: User) -> ChatQuerySet:
-    """Return the chats with this tag of the user's, regardless of case and spaces."""
+    """Filter chats to those that the user ``by`` tagged with this name. Case and spaces are ignored."""
     same = Lower(Value(_one_line(name), output_field=TextField()))
     mine = ChatTag.objects.alias(lower=Lower("name")).filter(user=by, lower=same)
     return chats.filter(pk__in=mine.values("chat"))
@@ -317,9 +327,9 @@ def _one_line(name: str) -> str:
 
 
 def _by_key(names: Iterable[str]) -> dict[str, str]:
-    """Return the names by their lower case in Postgres, which decides which tags are equal. One query.
+    """Return the names by their lower case, as Postgres computes it. One query.
 
-    Python's lower case differs, for example for İ.
+    Postgres decides which tags are equal. Python's lower case differs, for example for İ.
     """
     with current_connection().cursor() as cursor:
         cursor.execute("SELECT LOWER(name), name FROM UNNEST(%s::text[]) AS name", [list(names)])
@@ -330,7 +340,7 @@ MOST_PINNED = 50
 
 
 def set_mark(chat: Chat, kind: str, *, by: User) -> None:
-    """Set the user's mark of a chat to ``kind`` (pinned or archived), or remove it if ``kind`` is "".
+    """Pin or archive a chat for the user ``by`` (``kind``), or remove the mark if ``kind`` is "".
 
     Raises Invalid for an unknown kind, for a temporary chat, and beyond MOST_PINNED pinned chats in a workspace.
     """
@@ -361,7 +371,9 @@ def with_marks(chats: ChatQuerySet, reader: User) -> ChatQuerySet:
 
 
 def marked(chats: ChatQuerySet, kind: str, *, by: User) -> ChatQuerySet:
-    """Return the chats with this mark of the user's or, if ``kind`` is "", the chats without a mark."""
+    """Filter chats to those that the user ``by`` pinned or archived (``kind``), or to those without a mark if ``kind``
+    is "".
+    """
     mine = ChatMark.objects.filter(user=by)
     if kind:
         return chats.filter(pk__in=mine.filter(kind=kind).values("chat"))
@@ -382,9 +394,9 @@ class Day:
 class ChatListPage:
     """A page of the chat list.
 
-    ``next``: id of the last chat if more follow, else "". ``suffix``: keeps HTML ids of later pages unique.
-    ``matches``: by primary key, the text in which a search found the chat. ``tag``: the chosen tag of the user's
-    ``tags``.
+    ``next``: id of the last chat if more follow, else "". ``suffix``: makes the HTML ids of later pages unique.
+    ``matches``: the matching message of each chat by primary key, in a search. ``tags``: all tags of the user. ``tag``:
+    the selected one.
     """
 
     days: list[Day]
@@ -410,9 +422,10 @@ def chat_list_page(
     tag: str = "",
     now: datetime,
 ) -> ChatListPage:
-    """Return the chats after the chat ``before``, pinned ones first. At most seven queries.
+    """Return a page of chats, pinned ones first. At most seven queries.
 
-    A search for ``q`` or a ``tag`` finds archived and other chats; without them, ``archived`` selects which are listed.
+    ``before``: id of the last chat of the previous page. A search for ``q`` or a ``tag`` includes archived chats.
+    Otherwise ``archived`` selects either the archived chats or the others.
     """
     which: dict[str, Any] = {"q": q.strip(), "before": before, "archived": archived, "tag": tag.strip()}
     return read(user.pk, lambda: _page(workspace, user, **which, now=now))

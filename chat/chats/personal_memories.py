@@ -1,9 +1,11 @@
 """Rules for using a user's personal memories, documents and artifacts in a chat.
 
-Personal data is not in prompts of a chat that others read, unless its owner allowed that for the chat. The same holds
-for other chats: without that permission, a turn uses only chats that all its readers may open. An answer that used
-personal data is marked (``Message.personal``). Such an answer is left out of share links, is never visible to people
-who could not read the chat when it was written, and is in no later prompt while such people can read the chat.
+If other people can read a chat, its prompts contain no personal data, unless the owner of the data allowed that for the
+chat. The same holds for text of other chats: without that permission, a prompt contains only chats that all readers may
+open.
+
+An answer that used personal data is marked (``Message.personal``). It is left out of share links. People who could not
+read the chat when it was written never see it, and while they can read the chat, later prompts leave it out.
 """
 
 from __future__ import annotations
@@ -24,8 +26,8 @@ from workspaces.models import Membership, User, Workspace
 class Personal:
     """The rules for one user's personal data in one chat.
 
-    ``said_so``: the user allows its use although others read the chat. ``since``: when the last of today's readers
-    gained access, or None if nobody else can read it.
+    ``said_so``: the user allowed the use although others can read the chat. ``since``: when the newest of the current
+    readers gained access, or None if nobody else can read the chat.
     """
 
     read_by_others: bool
@@ -58,16 +60,16 @@ def personal_in(chat: Chat, user: User) -> Personal:
 
 
 def personal_allowed(chat: Chat, user: User) -> bool:
-    """Return whether prompts of this user's turn may contain their personal data. One query."""
+    """Return whether prompts for this user in the chat may contain the user's personal data. One query."""
     return personal_in(chat, user).allowed
 
 
 @dataclass(frozen=True)
 class PromptPolicy:
-    """A filter for messages in a prompt of this user's turn.
+    """A filter for the messages that a prompt may contain.
 
-    It keeps the messages that all current readers may read and that may be sent to the model. ``leaves``: the model is
-    not on this machine.
+    It selects messages that the user and all current readers may read. If ``leaves`` is True, the model is on another
+    machine, and messages with local-only text are excluded.
     """
 
     user: User
@@ -86,7 +88,7 @@ class PromptPolicy:
         return found.filter(stays_here=False) if self.leaves else found
 
     def has_all(self, messages: MessageQuerySet) -> bool:
-        """Return whether the prompt may contain all of these messages. Two queries."""
+        """Return whether a prompt may contain all of these messages. Two queries."""
         marked = messages.marked()
         return marked.count() == self.of(marked).count()
 
@@ -94,7 +96,7 @@ class PromptPolicy:
 def withheld_answers(messages: Sequence[Message], reader: User) -> set[int]:
     """Return the primary keys of questions whose answer this user may not read.
 
-    One query if a question has no answer among ``messages``, else none.
+    One query, or none if each question of another user has its answer in ``messages``.
     """
     answered = {message.reply_to_id for message in messages}
     asked = [
@@ -111,10 +113,10 @@ def withheld_answers(messages: Sequence[Message], reader: User) -> set[int]:
 
 
 def home_of(chat: Chat, user: User, *, rests_on: Message | None = None) -> tuple[Workspace, bool]:
-    """Return the workspace for data that the user saves from a chat, and whether the data is personal.
+    """Return the workspace in which to store what the user saves from a chat, and whether it becomes personal.
 
-    It is personal if only the user sees the chat, or if the answer ``rests_on`` used personal data. Raises Conflict as
-    ``personal_place`` does.
+    It is personal if only the user sees the chat, or if the answer ``rests_on`` that it comes from used personal data.
+    Raises Conflict as ``personal_place`` does.
     """
     is_personal = rests_on is not None and rests_on.is_marked
     if chat.is_private or chat.is_temporary or is_personal:
@@ -124,9 +126,9 @@ def home_of(chat: Chat, user: User, *, rests_on: Message | None = None) -> tuple
 
 
 def with_personal_of(user: User, workspace: Workspace) -> ChatQuerySet:
-    """Return the chats open to all members of the workspace in which an answer used this user's personal data.
+    """Return the chats open to all members of the workspace that have an answer with this user's personal data.
 
-    Such answers come from a time when the user was the only member, or the user allowed the use.
+    Such an answer was written while the user was the only member, or with the user's permission.
     """
     used = ReceiptItem.objects.filter(used=True, memory__owner=user, receipt__workspace=workspace)
     given = Q(public_id__in=used.values("receipt__message_id")) | Q(sources__document__owner=user)
@@ -137,9 +139,9 @@ def with_personal_of(user: User, workspace: Workspace) -> ChatQuerySet:
 
 
 def use_personal(chat: Chat, *, allowed: bool, by: User) -> None:
-    """Set whether the user's personal data may be used in this chat although others read it.
+    """Set whether prompts in this chat may use the user's personal data although others can read the chat.
 
-    Applies to this user's data only, and from the next turn on; earlier answers stay.
+    Applies from the next message on. Earlier answers are not changed.
     """
     if allowed:
         chat.personal_of.add(by)

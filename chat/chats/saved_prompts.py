@@ -24,14 +24,16 @@ VARIABLE = re.compile(r"{{[ \t]*([^{}\n]{1,40}?)[ \t]*}}")
 
 
 def variables_of(text: str) -> list[str]:
-    """Return the variables without duplicates, in order: “Write to {{name}} about {{topic}}” has name and topic."""
+    """Return the variables' names in order, without duplicates: for “Write to {{name}} about {{topic}}”, name and
+    topic.
+    """
     return list(dict.fromkeys(name for name in VARIABLE.findall(text) if name.strip()))
 
 
 def prompts_for(workspace: Workspace, user: User, q: str = "") -> SavedPromptQuerySet:
-    """Return the prompts that the user may use here, by name. One query.
+    """Return the prompts that the user may use in this workspace, by name. One query.
 
-    ``q``: only those that contain it, matches in the name before matches in the text.
+    With ``q``, only those that contain it; matches in the name come before matches in the text.
     """
     found = SavedPrompt.objects.visible_to(user, workspace).select_related("workspace", "created_by")
     if not q:
@@ -42,7 +44,7 @@ def prompts_for(workspace: Workspace, user: User, q: str = "") -> SavedPromptQue
 
 
 def get_prompt(user: User, workspace: Workspace, public_id: str) -> SavedPrompt:
-    """Return a prompt that this user may use here. Raises NotFound if there is none."""
+    """Return a prompt that the user may use in this workspace. Raises NotFound if there is none."""
     found = SavedPrompt.objects.visible_to(user, workspace).filter(public_id=public_id).first()
     if found is None:
         raise NotFound(_("This prompt does not exist, or you do not have access to it."))
@@ -52,7 +54,7 @@ def get_prompt(user: User, workspace: Workspace, public_id: str) -> SavedPrompt:
 def may_change(prompt: SavedPrompt, workspace: Workspace, user: User) -> bool:
     """Return whether the user may change the prompt.
 
-    Allowed for the user's own prompts. A workspace's prompt may be changed by owners, and by its creator if an editor.
+    Users may change their own prompts. A workspace's prompt may be changed by owners, and by its creator if an editor.
     """
     if prompt.is_personal:
         return prompt.owner_id == user.pk
@@ -68,10 +70,10 @@ def require_own(prompt: SavedPrompt, workspace: Workspace, by: User) -> None:
 def save_prompt(
     workspace: Workspace, *, name: str, text: str, personal: bool, by: User, now: datetime
 ) -> SavedPrompt:
-    """Create a personal prompt or, as an editor, one for the workspace.
+    """Create a prompt: a personal one, or one for the workspace, which requires the role of editor.
 
-    Raises Invalid for an invalid or taken name and for an invalid text, Conflict at MOST prompts, Forbidden for viewers
-    who save for the workspace.
+    Raises Invalid for an invalid or taken name and for an invalid text, Conflict if there are MOST prompts already, and
+    Forbidden for a viewer who saves for the workspace.
     """
     workspace = get_workspace(by, workspace.public_id, need=Role.VIEWER if personal else Role.EDITOR)
     of = {"owner": by} if personal else {"workspace": workspace}

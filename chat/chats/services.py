@@ -1,5 +1,7 @@
-"""Changes of chats, their permanent deletion, events for open pages, ratings and usage of answers. Callers check access
-to the chat; these functions check ownership.
+"""Changes and permanent deletion of chats, events for open pages, ratings and usage of answers.
+
+Callers check access to the chat. These functions only check rights that members do not all have, such as those of the
+chat's creator.
 """
 
 from collections import Counter
@@ -124,10 +126,8 @@ def set_connection(chat: Chat, *, connection_id: str | None, by: User) -> Chat:
 def set_private(chat: Chat, *, is_private: bool, by: User, now: datetime) -> Chat:
     """Make a chat private or shared, together with its research runs and their results.
 
-    Making it private closes its links.
-
-    Other runs stay unchanged. Runs of users who can no longer read the chat are stopped. Raises Forbidden unless ``by``
-    created the chat.
+    Making it private closes its share links and stops runs of users who can no longer read it. Other runs stay
+    unchanged. Raises Forbidden unless ``by`` created the chat.
     """
     if chat.created_by_id != by.pk:
         raise Forbidden(_("Only the person who started a chat can make it private or shared."))
@@ -161,7 +161,7 @@ def delete_chat(chat: Chat, *, by: User, now: datetime) -> Chat:
 
 
 def soft_delete(chat: Chat, *, now: datetime) -> bool:
-    """Soft-delete a chat without checking access. Return whether it was not deleted before."""
+    """Soft-delete a chat without checking access. Return False if it was deleted already."""
     was_live = bool(Chat.objects.filter(pk=chat.pk, deleted_at=None).update(deleted_at=now))
     chat.deleted_at = chat.deleted_at or now
     publish_chat_list(chat)
@@ -169,7 +169,9 @@ def soft_delete(chat: Chat, *, now: datetime) -> bool:
 
 
 def audit_place(chat: Chat) -> Workspace | None:
-    """Return the workspace whose owners see the audit entry, or None if only the creator may see the chat."""
+    """Return the workspace whose owners may see audit entries about the chat, or None if only its creator may see the
+    chat.
+    """
     return None if chat.is_private or chat.is_temporary else chat.workspace
 
 
@@ -188,7 +190,7 @@ def restore_chat(chat: Chat, *, by: User, now: datetime) -> Chat:
 
 
 def publish_chat_list(chat: Chat) -> None:
-    """Publish that the list of chats changed: to all members of the workspace, or for a private chat to its creator."""
+    """Publish a change of the chat list to all members of the workspace, or to the creator if the chat is private."""
     hidden = chat.is_private or chat.is_temporary
     channel = f"user:{chat.created_by.public_id}" if hidden else f"workspace:{chat.workspace.public_id}"
     data = {"workspace_id": chat.workspace.public_id, "chat_id": chat.public_id}
@@ -279,16 +281,16 @@ _COST = Sum(Cast(KT("usage__cost"), DecimalField(max_digits=24, decimal_places=8
 
 
 def usage_of(chat: Chat) -> Bill:
-    """Return the total usage of all answers of a chat, including replaced ones. One query."""
+    """Return the total usage of all answers of a chat, including earlier versions. One query."""
     answers = Message.objects.filter(chat=chat, usage__isnull=False)
     return _bill(answers.aggregate(**_SUMS, cost=_COST))
 
 
 def most_expensive_chats(user: User, workspace: Workspace | None, first: date) -> list[Line]:
-    """Return the most expensive chats of the month that starts on ``first``, at most ``LISTED``. One query.
+    """Return the ``LISTED`` most expensive chats of the month that starts on ``first``. One query.
 
-    Chats of equal cost are ordered by tokens. With ``workspace``, its chats that the user may read; else the chats that
-    the user created.
+    Includes the chats of ``workspace`` that the user may read or, if it is None, all chats that the user created. Chats
+    of equal cost are ordered by tokens.
     """
     chats = Chat.objects.visible_to(user).live()
     chats = chats.filter(workspace=workspace) if workspace else chats.filter(created_by=user)
@@ -314,15 +316,16 @@ def _bill(sums: Any) -> Bill:
 
 
 def memories_of(chat: Chat, by: User) -> QuerySet[Memory]:
-    """Return the memories from this chat that ``by`` may forget permanently, including deleted ones."""
+    """Return the memories from this chat that ``by`` may permanently forget, including deleted ones."""
     return Memory.objects.forgettable_by(by).filter(source_chat_id=chat.public_id)
 
 
 def forget_chat(chat: Chat, *, by: User, now: datetime, memories: bool = False) -> Report:
     """Permanently delete a chat with its messages and all data derived from them.
 
-    ``memories``: also forget its memories that ``by`` may forget; the remaining ones lose their excerpt and source.
-    Raises Forbidden unless ``by`` is the chat's creator or a workspace owner, and NotFound if the chat is already gone.
+    ``memories``: also forget the memories from this chat that ``by`` may forget. Other memories lose their excerpt and
+    source. Raises Forbidden unless ``by`` is the chat's creator or a workspace owner, and NotFound if the chat no
+    longer exists.
     """
     require_own(chat, by)
     with transaction.atomic():
@@ -347,11 +350,10 @@ def purge(*, now: datetime, seconds: float) -> int:
 
 
 def leave_chats(*, workspace_ids: list[int], user_id: int | None, by: User) -> Counts:
-    """Remove or hand over chats before these workspaces or this user are deleted, and return the number of removed
-    rows.
+    """Delete or hand over chats before these workspaces or this user are deleted. Return the numbers of deleted rows.
 
     In the workspaces, private chats and imports of users other than ``by`` are deleted but not counted. The user's
-    private chats are deleted; the shared ones pass to an owner of their workspace. Called by ``actions.removal``.
+    private chats are deleted. Shared chats that the user created pass to an owner of their workspace.
     """
     alone = Q(is_private=True) | Q(is_temporary=True)
     Chat.objects.filter(alone, workspace_id__in=workspace_ids).exclude(created_by=by).delete()
@@ -372,9 +374,10 @@ def leave_chats(*, workspace_ids: list[int], user_id: int | None, by: User) -> C
 def _remove(
     chat: Chat, wanted: QuerySet[Memory], *, by: User | None, now: datetime
 ) -> tuple[for_good.Gone, Counts]:
-    """Delete the chat and its messages, then the data derived from them.
+    """Delete the chat and its messages, then the data derived from them. ``wanted``: memories to delete as well.
 
-    Messages go first, so that an answer that is being written finds its row gone and queues no extraction.
+    Messages are deleted first. If an answer is still being written, its process then finds no row and queues no
+    extraction.
     """
     locked = Chat.objects.select_for_update(of=("self",)).filter(pk=chat.pk).first()
     if locked is None:
@@ -392,9 +395,9 @@ def _remove(
 
 
 def _unpinned() -> ChatQuerySet:
-    """Return the chats that no user has pinned, since one user's pin keeps a chat for all.
+    """Return the chats that no user has pinned, without temporary ones, for retention rules.
 
-    Temporary chats are left out, because they are deleted after a day anyway.
+    A pin of any user protects the chat. Temporary chats are deleted after a day in any case.
     """
     pins = ChatMark.objects.filter(chat=OuterRef("pk"), kind=ChatMark.Kind.PINNED)
     return Chat.objects.live().filter(~Exists(pins), is_temporary=False).select_related("created_by")

@@ -1,7 +1,7 @@
 """Share links, by which anyone can read a chat as it was when shared: create, update, close and open them.
 
-A link shows the chat's own rows, limited to those that existed when it was shared and have not changed since. No text
-is copied, so messages that are replaced, deleted or forgotten disappear from the link at once.
+A link copies no text. It stores ids of the messages that existed when the chat was shared, and shows those that have
+not changed since. Messages that are replaced, deleted or forgotten therefore disappear from the link at once.
 """
 
 from collections import Counter, defaultdict
@@ -51,9 +51,8 @@ NEVER_SHARED = (MessageStatus.STREAMING, MessageStatus.FAILED)
 class Shareable:
     """The content of a new link.
 
-    ``personal``: number of answers left out because they used personal data. ``later``: the answers after the first of
-    those. They may repeat personal data, which cannot be detected, so they are included only if the person who shares
-    decides so.
+    ``personal``: number of answers left out because they used personal data. ``later``: answers after the first of
+    those. They may repeat personal data, which cannot be detected, so the user decides whether the link includes them.
     """
 
     message_ids: list[int]
@@ -67,7 +66,7 @@ class Shareable:
 
 
 def messages_of(link: ShareLink) -> list[int]:
-    """Return the primary keys of the messages that the link still shows, in order. Three queries."""
+    """Return the primary keys of the messages that the link currently shows, in order. Three queries."""
     gone = forgotten_since([link])[link.pk]
     rows = current_messages(link.chat, None).filter(pk__in=link.message_ids).exclude(pk__in=gone)
     # Exclude an answer that was continued later.
@@ -76,7 +75,7 @@ def messages_of(link: ShareLink) -> list[int]:
 
 
 def shareable(chat: Chat, by: User) -> Shareable:
-    """Return the content of a link by ``by``: messages that ``by`` may read, without answers that used personal data.
+    """Return the content of a new link: the messages that ``by`` may read, without answers that used personal data.
 
     Nine queries. Raises Invalid above MOST_MESSAGES.
     """
@@ -117,7 +116,7 @@ def shareable(chat: Chat, by: User) -> Shareable:
 def current_messages(chat: Chat, reader: User | None) -> MessageQuerySet:
     """Return the current conversation without unfinished, failed and empty messages.
 
-    ``reader`` None skips the check of access, for messages that a share link already selected.
+    Checks that ``reader`` may read them. None skips this check, for messages that are already in a share link.
     """
     rows = Message.objects.filter(chat=chat).current()
     if reader is not None:
@@ -138,9 +137,9 @@ def _used_in(keys: dict[str, int]) -> list[tuple[str, int]]:
 
 
 def forgotten_since(links: Sequence[ShareLink]) -> dict[int, set[int]]:
-    """Return by link the messages that used, or are the source of, a memory that a user has since forgotten.
+    """Return, by the link's primary key, the messages that contain a memory which a user has since forgotten.
 
-    Two queries.
+    A message contains a memory that was saved from it or used in it. Two queries.
     """
     there = Memory.objects.filter(public_id__in={memory for link in links for memory in link.memories_used})
     merged_away = Memory.objects.filter(revisions__action=RevisionAction.MERGE).exclude(
@@ -186,14 +185,14 @@ SWEPT = 500  # links loaded at a time
 
 
 def why_not_shareable(chat: Chat) -> str:
-    """Return the reason why this chat cannot be shared, as a sentence, or "" if it can."""
+    """Return a sentence that says why this chat cannot be shared, or "" if it can."""
     if chat.is_temporary:
         return _("A temporary chat cannot be shared. It is deleted after a day.")
     return why_sharing_is_off(chat.workspace)
 
 
 def why_sharing_is_off(workspace: Workspace) -> str:
-    """Return the reason why no chat of this workspace can be shared, or "" if they can."""
+    """Return a sentence that says why no chat of this workspace can be shared, or "" if chats can be shared."""
     if not settings.SHARE_LINKS:
         return _("Links to chats are switched off on this server.")
     if workspace.local_only:
@@ -230,9 +229,9 @@ def create_link(
 
 
 def update_link(link: ShareLink, *, by: User, now: datetime) -> ShareLink:
-    """Make the link show the current chat, and keep its choice about later answers.
+    """Make the link show the current chat. Whether it includes later answers (``Shareable.later``) does not change.
 
-    Raises Forbidden unless ``by`` created the link, because only its creator knows its readers.
+    Raises Forbidden unless ``by`` created the link, because only its creator knows who has it.
     """
     if link.made_by_id != by.pk:
         raise Forbidden(_("Only the person who created a link can update it."))
@@ -246,7 +245,7 @@ def update_link(link: ShareLink, *, by: User, now: datetime) -> ShareLink:
 
 
 def close_link(link: ShareLink, *, by: User) -> None:
-    """Delete a link. A second call changes nothing.
+    """Delete a link. Idempotent.
 
     Raises Forbidden unless ``by`` created the link or the chat, or is an owner of the workspace.
     """
@@ -294,7 +293,7 @@ def record_opened(link: ShareLink, *, now: datetime) -> None:
 
 
 def forget_in_links(wanted: Wanted, by: User) -> Counts:
-    """Remove the source messages of permanently forgotten memories from all links."""
+    """Remove from all share links the messages that permanently forgotten memories came from."""
     messages = Message.objects.filter(public_id__in=wanted.messages, chat__share_links__isnull=False)
     for message in messages.distinct():
         for link in ShareLink.objects.filter(chat=message.chat_id, message_ids__contains=[message.pk]):
@@ -305,8 +304,8 @@ def forget_in_links(wanted: Wanted, by: User) -> Counts:
 def sweep(*, now: datetime) -> None:
     """Delete links that are no longer open, and remove messages of forgotten memories from the others.
 
-    The removal is permanent, even if a member returns or a memory is purged later. Two queries for every ``SWEPT``
-    links of workspaces with a memory deleted in the last day, and two for each link that changes.
+    Both are permanent, even if a member returns or a memory is restored. Two queries for every ``SWEPT`` links of
+    workspaces with a memory deleted in the last day, and two for each link that changes.
     """
     ShareLink.objects.exclude(pk__in=ShareLink.objects.open(now).values("pk")).delete()
     lately = Memory.objects.filter(deleted_at__gte=now - timedelta(days=1))
@@ -320,10 +319,10 @@ def sweep(*, now: datetime) -> None:
 
 
 def close_again(newer: psycopg.Connection[Any], say: Callable[[str], None]) -> None:
-    """Close links in a restored backup that were closed after the backup was made.
+    """Close the links in a restored backup that had been closed after the backup was made.
 
-    ``newer``: connection to the newer database, which has only the links that are still open. Django's connection uses
-    the restored database.
+    ``newer``: connection to the database before the restore, which lists the links still open. Django's connection is
+    to the restored database.
     """
     left = newer.execute("SELECT token_hash FROM chat_sharelink").fetchall()
     closed, _rows = ShareLink.objects.exclude(token_hash__in=[each for (each,) in left]).delete()

@@ -19,8 +19,9 @@ from workspaces.models.connections import Connection
 
 
 class PersonalUse(models.TextChoices):
-    """Use of personal data by an answer: personal memories, files and artifacts, private chats, other workspaces'
-    chats.
+    """Use of personal data by an answer.
+
+    Personal data are personal memories, files and artifacts, private chats, and chats of other workspaces.
     """
 
     NONE = "", "Nothing personal"
@@ -29,10 +30,10 @@ class PersonalUse(models.TextChoices):
 
 
 def was_reader(user: User, *, at: str, chat: str = "chat__") -> Q:
-    """Return a filter for rows whose time ``at`` is within the period in which this person could read the chat.
-    ``chat`` is the lookup prefix of the chat.
+    """Return a filter for rows that were created while this user could read their chat.
 
-    A private chat has its creator as its only reader until it is opened (``Chat.opened_at``).
+    ``at``: name of the time field. ``chat``: lookup prefix of the chat. A private chat has its creator as its only
+    reader until it is opened (``Chat.opened_at``).
     """
     joined = Membership.objects.filter(user=user, workspace=models.OuterRef(f"{chat}workspace"))
     was_open = Q(**{f"{chat}opened_at": None}) | Q(**{f"{at}__gte": models.F(f"{chat}opened_at")})
@@ -61,7 +62,9 @@ class ChatQuerySet(models.QuerySet["Chat"]):
         )
 
     def with_roles(self) -> ChatQuerySet:
-        """Annotate each chat with the ``role`` in its workspace of the person passed to ``visible_to``."""
+        """Annotate each chat with the user's ``role`` in its workspace. Call it after ``visible_to``, which selects the
+        user.
+        """
         role = models.F("workspace__memberships__role")
         return self.annotate(role=role)  # type: ignore[no-redef]  # the model declares it
 
@@ -161,14 +164,16 @@ class MessageQuerySet(models.QuerySet["Message"]):
         return self.filter(superseded_by=None)
 
     def readable_by(self, user: User) -> MessageQuerySet:
-        """Exclude personal answers from before ``user`` could read the chat, except answers to the user's own messages.
+        """Exclude personal answers that were written before ``user`` could read the chat, except replies to the user's
+        own messages.
+
         The caller filters to chats that are visible to ``user``.
         """
         is_theirs = Q(personal=PersonalUse.NONE) | Q(reply_to__author=user)
         return self.filter(is_theirs | was_reader(user, at="created_at"))
 
     def marked(self) -> MessageQuerySet:
-        """Filter to answers that are personal or local-only."""
+        """Filter to answers that used personal or local-only data."""
         return self.filter(~Q(personal=PersonalUse.NONE) | Q(stays_here=True))
 
 
@@ -316,17 +321,17 @@ class Message(models.Model):
 
     @property
     def is_marked(self) -> bool:
-        """Whether the answer is personal or local-only; see ``MessageQuerySet.marked``."""
+        """Whether the answer used personal or local-only data, as in ``MessageQuerySet.marked``."""
         return bool(self.personal) or self.stays_here
 
     @property
     def written_by(self) -> User | None:
-        """The author, under the name that memories use."""
+        """The author. Memories use the same name."""
         return self.author
 
     @property
     def has_steps(self) -> bool:
-        """Whether the answer has steps: from its mode, a model that shows its thoughts, or a wait for files."""
+        """Whether the answer has steps: because of its mode, a reasoning model, or files that it waited for."""
         return self.has_thoughts or Mode(self.mode).has_steps
 
     def is_abandoned(self, now: datetime) -> bool:
@@ -336,7 +341,7 @@ class Message(models.Model):
 
 
 class MessageWords(models.Model):
-    """Full-text index of a message's unstemmed words and its workspace, used by ``chat.chats.chat_list``.
+    """Full-text index of a message's workspace and of its words, without stemming. Used by ``chat.chats.chat_list``.
 
     Database triggers update it when a message is stored, finished or deleted, but not while an answer is streaming.
     """
@@ -355,10 +360,10 @@ SUMMARY_LENGTH = 1500
 
 
 class ShortTermMemory(models.Model):
-    """The current topic of a chat, shown in its next turns and in other chats of people who may see it.
+    """The current topic of a chat, for prompts of its next turns and of other chats whose users may see it.
 
-    The row is created after a turn with memory on, gets a summary when the model or a person writes one, and expires.
-    Written by ``chat.prompting.short_term``.
+    The row is created after a turn with memory on. The model or a person writes the summary. The row expires. Written
+    by ``chat.prompting.short_term``.
     """
 
     chat = models.OneToOneField(Chat, on_delete=models.CASCADE, related_name="short_term")
@@ -402,7 +407,7 @@ class ShortTermMemory(models.Model):
 
 
 class Compaction(models.Model):
-    """A summary that replaces a chat's older messages in prompts when they do not all fit."""
+    """A summary that replaces a chat's older messages in prompts if they do not all fit."""
 
     public_id = PublicIdField(prefix="sum")
     chat = models.ForeignKey(Chat, on_delete=models.CASCADE, related_name="compactions")

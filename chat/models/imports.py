@@ -38,7 +38,7 @@ class ImportQuerySet(models.QuerySet["Import"]):
         return self.filter(user=user)
 
     def at_work(self) -> ImportQuerySet:
-        """Filter to imports that a background job is working on or should work on."""
+        """Filter to imports that need a background job."""
         return self.filter(Q(status=ImportStatus.RUNNING) | Q(status=ImportStatus.PREVIEW, checked_at=None))
 
     def expired(self, now: datetime) -> ImportQuerySet:
@@ -47,7 +47,9 @@ class ImportQuerySet(models.QuerySet["Import"]):
 
 @dataclass(frozen=True)
 class Searched:
-    """Counts of the preview's search for memories in the importer's messages. For a large file a sample is searched."""
+    """Counts from the preview's search for memories in the importer's messages. In a large file only a sample is
+    searched.
+    """
 
     messages: int = 0
     searched: int = 0
@@ -72,8 +74,8 @@ class Searched:
 class Import(models.Model):
     """An upload and its progress, visible only to the uploader. Written by ``chat.exchange.import_run``.
 
-    First every line is checked (status "preview", until ``checked_at`` is set); after confirmation the lines are
-    stored. Both read a file of lines in order. For another product's export, checking creates that file.
+    First every line is checked (status "preview", until ``checked_at`` is set). After the user confirms, the lines are
+    stored. An export of another product is first converted to a file of such lines.
     """
 
     public_id = PublicIdField(prefix="imp")
@@ -155,7 +157,7 @@ class Import(models.Model):
 
     @property
     def sample(self) -> Searched | None:
-        """The counts of the preview if it searched only a sample, else None. A sampled upload is kept."""
+        """The counts of the preview if it searched only a sample, else None."""
         found = Searched.stored(self.searched)
         return found if found.is_sample else None
 
@@ -169,9 +171,7 @@ class Import(models.Model):
         return min(1.0, self.stored_bytes / max(1, self.looked_bytes))
 
     def seconds_left(self, now: datetime) -> int | None:
-        """Return the estimated remaining seconds; None in the first two percent and while no job is working on the
-        import.
-        """
+        """Return the estimated remaining seconds, or None during the first two percent and while no job is running."""
         done = self.progress - self.began_progress
         if self.began_at is None or done < LEAST_DONE or not self.is_at_work:
             return None

@@ -1,7 +1,6 @@
-"""Pinned and archived chats, tags and ratings of each reader; share links; saved prompts.
+"""Each user's pins, archive, tags and ratings, share links, and saved prompts.
 
-``chat.chats.sharing`` writes share links, by which anyone can read a chat as it was, and ``chat.chats.saved_prompts``
-saved prompts, which users can send again.
+Share links are written by ``chat.chats.sharing``, saved prompts by ``chat.chats.saved_prompts``.
 """
 
 from __future__ import annotations
@@ -118,7 +117,7 @@ class AnswerRating(models.Model):
 
 class ShareLinkQuerySet(models.QuerySet["ShareLink"]):
     def open(self, now: datetime) -> ShareLinkQuerySet:
-        """Filter to links that are still valid. Every condition is checked on each request."""
+        """Filter to links that are still valid. Call it on each request, since settings and memberships change."""
         if not settings.SHARE_LINKS:
             return self.none()
         makers = Membership.objects.filter(workspace=OuterRef("chat__workspace"), user=OuterRef("made_by"))
@@ -139,9 +138,10 @@ class ShareLinkQuerySet(models.QuerySet["ShareLink"]):
 
 
 class ShareLink(models.Model):
-    """A link to the messages of a chat as they were. No text is copied, so deleted messages disappear from the link.
+    """A link to the messages of a chat as they were when it was shared. It copies no text, so deleted messages
+    disappear.
 
-    Only a hash of the token is stored, so the link cannot be displayed again.
+    Only a hash of the token is stored, so the URL cannot be displayed again.
     """
 
     public_id = PublicIdField(prefix="link")

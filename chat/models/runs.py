@@ -1,4 +1,7 @@
-"""The tables of runs. Written by ``chat.runs``; if a process dies, another one continues the run from these tables."""
+"""The tables of runs. Written by ``chat.runs``.
+
+Their rows contain the full state, so that another process can continue a run if its process dies.
+"""
 
 from __future__ import annotations
 
@@ -35,16 +38,18 @@ class RunStatus(models.TextChoices):
 
 class RunQuerySet(models.QuerySet["Run"]):
     def visible_to(self, user: User) -> RunQuerySet:
-        """Filter to runs in workspaces of this person. Private runs are visible to their chat's creator or, without a
-        chat, to their own user.
+        """Filter to runs in workspaces of this user.
+
+        A private run in a chat is visible to the chat's creator only; without a chat, to the user who started it.
         """
         readable = Q(is_private=False) | Q(chat=None, user=user) | Q(chat__created_by=user)
         return self.filter(readable, workspace__in=Workspace.objects.visible_to(user))
 
 
 class Run(models.Model):
-    """A run: an objective worked on in steps. ``states`` holds the executor's states of steps and tasks; ``board``
-    holds the task board of a team.
+    """An objective that agents work on in steps.
+
+    ``states``: the executor's states of steps and tasks. ``board``: the task board of a team.
     """
 
     public_id = PublicIdField(prefix="run")
@@ -160,7 +165,7 @@ class RunTemplateQuerySet(models.QuerySet["RunTemplate"]):
 
 
 class RunTemplate(models.Model):
-    """A stored request for a run, which every editor of the workspace can start again."""
+    """The objective, plan and settings of a run, from which every editor of the workspace can start new runs."""
 
     public_id = PublicIdField(prefix="rtp")
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="run_templates")
@@ -211,7 +216,10 @@ class RunStepStatus(models.TextChoices):
 
 
 class RunStep(models.Model):
-    """A unit of work for one worker. ``lease`` counts the claims, and only the worker with the last claim may write."""
+    """A unit of work for one worker.
+
+    ``lease`` is incremented by each claim. Only the worker with the latest claim may write.
+    """
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="steps")
     user = models.ForeignKey(

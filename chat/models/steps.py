@@ -37,7 +37,7 @@ class StepKind(models.TextChoices):
 
 
 class StepOutcome(models.TextChoices):
-    """Outcomes of a step. If a check was not made, its outcome gives the reason."""
+    """Outcomes of a step. If a check was not made, the outcome says why."""
 
     PLANNED = "planned", "Planned"
     THOUGHT = "thought", "Thought"
@@ -55,8 +55,9 @@ FAILURES = (StepOutcome.STOPPED, StepOutcome.TIMEOUT, StepOutcome.ERROR)
 
 
 class Step(models.Model):
-    """A step of an answer, such as a thought or a check. It stores ids of memories only, because their text may be
-    forgotten.
+    """A step of an answer, such as a thought or a check.
+
+    It stores only the ids of memories, so that forgotten text does not remain here.
     """
 
     # Set by ``chat.answer_steps`` for the reader: ids of visible memories, and titles of visible files by id.
@@ -97,10 +98,10 @@ class Step(models.Model):
 
 
 class AnswerSource(models.Model):
-    """A passage cited by an answer, and its position. The text is stored only in the document and deleted with it.
+    """A passage cited by an answer, and its position. The text is only in the document and deleted with it.
 
-    The passage has no database constraint, because a document may delete a hundred thousand passages at once. If only
-    the passage is deleted, the answer still cites the document.
+    The foreign key has no database constraint, because deleting a document can delete a hundred thousand passages. If
+    only the passage is deleted, the answer still cites the document.
     """
 
     message = models.ForeignKey("chat.Message", on_delete=models.CASCADE, related_name="sources")
@@ -133,7 +134,7 @@ class AnswerSource(models.Model):
 
     @property
     def passage_number(self) -> int | None:
-        """The passage's position in the current document; None if the passage was deleted."""
+        """The position of the passage in the document, or None if the passage was deleted."""
         return self.passage.number if self.passage else None
 
     @property

@@ -20,7 +20,7 @@ class ToolStatus(models.TextChoices):
 
 
 class ToolOutcome(models.TextChoices):
-    """Outcomes of a tool call. A refusal also counts as a failure."""
+    """Outcomes of a tool call. REFUSED, DENIED, TIMEOUT and ERROR count as failures."""
 
     SAVED = "saved", "Saved"
     DUPLICATE = "duplicate", "Known already"
@@ -33,8 +33,9 @@ class ToolOutcome(models.TextChoices):
 
 
 class ToolCall(models.Model):
-    """A tool call made while an answer was written. It stores ids of memories only, because their text may be
-    forgotten.
+    """A tool call made while an answer was written.
+
+    It stores only the ids of memories, so that forgotten text does not remain here.
     """
 
     known: Collection[str]  # ids of memories visible to the reader, set by ``chat.answer_steps``

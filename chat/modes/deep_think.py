@@ -1,4 +1,4 @@
-"""Deep thinking: plan, answer, compare with memory. If the plan or the check fails, the answer is kept."""
+"""Deep thinking: plan, answer, and comparison with memory. If the plan or the comparison fails, the answer stays."""
 
 import asyncio
 import html
@@ -60,8 +60,9 @@ _MARKS = re.compile(r"[*_`#>~|]+")
 
 @dataclass(frozen=True)
 class Verdict:
-    """The result of a check. Each finding has quote, memory_id and agrees. ``correction`` is empty if all findings
-    agree.
+    """The result of a check. Each finding has the keys quote, memory_id and agrees.
+
+    ``correction``: text to add to the answer, empty if all findings agree.
     """
 
     findings: list[dict[str, object]]
@@ -73,10 +74,10 @@ class Verdict:
 
 
 def memories_beside(answer: Message, text: str, user: User, *, reach: Reach, now: datetime) -> list[Memory]:
-    """Return the memories to compare this answer with: those in its prompt, those its tools found, and those recalled
-    for the answer's own text.
+    """Return the memories to compare an answer with: those in its prompt, those found by its tools, and those recalled
+    for ``text``, the answer itself.
 
-    The last group finds memories that the answer missed: a question about a restaurant does not recall that the user is
+    The last group finds what the question did not recall: for a question about a restaurant, that the user is
     vegetarian. ``reach``: see ``recall``.
     """
     given = ReceiptItem.objects.filter(receipt__message_id=answer.public_id, used=True)
@@ -103,7 +104,7 @@ def memories_beside(answer: Message, text: str, user: User, *, reach: Reach, now
 
 
 def _portions(text: str) -> list[str]:
-    """Return the answer's paragraphs and list items, with short ones joined, at most six."""
+    """Return the answer's paragraphs and list items, at most six. Short ones are joined."""
     portions: list[str] = []
     longest = max(PORTION_LENGTH, len(text) // PORTIONS)
     for line in filter(None, map(str.strip, text.splitlines())):
@@ -117,7 +118,7 @@ def _portions(text: str) -> list[str]:
 def build_check(
     question: str, answer: str, memories: Sequence[Memory], capabilities: Capabilities
 ) -> tuple[list[PromptMessage], int]:
-    """Return the prompt of the check, and the number of memories in it; 0 if none fits with the answer."""
+    """Return the prompt of the check, and the number of memories in it: 0 if the answer leaves no space for any."""
     room = room_beside_answer(capabilities) - tokens(prompt_text("check"))
     said = render_conversation([("user", cut_to(question, room // 4)), ("assistant", answer)], limit=None)
     room -= tokens(said)
@@ -138,9 +139,9 @@ def build_check(
 
 
 def read_verdict(reply: str, answer: str, memories: Sequence[Memory]) -> Verdict | None:
-    """Return the verdict in the model's reply; None if the reply is not the requested JSON, even after repair.
+    """Return the verdict in the model's reply, or None if it is not the requested JSON, even after repair.
 
-    Statements about memories that were not shown are dropped. A quote that is not in the answer becomes empty. A
+    Findings about memories that are not in ``memories`` are dropped. A quote that is not in the answer becomes empty. A
     correction is dropped if all findings agree.
     """
     for value in _objects_in(reply):
@@ -223,9 +224,9 @@ class DeepThink(AnswerMode):
         return PLAN_TOKENS + max(tokens(prompt_text("plan")), tokens(prompt_text("planned"))) + 16
 
     async def answer(self, live: LiveAnswer, plan: Plan, user_pk: int) -> None:
-        """Write a plan, the answer and a check. Once ``live.is_whole`` is True, a stop ends only the check.
+        """Write a plan, the answer and a check. Once ``live.is_whole`` is True, a stop cancels only the check.
 
-        Raises ModelError if writing the answer fails; a failed plan or check raises nothing.
+        Raises ModelError if writing the answer fails. A failed plan or check raises nothing.
         """
         outline = await _plan(live, plan)
         prompt = with_plan(plan.prompt, outline) if outline else plan.prompt
@@ -236,26 +237,23 @@ class DeepThink(AnswerMode):
 
 
 def plan_prompt(prompt: Sequence[PromptMessage]) -> list[PromptMessage]:
-    """Return the turn's prompt with a request for a plan. The shared beginning is then in the provider's cache for the
-    answer.
+    """Return the turn's prompt with a request for a plan before the question.
+
+    The provider can then reuse the cached beginning for the answer.
     """
     wish = PromptMessage("system", prompt_text("plan"), speaker=Speaker.SYSTEM)
     return [*prompt[:-1], wish, prompt[-1]]
 
 
 def with_plan(prompt: Sequence[PromptMessage], outline: str) -> list[PromptMessage]:
-    """Insert the plan right before the question. It is escaped, because the model wrote it with recalled text in the
-    prompt.
-    """
+    """Insert the plan right before the question. It is escaped, because it may repeat text of recalled memories."""
     lines = "\n".join(filter(None, map(escape, outline.splitlines())))
     instructions = f"{prompt_text('planned')}\n<plan>\n{lines}\n</plan>"
     return [*prompt[:-1], PromptMessage("system", instructions, speaker=Speaker.MODEL), prompt[-1]]
 
 
 async def _plan(live: LiveAnswer, plan: Plan) -> str:
-    """Return the plan, or an empty string if it failed; the step then stores why, and the answer is written without a
-    plan.
-    """
+    """Return the plan, or "" if planning failed. The step then stores the reason."""
     step = await in_thread(begin_step, live, StepKind.PLAN)
     if not plan.model.capabilities.can_extract:  # the model was changed after the message was sent
         await in_thread(end_step, live, step, StepOutcome.ERROR, error=_TOO_SMALL)
@@ -278,7 +276,7 @@ async def _check(live: LiveAnswer, model: ChatModel, user_pk: int) -> None:
 
 
 async def _work_on(live: LiveAnswer, step: Step, seconds: float, work: Awaitable[tuple[str, str]]) -> None:
-    """End the step with the outcome of ``work``, or with the reason of its failure. Never fails the answer."""
+    """End the step with the outcome of ``work``, or with the reason why it failed or took more than ``seconds``."""
     try:
         async with asyncio.timeout(seconds):
             outcome, why = await work
@@ -307,7 +305,9 @@ def _begin_check(live: LiveAnswer) -> Step:
 
 
 async def _compare(live: LiveAnswer, model: ChatModel, user_pk: int, step: Step) -> tuple[str, str]:
-    """Compare the answer with memory, append a correction if needed, and return the outcome and an error message."""
+    """Compare the answer with memory, and append a correction if needed. Return the step's outcome and an error
+    message.
+    """
     answer, memories = await in_thread(_what_to_compare, live, user_pk)
     if not answer.memory_enabled:
         return StepOutcome.OFF, ""
@@ -354,7 +354,7 @@ async def _reply(
     temperature: float | None = None,
     tools: Sequence[Tool] = (),
 ) -> str:
-    """Return the first ``most`` characters of the model's reply. A stop cancels the request."""
+    """Return the model's reply, which is cut off after about ``most`` characters. A stop cancels the request."""
     text = ""
     stream = replied(model, messages, temperature=temperature, tools=tools, may_call=False)
     async with aclosing(stream) as deltas:

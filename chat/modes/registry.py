@@ -1,7 +1,7 @@
-"""Registry of the modes, and the choice of the model that answers in a chat: the chat's own connection, else its
-workspace's, else the server's default.
+"""Registry of answer modes, and selection of the model for a chat.
 
-A new mode needs a name in ``chat.models.steps.Mode`` and a class listed here.
+The model is that of the chat's own connection, else of its workspace's, else the server's default. A new mode needs a
+name in ``chat.models.steps.Mode`` and a class in this registry.
 """
 
 from collections.abc import Callable
@@ -35,10 +35,9 @@ def modes_for(capabilities: Capabilities) -> list[AnswerMode]:
 
 
 def require_mode(name: str, capabilities: Callable[[], Capabilities]) -> None:
-    """Raise Invalid for a mode that does not exist or that the model does not support. The error lists the allowed
-    modes.
+    """Raise Invalid if the mode does not exist or the model does not support it. The error lists the allowed modes.
 
-    The capabilities are loaded only for modes other than chat.
+    ``capabilities``: loads the model's capabilities. Not called for the chat mode, which every model supports.
     """
     if name == Mode.CHAT:
         return
@@ -55,8 +54,9 @@ def mode_or_chat(name: str, capabilities: Callable[[], Capabilities]) -> str:
 
 
 def chosen_for_chat(chat: Chat, user: User | None) -> Chosen:
-    """Return the model that answers this person's turns in the chat. A person's own connection answers only its owner.
-    At most two queries.
+    """Return the model that answers this user in the chat. At most two queries.
+
+    A user's own connection is only used for its owner.
     """
     return chosen_for(chat.workspace, user, first=chat.connection)
 
@@ -69,7 +69,7 @@ def require_paid(chat: Chat, by: User, *, now: datetime) -> None:
 def model_context(
     user: User, workspace: Workspace, chat: Chat | None = None, wanted: str = ""
 ) -> dict[str, Any]:
-    """Return the template context for the chosen model. ``wanted`` is the connection id selected for a new chat."""
+    """Return the template context for the selected model. ``wanted``: id of the connection selected for a new chat."""
     connection = chat.connection if chat else None
     if chat is None:
         connection = wanted_by(user, wanted)

@@ -1,4 +1,4 @@
-"""Research: a background run searches the workspace and writes a report with sources, for which the answer waits."""
+"""Research: a background run searches the workspace and writes a report with sources, which becomes the answer."""
 
 import asyncio
 import json
@@ -46,10 +46,10 @@ class Research(AnswerMode):
         return capabilities.has_tools and capabilities.can_extract
 
     async def answer(self, live: LiveAnswer, plan: Plan, user_pk: int) -> None:
-        """Start a run, show its progress, and answer with its report. If the run's plan waits for review, the answer
-        ends there and continues after approval. Stopping the answer stops the run.
+        """Start a run, show its progress, and answer with its report. Stopping the answer stops the run.
 
-        Raises ModelError if the run cannot be started or fails.
+        If the run's plan waits for review, the answer ends, and continues after approval. Raises ModelError if the run
+        cannot be started or fails.
         """
         step = await in_thread(begin_step, live, StepKind.RESEARCH)
         try:
@@ -113,8 +113,10 @@ def _start(answer_pk: int, user_pk: int) -> Run:
 
 
 def _begun(answer: Message, user: User) -> Run | None:
-    """Return the run of an earlier attempt at this answer, to continue it: a run that is still running or done, or one
-    that the person stopped. A run whose plan still waits for review is stopped, so that a new one is started.
+    """Return the run of an earlier attempt at this answer if it can be continued, else None.
+
+    That is a run still running or done, or one that the user stopped, which is resumed. A run whose plan waits for
+    review is stopped, so that a new one is started.
     """
     run = answer.runs.first()
     if run is not None and run.status == RunStatus.WAITING:
@@ -136,7 +138,10 @@ def _earlier(last: Run) -> dict[str, Any]:
 
 
 async def _until_over(live: LiveAnswer, run: Run, step: Step) -> Run:
-    """Return the run when it has ended, or while it is still running if it is stuck because no worker is active."""
+    """Wait until the run has ended, and return it.
+
+    Returns a run that is still running if it makes no progress, because no worker is active.
+    """
     async with events.subscription(run_channel(run.public_id)) as listening:
         while True:
             run, text = await in_thread(_state, run.pk)

@@ -1,7 +1,7 @@
-"""Building of the prompt from a conversation and the recalled memories, and its token counts.
+"""Construction of the prompt from a conversation and the recalled memories, and its token counts.
 
 The stable parts come first, followed by the conversation, the recalled memories and the question. ``conversation_of``
-loads a stored chat; endpoints without a stored chat build a conversation from their request.
+loads a stored chat. Endpoints without a stored chat build a conversation from their request.
 """
 
 from collections.abc import Iterable, Sequence
@@ -51,10 +51,11 @@ ByMessage = dict[int, tuple[Picture, ...]]
 def pictures_of(
     messages: Sequence[Message], workspace: Workspace, user: User, reach: Reach, *, shows: bool
 ) -> ByMessage:
-    """Return the pictures of each message by message key. ``messages`` are ordered newest first. Pictures beyond
-    ``MOST``, or all if ``shows`` is False, have no image data and are only named.
+    """Return the pictures of each message by the message's primary key.
 
-    Only documents that ``reach`` allows are considered. No query if no message names a document, else two.
+    ``messages`` are ordered newest first. The first ``MOST`` pictures contain image data, or none if ``shows`` is
+    False; the others are only named. Only documents that ``reach`` allows are used. No query if no message names a
+    document, else two.
     """
     wanted = {each for message in messages for each in message.only_documents or ()}
     if not wanted:
@@ -84,8 +85,9 @@ LOOKED_AT = 200  # maximum number of earlier messages
 
 @dataclass(frozen=True)
 class Line:
-    """A message of a conversation. ``key`` is the key of the stored message or its index in the request; keys
-    increase.
+    """A message of a conversation.
+
+    ``key``: primary key of the stored message, or its index in the request. Later messages have larger keys.
     """
 
     role: Literal["user", "assistant"]
@@ -103,8 +105,10 @@ class Line:
 
 @dataclass(frozen=True)
 class Conversation:
-    """A question and the messages before it. ``earlier`` is ordered newest first, has no blank lines, and has one line
-    more than ``LOOKED_AT`` if there are more.
+    """A question and the messages before it.
+
+    ``earlier``: the earlier messages, newest first, without empty ones. It is limited to ``LOOKED_AT`` + 1, so that one
+    more than ``LOOKED_AT`` shows that the history was cut.
     """
 
     question: Line
@@ -121,9 +125,10 @@ def conversation_of(
     reach: Reach,
     shows_pictures: bool = True,
 ) -> Conversation:
-    """Return the conversation of a stored chat: the current messages that ``shown`` allows, without those that the
-    ``compaction`` summarises. One query, and two more if messages name documents. Pictures are only named if
-    ``shows_pictures`` is False.
+    """Return the conversation of a stored chat: its current messages, without those that ``compaction`` summarises.
+
+    ``shown``: filter for messages that the prompt may contain. Pictures are only named if ``shows_pictures`` is False.
+    One query, and two more if messages name documents.
     """
     earlier = Message.objects.filter(
         chat_id=question.chat_id, pk__lt=question.pk, pk__gt=compaction.upto_id if compaction else 0
@@ -165,11 +170,11 @@ LEAST_QUESTION = 64  # tokens of the question that are always kept
 
 @dataclass(frozen=True)
 class BuiltPrompt:
-    """A prompt and what it contains. ``seen_from`` is the key of the first message included verbatim, or None if no
-    message is left out.
+    """A prompt, and which messages it contains.
 
-    ``is_tight``: the history nearly fills its budget, so older messages should be summarised. ``history``: the keys of
-    the included messages, which start at index ``begins``.
+    ``seen_from``: key of the first message included verbatim, or None if none is left out. ``is_tight``: the history
+    nearly fills its budget, so older messages should be summarised. ``history``: keys of the earlier messages, which
+    begin at index ``begins`` of ``messages``.
     """
 
     messages: list[PromptMessage]
@@ -193,12 +198,14 @@ def build_prompt(
     closing: str = "",
     profile: Sequence[Recalled] = (),
 ) -> BuiltPrompt:
-    """Build the prompt from the system text, the summary of older messages, as much of the latest history as fits,
-    short-term memory, ``documents``, ``profile``, the recalled memories and the question.
+    """Build the prompt of a turn.
 
-    Parts that are stable between turns come first, so that providers can cache them. The token budget is the model's
-    context without its answer; ``reserve`` tokens of it stay free for later additions. The question is cut only if it
-    alone does not fit. ``closing`` is the last line of the recalled block.
+    It consists of the system text, the summary of older messages, as much of the latest history as fits, short-term
+    memory, ``documents``, ``profile``, the recalled memories and the question. Parts that do not change between turns
+    come first, so that providers can cache them.
+
+    The token budget is the model's context minus the maximum answer. ``reserve`` tokens of it stay free for later
+    additions. The question is cut only if it does not fit alone. ``closing`` is the last line of the recalled block.
     """
     whole = room_beside_answer(capabilities) - reserve - tokens_of_tools(tools)
     text = system_text(conversation.agent, now=now, has_tools=bool(tools), room=whole)
@@ -234,8 +241,9 @@ def build_prompt(
 
 
 def history_room(capabilities: Capabilities, room: int, *, has_tools: bool) -> int:
-    """Return how many of ``room`` tokens the history may use: without the share for tool results, at most as
-    configured.
+    """Return how many tokens the history may use if ``room`` tokens are left.
+
+    A share is reserved for tool results. The configured maximum applies as well.
     """
     if has_tools:
         room -= int(room_beside_answer(capabilities) * TOOLS_SHARE)
@@ -253,7 +261,7 @@ def cost_of(pictures: Iterable[Picture]) -> int:
 
 
 def _shown_within(pictures: Iterable[Picture], room: int) -> tuple[Picture, ...]:
-    """Return the pictures with the data of the first that fit into ``room`` tokens. The others are only named."""
+    """Return the pictures. Those that do not fit into ``room`` tokens lose their image data and are only named."""
     shown = []
     for picture in pictures:
         room -= picture.tokens
@@ -278,14 +286,14 @@ def tokens_of_tools(tools: Sequence[Tool]) -> int:
 def room_for_recalled(
     agent: Agent | None, capabilities: Capabilities, tools: Sequence[Tool], *, reserve: int, now: datetime
 ) -> int:
-    """Return the maximum tokens of recalled memories, so that a few long ones do not fill a small model's context."""
+    """Return the maximum tokens of recalled memories: a share of what the system text and tools leave free."""
     whole = room_beside_answer(capabilities) - reserve - tokens_of_tools(tools)
     system = system_text(agent, now=now, has_tools=bool(tools), room=whole)
     return int((whole - tokens(system)) * RECALLED_SHARE)
 
 
 def system_text(agent: Agent | None, *, now: datetime, has_tools: bool, room: int) -> str:
-    """Return the beginning of every prompt of a chat. The date comes last because it changes most often.
+    """Return the system text, which begins every prompt of a chat. The date is last, because it changes most often.
 
     ``room`` is the token budget of the whole prompt.
     """
@@ -305,11 +313,11 @@ def agent_text(agent: Agent, *, room: int) -> str:
 
 
 def recalled_block(used: Sequence[Recalled], *, names_people: bool = False, closing: str = "") -> str:
-    """Return the block of recalled memories, or an empty string. Stored text is escaped, so that it cannot close the
-    block or open a tag.
+    """Return the block of recalled memories, or "" if there are none.
 
-    ``names_people``: several people write here, so each line names its author. A memory that another one in the block
-    may replace is marked as older. ``closing`` is a last line after the memories.
+    Stored text is escaped, so that it cannot end the block or open a tag. ``names_people``: several people write in the
+    chat, so each line names its author. ``closing``: a last line after the memories. A memory that another one in the
+    block may replace is marked as older.
     """
     if not used:
         return ""
@@ -323,7 +331,7 @@ def recalled_block(used: Sequence[Recalled], *, names_people: bool = False, clos
 
 
 def profile_block(lines: Sequence[Recalled], *, names_people: bool = False) -> str:
-    """Return the block of the profile, or an empty string, escaped like the recalled block."""
+    """Return the block of the profile, escaped like the recalled block, or "" if there is none."""
     if not lines:
         return ""
     told = [_recalled_line(line, names_people=names_people, is_older=False) for line in lines]
@@ -345,7 +353,10 @@ def _recalled_line(item: Recalled, *, names_people: bool = True, is_older: bool 
 def leave_out_what_does_not_fit(
     found: Sequence[Recalled], verdicts: Sequence[tuple[bool, str]], room: int
 ) -> list[tuple[bool, str]]:
-    """Return the verdicts, in which memories that do not fit into ``room`` tokens are marked as not used."""
+    """Return the verdicts after marking memories that do not fit into ``room`` tokens as not used.
+
+    A verdict is whether the memory at the same index of ``found`` is used and, if not, why.
+    """
     lines = [_recalled_line(item) if used else "" for item, (used, _) in zip(found, verdicts, strict=True)]
     room -= tokens(prompt_text("recalled")) + tokens("<recalled-memories>") * 2
     fitting = []
@@ -367,7 +378,7 @@ class _Shown:
 
 
 def _history(conversation: Conversation, room: int) -> _Shown:
-    """Return the latest lines before the question that fit into ``room`` tokens, beginning with a person's."""
+    """Return the latest messages that fit into ``room`` tokens. The first of them is a user's."""
     messages, costs, for_pictures = list[PromptMessage](), list[int](), int(room * PICTURES_SHARE)
     for line in conversation.earlier[:LOOKED_AT]:
         pictures = _shown_within(line.pictures, for_pictures)
@@ -414,8 +425,10 @@ PROFILE_TOKENS = 500
 
 @dataclass(frozen=True)
 class Found:
-    """The result of a recall. ``verdicts`` states for each recalled memory whether it is used, else why not. ``stored``
-    is the number of memories that could be recalled. ``profile`` holds the profile's memories, given in addition.
+    """The result of a recall.
+
+    ``verdicts``: for each recalled memory whether it is used and, if not, why. ``stored``: number of memories that were
+    searched. ``profile``: memories of the profile, which are added to the recalled ones.
     """
 
     recall: Recall
@@ -426,14 +439,14 @@ class Found:
 
     @property
     def more(self) -> int:
-        """The number of memories that an overview leaves out."""
+        """The number of memories that an overview leaves out, 0 if the result is no overview."""
         if self.recall.overview is None or not self.recall.more:
             return 0
         return self.recall.more + len(self.recall.items) - len(self.used)
 
     def closing(self, page: str) -> str:
-        """Return the last line of the recalled block, with the number of further memories and the URL of their
-        ``page``.
+        """Return the last line of the recalled block: the number of memories left out, and the URL ``page`` that lists
+        them.
         """
         return prompt_text("overview").format(count=self.more, page=page) if self.more else ""
 
@@ -450,7 +463,10 @@ class Found:
 def with_profile(
     found: Found, workspace: Workspace, person: User, *, room: int, reach: Reach, now: datetime
 ) -> Found:
-    """Add the person's profile and the workspace's standing memories that fit and were not recalled already."""
+    """Add memories of the user's profile and standing memories of the workspace, as far as they fit into the budget.
+
+    Memories that were recalled already are not repeated.
+    """
     profile = profile_of(workspace, person, reach=reach, now=now)
     room, recalled = min(PROFILE_TOKENS, room // 4), {item.memory.pk for item in found.used}
     standing = [memory for memory in profile.here if memory.pinned or memory.category in STANDING]
@@ -472,8 +488,9 @@ def find_for_prompt(
     reach: Reach,
     now: datetime,
 ) -> Found:
-    """Recall memories, and choose those that are relevant enough and fit into ``room`` tokens. Raises what ``recall``
-    raises.
+    """Recall memories, and decide which of them are used: those that are relevant enough and fit into ``room`` tokens.
+
+    Raises the same errors as ``recall``.
     """
     limit = settings.RECALL_LIMIT
     live = count_live(workspace, person, personal=reach.personal, now=now)

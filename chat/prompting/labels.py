@@ -30,9 +30,9 @@ def prompt_text(name: str) -> str:
 
 
 def loop_length(text: str) -> int:
-    """Return how many characters at the end of a text are repetitions; 0 if the text does not loop.
+    """Return how many characters at the end of a text are repetitions, or 0 if the text does not loop.
 
-    A loop is the same 16 to 300 characters, including a letter, three times in a row.
+    A loop is three consecutive occurrences of the same 16 to 300 characters, which include a letter.
     """
     for size in range(LOOP[0], min(LOOP[1], len(text) // 3) + 1):
         tail = text[-size:]
@@ -98,7 +98,7 @@ class Attributed(Protocol):
 
 
 def imported_label(row: Attributed) -> str:
-    """Return who imported a row and under whose name; empty if the row was not imported for another person."""
+    """Return who imported a row and under whose name, or "" if the row was not imported."""
     if not row.is_imported:
         return ""
     label = f"imported by {named(row.imported_by)}"
@@ -106,14 +106,14 @@ def imported_label(row: Attributed) -> str:
 
 
 def writer_label(row: Attributed, *, is_edited: bool) -> str:
-    """Return the label of a memory's or message's author, or of its importer if it was imported."""
+    """Return a label with the author of a memory or message, or with its importer if it was imported."""
     return imported_label(row) or f"{'edited by' if is_edited else 'from'} {named(row.written_by)}"
 
 
 def text_of(row: Message | Memory, *, names_people: bool = False) -> str:
-    """Return a text for a prompt, labelled with its importer if it was imported under another person's name.
+    """Return a text for a prompt. If it was imported under another person's name, a label names the importer.
 
-    ``names_people``: several people wrote, so each text is labelled with its author.
+    ``names_people``: several people write in the chat, so each text is labelled with its author.
     """
     label = writer_label(row, is_edited=False) if names_people else imported_label(row)
     return f"[{label}]\n{row.content}" if label else row.content
@@ -147,13 +147,13 @@ def quoted(text: str) -> str:
 
 
 def category_label(memory: Memory) -> str:
-    """Return the category for a label: a built-in category as it is, a custom category in quotes."""
+    """Return the category for a label: a built-in category unchanged, a custom category in quotes."""
     category = memory.category or ""
     return category if category in ("", *CATEGORIES) else f"category {quoted(category)}"
 
 
 def held_label(memory: Memory) -> str:
-    """Return from when and until when a memory is valid; empty if it has no bounds."""
+    """Return the period in which a memory is valid, "" if it is unlimited."""
     bounds = [("from", memory.valid_from), ("until", memory.valid_to)]
     return " ".join(f"{word} {moment:%Y-%m-%d}" for word, moment in bounds if moment is not None)
 
@@ -194,11 +194,11 @@ PART_LENGTH = 1000
 
 
 def excerpt_around(message: Message) -> str:
-    """Return two messages before this one, the message, and one after it, one line each with the speaker. Secrets are
-    removed when the memory is saved.
+    """Return an excerpt of the chat: two messages before this one, the message, and one after it.
 
-    Empty for private and temporary chats and for personal answers, because everyone who sees the memory sees the
-    excerpt, even after the chat is deleted.
+    Each is one line that begins with its speaker. Secrets are removed when the memory is saved. Returns "" for private
+    and temporary chats and for personal answers, because everyone who can see the memory can see the excerpt, even
+    after the chat is deleted.
     """
     if message.chat.is_private or message.chat.is_temporary or message.personal:
         return ""

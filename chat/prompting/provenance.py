@@ -1,9 +1,9 @@
 """The sources that a model was shown in a turn or a run, and the marks of answers that use personal or local-only
 sources.
 
-Texts are not copied. An answer stores the ids of the documents, memories, artifacts and messages that the model was
-shown, and the text is loaded when a statement is compared with it, so forgetting needs no extra rule. A deleted source
-counts as unreadable.
+Source texts are not copied. An answer stores only the ids of documents, memories, artifacts and messages, and the texts
+are loaded when a statement is compared with them. Forgetting therefore needs no extra step. A deleted source counts as
+unreadable.
 """
 
 from __future__ import annotations
@@ -46,9 +46,7 @@ GONE = -1  # author of a text whose account was deleted
 
 @dataclass(frozen=True)
 class Shown:
-    """A part of a source that a tool showed to the model: the source's speaker and public id, and the range of
-    characters.
-    """
+    """A range of characters of a source that a tool showed to the model. ``id``: public id of the source."""
 
     speaker: Speaker
     id: str
@@ -83,20 +81,21 @@ class _Turn:
 
     @property
     def answers(self) -> dict[int, str]:
-        """The public ids of the last answers, by their keys."""
+        """The public ids of the latest ``ANSWERS`` answers, by primary key."""
         found = [(line.pk, line.public_id) for line in self.lines if line.role == MessageRole.ASSISTANT]
         return dict(found[:ANSWERS])
 
     @property
     def readable(self) -> Q:
-        """The filter for memories: without other people's personal ones, although their turns used them, because a
-        comparison would reveal their content to ``by``.
+        """The filter for memories of ``by``, without other people's personal ones.
+
+        A turn may have used those, but a comparison would reveal their content to ``by``.
         """
         return Q(owner=None) | Q(owner=self.by, owner__isnull=False)
 
 
 def provenance_until(last: Message, by: User | None) -> Provenance:
-    """Return all sources that the model was shown up to ``last``, a message of the turn. At most about fifteen
+    """Return all sources that the model was shown before ``last``, the last message of a turn. At most about fifteen
     queries.
     """
     before = Message.objects.filter(chat_id=last.chat_id, pk__lte=last.pk).order_by("-pk")
@@ -106,7 +105,7 @@ def provenance_until(last: Message, by: User | None) -> Provenance:
 
 
 def provenance_of_run(run: Run) -> Provenance:
-    """Return the sources of a run. Its objective, and messages of people in its chat, count as a person's words."""
+    """Return the sources of a run. Its objective and messages of people in its chat count as people's own words."""
     sources = [Source(Speaker.PERSON, run.objective, author=run.user_id)]
     if run.answer is not None:
         sources += provenance_until(run.answer, run.user).sources
@@ -115,10 +114,10 @@ def provenance_of_run(run: Run) -> Provenance:
 
 
 def _people(turn: _Turn) -> Iterator[Source]:
-    """Yield a person's own words, what the person confirmed of the preceding answer, and text imported under their
-    name.
+    """Yield the messages of people: their own words, text that they imported, and statements that they confirmed.
 
-    If the preceding answer is personal, a confirmation counts only if this turn is personal too.
+    A confirmed statement is one of the preceding answer. If that answer is personal, the confirmation counts only if
+    this turn is personal too.
     """
     for at, line in enumerate(turn.lines):
         if line.role != MessageRole.USER:
@@ -168,8 +167,10 @@ def _pictures(turn: _Turn) -> Iterator[Source]:
 
 
 def _tools(turn: _Turn) -> Iterator[Source]:
-    """Yield what tools and checks found, without what the model noted or saved. Those texts were compared when they
-    were saved; comparing them again would hold back one of several similar parallel calls for review.
+    """Yield the results of tools and checks, except what the model saved or noted.
+
+    Those texts were compared when they were saved. Comparing them again would send one of several similar parallel
+    calls to review.
     """
     own = (ToolOutcome.NOTED, ToolOutcome.SAVED, ToolOutcome.DUPLICATE)
     calls = list(ToolCall.objects.filter(message_id__in=turn.answers).exclude(outcome__in=own))
@@ -191,7 +192,7 @@ def _tools(turn: _Turn) -> Iterator[Source]:
 
 
 def _runs(turn: _Turn) -> Iterator[Source]:
-    """Yield the reports of research, and what their runs were shown."""
+    """Yield the reports of research, and the sources of their runs."""
     of_answers = Run.objects.filter(answer_id__in=turn.answers)
     pks = {run.pk: run for run in of_answers.only("pk", "answer_id", "web_urls")}
     answers = {line.pk: line for line in turn.lines}
@@ -205,7 +206,7 @@ def _runs(turn: _Turn) -> Iterator[Source]:
 
 
 def _standing(turn: _Turn) -> Iterator[Source]:
-    """Yield what every prompt contains: the assistant's instructions and the summaries of other chats."""
+    """Yield texts that are in every prompt: the assistant's instructions and the summaries of other chats."""
     chat = Chat.objects.select_related("agent", "workspace").get(pk=turn.last.chat_id)
     if chat.agent is not None:
         yield Source(Speaker.ASSISTANT, chat.agent.instructions, chat.agent.public_id)
@@ -231,7 +232,7 @@ ROUTES: tuple[Callable[[_Turn], Iterable[Source]], ...] = (
 
 
 def _of_runs(pks: Sequence[int], by: User | None) -> Iterator[Source]:
-    """Yield what tools showed to the steps of these runs, and what the steps passed to each other."""
+    """Yield the sources that tools showed in these runs, and the results that steps passed to each other."""
     if not pks:
         return
     runs = list(Run.objects.filter(pk__in=pks).prefetch_related("entries"))
@@ -247,7 +248,7 @@ def _of_runs(pks: Sequence[int], by: User | None) -> Iterator[Source]:
 
 
 def _loaded(refs: Sequence[Shown], by: User | None) -> Iterator[Source]:
-    """Yield the current texts of these sources; the text is None if a source was deleted or ``by`` may not read it."""
+    """Yield these sources with their current texts, None if a source was deleted or ``by`` may not read it."""
     wanted: dict[Speaker, dict[str, list[Shown]]] = {}
     for ref in dict.fromkeys(refs):
         wanted.setdefault(ref.speaker, {}).setdefault(ref.id, []).append(ref)
@@ -320,7 +321,7 @@ def _texts_of(value: object) -> str:
 
 @dataclass
 class RestsOn:
-    """The personal and local-only sources of an answer, as stored in ``Message``. Sources are only added, never
+    """Marks for the personal and local-only data that an answer used, as stored in ``Message``. Only added, never
     removed.
     """
 
@@ -342,7 +343,7 @@ class RestsOn:
     def add_given(
         self, workspace_id: int, memories: Collection[Memory], passages: Sequence[FoundPassage] = ()
     ) -> None:
-        """Add memories and passages that the model was given. One query if any is from another workspace."""
+        """Add the marks of memories and passages in the prompt. One query if any is from another workspace."""
         given: list[Memory | Document] = [*memories, *(each.passage.document for each in passages)]
         places = {each.workspace_id for each in given} - {workspace_id}
         self.add(
@@ -358,7 +359,9 @@ class RestsOn:
             self.add(seen=told.own.personal_at is not None, stays_here=told.own.stays_here)
 
     def add_history(self, keys: Collection[int], compaction: Compaction | None) -> None:
-        """Add the earlier answers of the chat that the model was shown, verbatim or summarised. At most one query."""
+        """Add the marks of earlier answers in the prompt, which are verbatim (``keys``) or summarised. At most one
+        query.
+        """
         rows = Message.objects.filter(pk__in=keys).marked() if keys else Message.objects.none()
         if compaction is not None and compaction.is_marked:
             rows |= Message.objects.filter(chat=compaction.chat_id, pk__lte=compaction.upto_id).marked()
@@ -367,7 +370,7 @@ class RestsOn:
 
 
 def mark_tool_call(call: ToolCall, *, stays_here: bool) -> None:
-    """Mark the answer by the result of a finished call. No query if the result is neither personal nor local-only."""
+    """Mark the answer if the result of a finished tool call is personal or local-only. No query if it is neither."""
     found = RestsOn()
     if call.memory_ids:
         place = Chat.objects.values_list("workspace_id", flat=True).get(messages=call.message_id)
@@ -377,7 +380,7 @@ def mark_tool_call(call: ToolCall, *, stays_here: bool) -> None:
 
 
 def mark_answer(answer_pk: int, found: RestsOn) -> None:
-    """Add sources to those stored with an answer. The answer stays marked even if the sources are deleted later."""
+    """Add marks to those of the answer. They remain if the sources are deleted later."""
     answer = Message.objects.filter(pk=answer_pk)
     if found.personal == PersonalUse.HELD:
         answer.update(personal=PersonalUse.HELD)

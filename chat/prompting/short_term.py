@@ -44,8 +44,9 @@ from workspaces.policy import Reach
 
 
 def live_memory(chat: Chat, reader: User, *, now: datetime) -> ShortTermMemory | None:
-    """Return the chat's short-term memory. None if it has expired, or if it summarizes an answer with personal data
-    from before ``reader`` could read the chat.
+    """Return the chat's short-term memory, or None if it has expired.
+
+    Also None if it summarises an answer with personal data that was written before ``reader`` could read the chat.
     """
     rows = ShortTermMemory.objects.filter(chat=chat, expires_at__gte=now)
     return rows.filter(Q(personal_at=None) | was_reader(reader, at="personal_at")).first()
@@ -54,13 +55,17 @@ def live_memory(chat: Chat, reader: User, *, now: datetime) -> ShortTermMemory |
 def recent(
     chat: Chat, user: User, *, reach: Reach, now: datetime
 ) -> tuple[ShortTermMemory | None, list[ShortTermMemory]]:
-    """Return the short-term memory of this chat, and those of up to three other chats, most recently used first.
+    """Return the short-term memory of this chat and those of SHORT_TERM_OTHER_CHATS other chats, latest first.
 
-    The other chats are visible to the person and in the same workspace, or in all their workspaces if they chose so. A
-    private chat is included only for its creator and if its workspace allows it. Chats of local-only workspaces, and
-    summaries of such text, are included only in local-only workspaces. If other people read this chat, only content
-    that all of them may read is included. A chat is left out after a memory from it was corrected or forgotten, because
-    its text would contradict the memory. One query, and two more if this chat's summary is personal.
+    The other chats are visible to the user. They are in the same workspace, or in any workspace if the user chose so.
+    Left out are
+
+    - private chats, unless the user created them and their workspace allows it;
+    - local-only text, unless this workspace is local-only;
+    - text that some readers of this chat may not read;
+    - chats from which a memory was corrected or forgotten, because their text would contradict it.
+
+    One query, and two more if this chat's summary is personal.
     """
     seen = Chat.objects.visible_to(user).live().filter(is_temporary=False)
     seen = seen.filter(Q(is_private=False) | Q(workspace__private_short_term=True))
@@ -96,23 +101,21 @@ def recent(
 
 
 def is_personal(row: ShortTermMemory, told_in: Chat) -> bool:
-    """Return whether another chat's summary is personal in ``told_in``: not all readers of that chat may read this
-    one.
+    """Return whether another chat's summary is personal in the chat ``told_in``: some of its readers may not read the
+    other chat.
     """
     place = told_in.workspace_id
     return row.chat.is_private or row.chat.workspace_id != place or row.personal_at is not None
 
 
 def stays_here(row: ShortTermMemory, told_in: Chat) -> bool:
-    """Return whether the summary contains text of another workspace that is local-only."""
+    """Return whether the summary contains local-only text of another workspace than that of the chat ``told_in``."""
     is_elsewhere = row.chat.workspace_id != told_in.workspace_id and row.chat.workspace.local_only
     return row.stays_here or is_elsewhere
 
 
 def _is_shown_in(own: ShortTermMemory, chat: Chat, user: User, reach: Reach) -> bool:
-    """Return whether a chat's own summary may be in its prompts: the person could read its sources, and the model
-    may.
-    """
+    """Return whether the chat's own summary may be in its prompts: user, other readers and model may read it."""
     if own.stays_here and reach.leaves:
         return False
     if own.personal_at is None:
@@ -153,10 +156,10 @@ RECALLING = re.compile(
 
 @dataclass(frozen=True)
 class ShortTerm:
-    """The short-term part of a prompt: ``items`` before the question in the user's role, and a ``directive`` of lower
-    priority.
+    """The short-term part of a prompt.
 
-    ``own`` and ``others`` are the rows that the items were made from: of this chat and of other chats.
+    ``items``: messages in the user's role, placed before the question. ``directive``: an instruction of lower priority.
+    ``own`` and ``others``: the rows of this chat and of other chats that the items were made from.
     """
 
     items: tuple[PromptMessage, ...] = ()
@@ -174,12 +177,11 @@ def short_term_for(
     reach: Reach,
     now: datetime,
 ) -> ShortTerm:
-    """Return the summaries of other chats, this chat's summary and the hint about the tool, as far as they apply. Never
-    raises.
+    """Return the summaries of other chats, this chat's summary, and the hint about the tool that updates it.
 
-    ``can_update``: the model is offered the tool in this turn. ``room``: the maximum tokens of a prompt; other chats
-    get a share of it, and small models get nothing, since every line costs them time and attention. ``reach``: see
-    ``recent``.
+    ``can_update``: the model is offered that tool in this turn. ``room``: the maximum tokens of a prompt. Other chats
+    get a share of it. Small models get nothing, since every line costs them time and attention. ``reach``: see
+    ``recent``. Never raises.
     """
     if room < LEAST_ROOM:
         return ShortTerm()
@@ -238,15 +240,13 @@ def _expanded(name: str) -> str:
 
 
 def wants_long_term(text: str) -> bool:
-    """Return whether the person asks to remember something permanently. A question about what is remembered does not
-    count.
-    """
+    """Return whether the user asks to remember something permanently. A question about memories does not count."""
     text = unicodedata.normalize("NFKC", text).replace("\u2019", "'")
     return bool(LONG_TERM.search(RECALLING.sub(" ", text)))
 
 
 def _line(row: ShortTermMemory, longest: int, now: datetime, people: Mapping[int, str]) -> str:
-    """Return a chat as one line: title, age, and its topic in at most ``longest`` characters."""
+    """Return another chat as one line: title, age, and its topic in at most ``longest`` characters."""
     said = ((who if not by else people.get(by[0], named(None)), text) for who, text, *by in row.last_said)
     about = cut_at_word(row.summary, longest) or " / ".join(f"{who}: {text}" for who, text in said)
     return f"- {escape(row.chat.title or 'Untitled')} ({_age(row.touched_at, now)}): {escape(about)}"
@@ -280,9 +280,9 @@ def update_short_term(answer: Message, *, now: datetime) -> None:
 
 
 def forget_replaced(chat: Chat, *, now: datetime) -> None:
-    """Remove replaced messages from the chat's short-term memory after an edit. Never raises.
+    """Remove messages that an edit replaced from the chat's short-term memory. Never raises.
 
-    A summary by the model is deleted if its answer was replaced; a summary by a person is kept.
+    A summary by the model is deleted if its answer was replaced. A summary by a person stays.
     """
     try:
         with transaction.atomic():
@@ -313,8 +313,9 @@ def _mark(row: ShortTermMemory, answer: Message) -> None:
 
 
 def _with_turn(earlier: list[list[Any]], answer: Message) -> list[list[Any]]:
-    """Return the last messages including this turn. A question that was answered again occurs once. After the text of a
-    person comes the author's key.
+    """Append this turn to the last messages, and return them. A question that was answered again occurs once.
+
+    Each message is a list of role and text. A person's has the author's primary key as a third item.
     """
     asked = answer.reply_to
     said = [("User", text_of(asked) if asked else ""), ("Assistant", answer.content)]
@@ -330,10 +331,10 @@ def _with_turn(earlier: list[list[Any]], answer: Message) -> list[list[Any]]:
 def set_summary(
     chat: Chat, summary: str, *, by: User, now: datetime, answer: Message | None = None
 ) -> ShortTermMemory:
-    """Set the chat's running summary; an empty one deletes it. Raises Forbidden for viewers.
+    """Set the chat's running summary, or delete it if ``summary`` is empty. Raises Forbidden for viewers.
 
-    ``answer`` is the answer in which the model writes the summary. Raises Conflict if that answer has already done so
-    or the chat is temporary, and Invalid or SecretRefused for a text that may not be stored.
+    ``answer``: the answer in which the model writes the summary. Raises Conflict if that answer has already done so or
+    the chat is temporary, and Invalid or SecretRefused for a text that may not be stored.
     """
     attempt = f"{answer.public_id}:{answer.attempt}" if answer else ""
     require(chat.role, Role.EDITOR)

@@ -1,9 +1,8 @@
 """Syntax highlighting in linear time.
 
-Lexers made for editors backtrack: with a general library, hostile code of 20,000 characters took ten seconds. Here one
-pattern reads a block once. Each alternative either fails at its first characters or consumes all that it has read (an
-unclosed string or comment extends to the end of its line, or of the block), so nothing is read twice.
-``tests/bench/bench_markdown.py`` measures the cost.
+Lexers made for editors backtrack: a general library took ten seconds for 20,000 characters of hostile code. Here one
+pattern reads a block once. Each alternative either fails at its first characters or consumes all that it has read: an
+unclosed string or comment extends to the end of its line or block. ``tests/bench/bench_markdown.py`` measures the cost.
 """
 
 import re
@@ -142,7 +141,7 @@ LANGUAGES = (*_LANGUAGES,)
 
 
 def coloured(code: str, language: str) -> str:
-    """Return the code as HTML with ``span``s that have the classes of static/css/prose.css.
+    """Return the code as HTML. Its ``span``s have the classes of static/css/prose.css.
 
     Code in an unknown language is only escaped.
     """
@@ -163,7 +162,7 @@ def _spans(code: str, language: _Language) -> Iterator[str]:
 
 
 def _kind(match: re.Match[str], follows: str, language: _Language) -> str:
-    """Return the CSS class of a match, or "" for an ordinary word."""
+    """Return the CSS class of a match, or "" for an ordinary word. ``follows``: the next character."""
     kind = match.lastgroup or ""
     if follows and follows == language.names_by and kind in ("w", "s"):
         return "na"

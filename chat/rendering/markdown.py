@@ -1,12 +1,10 @@
-"""Markdown rendering of answers, without raw HTML and sanitised, with formulas as MathML.
+"""Markdown rendering of answers: sanitised, without raw HTML, with formulas as MathML.
 
-Some texts take long to render, so the cost is counted in steps of a ``Budget`` while rendering, and a text over its
-budget is shown as plain source. ``chat.rendering.rendered`` sets the budgets; ``tests/bench/bench_markdown.py``
-measures them.
+Some texts take long to render. The cost is therefore counted in steps of a ``Budget``, and a text that exceeds it is
+shown as plain source. ``chat.rendering.rendered`` sets the budgets; ``tests/bench/bench_markdown.py`` measures them.
 
-Browsers display MathML without scripts, fonts or inline styles, which the content security policy would refuse, and a
-formula appears while its answer is still streaming (docs/decisions/0021). A formula that cannot be parsed is shown as
-its source.
+Browsers display MathML without scripts, fonts or inline styles, which the content security policy forbids, and display
+formulas while an answer is streaming (docs/decisions/0021). A formula that cannot be parsed is shown as its source.
 """
 
 import re
@@ -61,7 +59,7 @@ _WORDS = re.compile(r"\s*\d[\d.,]*(?:\s[^\\^_=+<>{}]*)?\Z|[^\\^_=+<>{}]*[^\W\d_]
 
 
 def add_formulas(parser: MarkdownIt) -> None:
-    """Add the rules for formulas, before the rules for escapes and for paragraphs."""
+    """Add the rules for formulas to the parser, before those for escapes and for paragraphs."""
     parser.inline.ruler.before("escape", "formula", _inline)
     parser.block.ruler.before(
         "fence", "formula", _block, {"alt": ["paragraph", "reference", "blockquote", "list"]}
@@ -133,7 +131,7 @@ def _block(state: StateBlock, line: int, end: int, silent: bool) -> bool:
 
 
 def _add(state: StateInline | StateBlock, formula: str, source: str, mark: str) -> None:
-    """Add a formula. ``mark`` is empty if the closing mark is still missing."""
+    """Add a token for a formula. ``mark`` is its closing mark, or "" if that is still missing."""
     state.env["budget"].spend(STEPS_A_CHARACTER * len(formula))
     token = state.push("formula", "math", 0)
     token.content, token.markup = formula.strip(), mark
@@ -172,9 +170,9 @@ def _known(found: re.Match[str]) -> str:
 
 
 def _written(element: Element) -> str:
-    """Return the element as HTML with allowed attributes only: no links, colours or styles.
+    """Return the element as HTML. Only allowed attributes remain, so there are no links, colours or styles.
 
-    The library's texts contain entities, so they are unescaped and escaped again.
+    The library's texts contain entities. They are unescaped first, so that they are not escaped twice.
     """
     tag = element.tag if element.tag in FORMULA_TAGS else "mrow"
     held = {name: value for name, value in element.attrib.items() if name in FORMULA_ATTRIBUTES.get(tag, ())}
@@ -226,9 +224,7 @@ def _split(text: str) -> list[Token]:
 
 
 def _trimmed(address: str) -> str:
-    """Return the URL without the sentence's punctuation, and without a closing bracket that was opened before the
-    URL.
-    """
+    """Return the URL without punctuation of the sentence, and without a closing bracket that is not opened in it."""
     address = address.rstrip(_AFTER)
     surplus = address.count(")") - address.count("(")
     bare = address.rstrip(")")
@@ -316,15 +312,16 @@ def _count_block(state: StateBlock, line: int, end: int, silent: bool) -> bool:
 
 
 def _count_inline(state: StateInline, silent: bool) -> bool:
-    """Spend a step for each position that the inline rules read. Never matches."""
+    """Spend a step for each position that the inline rules read. Never matches, so the other rules run."""
     state.env["budget"].spend(1)
     return False
 
 
 class _Inline(ParserInline):
     def skipToken(self, state: StateInline) -> None:
-        """Spend a step for each token skipped in search of the end of a link's label, which nested brackets repeat
-        often.
+        """Spend a step for each token skipped while searching for the end of a link's label.
+
+        Nested brackets repeat this search many times.
         """
         state.env["budget"].spend(1)
         super().skipToken(state)
@@ -352,9 +349,10 @@ _markdown = _parser()
 
 
 def render_markdown(text: str, budget: Budget) -> SafeString:
-    """Return sanitised HTML. External links send no referrer; highlighted code is wrapped in ``code-block``.
+    """Return sanitised HTML. External links send no referrer. Each code block is in a ``div`` of the class
+    ``code-block``.
 
-    Raises TooHeavy as soon as the text has cost more than the budget.
+    Raises TooHeavy as soon as the cost exceeds the budget.
     """
     env: dict[str, Any] = {}
     tokens = parsed(text, budget, env)
@@ -382,9 +380,9 @@ def render_markdown(text: str, budget: Budget) -> SafeString:
 def parsed(
     text: str, budget: Budget, env: dict[str, Any] | None = None, *, inline: bool = False
 ) -> list[Token]:
-    """Return the Markdown tokens of a text, or with ``inline`` of a line without headings, lists and the like.
+    """Return the Markdown tokens of a text. ``inline``: the text is one line without block elements such as lists.
 
-    Raises TooHeavy if the text costs more than the budget.
+    Raises TooHeavy if the cost exceeds the budget.
     """
     budget.spend(len(text) // SOURCE_A_STEP + sum(text.count(sign) * cost for sign, cost in SIGNS.items()))
     env = {} if env is None else env
@@ -393,7 +391,9 @@ def parsed(
 
 
 def _leave_plain(tokens: Sequence[Token], budget: Budget) -> None:
-    """Remove the language of code blocks beyond COLOURED_LENGTH, so that they are not highlighted."""
+    """Remove the language of code blocks after the first COLOURED_LENGTH characters of code, so that they are not
+    highlighted.
+    """
     left = COLOURED_LENGTH
     for token in tokens:
         if token.type == "fence" and token.info:
@@ -427,7 +427,7 @@ def _mark_tasks(tokens: Sequence[Token]) -> None:
 
 
 def _own_images(tokens: Sequence[Token]) -> list[Token]:
-    """Replace external images with links, or inside a link with the image's name."""
+    """Replace external images with links. Inside a link, only the image's name remains."""
     made: list[Token] = []
     depth = 0
     for token in tokens:
@@ -455,7 +455,7 @@ def _is_own_file(source: str) -> bool:
 
 
 def _spend_on(tokens: Sequence[Token], budget: Budget) -> None:
-    """Spend steps for tokens before rendering. A short text can repeat a long link or empty table cells many times."""
+    """Spend steps for tokens before rendering, because a short text can repeat a long link or empty cells often."""
     budget.spend(len(tokens) // TOKENS_A_STEP)
     for token in tokens:
         made = len(token.content) + sum(len(str(value)) for value in token.attrs.values())

@@ -1,10 +1,11 @@
-"""HTML of answers, rendered once when an answer is stored and kept in ``Message.html``.
+"""HTML of answers, rendered once when an answer is stored and saved in ``Message.html``.
 
-Answers from imports and from earlier renderers have no HTML. Since a GET writes nothing, a page renders a few of them,
-shows the others as plain source, and queues a job that renders and stores them all. Work is counted in steps, not timed
-(``markdown``), so that a text looks the same on every machine. Links of citations are added on display, since their
-documents may be deleted by then. Readers of a share link get neither links nor images of this server, because their
-URLs contain workspace ids.
+Answers from imports and from earlier versions of the renderer have no HTML. A GET request stores nothing, so a page
+renders a few of them, shows the others as plain source, and queues a job that renders and stores them all. The limit
+counts steps instead of time (``markdown``), so that a text looks the same on every machine.
+
+Links of citations are added on display, because their documents may have been deleted since. In share links, links and
+images of this server are removed, because their URLs contain workspace ids.
 """
 
 import hashlib
@@ -33,9 +34,9 @@ PAGE_STEPS = 20_000  # sixty answers of a thousand characters need 12,000
 
 @dataclass(frozen=True)
 class Shown:
-    """The HTML of an answer. ``html`` is empty for an answer shown as plain source.
+    """The HTML of an answer, empty if the answer is shown as plain source.
 
-    Such an answer is too expensive to render or, if ``is_late``, not rendered yet.
+    ``is_late``: the answer has not been rendered yet; else plain source means that it is too expensive to render.
     """
 
     html: SafeString
@@ -43,7 +44,7 @@ class Shown:
 
 
 def set_html(answer: Message) -> None:
-    """Render the content into ``html`` and ``html_of``. The caller saves them."""
+    """Render the answer's content and set its ``html`` and ``html_of``. The caller saves them."""
     answer.html, answer.html_of = _rendered(answer.content, Budget(MESSAGE_STEPS)), _mark(answer.content)
 
 
@@ -63,9 +64,10 @@ def store_html(message_ids: Iterable[int]) -> int:
 
 
 def show(answers: Sequence[Message]) -> dict[int, Shown]:
-    """Return the HTML of a page's answers by primary key. Renders the latest answers first, within one budget.
+    """Return the HTML of a page's answers by primary key.
 
-    Queues a job for answers without stored HTML.
+    Answers without stored HTML are rendered within one budget, the latest first, and a job is queued that stores their
+    HTML.
     """
     budget, shown, late = Budget(PAGE_STEPS), {}, []
     for answer in reversed(answers):
@@ -83,7 +85,9 @@ def show(answers: Sequence[Message]) -> dict[int, Shown]:
 
 
 def _queue(late: list[int]) -> None:
-    """Queue rendering. If the database is full or read-only, log a warning; the next view queues the job again."""
+    """Queue a job that renders these answers. If the database is full or read-only, only log a warning: the next view
+    tries again.
+    """
     try:
         with transaction.atomic():  # so that a failure does not break the outer transaction
             async_task("chat.tasks.render_answers", message_ids=late, task_name="render answers")
@@ -107,7 +111,7 @@ def _is_kept(answer: Message) -> bool:
 
 
 def _mark(text: str) -> str:
-    """Return a hash of the text and the renderer's version."""
+    """Return a hash of the text and the renderer's version, which shows whether stored HTML is current."""
     return hashlib.blake2b(f"{RENDERER}:{text}".encode(), digest_size=16).hexdigest()
 
 
@@ -141,10 +145,7 @@ def _host_of(address: str) -> str:
 
 
 def _name(image: re.Match[str]) -> str:
-    """Return the alternative text of an image.
-
-    All images of answers are on this server (``chat.rendering.markdown``).
-    """
+    """Return the image's alternative text, which replaces the image. All images in answers are on this server."""
     alt = _ALT.search(image[1])
     return escape(unescape(alt[1])) if alt else ""
 
@@ -156,14 +157,16 @@ _CITED = re.compile(r"\[(\d{1,2}(?:, ?\d{1,2}){0,9})\]")
 
 
 def cited_in(text: str, sources: Sequence[AnswerSource]) -> Sequence[AnswerSource]:
-    """Return the sources that an answer cites; if it cites none, those above the search's floor, or the first one."""
+    """Return the sources that an answer cites. If it cites none, those with at least the score FLOOR, else the first
+    one.
+    """
     numbers = {int(number) for group in _CITED.findall(text) for number in group.split(",")}
     cited = [source for source in sources if source.number in numbers]
     return cited or [source for source in sources if source.score >= FLOOR] or sources[:1]
 
 
 def with_links(html: SafeString, sources: Iterable[AnswerSource]) -> SafeString:
-    """Return sanitised ``html`` with links for ``[1]`` and ``[1, 2]`` if these are numbers of sources."""
+    """Replace ``[1]`` and ``[1, 2]`` in sanitised ``html`` with links, if these are numbers of sources."""
     links = {source.number: _link(source) for source in sources}
     if not links:
         return html

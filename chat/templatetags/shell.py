@@ -1,4 +1,4 @@
-"""Template tags for the frame around the pages of signed-in users: the sidebar, and chats that memories link to."""
+"""Template tags for the page frame of signed-in users: the sidebar, and chats that memories link to."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -28,7 +28,7 @@ MOST_NAMED = 20
 def sidebar(context: Context) -> dict[str, Any]:
     """Return the context of the sidebar. Four queries.
 
-    It shows the chats of the page's workspace, or else of the last visited one.
+    It shows the chats of the page's workspace or, on pages without one, of the last visited workspace.
     """
     request = context["request"]
     user = request.user
@@ -53,7 +53,7 @@ def sidebar(context: Context) -> dict[str, Any]:
 
 @register.simple_tag(takes_context=True)
 def source_chats(context: Context, memories: Iterable[Any]) -> dict[str, Chat]:
-    """Return the source chats of these memories by id, as far as the user may open them. One query."""
+    """Return the chats that these memories came from, by id, if the user may open them. One query."""
     ids = {memory.source_chat_id for memory in memories if memory.source_chat_id}
     if not ids:
         return {}
@@ -63,7 +63,7 @@ def source_chats(context: Context, memories: Iterable[Any]) -> dict[str, Chat]:
 
 @register.simple_tag
 def edited_sources(memories: Iterable[Memory]) -> set[str]:
-    """Return the ids of those source messages of the memories that were edited since. One query."""
+    """Return the ids of messages that memories came from and that were edited since. One query."""
     ids = {memory.source_message_id for memory in memories if memory.source_message_id}
     if not ids:
         return set()
@@ -73,9 +73,10 @@ def edited_sources(memories: Iterable[Memory]) -> set[str]:
 
 @register.simple_tag(takes_context=True)
 def given_sources(context: Context, memories: Iterable[Any]) -> dict[str, Chat]:
-    """Return by source id the chats of the sources given by API clients, as far as the user may open them. Two queries.
+    """Return the chats of sources that API clients named for these memories, by the source's id. Two queries.
 
-    The memories must come from ``memories.views.panel_context.for_cards``.
+    Chats that the user may not open are left out. The memories must come from
+    ``memories.views.panel_context.for_cards``.
     """
     ids = {source.source_id for memory in memories for source in memory.origins}
     if not ids:
@@ -89,7 +90,7 @@ def given_sources(context: Context, memories: Iterable[Any]) -> dict[str, Chat]:
 
 @register.simple_tag(takes_context=True)
 def chats_with_own(context: Context, workspace: Workspace) -> list[Chat]:
-    """Return the newest chats open to all members in which answers used this user's personal data. One query."""
+    """Return the newest chats open to all members that have an answer with this user's personal data. One query."""
     return list(with_personal_of(context["request"].user, workspace)[:MOST_NAMED])
 
 
@@ -111,13 +112,13 @@ def memory_vetoed() -> bool:
 
 @register.simple_tag(takes_context=True)
 def memory_on_by_default(context: Context) -> bool:
-    """Return whether the user's new chats start with memory on, by the user's setting or else the operator's."""
+    """Return whether new chats of the user have memory on, by the user's setting, else by the operator's."""
     return memory_on(context["request"].user, None)
 
 
 @register.simple_tag(takes_context=True)
 def model_without_tools(context: Context) -> str:
-    """Return the name of the model of the user's own workspace if it cannot call tools, else ""."""
+    """Return the name of the default model of the user's own workspace if it cannot call tools, else ""."""
     user = context["request"].user
     model = chosen_for(default_workspace(user), user).model
     return "" if model.capabilities.has_tools else model.name or _("the built-in one")

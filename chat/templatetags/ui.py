@@ -48,7 +48,7 @@ DIRECTIONAL = {"chevron-left", "chevron-right", "log-out", "panel-left", "undo-2
 @register.simple_tag
 @cache
 def icon(name: str, classes: str = "") -> SafeString:
-    """Render an icon of the sprite. It is hidden from screen readers, because the text beside it says the same.
+    """Render an icon of the sprite. It is hidden from screen readers, because text beside it has the same meaning.
 
     Cached, since a page has hundreds of icons of a few dozen kinds.
     """
@@ -79,7 +79,7 @@ def icon_button(symbol: str, label: str, classes: str = "", **attributes: Any) -
 
 @register.simple_tag
 def avatar(person: Any, classes: str = "") -> SafeString:
-    """Render a user's picture above their initials, which show if there is no picture. Hidden from screen readers."""
+    """Render a user's picture, or their initials if there is none. Hidden from screen readers."""
     picture: SafeString | str = ""
     if person.picture_version:
         address = reverse("workspaces:picture", args=[person.public_id])
@@ -158,7 +158,7 @@ def described(field: BoundField) -> SafeString:
 
 @register.filter
 def focused(form: BaseForm) -> BaseForm:
-    """Focus the form's first wrong field, else its first one, when its page is loaded."""
+    """Give the form's first invalid field, else its first field, the focus when the page loads."""
     fields = form.visible_fields()
     first = next((field for field in fields if field.errors), fields[0] if fields else None)
     if first is not None:
@@ -168,7 +168,7 @@ def focused(form: BaseForm) -> BaseForm:
 
 @register.filter
 def percent(score: float) -> int:
-    """Return a score from 0 to 1 as a whole percentage, limited to 0 to 100."""
+    """Return a score from 0 to 1 as a whole percentage. Other values are limited to this range."""
     return max(0, min(100, round(score * 100)))
 
 
@@ -195,7 +195,7 @@ REASONS = {
 
 @register.filter
 def why(parts: dict[str, float]) -> str:
-    """Return the parts of a score, the largest first, and their sum: “62 = meaning 42 + words 20”."""
+    """Return the parts of a score and their sum as a text, the largest part first: “62 = meaning 42 + words 20”."""
     named = sorted(parts.items(), key=lambda part: -part[1])
     shown = [(PART_NAMES.get(name, name), percent(value)) for name, value in named if percent(value)]
     return f"{sum(value for _, value in shown)} = " + " + ".join(f"{name} {value}" for name, value in shown)
@@ -224,10 +224,10 @@ def leads_to(address: str, symbol: str, **words: Any) -> dict[str, Any]:
 
 @register.simple_tag
 def saves(url: str, section: str, also: str = "") -> SafeString:
-    """Return the attributes of a form that is saved on change.
+    """Return the attributes that make a form save itself on change.
 
-    The response replaces the section labelled by the heading ``section``, and other elements (``also``:
-    “,#an-id,#another”).
+    ``section``: id of the heading of the section that the response replaces. ``also``: other elements to replace, as
+    “,#an-id,#another”.
     """
     return format_html(
         'hx-post="{}" hx-trigger="change, submit" hx-target="closest section" hx-swap="morph:outerHTML"'
@@ -240,7 +240,7 @@ def saves(url: str, section: str, also: str = "") -> SafeString:
 
 @register.simple_tag
 def artifact_html(shown: ArtifactVersion, kind: str) -> SafeString:
-    """Render Markdown and tables, and highlight code.
+    """Return a version of an artifact as HTML: Markdown and tables rendered, code highlighted.
 
     A text that is too expensive to render is shown as plain source.
     """

@@ -50,7 +50,7 @@ def forget(request: PageRequest, chat_id: str) -> HttpResponse:
 def personal(request: PageRequest, chat_id: str) -> HttpResponse:
     """Allow or forbid personal memories in this chat, and return the updated chip.
 
-    For a click in a receipt, return a text that replaces the button, and the chip as an out-of-band swap.
+    A click in a receipt (``?receipt``) returns a text that replaces the button, and the chip as an out-of-band swap.
     """
     chat = get_chat(request.user, chat_id, need=Role.EDITOR)
     use_personal(chat, allowed=request.POST.get("personal") == "on", by=request.user)
@@ -107,8 +107,9 @@ def _menu(
 
 @require_http_methods(["GET", "POST"])
 def of_chat(request: PageRequest, chat_id: str) -> HttpResponse:
-    """Show the model menu (GET), or set the model (POST) and update the toolbar, the notice above the composer and its
-    modes.
+    """Show the model menu (GET), or select a model (POST).
+
+    After a POST, the toolbar, the notice above the composer and the list of modes are updated.
     """
     posted = request.method == "POST"
     chat = get_chat(request.user, chat_id, need=Role.EDITOR if posted else Role.VIEWER)
@@ -127,7 +128,7 @@ def of_chat(request: PageRequest, chat_id: str) -> HttpResponse:
 
 @require_GET
 def of_new_chat(request: PageRequest, ws_id: str) -> HttpResponse:
-    """Show the model menu of a new chat. A choice changes only the page, since the chat does not exist yet."""
+    """Show the model menu of a new chat. A selection changes only the page, since the chat does not exist yet."""
     workspace = get_workspace(request.user, ws_id)
     wanted = request.GET.get("connection", "")
     context = _menu(workspace, request.user, wanted_by(request.user, wanted), workspace.connection)

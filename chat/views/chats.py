@@ -46,13 +46,13 @@ def _parts(request: PageRequest) -> list[str]:
 
 
 def chat_on_screen(request: PageRequest) -> str:
-    """Return the id of the chat that the browser shows, or ""."""
+    """Return the id of the chat that the browser is showing, or ""."""
     parts = _parts(request)
     return parts[1] if len(parts) == 2 and parts[0] == "chats" else ""
 
 
 def has_panel(request: PageRequest) -> bool:
-    """Return whether the browser shows a page with the memory panel: a chat or a workspace's new chat."""
+    """Return whether the browser is showing a page with the memory panel: a chat, or the start page of a workspace."""
     parts = _parts(request)
     return len(parts) == 2 and parts[0] in ("chats", "workspaces")
 
@@ -69,10 +69,10 @@ _SUBJECT = re.compile(
 
 
 def example_questions(workspace: Workspace, user: User, *, alone: bool, now: datetime) -> list[str]:
-    """Return at most three questions that memories of this workspace answer. One query.
+    """Return at most three questions that can be answered from memories of this workspace. One query.
 
-    Without ``alone``, others can read the chat, so only shared memories in the user's own words are used. Memories with
-    personal numbers are never used.
+    If other people can read the chat (``alone`` is False), only shared memories that the user wrote are used. Memories
+    with personal numbers are never used.
     """
     found = live_in(workspace, user, now).filter(agent=None)
     if not alone:
@@ -85,7 +85,7 @@ def example_questions(workspace: Workspace, user: User, *, alone: bool, now: dat
 
 
 def _question(statement: str) -> str:
-    """Return the question about the statement's subject, or "" if it names none or holds a personal number."""
+    """Return a question about the statement's subject, or "" if it has none or contains a personal number."""
     about = _SUBJECT.match(statement)
     if about is None or is_delicate(statement):
         return ""
@@ -98,7 +98,7 @@ def can_write(workspace: Workspace) -> bool:
 
 
 def _agent_context(workspace: Workspace, chat: Chat | None, wanted: str = "") -> dict[str, Any]:
-    """Return the workspace's assistants, and the assistant of this chat or the one requested for a new chat.
+    """Return the workspace's assistants, and the selected one: that of the chat, or the one with the id ``wanted``.
 
     One query.
     """
@@ -148,8 +148,9 @@ def _page_context(request: PageRequest, workspace: Workspace, chat: Chat | None 
 
 
 def _said(request: PageRequest) -> dict[str, Any]:
-    """Return the submitted fields of the composer. ``documents`` are ids, empty for “none”, or None if nothing was
-    chosen.
+    """Return the submitted fields of the composer.
+
+    ``documents``: ids of the selected documents, [] for “none”, or None if nothing was selected.
     """
     chosen = [each for each in request.POST.getlist("documents") if each]
     return {
@@ -166,7 +167,7 @@ def load_chat(request: PageRequest, chat_id: str, need: Role = Role.VIEWER) -> C
 
 
 def _shown(request: PageRequest, context: dict[str, Any]) -> HttpResponse:
-    """Render the full page, or only the conversation if the browser already shows another chat."""
+    """Render the page, or only its main part if the browser switches from another chat."""
     if request.htmx.target == "main":
         context["layout"] = "chat/switched.html"
     return render(request, "chat/page.html", context)
@@ -204,7 +205,7 @@ def chat(request: PageRequest, chat_id: str) -> HttpResponse:
 
 @require_GET
 def transcript(request: PageRequest, chat_id: str) -> HttpResponse:
-    """Show the latest messages, or the messages before the message ``before``."""
+    """Show the latest messages, or those before the message ``?before=``."""
     found = load_chat(request, chat_id)
     shown = load_transcript(found, request.user, now=timezone.now(), before=request.GET.get("before", ""))
     context = {
@@ -218,7 +219,7 @@ def transcript(request: PageRequest, chat_id: str) -> HttpResponse:
 
 @require_POST
 def create(request: PageRequest, ws_id: str) -> HttpResponse:
-    """Create the chat with its first message. The conversation replaces the welcome text, and the URL changes."""
+    """Create a chat with its first message. The conversation replaces the welcome text, and the URL changes."""
     user, now = request.user, timezone.now()
     found = get_workspace(user, ws_id, need=Role.EDITOR)
     wanted = request.POST.get("memory") == "on"
@@ -395,7 +396,7 @@ def row(request: PageRequest, chat_id: str) -> HttpResponse:
 
 @require_POST
 def mark(request: PageRequest, chat_id: str) -> HttpResponse:
-    """Pin or archive a chat in the user's own list, or remove the mark. Any role may do this."""
+    """Pin or archive a chat in the user's own list, or undo that. Any role may do this."""
     found = load_chat(request, chat_id)
     kind, before = request.POST.get("mark", ""), mark_of(found, request.user)
     set_mark(found, kind, by=request.user)

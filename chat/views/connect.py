@@ -23,9 +23,9 @@ from workspaces.views.forms import KeyForm
 @require_http_methods(["GET", "POST"])
 @confirmed(allow_get=True)
 def connect(request: PageRequest) -> HttpResponse:
-    """Show how to connect programs, and create an API key on POST.
+    """Show how to connect programs (GET), or create an API key (POST).
 
-    The new key is only in the response to the form, without a redirect, so that it is not stored anywhere.
+    The key is shown in the response to the POST, without a redirect, so that it is not stored anywhere.
     """
     now, new_key = timezone.now(), ""
     default_workspace(request.user)  # make sure that the workspace used most often for keys exists
@@ -129,13 +129,15 @@ endpoints:
 
 
 def models(base: str, key: str) -> Iterator[Program]:
-    """Yield programs that call a model through the OpenAI or Anthropic API, which adds memory to their prompts."""
+    """Yield instructions for programs that call a model through the OpenAI or Anthropic API, to which MemoryHub adds
+    memory.
+    """
     for program in MODELS:
         yield replace(program, lines=program.lines % {"url": f"{base}/v1", "base": base, "key": key})
 
 
 def tools(base: str, key: str) -> Iterator[Program]:
-    """Yield programs with their own model, which read and save memories through MCP tools."""
+    """Yield instructions for programs with their own model, which reads and saves memories through MCP tools."""
     url, headers = f"{base}/mcp", {"Authorization": f"Bearer {key}"}
     yield Program(
         _("Without a key: programs that can sign in"),
@@ -168,7 +170,7 @@ def tools(base: str, key: str) -> Iterator[Program]:
 
 
 def _by_remote(url: str, key: str) -> Mapping[str, object]:
-    """Return the configuration for a program that can only start local servers: a proxy to ``/mcp``.
+    """Return the configuration for programs that can only start local servers: they start a proxy to ``/mcp``.
 
     No argument contains a space, because some programs would split it there.
     """

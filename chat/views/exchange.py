@@ -110,7 +110,7 @@ def export_chat(request: PageRequest, chat_id: str) -> StreamingHttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def imports(request: PageRequest) -> HttpResponse:
-    """Show the user's imports (GET), or upload a file (POST)."""
+    """Show the user's imports (GET), or upload a file and create an import (POST)."""
     default_workspace(request.user)  # make sure that the usual target exists
     if request.method == "GET":
         form = UploadForm(user=request.user, initial={"workspace": request.GET.get("workspace", "")})
@@ -195,7 +195,7 @@ def delete(request: PageRequest, import_id: str) -> HttpResponse:
 
 
 def _went_to(imported: Import) -> list[Workspace]:
-    """Return the workspaces of the imported rows, as far as the user is still a member."""
+    """Return the workspaces that received the imported rows and of which the user is still a member."""
     ids = {place for place in imported.places.values() if place.startswith("ws_")}
     if imported.workspace is not None:
         ids = {imported.workspace.public_id}
@@ -205,7 +205,10 @@ def _went_to(imported: Import) -> list[Workspace]:
 
 
 def _other_readers(imported: Import) -> int:
-    """Return how many other members will read what is not private. Conversations of other programs become private."""
+    """Return how many other members will be able to read the imported rows that are not private.
+
+    This is 0 for conversations of other programs, because they become private.
+    """
     if imported.workspace is None or imported.kind != ImportKind.MEMORYHUB:
         return 0
     return imported.workspace.memberships.exclude(user=imported.user).count()
@@ -231,7 +234,7 @@ def _context(imported: Import) -> dict[str, Any]:
 
 
 def _filters(imported: Import) -> list[tuple[str, str, int]]:
-    """Return the outcomes with at least one listed row, as (value, label, number of rows)."""
+    """Return the outcomes of an import's rows as (outcome, label, number of rows), without those that have no rows."""
     is_done = imported.status == ImportStatus.DONE
     counts = imported.outcomes if is_done else imported.foreseen
     labels = {

@@ -1,7 +1,7 @@
-"""View of ``/mcp`` over streamable HTTP.
+"""View of ``/mcp`` with the transport “streamable HTTP”.
 
-Requests are stateless, so that any process can answer them. The response is JSON or, if the client asks for progress,
-server-sent events. The SDK is imported at the first request, since the import takes a second.
+Requests are stateless, so any process can answer them. The response is JSON, or server-sent events if the client asks
+for progress. The SDK is imported at the first request, because the import takes a second.
 """
 
 from __future__ import annotations

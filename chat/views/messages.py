@@ -85,7 +85,7 @@ def continue_cut(request: PageRequest, chat_id: str, message_id: str) -> HttpRes
 
 @require_POST
 def start_research(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
-    """Start the waiting research run with the plan of the form. Raises Conflict if the run no longer waits."""
+    """Start the waiting research run with the submitted plan. Raises Conflict if the run no longer waits."""
     found, answer = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
     run = Run.objects.visible_to(request.user).filter(answer=answer).first()
     if run is None or run.status != RunStatus.WAITING:
@@ -99,9 +99,9 @@ def start_research(request: PageRequest, chat_id: str, message_id: str) -> HttpR
 def remember(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
     """Save a message as a memory, replace the button with a confirmation, and make the panel reload.
 
-    For a question or an answer, the user first edits a proposed statement: one made by rules, then one by the model if
-    it is able to (``improve``). A message too long for a memory is edited first, too. A personal number needs
-    confirmation.
+    A question or an answer is not saved directly: the user first edits a proposed statement. It is made by rules and
+    then, with ``improve``, by the model if that is large enough. A message that is too long for a memory is edited
+    first, too. A personal number needs confirmation.
     """
     found, wanted = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
     user, content = request.user, request.POST.get("content")
@@ -139,7 +139,7 @@ def remember(request: PageRequest, chat_id: str, message_id: str) -> HttpRespons
 
 @require_POST
 def save_again(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
-    """Look again for memories in a turn of this person, where that failed."""
+    """Retry the failed extraction of memories from this turn."""
     found, wanted = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
     failed = Extraction.objects.troubled(request.user, [wanted.public_id])
     for extraction in failed.filter(status=ExtractionStatus.FAILED):
@@ -151,7 +151,7 @@ def save_again(request: PageRequest, chat_id: str, message_id: str) -> HttpRespo
 async def stream(request: PageRequest, chat_id: str, message_id: str) -> HttpResponseBase:
     """Stream the answer as server-sent events, starting after the last event that the browser received.
 
-    With ``?as=html``, stream all of it as rendered HTML. Holds no database connection while waiting.
+    ``?as=html`` streams the whole answer as rendered HTML. Holds no database connection while waiting.
     """
     user = cast(User, await request.auser())
     await in_thread(get_message, user, chat_id, message_id)
@@ -176,9 +176,9 @@ def _offset(text: str) -> int:
 
 @require_POST
 def rating(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
-    """Store a rating ("up" or "down"), or remove it if empty.
+    """Store a rating ("up" or "down"), or remove it if it is empty.
 
-    With ``told``, the form for reasons is not shown again.
+    ``told``: the form has reasons and a comment, so it is not shown again.
     """
     chat, message = get_message(request.user, chat_id, message_id)
     said, told = request.POST.get("rating", ""), "told" in request.POST
@@ -231,7 +231,7 @@ def save_artifact(request: PageRequest, chat_id: str, message_id: str) -> HttpRe
 
 @require_http_methods(["GET", "POST"])
 def edit(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
-    """Show the question as a field (GET), or replace it and answer again from there (POST)."""
+    """Show the question in a text field (GET), or replace it and begin a new turn (POST)."""
     chat, message = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
     if request.method == "GET":
         require_editable(message, request.user)
@@ -246,7 +246,7 @@ def edit(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
 
 @require_GET
 def versions(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
-    """Show the earlier versions of an answer, or of a question with all messages that followed each version."""
+    """Show the earlier versions of an answer, or those of a question with all messages that followed them."""
     chat, message = get_message(request.user, chat_id, message_id)
     earlier = versions_of(message, request.user)
     messages = [each for version in earlier for each in version.messages]
@@ -270,7 +270,7 @@ def restore(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse
 
 @require_POST
 def step(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
-    """Restore the previous version (``?to=older``) or the next one."""
+    """Restore the version before this one (``?to=older``) or after it."""
     chat, message = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
     beside = adjacent_version(message, back=request.GET.get("to") == "older", by=request.user)
     beside.chat = chat

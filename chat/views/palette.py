@@ -1,5 +1,6 @@
-"""Command palette (chats, memories, documents, artifacts, actions and pages that match the typed text), and the page
-that searches a workspace.
+"""Command palette, and the page that searches a workspace.
+
+The palette lists chats, memories, documents, artifacts, actions and pages that match the typed text.
 """
 
 import json
@@ -40,9 +41,9 @@ from workspaces.views import PageRequest
 
 @dataclass(frozen=True)
 class Entry:
-    """An entry of the palette: a link or, with ``does``, a button with these attributes.
+    """An entry of the palette: a link to ``url`` or, if ``does`` is given, a button with these HTML attributes.
 
-    ``icon`` is an icon of the sprite; ``also`` has more words by which the entry is found.
+    ``icon``: name of an icon of the sprite. ``also``: hidden words by which the entry is found as well.
     """
 
     label: str
@@ -64,10 +65,10 @@ def folded(text: str) -> str:
 
 
 def rank(each: Entry, q: str) -> int:
-    """Return how well the label matches the query, lower is better.
+    """Return how well the entry's label matches the query; lower is better.
 
-    0: the label starts with the query; 1: words of the label start with the query's words; 2: the label contains them;
-    3: only ``also`` contains them.
+    0: the label starts with the query. 1: words of the label start with the query's words. 2: the label contains them.
+    3: some are only in ``also``.
     """
     label, typed = folded(each.label), folded(q)
     if label.startswith(typed):
@@ -79,7 +80,7 @@ def rank(each: Entry, q: str) -> int:
 
 
 def called(offers: list[Entry], q: str) -> list[Entry]:
-    """Return the entries that contain all typed words, in any order and also inside words, the best first."""
+    """Return the entries that contain all words of the query, the best first. Parts of words match, too."""
     words = folded(q).split()
     found = [each for each in offers if all(word in folded(f"{each.label} {each.also}") for word in words)]
     return sorted(found, key=lambda each: rank(each, q)) if words else found
@@ -121,7 +122,7 @@ def of_chat(request: PageRequest, chat: Chat, mark: str) -> list[Entry]:
 
 
 def _presses(selector: str) -> dict[str, str]:
-    """Return the attribute that makes shortcuts.js click this element of the page."""
+    """Return the attribute that makes shortcuts.js click the page's element with this selector."""
     return {"data-press": selector}
 
 
@@ -185,7 +186,7 @@ def acts(request: PageRequest, workspace: Workspace, *, beside_panel: bool) -> l
 
 
 def settings(workspace: Workspace) -> list[Entry]:
-    """Return links to single settings: those of the workspace, then the user's."""
+    """Return links to individual settings: those of the workspace, then the user's."""
     here = [workspace.public_id]
     page = reverse("workspaces:settings", args=here)
     owns = [
@@ -359,7 +360,9 @@ def _memories(request: PageRequest, workspace: Workspace, q: str) -> list[Entry]
 def _kept(
     request: PageRequest, workspace: Workspace, rows: OwnedQuerySet[Any], name: str, icon: str, q: str
 ) -> list[Entry]:
-    """Return documents or artifacts whose title contains the query."""
+    """Return entries for documents or artifacts (``rows``) whose title contains the query. ``name``: that of their
+    page.
+    """
     found = in_reach(rows.filter(title__icontains=q), workspace, request.user, Reach.here(workspace))[
         :MOST_ENTRIES
     ]
@@ -370,7 +373,7 @@ def _kept(
 
 
 def _in_panel(workspace: Workspace, memory: Memory) -> str:
-    """Return the URL of the workspace with a search for this memory in the memory panel."""
+    """Return the URL that searches for this memory in the workspace's memory panel."""
     words = " ".join(memory.content.split()[:8])
     return f"{reverse('chat:workspace', args=[workspace.public_id])}?{urlencode({'find': words})}"
 
@@ -399,7 +402,7 @@ class Shown:
     def html(self) -> SafeString:
         """Return the result's Markdown as HTML, with the query's words marked. Artifacts are shown as plain source.
 
-        Headings become paragraphs, so that they are not headings of this page.
+        Headings become paragraphs, so that the page's own headings stay clear.
         """
         text = Truncator(self.found.text).chars(EXCERPT)
         if self.found.type != "artifact":
@@ -409,7 +412,9 @@ class Shown:
 
 
 def marked(html: str, q: str) -> SafeString:
-    """Mark words that start with a word of the query. HTML tags and character references stay unchanged."""
+    """Wrap words that start with a word of the query in ``<mark>``. HTML tags and character references stay as they
+    are.
+    """
     words = [rf"\b{word}" if word.isascii() else word for word in re.findall(r"\w{2,}", q)]
     if not words:
         return SafeString(html)
@@ -419,7 +424,7 @@ def marked(html: str, q: str) -> SafeString:
 
 @require_GET
 def search(request: PageRequest, ws_id: str) -> HttpResponse:
-    """Search for ``?q=`` among the types in ``?type=``, or all types."""
+    """Search for ``?q=`` among results of the types ``?type=``, by default all."""
     workspace, q = get_workspace(request.user, ws_id), request.GET.get("q", "").strip()[:LONGEST_SEARCH]
     asked = [each for each in request.GET.getlist("type") if each in TYPES]
     found = search_workspace(
@@ -444,7 +449,7 @@ def search(request: PageRequest, ws_id: str) -> HttpResponse:
 
 
 def _address(found: Found, workspace: Workspace) -> str:
-    """Return the URL of a result, with the position of the match."""
+    """Return the URL of a result, which opens it at the match."""
     if found.type == "document":
         url = reverse("workspaces:document", args=[found.workspace_id, found.id])
         return f"{url}?passage={found.number}#passage-{found.number}"

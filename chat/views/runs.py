@@ -1,6 +1,6 @@
 """Pages of runs: the list of a workspace, and one run with its tasks, memory, cost and log.
 
-The log has titles instead of ids and sentences instead of events.
+The log shows titles instead of ids, and sentences instead of events.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Titles:
-    """The titles of tasks by task id, and of each step's task by step id."""
+    """Titles of tasks, by task id (``tasks``) and by the id of each of their steps (``steps``)."""
 
     tasks: dict[str, str]
     steps: dict[str, str]
@@ -102,7 +102,7 @@ class Titles:
         return cls({task["id"]: task["title"] for task in listed}, {PLANNING: _("Plan"), **steps})
 
     def entry(self, key: str, title: str = "") -> str:
-        """Return the title under which the log shows an entry of the agent's working memory."""
+        """Return the title that the log shows for an entry of the run's memory."""
         kind, _colon, name = key.partition(":")
         if kind == "task":
             return _("Result of “%(name)s”") % {"name": isolated(title or self.tasks.get(name, name))}
@@ -189,7 +189,7 @@ class Graph:
 
 
 def graph_of(tasks: Sequence[dict[str, Any]]) -> Graph | None:
-    """Return the diagram of the tasks, or None for fewer than two tasks."""
+    """Return a diagram of the tasks and their dependencies, or None for fewer than two tasks."""
     if len(tasks) < 2:
         return None
     levels = _levels({task["id"]: task["depends_on"] for task in tasks})
@@ -218,7 +218,11 @@ def _left(number: int, of: int, width: int) -> int:
 
 
 def _levels(needs: dict[str, Sequence[str]]) -> dict[str, int]:
-    """Return for each task the length of the longest path to it. Terminates even if there is a cycle."""
+    """Return for each task the length of the longest chain of dependencies before it. Terminates even if there is a
+    cycle.
+
+    ``needs``: the dependencies of each task.
+    """
     levels = dict.fromkeys(needs, 0)
     for _round in needs:
         levels = {name: max((levels[n] + 1 for n in needs[name] if n in levels), default=0) for name in needs}
@@ -343,7 +347,7 @@ def run(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
 
 @require_GET
 def live(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
-    """Show the current state of a run, which the page polls."""
+    """Show the current state of a run. The page polls this view."""
     workspace, found = _found(request, ws_id, run_id)
     return render(request, "chat/run_live.html", _context(found, workspace, request.user))
 
@@ -370,7 +374,7 @@ def stop(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
 
 @require_POST
 def resume(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
-    """Resume a run, with the edited plan if the form has one."""
+    """Resume a run. If the form has an edited plan, the run continues with it."""
     found = _found(request, ws_id, run_id)[1]
     resume_from_chat(found, by=request.user, now=timezone.now(), plan=plan_in(found, request.POST))
     return redirect("chat:run", ws_id, run_id)
@@ -378,7 +382,7 @@ def resume(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
 
 @require_POST
 def plan(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
-    """Show the waiting plan after one change (moved, removed or added task), and keep the typed texts."""
+    """Apply one change to the waiting plan (move, remove or add a task), and show it with the typed texts."""
     workspace, found = _found(request, ws_id, run_id)
     rows, focus = plan_edits.changed(rows_in(request.POST), request.POST.get("do", ""))
     new = plan_edits.edited(found.plan, rows) if found.plan else {"tasks": []}

@@ -1,4 +1,4 @@
-"""Page of saved prompts, and the suggestions after “/” in the message field."""
+"""Page of saved prompts, and the suggestions after “/” is typed in the message field."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ class PromptForm(DomainForm):
     )
 
     def __init__(self, *args: Any, workspace: Workspace, fixed: bool = False, **kwargs: Any) -> None:
-        """``fixed``: leave out the field that sets whether the prompt is personal."""
+        """Remove the field ``personal`` if the scope cannot be changed (``fixed``) or the user is a viewer."""
         super().__init__(*args, **kwargs)
         if fixed or not Role(workspace.role).allows(Role.EDITOR):
             del self.fields["personal"]

@@ -1,4 +1,4 @@
-"""Share links: the menu of a chat, the list of a workspace, and the read-only pages of a link and for printing."""
+"""Share links: the menu of a chat, the list of a workspace, and the page that a link opens. A page for printing."""
 
 import time
 from collections.abc import Collection, Sequence
@@ -35,7 +35,7 @@ PAGE = 60  # messages per page
 class Said:
     """A message on a read-only page.
 
-    ``person``: number of its author among several, or 0 if there is only one author.
+    ``person``: a number that stands for its author, or 0 if all messages have the same author.
     """
 
     message: Message
@@ -62,9 +62,9 @@ class Reading:
 
 
 def read(keys: Sequence[int], *, start: int = 0, most: int = PAGE, host: str = "") -> Reading:
-    """Return the page of messages that starts at index ``start``. Up to four queries, and a job if HTML is missing.
+    """Return the page of messages that starts at index ``start``. Up to four queries. Queues a job if HTML is missing.
 
-    ``host``: this server's host, to remove links to it that readers cannot open.
+    ``host``: this server's host. Links to it are removed, because readers cannot open them.
     """
     rows = {row.pk: row for row in Message.objects.filter(pk__in=keys[start : start + most])}
     messages = fitting([rows[pk] for pk in keys[start : start + most] if pk in rows])
@@ -94,7 +94,7 @@ def read(keys: Sequence[int], *, start: int = 0, most: int = PAGE, host: str = "
 
 
 def _withheld(unanswered: Collection[int]) -> set[int | None]:
-    """Return those of these questions with a personal answer. One query, or none without questions."""
+    """Return the questions whose answer used personal or local-only data. One query, or none without questions."""
     if not unanswered:
         return set()
     answers = Message.objects.current().marked().filter(reply_to__in=unanswered)
@@ -102,7 +102,9 @@ def _withheld(unanswered: Collection[int]) -> set[int | None]:
 
 
 def _people(keys: Sequence[int]) -> dict[int | None, int]:
-    """Return a number for each author, by order of first message, or {} for one author. Pages show no names."""
+    """Return a number for each author, in order of their first message, or {} if there is only one. Pages show no
+    names.
+    """
     asked = Message.objects.filter(pk__in=keys, role=MessageRole.USER).order_by("pk")
     people = dict.fromkeys(asked.values_list("author_id", flat=True))
     return {person: number for number, person in enumerate(people, 1)} if len(people) > 1 else {}
@@ -146,7 +148,7 @@ def update(request: PageRequest, chat_id: str, link_id: str) -> HttpResponse:
 
 @require_POST
 def close(request: PageRequest, chat_id: str, link_id: str) -> HttpResponse:
-    """Close a link. ``?in=workspace``: return the list of the workspace instead of the chat's menu."""
+    """Close a link, and return the chat's share menu or, with ``?in=workspace``, the list of the workspace."""
     chat = get_chat(request.user, chat_id)
     sharing.close_link(sharing.get_link(chat, link_id), by=request.user)
     if request.GET.get("in") == "workspace":
@@ -177,9 +179,9 @@ def paper(request: PageRequest, chat_id: str) -> HttpResponse:
 @login_not_required
 @csrf_exempt  # the view changes nothing
 def shared(request: HttpRequest, share_token: str) -> HttpResponse:
-    """Show a chat as it was shared, without a sign-in.
+    """Show the chat of a share link. No sign-in is needed.
 
-    The page is the same for every reader: no names, session or scripts.
+    The page is the same for every reader: it has no names, session or scripts.
     """
     if request.method not in ("GET", "HEAD"):
         return _reading_page("chat/shared_closed.html", {}, status=405, headers={"Allow": "GET, HEAD"})
@@ -204,9 +206,7 @@ def address_of(request: Any, token: str) -> str:
 
 
 def _is_too_much(request: HttpRequest) -> bool:
-    """Return whether one IPv4 address or IPv6 network sent more than ``READS`` requests to this process in this
-    minute.
-    """
+    """Return whether an IPv4 address or IPv6 network sent this process more than ``READS`` requests in this minute."""
     address = client_address(request)
     source = network_of(address) if ":" in address else address
     key, counted = f"shared:{source}:{int(time.time()) // 60}", caches["process"]
@@ -219,7 +219,7 @@ def _reading_page(
 ) -> HttpResponse:
     """Render a page without the request, so that it contains nothing about the reader.
 
-    The URL contains the link's secret token, so Django's request logging is suppressed.
+    Django does not log the request, because its URL contains the link's secret token.
     """
     response = HttpResponse(render_to_string(template, context), status=status, headers=headers)
     response["Content-Security-Policy"] = POLICY

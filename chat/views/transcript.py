@@ -49,7 +49,7 @@ class ShownPlan:
 def planned(
     run: Run, *, can_steer: bool, rows: Sequence[plan.Row] | None = None, focus: str = ""
 ) -> ShownPlan | None:
-    """Return the run's waiting plan, or None. ``rows``: unsaved changes from a form."""
+    """Return the run's plan if it waits for review, else None. ``rows``: unsaved changes from a form."""
     if run.status != RunStatus.WAITING or run.plan is None:
         return None
     rows = plan.rows_of(run.plan) if rows is None else rows
@@ -57,7 +57,7 @@ def planned(
 
 
 def plan_of_answer(answer: Message, chat: Chat, user: User) -> ShownPlan | None:
-    """Return the waiting plan of an answer, or None. One query, or none if the answer's mode has no plan."""
+    """Return the plan of an answer if it waits for review, else None. One query, or none if the mode has no plan."""
     if not get_mode(answer.mode).may_wait:
         return None
     run = Run.objects.visible_to(user).filter(answer=answer).select_related("user").first()
@@ -65,7 +65,7 @@ def plan_of_answer(answer: Message, chat: Chat, user: User) -> ShownPlan | None:
 
 
 def plan_in(run: Run, posted: QueryDict) -> dict[str, Any] | None:
-    """Return the run's plan as edited in the posted form, or None if the form has no plan or the run does not wait."""
+    """Return the run's plan as edited in the form. None if the form has no plan or the run does not wait for review."""
     rows = rows_in(posted)
     return plan.edited(run.plan, rows) if rows and run.plan and run.status == RunStatus.WAITING else None
 
@@ -83,7 +83,7 @@ MOST_AFTER = 4 * WINDOW  # limit of messages after a requested one
 
 @dataclass
 class Entry:
-    """A message for display. ``kept``: the memory as which a user saved it."""
+    """A message for display. ``kept``: the memory that a user saved it as."""
 
     message: Message
     now: datetime
@@ -153,12 +153,12 @@ class Entry:
 
     @property
     def shows_receipt(self) -> bool:
-        """Return whether there is a receipt with content, or a note that not all memories could be searched."""
+        """Return whether the receipt has memories to show, or a note that not all memories could be searched."""
         return self.has_receipt and bool(self.used_count or self.left_out or self.degraded)
 
     @property
     def html(self) -> SafeString:
-        """Return the HTML of a finished answer with links to its sources, or "" if ``shown`` has no HTML."""
+        """Return the HTML of a finished answer, with links to its sources."""
         return with_links(self.shown.html, self.sources) if self.shown else SafeString()
 
     @property
@@ -172,7 +172,7 @@ class Entry:
 
     @property
     def took(self) -> str:
-        """Return how long the answer took, or "" if that is not known: it was continued or tried again."""
+        """Return how long the answer took. "" if that is unknown, because it was continued or tried again."""
         message = self.message
         if message.finished_at is None or message.attempt > 1 or message.is_imported:
             return ""
@@ -196,7 +196,7 @@ class Entry:
 
     @property
     def advice(self) -> str:
-        """Return a sentence about what the user can do about a failed answer, besides Retry."""
+        """Return what the user can do about a failed answer besides retrying, as a sentence or ""."""
         has_code = self.is_cut_short or self.message.status == MessageStatus.FAILED
         return advice_for(self.message.error_code) if has_code else ""
 
@@ -207,7 +207,7 @@ class Entry:
 
     @property
     def problem(self) -> str:
-        """Return the reason why the answer is incomplete, as a sentence, or ""."""
+        """Return a sentence that says why the answer is incomplete, or ""."""
         if self.is_abandoned:
             return _(
                 "The server stopped in the middle of this answer. Your message and the text so far are saved."
@@ -225,9 +225,9 @@ class Entry:
 
 @dataclass(frozen=True)
 class Transcript:
-    """A page of the conversation. ``earlier``: id of the oldest shown message if there are older ones, else "".
+    """A page of the conversation.
 
-    ``later``: whether there are newer messages.
+    ``earlier``: id of the oldest shown message if there are older ones, else "". ``later``: there are newer messages.
     """
 
     entries: list[Entry]
@@ -243,9 +243,9 @@ class Transcript:
 def load_transcript(
     chat: Chat, user: User, *, now: datetime, before: str = "", around: str = "", window: int = WINDOW
 ) -> Transcript:
-    """Return the latest messages, the messages ``before`` one, or the messages ``around`` one. At most eleven queries.
+    """Return the latest messages, or those ``before`` or ``around`` the message with this id. At most eleven queries.
 
-    ``around`` may be a message of an earlier version: the message that replaced it is used.
+    If the message ``around`` was replaced, the message that replaced it is used.
     """
     readable = chat.messages.readable_by(user)
     messages = readable.current().select_related("author", "imported_by").order_by("-id")
@@ -276,7 +276,7 @@ def load_transcript(
 
 
 def fitting(messages: list[Message]) -> list[Message]:
-    """Return as many of the first messages as fit on a page by text length, but at least one if there is one."""
+    """Return the first messages that fit on a page by text length. The first one is always included."""
     room = PAGE_TEXT
     for number, message in enumerate(messages):
         room -= len(message.content) + len(message.html)
@@ -286,7 +286,7 @@ def fitting(messages: list[Message]) -> list[Message]:
 
 
 def _mark_what_the_model_sees(entries: Sequence[Entry], chat: Chat, user: User) -> None:
-    """Mark where the messages that the model reads as a summary end, and those left out of the prompt. One query.
+    """Mark the entries where the summarised messages end, and where the messages in the prompt begin. One query.
 
     The entries must include the chat's latest answer.
     """
@@ -306,7 +306,7 @@ def _mark_what_the_model_sees(entries: Sequence[Entry], chat: Chat, user: User) 
 def entries_for(
     messages: Sequence[Message], chat: Chat, user: User, *, now: datetime, ends: bool = True
 ) -> list[Entry]:
-    """Return the messages for display. ``ends``: the last message is the chat's last, which may be answered again."""
+    """Return the messages for display. ``ends``: they include the chat's last message, which may be answered again."""
     if not messages:
         return []
     answers = [message for message in messages if message.role == MessageRole.ASSISTANT]
@@ -363,7 +363,7 @@ def entries_for(
 
 
 def entries_sent(turn: Turn, chat: Chat, user: User, *, now: datetime) -> list[Entry]:
-    """Return a question that the user has just sent and its empty answer, for display. One query, or none."""
+    """Return a question that the user has just sent, and its still empty answer, for display. One query, or none."""
     question = Entry(turn.message, now, is_own=True, may_step=True)
     question.take_documents(_documents_of([turn.message], chat, user))
     return [question, Entry(turn.answer, now, is_last=True, may_step=True)]
@@ -376,14 +376,14 @@ def _mark_last(entry: Entry, chat: Chat, user: User) -> None:
 
 
 def entry_for(message: Message, chat: Chat, user: User, *, now: datetime) -> Entry:
-    """Return one message for display, as it appears in the conversation."""
+    """Return one message for display, as in the conversation."""
     messages = [message.reply_to, message] if message.reply_to else [message]
     newest = chat.messages.current().order_by("-id").values_list("pk", flat=True).first()
     return entries_for(messages, chat, user, now=now, ends=newest == message.pk)[-1]
 
 
 def _documents_of(messages: Sequence[Message], chat: Chat, user: User) -> dict[str, Document]:
-    """Return the messages' documents by id, each with its picture except the bytes. No query if there are none."""
+    """Return the messages' documents by id, with pictures but without their bytes. No query if there are none."""
     wanted = {each for message in messages for each in message.only_documents or ()}
     if not wanted:
         return {}
@@ -393,7 +393,7 @@ def _documents_of(messages: Sequence[Message], chat: Chat, user: User) -> dict[s
 
 
 def _unsaved(answers: Sequence[Message], user: User) -> dict[str, str]:
-    """Return the status of the user's extractions that failed, by the answer's id. One query, or none."""
+    """Return the status of failed extractions from these answers, by the answer's id. One query, or none."""
     if not any(answer.memory_enabled for answer in answers):
         return {}
     troubled = Extraction.objects.troubled(user, [answer.public_id for answer in answers])
@@ -403,7 +403,7 @@ def _unsaved(answers: Sequence[Message], user: User) -> dict[str, str]:
 def _memories_of(
     messages: Sequence[Message], user: User
 ) -> tuple[dict[str, Memory], dict[str, list[Memory]]]:
-    """Return, by message, the memory that a user saved it as, and the memories extracted from it."""
+    """Return two dicts by message id: the memory that a user saved it as, and the memories extracted from it."""
     found = (
         Memory.objects.visible_to(user)
         .live()

@@ -50,7 +50,7 @@ async def _serve(text: str) -> None:
     server = make_server()
 
     async def anew(ctx: Any, call_next: Callable[[Any], Awaitable[Any]]) -> Any:
-        """Check the key before every request, since it may be revoked while the program runs."""
+        """Check the key before every request, because it may be revoked while the program runs."""
         try:
             key = await sync_to_async(_verified, thread_sensitive=True)(text)
             asking.set(key)

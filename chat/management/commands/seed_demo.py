@@ -44,7 +44,7 @@ ASSISTANTS, NODES, RELATIONS = (_STORY[name] for name in ("assistants", "nodes",
 
 @dataclass(frozen=True)
 class DemoChat:
-    """A chat of the demo. ``says`` alternates between the user ``who`` and the assistant, starting with the user."""
+    """A chat of the demo. ``says``: its messages, alternately by the user ``who`` and by the assistant."""
 
     name: str
     title: str
