@@ -33,7 +33,7 @@ NUMBER = re.compile("[0-9]{1,17}")
 
 
 def may_read_private(request: HttpRequest) -> bool:
-    """Return whether the administrator may read private and temporary chats. This needs a permission of its own."""
+    """Return whether the administrator has the permission to read private and temporary chats."""
     return request.user.has_perm("chat.read_private_chat")
 
 
@@ -78,7 +78,9 @@ class ChatAdmin(ReadOnlyAdmin):
         return format_html('<a href="{}?chat={}">Messages of this chat</a>', url, chat.pk)
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Return the permission for the soft-delete action only. The admin has no page that deletes permanently."""
+        """Return whether the administrator may use the soft-delete action. The admin has no page that deletes
+        permanently.
+        """
         return obj is None and request.user.has_perm("chat.delete_chat")
 
     @action(

@@ -1,6 +1,6 @@
-"""Steps (thoughts, plans, checks) and tool calls of an answer: storage, and what each reader may see.
+"""Steps (thoughts, plans, checks) and tool calls of an answer: how they are stored, and what each reader may see.
 
-A failure to store a step does not fail the answer.
+If storing a step fails, the answer continues.
 """
 
 import logging
@@ -418,7 +418,7 @@ logger = logging.getLogger(__name__)
 
 
 def begin_step(live: LiveAnswer, kind: str, **given: Any) -> Step:
-    """Store a new running step. Blocks."""
+    """Store a new running step. Blocks. ``given``: more fields of the step."""
     step = Step(message_id=live.pk, kind=kind, **given)
     _store(live, step)
     return step
@@ -447,7 +447,7 @@ def _store(live: LiveAnswer, step: Step) -> None:
 
 
 def close_unfinished(answer: Message) -> None:
-    """Mark steps that still run as stopped when their answer ends."""
+    """Mark the running steps of an answer as stopped. Called when the answer ends."""
     running = Step.objects.filter(message=answer, outcome="")
     running.update(outcome=StepOutcome.STOPPED, finished_at=timezone.now())
 
@@ -472,7 +472,7 @@ class Thinking:
             self._text += thought
 
     async def close(self) -> None:
-        """End the thought when the answer or a tool call begins. A second call has no effect."""
+        """End the thought, because the answer or a tool call begins. Idempotent."""
         step, self.step = self.step, None
         if step is not None:
             step.text, self._text = self._text.strip()[:MOST_THOUGHT], ""

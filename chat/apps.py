@@ -9,7 +9,7 @@ class ChatConfig(AppConfig):
     def ready(self) -> None:
         from chat.chats.chat_list import find_messages
         from chat.chats.services import CHATS, leave_chats, made_private, most_expensive_chats
-        from chat.chats.sharing import forget_in_links
+        from chat.chats.sharing import forget_in_share_links
         from chat.exchange.forgetting import forget_in_imports
         from chat.models import Chat, Import
         from chat.runs.forgetting import forget_in_runs
@@ -36,7 +36,7 @@ class ChatConfig(AppConfig):
         register_text("run", text_for_webhook)
         register_copy_remover(forget_in_imports)
         register_copy_remover(forget_in_runs)
-        register_copy_remover(forget_in_links)
+        register_copy_remover(forget_in_share_links)
         register_quota("chats", lambda user: Chat.objects.filter(charged_rows(user, "created_by")))
         register_quota("bytes", lambda user: Import.objects.of(user).filter(finished_at=None))
         run_every(1, "chat.tasks.sweep", name="chat: sweep", app=self)

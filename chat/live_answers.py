@@ -97,7 +97,7 @@ class LiveAnswer:
 
     @contextmanager
     def reader(self) -> Iterator[asyncio.Event]:
-        """Yield an event of the caller's loop that is set on every change. The reader clears it."""
+        """Yield an ``asyncio.Event`` that is set on every change. The reader clears it."""
         mine = (asyncio.get_running_loop(), asyncio.Event())
         with self._lock:
             self._readers.add(mine)
@@ -198,7 +198,7 @@ def _as_stored(answer: Message) -> Message:
 
 
 def reap_abandoned(chat: Chat, *, now: datetime) -> int:
-    """Close the chat's answers whose process is gone, and return their number. The text so far is kept."""
+    """Close the chat's answers whose process is gone. Return their number. Their text so far is stored."""
     streaming = chat.messages.filter(status=MessageStatus.STREAMING)
     return sum(close_abandoned(answer, now=now) for answer in streaming)
 

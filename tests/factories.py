@@ -94,7 +94,7 @@ def make_message(chat: Chat, content: str, role: str = MessageRole.USER, **field
 
 def shown_to(user: User) -> PromptPolicy:
     """Return the prompt policy of a chat that only this user reads, for a model on this machine."""
-    return PromptPolicy(user, since=None, leaves=False)
+    return PromptPolicy(user, since=None, model_is_remote=False)
 
 
 def make_memory(
@@ -173,7 +173,7 @@ def make_token_text(
     agreed = oauth.Agreed(program, back, True, "a" * 43, resource)
     code = oauth.find_code(program.public_id, oauth.agree(agreed, workspace, scope=scope, by=by, now=now))
     assert code is not None
-    return oauth.open_by_code(code, now=now).access
+    return oauth.exchange_code(code, now=now).access
 
 
 def make_connection(by: User | None = None, **values: Any) -> Connection:

@@ -5,7 +5,7 @@ from allauth.account.views import email, password_change, password_set
 from allauth.mfa.totp.views import activate_totp
 from django.urls import include, path
 
-from workspaces.accounts.sign_in import has_two_factor, proven_first
+from workspaces.accounts.sign_in import has_two_factor, recent_sign_in_required
 from workspaces.accounts.single_sign_on import OPEN_TO_ALL, begin, come_back
 from workspaces.views import (
     accounts,
@@ -139,9 +139,9 @@ account_patterns = [
         name="account_change_password",
     ),
     path("password/reset/", accounts.reset_password, name="account_reset_password"),
-    path("password/set/", proven_first(password_set), name="account_set_password"),
-    path("email/", proven_first(email), name="account_email"),
-    path("two-factor/totp/activate/", proven_first(activate_totp), name="mfa_activate_totp"),
+    path("password/set/", recent_sign_in_required(password_set), name="account_set_password"),
+    path("email/", recent_sign_in_required(email), name="account_email"),
+    path("two-factor/totp/activate/", recent_sign_in_required(activate_totp), name="mfa_activate_totp"),
     path("single-sign-on/", include("allauth.socialaccount.urls")),
     path("single-sign-on/with/<slug:provider_id>/", begin, name="openid_connect_login"),
     path("single-sign-on/with/<slug:provider_id>/callback/", come_back, name="openid_connect_callback"),

@@ -395,7 +395,7 @@ class RunTemplateStart(ApiView):
     def post(self, request: Request, workspace_id: str, template_id: str) -> Response:
         """Start a run from a template.
 
-        Uses the mode, plan, tools and budget of the template. Otherwise like any other run.
+        The mode, plan, tools and budget are those of the template. The run is an ordinary run in all other respects.
         """
         workspace, body = get_workspace(self.person, workspace_id), self.body(StartTemplateBody)
         wanted = request_of(

@@ -311,7 +311,8 @@ class FoundChatJson(ChatJson):
 class MessageJson(serializers.Serializer[Any]):
     """A message.
 
-    The context must have ``receipts`` by message id, and ``calls``, ``steps`` and ``sources`` by primary key.
+    The context must have ``receipts`` by message id, and ``calls``, ``steps`` and ``sources`` by the message's primary
+    key.
     """
 
     example: dict[str, Any] = {

@@ -103,7 +103,7 @@ class ChatQuery(PageQuery):
 
 
 def _listed(*, user: int, workspace: int | None = None) -> ChatQuerySet:
-    """Return the chats of a user's list, in one workspace or all, with the fields that ``ChatJson`` reads."""
+    """Return a user's list of chats, in one workspace or all, with the fields that ``ChatJson`` reads."""
     chats = Chat.objects.visible_to(User(pk=user)).live().listed()
     if workspace is not None:
         chats = chats.filter(workspace=workspace)

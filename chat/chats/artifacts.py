@@ -1,11 +1,11 @@
-"""Saving of an answer, or of one of its code blocks or tables, as an artifact."""
+"""Services that save an answer, or one of its code blocks or tables, as an artifact."""
 
 from dataclasses import dataclass
 from datetime import datetime
 
 from django.utils.translation import gettext as _
 
-from chat.chats.personal_memories import home_of
+from chat.chats.personal_memories import workspace_for_saving
 from chat.models import Message, MessageRole, MessageStatus
 from chat.rendering.markdown import Budget, TooHeavy, parsed
 from chat.rendering.rendered import MESSAGE_STEPS
@@ -28,7 +28,7 @@ class Block:
 
 
 def blocks_of(text: str, budget: Budget) -> list[Block]:
-    """Return the code blocks and tables in the order of the page.
+    """Return the code blocks and tables of a Markdown text, in order.
 
     Raises TooHeavy if the text is too expensive to parse.
     """
@@ -68,7 +68,7 @@ def save_answer(
     if answer.status == MessageStatus.STREAMING:
         raise Conflict(_("The answer is still being written."))
     chat = answer.chat
-    workspace, personal = home_of(chat, by, rests_on=answer)
+    workspace, personal = workspace_for_saving(chat, by, answer=answer)
     piece = Block(ArtifactKind.MARKDOWN, answer.content) if block is None else _piece(answer, block)
     mine = Artifact.objects.visible_to(by).live().filter(created_by=by, source_message_id=answer.public_id)
     if saved := mine.filter(kind=piece.kind, content=piece.content.replace("\r\n", "\n")).first():

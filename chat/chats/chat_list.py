@@ -87,7 +87,7 @@ def matching(chats: ChatQuerySet, question: str, *, reader: User, within: Iterab
     titled = Q()
     for word in question.split():
         titled &= Q(title__icontains=word)
-    said = Message.objects.filter(pk__in=_said(question, within)).readable_by(reader)
+    said = Message.objects.filter(pk__in=_messages_with(question, within)).readable_by(reader)
     by_words = chats.filter(titled | Q(pk__in=said.values("chat")))
     if by_words.exists():
         return by_words
@@ -101,7 +101,7 @@ def matches_in(chats: Sequence[Chat], question: str, *, reader: User) -> dict[in
     """
     question = _without_nulls(question)
     here = Chat.objects.filter(pk__in=[chat.pk for chat in chats])
-    keys = _said(question, {chat.workspace_id for chat in chats})
+    keys = _messages_with(question, {chat.workspace_id for chat in chats})
     by_words = Message.objects.filter(pk__in=keys, chat__in=here).readable_by(reader)
     for messages in (by_words, _with_parts(here, question, reader)):
         newest = messages.order_by("chat_id", "-pk").distinct("chat_id")
@@ -149,7 +149,7 @@ def _window(text: str, begins: int, ends: int) -> tuple[int, int]:
     return start, end
 
 
-def _said(question: str, places: Iterable[int]) -> list[int]:
+def _messages_with(question: str, places: Iterable[int]) -> list[int]:
     """Return the primary keys of messages in the workspaces ``places`` that contain the query's words. Does not check
     access.
     """
@@ -276,7 +276,7 @@ MOST_HERE = 100  # limit of a user's different tags in a workspace
 
 
 def set_tags(chat: Chat, names: Sequence[str], *, by: User) -> list[str]:
-    """Replace the user's tags of a chat and return them without duplicates, in the spelling already in use.
+    """Replace the user's tags of a chat. Return them without duplicates, spelled as in the user's other chats.
 
     Raises Invalid for a tag that is too long, for too many tags, and for a temporary chat.
     """
@@ -365,7 +365,7 @@ def mark_of(chat: Chat, reader: User) -> str:
 
 
 def with_marks(chats: ChatQuerySet, reader: User) -> ChatQuerySet:
-    """Annotate each chat with this user's ``mark``, or None."""
+    """Annotate each chat with the user's ``mark`` ("pinned" or "archived"), or None."""
     marks = ChatMark.objects.filter(user=reader, chat=OuterRef("pk")).values("kind")
     return chats.annotate(**{"mark": Subquery(marks)})
 

@@ -26,24 +26,24 @@ from workspaces.models import Membership, User, Workspace
 class Personal:
     """The rules for one user's personal data in one chat.
 
-    ``said_so``: the user allowed the use although others can read the chat. ``since``: when the newest of the current
-    readers gained access, or None if nobody else can read the chat.
+    ``is_permitted``: the user allowed the use although others can read the chat. ``since``: when the newest of the
+    current readers gained access, or None if nobody else can read the chat.
     """
 
     read_by_others: bool
-    said_so: bool
+    is_permitted: bool
     since: datetime | None = None
 
     @property
     def allowed(self) -> bool:
-        return self.said_so or not self.read_by_others
+        return self.is_permitted or not self.read_by_others
 
 
 def personal_in(chat: Chat, user: User) -> Personal:
-    """Return the current rules, read from the database. One query.
+    """Return the current rules for the chat and the user. One query.
 
-    A shared chat is read by others if its workspace has another member; a private chat, if the user is not its creator.
-    A deleted chat counts as read by others.
+    Others can read a shared chat if its workspace has another member, and a private chat if the user is not its
+    creator. A deleted chat counts as readable by others.
     """
     others = Membership.objects.filter(workspace=OuterRef("workspace")).exclude(user=user)
     hidden = Q(is_private=True) | Q(is_temporary=True)
@@ -53,10 +53,10 @@ def personal_in(chat: Chat, user: User) -> Personal:
     found = Chat.objects.filter(pk=chat.pk).annotate(said=Exists(said), alone=Q(alone), joined=joined)
     row = found.values_list("alone", "said", "joined", "opened_at").first()
     if row is None:
-        return Personal(read_by_others=True, said_so=False)
-    is_alone, said_so, last_joined, opened_at = row
+        return Personal(read_by_others=True, is_permitted=False)
+    is_alone, is_permitted, last_joined, opened_at = row
     moments = [moment for moment in (last_joined, opened_at) if moment is not None and not is_alone]
-    return Personal(not is_alone, said_so, since=max(moments, default=None))
+    return Personal(not is_alone, is_permitted, since=max(moments, default=None))
 
 
 def personal_allowed(chat: Chat, user: User) -> bool:
@@ -68,24 +68,24 @@ def personal_allowed(chat: Chat, user: User) -> bool:
 class PromptPolicy:
     """A filter for the messages that a prompt may contain.
 
-    It selects messages that the user and all current readers may read. If ``leaves`` is True, the model is on another
-    machine, and messages with local-only text are excluded.
+    It selects messages that the user and all current readers may read. If the model is remote, messages with local-only
+    text are excluded.
     """
 
     user: User
     since: datetime | None
-    leaves: bool
+    model_is_remote: bool
 
     @classmethod
-    def in_turn(cls, chat: Chat, user: User, *, leaves: bool) -> PromptPolicy:
+    def in_turn(cls, chat: Chat, user: User, *, model_is_remote: bool) -> PromptPolicy:
         """Return the policy for a turn that starts now. One query."""
-        return cls(user, personal_in(chat, user).since, leaves)
+        return cls(user, personal_in(chat, user).since, model_is_remote)
 
     def of(self, messages: MessageQuerySet) -> MessageQuerySet:
         found = messages.readable_by(self.user)
         if self.since is not None:
             found = found.filter(Q(personal=PersonalUse.NONE) | Q(created_at__gte=self.since))
-        return found.filter(stays_here=False) if self.leaves else found
+        return found.filter(stays_here=False) if self.model_is_remote else found
 
     def has_all(self, messages: MessageQuerySet) -> bool:
         """Return whether a prompt may contain all of these messages. Two queries."""
@@ -112,15 +112,15 @@ def withheld_answers(messages: Sequence[Message], reader: User) -> set[int]:
     return {pk for pk in hidden.values_list("reply_to", flat=True) if pk is not None}
 
 
-def home_of(chat: Chat, user: User, *, rests_on: Message | None = None) -> tuple[Workspace, bool]:
+def workspace_for_saving(chat: Chat, user: User, *, answer: Message | None = None) -> tuple[Workspace, bool]:
     """Return the workspace in which to store what the user saves from a chat, and whether it becomes personal.
 
-    It is personal if only the user sees the chat, or if the answer ``rests_on`` that it comes from used personal data.
+    It becomes personal if only the user can see the chat, or if ``answer``, from which it comes, used personal data.
     Raises Conflict as ``personal_place`` does.
     """
-    is_personal = rests_on is not None and rests_on.is_marked
+    is_personal = answer is not None and answer.is_marked
     if chat.is_private or chat.is_temporary or is_personal:
-        stays_here = rests_on is not None and rests_on.stays_here
+        stays_here = answer is not None and answer.stays_here
         return personal_place(user, said_in=chat.workspace, stays_here=stays_here), True
     return chat.workspace, False
 

@@ -106,7 +106,7 @@ def set_chat_memory(chat: Chat, *, enabled: bool | None, by: User) -> Chat:
 
 
 def set_agent(chat: Chat, *, agent: Agent | None, by: User) -> Chat:
-    """Set the assistant for the next answers, or None."""
+    """Set or remove the assistant for the next answers."""
     chat.agent = agent
     chat.save(update_fields=["agent"])
     return chat
@@ -270,7 +270,7 @@ def remove_rating(message: Message, *, by: User) -> None:
 
 
 def ratings_of(answers: Sequence[int], reader: User) -> dict[int, AnswerRating]:
-    """Return this user's ratings by the primary keys of the answers. One query."""
+    """Return this user's ratings of the answers, by the answers' primary keys. One query."""
     rows = AnswerRating.objects.filter(message__in=answers, user=reader)
     return {rating.message_id: rating for rating in rows}
 

@@ -125,7 +125,10 @@ def current_messages(chat: Chat, reader: User | None) -> MessageQuerySet:
 
 
 def _used_in(keys: dict[str, int]) -> list[tuple[str, int]]:
-    """Return (memory id, message key) for all memories used in these messages, including those read by tools."""
+    """Return (memory id, message's primary key) for each memory used in these messages, including those read by tools.
+
+    ``keys``: primary keys of the messages, by public id.
+    """
     items = ReceiptItem.objects.filter(receipt__message_id__in=keys, used=True)
     found = [
         (memory, keys[said]) for memory, said in items.values_list("memory__public_id", "receipt__message_id")
@@ -166,7 +169,7 @@ def forgotten_since(links: Sequence[ShareLink]) -> dict[int, set[int]]:
 
 
 def _forgotten() -> Q:
-    """Return a filter for memories deleted by a user, not those evicted, merged or waiting for review."""
+    """Return a filter for memories deleted by a user, without those that were evicted, merged or await review."""
     return Q(deleted_at__isnull=False, review=Review.NONE, revisions__action=RevisionAction.DELETE)
 
 
@@ -205,11 +208,11 @@ def why_sharing_is_off(workspace: Workspace) -> str:
 def create_link(
     chat: Chat, *, days: int | None, by: User, now: datetime, with_later: bool = False
 ) -> tuple[ShareLink, str]:
-    """Create a link to the chat as it is now, and return it with its token, which is shown only once.
+    """Create a link to the chat as it is now. Return it with its token, which is not stored.
 
-    The caller checks that ``by`` may write in the chat. ``with_later``: include answers that may repeat personal data
-    (``Shareable.later``). Raises Invalid for other ``days`` than DAYS or None, for a chat that cannot be shared or has
-    nothing to share, and beyond MOST_LINKS.
+    The caller checks that ``by`` may write in the chat. ``days``: lifetime, one of DAYS, or None for no end.
+    ``with_later``: include answers that may repeat personal data (``Shareable.later``). Raises Invalid for other
+    ``days``, for a chat that cannot be shared or has nothing to share, and beyond MOST_LINKS.
     """
     if days is not None and days not in DAYS:
         raise Invalid(
@@ -271,7 +274,7 @@ def get_link(chat: Chat, public_id: str) -> ShareLink:
 
 
 def open_link(token: str, *, now: datetime) -> ShareLink | None:
-    """Return the link of this token if it is still open, else None.
+    """Return the link with this token if it is still open, else None.
 
     The lookup uses an index over hashes, so that its duration reveals nothing about existing tokens.
     """
@@ -282,7 +285,7 @@ def open_link(token: str, *, now: datetime) -> ShareLink | None:
 
 
 def record_opened(link: ShareLink, *, now: datetime) -> None:
-    """Store the minute at which the link was opened. A failed write does not fail the page."""
+    """Store the minute at which the link was opened. If the database refuses the write, the page is still shown."""
     minute = now.replace(second=0, microsecond=0)
     missed = Q(last_opened_at=None) | Q(last_opened_at__lt=minute)
     try:
@@ -292,7 +295,7 @@ def record_opened(link: ShareLink, *, now: datetime) -> None:
         return  # the database is full or read-only
 
 
-def forget_in_links(wanted: Wanted, by: User) -> Counts:
+def forget_in_share_links(wanted: Wanted, by: User) -> Counts:
     """Remove from all share links the messages that permanently forgotten memories came from."""
     messages = Message.objects.filter(public_id__in=wanted.messages, chat__share_links__isnull=False)
     for message in messages.distinct():

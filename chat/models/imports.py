@@ -190,9 +190,7 @@ class Outcome(models.TextChoices):
 
 
 class ImportRow(models.Model):
-    """The expected outcome of a line, and the actual one after it is stored. The line's text remains in the file
-    only.
-    """
+    """The expected outcome of a line and, after it was stored, the actual one. The line's text is only in the file."""
 
     of = models.ForeignKey(Import, on_delete=models.CASCADE, related_name="rows")
     number = models.PositiveIntegerField(help_text="Of the line.")

@@ -68,7 +68,7 @@ class Rating(models.TextChoices):
 
 
 class RatingReason(models.TextChoices):
-    """Reasons of a rating: the first three for a good answer, the others for a bad one."""
+    """Reasons for a rating. The first three are for a good answer, the others for a bad one."""
 
     CORRECT = "correct", gettext_lazy("Correct")
     HELPFUL = "helpful", gettext_lazy("Helpful")
@@ -175,7 +175,7 @@ class SavedPromptQuerySet(models.QuerySet["SavedPrompt"]):
 
 
 class SavedPrompt(models.Model):
-    """A prompt of either a person, for all their workspaces, or a workspace, for its members."""
+    """A prompt that belongs either to a user, in all their workspaces, or to a workspace."""
 
     public_id = PublicIdField(prefix="prm")
     owner = models.ForeignKey(User, on_delete=models.CASCADE, null=True, related_name="saved_prompts")

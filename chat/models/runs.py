@@ -255,7 +255,7 @@ class RunStep(models.Model):
 
 
 class RunEntry(models.Model):
-    """An entry of the run's memory. The value is stored as text, because Postgres's JSON types reject some valid
+    """An entry of the run's memory. The value is JSON stored as text, because Postgres's JSON types reject some valid
     JSON.
     """
 
@@ -283,7 +283,7 @@ class RunEntry(models.Model):
 
 
 class RunEvent(models.Model):
-    """An event of a run, in ids and numbers, without texts."""
+    """An event of a run. It contains ids and numbers, but no texts."""
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="events")
     step = models.CharField(max_length=80, blank=True)

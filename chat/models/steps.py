@@ -17,7 +17,7 @@ from workspaces.models import Document, DocumentPassage
 
 
 class Mode(models.TextChoices):
-    """The ways in which an answer can be made; ``chat.modes.registry`` lists those that a model supports."""
+    """The modes in which an answer can be written. ``chat.modes.registry`` lists those that a model supports."""
 
     CHAT = "chat", _("Chat")
     DEEP_THINK = "deep_think", _("Think")
@@ -127,7 +127,9 @@ class AnswerSource(models.Model):
         return f"[{self.number}] {self.document_id}:{self.passage_id}"
 
     def get_absolute_url(self) -> str:
-        """Return the URL of the document's page at the passage. Reads the document's workspace and the passage."""
+        """Return the URL of the document's page at the passage. Queries the document's workspace and the passage,
+        unless loaded.
+        """
         ids = [self.document.workspace.public_id, self.document.public_id]
         page, at = reverse("workspaces:document", args=ids), self.passage_number
         return page if at is None else f"{page}?passage={at}#passage-{at}"

@@ -31,7 +31,7 @@ from chat.prompting.labels import (
     text_of,
     tokens,
 )
-from chat.prompting.provenance import RestsOn, mark_answer
+from chat.prompting.provenance import AnswerFlags, mark_answer
 from chat.tools.loop import AnswerMode, Plan, replied, write
 from memories.access import count_live
 from memories.judging.extraction.candidates import render_conversation
@@ -340,7 +340,7 @@ def _what_to_compare(live: LiveAnswer, user_pk: int) -> tuple[Message, list[Memo
     personal = personal_allowed(answer.chat, user)
     reach = Reach.to_model(answer.chat.workspace, is_local=live.model_is_local, personal=personal)
     memories = memories_beside(answer, live.text, user, reach=reach, now=timezone.now())
-    compared = RestsOn()
+    compared = AnswerFlags()
     compared.add_given(answer.chat.workspace_id, memories)
     mark_answer(answer.pk, compared)
     return answer, memories

@@ -49,7 +49,7 @@ def require_mode(name: str, capabilities: Callable[[], Capabilities]) -> None:
 
 
 def mode_or_chat(name: str, capabilities: Callable[[], Capabilities]) -> str:
-    """Return this mode if the model supports it, else the chat mode."""
+    """Return the mode ``name`` if the model supports it, else the chat mode."""
     return name if name == Mode.CHAT or MODES[name].can(capabilities()) else Mode.CHAT
 
 

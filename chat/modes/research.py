@@ -14,7 +14,7 @@ from chat.live_answers import LiveAnswer, in_thread
 from chat.models import Message, PersonalUse
 from chat.models.runs import STUCK, Run, RunMode, RunStatus
 from chat.models.steps import Mode, Step, StepKind, StepOutcome
-from chat.prompting.provenance import RestsOn, mark_answer
+from chat.prompting.provenance import AnswerFlags, mark_answer
 from chat.runs.memory import MemoryKind
 from chat.runs.memory_tools import LONGEST_KEY, LONGEST_VALUE
 from chat.runs.overview import result_text, tasks_of, with_sources
@@ -108,7 +108,7 @@ def _start(answer_pk: int, user_pk: int) -> Run:
     )
     run = start_run(workspace, wanted, by=user, now=timezone.now())
     if run.held_personal:
-        mark_answer(answer.pk, RestsOn(personal=PersonalUse.HELD))
+        mark_answer(answer.pk, AnswerFlags(personal=PersonalUse.HELD))
     return run
 
 
@@ -130,7 +130,9 @@ def _begun(answer: Message, user: User) -> Run | None:
 
 
 def _earlier(last: Run) -> dict[str, Any]:
-    """Return the question, results and notes of the last research in this chat, as inputs for a further question."""
+    """Return the question, results and notes of ``last``, the previous research in this chat, as inputs of a further
+    run.
+    """
     kept = last.entries.filter(kind__in=[MemoryKind.TASK_RESULT, MemoryKind.SHARED], size__lte=LONGEST_VALUE)
     newest = reversed(kept.order_by("-created_at", "-pk")[: MOST_INPUTS - 1])
     found = {f"earlier.{row.key.partition(':')[2]}"[:LONGEST_KEY].replace("[", "("): row for row in newest}

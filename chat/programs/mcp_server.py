@@ -17,7 +17,7 @@ from mcp.shared.exceptions import MCPError
 
 from chat.programs.mcp_tools import TOOLS, asking, caller, in_sight, page
 from chat.prompting.context import recalled_block
-from chat.prompting.labels import escape, held_label, writer_label
+from chat.prompting.labels import escape, validity_label, writer_label
 from chat.tools.artifacts import piece_of
 from chat.tools.base import Arguments, ToolTrouble, read_arguments
 from memories.models import Memory
@@ -141,13 +141,15 @@ def _of_memory(memory: Memory) -> types.Resource:
 def _words_of(memory: Memory, reader: User) -> str:
     """Return the text of a memory, preceded by its author if another user wrote it, and by its period if known."""
     is_own = not memory.is_imported and memory.written_by == reader
-    return memory.content if is_own and not held_label(memory) else f"[{_whose(memory)}]\n{memory.content}"
+    return (
+        memory.content if is_own and not validity_label(memory) else f"[{_whose(memory)}]\n{memory.content}"
+    )
 
 
 def _whose(memory: Memory) -> str:
     """Return the author of the memory, and its period if known."""
     writer = writer_label(memory, is_edited=memory.edited_at is not None)
-    return ", ".join(filter(None, [writer, held_label(memory)]))
+    return ", ".join(filter(None, [writer, validity_label(memory)]))
 
 
 def _of_document(document: Document) -> types.Resource:

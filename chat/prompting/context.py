@@ -21,11 +21,11 @@ from chat.prompting.labels import (
     cut_to,
     escape,
     escaped_lines,
-    held_label,
     prompt_text,
     said_by_several,
     text_of,
     tokens,
+    validity_label,
     with_labels,
     writer_label,
 )
@@ -107,8 +107,8 @@ class Line:
 class Conversation:
     """A question and the messages before it.
 
-    ``earlier``: the earlier messages, newest first, without empty ones. It is limited to ``LOOKED_AT`` + 1, so that one
-    more than ``LOOKED_AT`` shows that the history was cut.
+    ``earlier``: the messages before it, newest first, without empty ones. At most ``LOOKED_AT`` + 1; the last one only
+    shows that there are more.
     """
 
     question: Line
@@ -270,7 +270,7 @@ def _shown_within(pictures: Iterable[Picture], room: int) -> tuple[Picture, ...]
 
 
 def room_beside_answer(capabilities: Capabilities) -> int:
-    """Return the maximum tokens of a prompt."""
+    """Return the maximum tokens of a prompt: the model's context minus the maximum answer."""
     return capabilities.context_tokens - answer_tokens(capabilities)
 
 
@@ -343,7 +343,7 @@ def _recalled_line(item: Recalled, *, names_people: bool = True, is_older: bool 
     label = [category_label(memory) or "memory", f"{memory.created_at:%Y-%m-%d}"]
     if names_people or memory.is_imported:
         label.append(writer_label(memory, is_edited=memory.edited_at is not None))
-    if held := held_label(memory):
+    if held := validity_label(memory):
         label.append(held)
     if is_older and memory.replaced_by_id is None:
         label.append("older: a newer line here may replace it")
@@ -463,7 +463,7 @@ class Found:
 def with_profile(
     found: Found, workspace: Workspace, person: User, *, room: int, reach: Reach, now: datetime
 ) -> Found:
-    """Add memories of the user's profile and standing memories of the workspace, as far as they fit into the budget.
+    """Add memories of the user's profile and standing memories of the workspace, until the budget is used up.
 
     Memories that were recalled already are not repeated.
     """

@@ -42,7 +42,7 @@ def loop_length(text: str) -> int:
 
 
 def cut_to(text: str, room: int) -> str:
-    """Return the beginning of a text, at most ``room`` tokens."""
+    """Return the beginning of a text with at most ``room`` tokens."""
     if tokens(text) <= room:
         return text
     return text.encode(errors="replace")[: max(0, int((room - 4) * BYTES_PER_TOKEN))].decode(errors="ignore")
@@ -66,8 +66,9 @@ _ESCAPES |= (
 
 
 def escape(text: str) -> str:
-    """Return the text on one line, without invisible characters and with ``<``, ``>`` and ``&`` escaped, so that an
-    item can form neither a tag nor a second item.
+    """Return the text on one line, without invisible characters, with ``<``, ``>`` and ``&`` escaped.
+
+    An item escaped so can neither contain a tag nor look like two items.
     """
     return " ".join(text.translate(_ESCAPES).split())
 
@@ -152,7 +153,7 @@ def category_label(memory: Memory) -> str:
     return category if category in ("", *CATEGORIES) else f"category {quoted(category)}"
 
 
-def held_label(memory: Memory) -> str:
+def validity_label(memory: Memory) -> str:
     """Return the period in which a memory is valid, "" if it is unlimited."""
     bounds = [("from", memory.valid_from), ("until", memory.valid_to)]
     return " ".join(f"{word} {moment:%Y-%m-%d}" for word, moment in bounds if moment is not None)
@@ -163,7 +164,7 @@ def name_of(user: User | None) -> str:
 
 
 def imported(row: Attributed) -> str:
-    """Return who imported a row and under whose name, in the reader's language."""
+    """Return a sentence, in the reader's language, that says who imported a row and under whose name."""
     importer, author = row.imported_by, row.written_by
     names = {
         "importer": isolated(importer.attributed_name) if importer else "",
@@ -177,7 +178,7 @@ def imported(row: Attributed) -> str:
 
 
 def withheld(question: Message) -> str:
-    """Return why the reader cannot see an answer to this question, in their language."""
+    """Return a sentence, in the reader's language, that says why they cannot see an answer to this question."""
     if question.author is None:
         return _(
             "The answer draws on something personal, such as a private chat or a personal memory. "

@@ -1,4 +1,4 @@
-"""The sources that a model was shown in a turn or a run, and the marks of answers that use personal or local-only
+"""The sources that a model was shown in a turn or a run, and the flags of answers that use personal or local-only
 sources.
 
 Source texts are not copied. An answer stores only the ids of documents, memories, artifacts and messages, and the texts
@@ -58,7 +58,7 @@ class Shown:
 
 
 class _Line(NamedTuple):
-    """A message. ``imported_at`` is set if it was imported under another person's name."""
+    """A message of the chat. ``imported_at`` is set if it was imported under another person's name."""
 
     pk: int
     role: str
@@ -148,7 +148,7 @@ def _recalled(turn: _Turn) -> Iterator[Source]:
 
 
 def _passages(turn: _Turn) -> Iterator[Source]:
-    """Yield the document passages that were in the prompt of an answer."""
+    """Yield the document passages in the prompts of the latest answers."""
     rows = AnswerSource.objects.filter(message_id__in=turn.answers).select_related("document", "passage")
     for row in rows:
         readable = row.passage is not None and _may_read(row.document, turn.by)
@@ -158,7 +158,7 @@ def _passages(turn: _Turn) -> Iterator[Source]:
 
 
 def _pictures(turn: _Turn) -> Iterator[Source]:
-    """Yield a source without text for each picture, since only the model knows its content."""
+    """Yield a source without text for each picture, because its content cannot be compared with a statement."""
     named = {each for line in turn.lines for each in line.only_documents or ()}
     if named:
         rows = DocumentPicture.objects.filter(document__public_id__in=named)
@@ -320,17 +320,15 @@ def _texts_of(value: object) -> str:
 
 
 @dataclass
-class RestsOn:
-    """Marks for the personal and local-only data that an answer used, as stored in ``Message``. Only added, never
-    removed.
-    """
+class AnswerFlags:
+    """Flags of an answer that used personal or local-only data, as stored in ``Message``. Only added, never removed."""
 
     other_chats: list[str] = field(default_factory=list)
     personal: str = PersonalUse.NONE
     stays_here: bool = False
 
     @classmethod
-    def stored_with(cls, answer: Message) -> RestsOn:
+    def stored_with(cls, answer: Message) -> AnswerFlags:
         return cls(list(answer.other_chats), answer.personal, answer.stays_here)
 
     def add(self, *, held: bool = False, seen: bool = False, stays_here: bool = False) -> None:
@@ -343,7 +341,7 @@ class RestsOn:
     def add_given(
         self, workspace_id: int, memories: Collection[Memory], passages: Sequence[FoundPassage] = ()
     ) -> None:
-        """Add the marks of memories and passages in the prompt. One query if any is from another workspace."""
+        """Add the flags of memories and passages in the prompt. One query if any is from another workspace."""
         given: list[Memory | Document] = [*memories, *(each.passage.document for each in passages)]
         places = {each.workspace_id for each in given} - {workspace_id}
         self.add(
@@ -359,7 +357,7 @@ class RestsOn:
             self.add(seen=told.own.personal_at is not None, stays_here=told.own.stays_here)
 
     def add_history(self, keys: Collection[int], compaction: Compaction | None) -> None:
-        """Add the marks of earlier answers in the prompt, which are verbatim (``keys``) or summarised. At most one
+        """Add the flags of earlier answers in the prompt, which are verbatim (``keys``) or summarised. At most one
         query.
         """
         rows = Message.objects.filter(pk__in=keys).marked() if keys else Message.objects.none()
@@ -370,8 +368,8 @@ class RestsOn:
 
 
 def mark_tool_call(call: ToolCall, *, stays_here: bool) -> None:
-    """Mark the answer if the result of a finished tool call is personal or local-only. No query if it is neither."""
-    found = RestsOn()
+    """Flag the answer if the result of a finished tool call is personal or local-only. No query if it is neither."""
+    found = AnswerFlags()
     if call.memory_ids:
         place = Chat.objects.values_list("workspace_id", flat=True).get(messages=call.message_id)
         found.add_given(place, list(Memory.objects.filter(public_id__in=call.memory_ids)))
@@ -379,8 +377,8 @@ def mark_tool_call(call: ToolCall, *, stays_here: bool) -> None:
     mark_answer(call.message_id, found)
 
 
-def mark_answer(answer_pk: int, found: RestsOn) -> None:
-    """Add marks to those of the answer. They remain if the sources are deleted later."""
+def mark_answer(answer_pk: int, found: AnswerFlags) -> None:
+    """Add flags to those stored with the answer. They remain if the sources are deleted later."""
     answer = Message.objects.filter(pk=answer_pk)
     if found.personal == PersonalUse.HELD:
         answer.update(personal=PersonalUse.HELD)

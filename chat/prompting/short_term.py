@@ -1,6 +1,4 @@
-"""Short-term memory: the current topics of this chat and of the person's other chats. A failure does not fail the
-turn.
-"""
+"""Short-term memory: the current topics of this chat and of the user's other chats. If it fails, the turn continues."""
 
 import logging
 import re
@@ -306,7 +304,7 @@ def forget_replaced(chat: Chat, *, now: datetime) -> None:
 
 
 def _mark(row: ShortTermMemory, answer: Message) -> None:
-    """Mark the short-term memory as personal or local-only if the answer is."""
+    """Mark the short-term memory as personal or local-only if the answer is marked so."""
     if answer.personal:
         row.personal_at = min(row.personal_at or answer.created_at, answer.created_at)
     row.stays_here = row.stays_here or answer.stays_here

@@ -84,7 +84,10 @@ def _inline(state: StateInline, silent: bool) -> bool:
 
 
 def _end_of(source: str, begin: int, limit: int, mark: str) -> int | None:
-    """Return the position of the closing mark, or None if the text is not a formula."""
+    """Return the position of a formula's closing delimiter, or None if the text at ``begin`` is not a formula.
+
+    ``mark``: the opening delimiter.
+    """
     start = begin + len(mark)
     limit = min(limit, start + MOST)
     end = source.find(PAIRS[mark], start, limit)
@@ -101,7 +104,7 @@ def _end_of(source: str, begin: int, limit: int, mark: str) -> int | None:
 
 
 def _block(state: StateBlock, line: int, end: int, silent: bool) -> bool:
-    """Add a formula on lines of its own. The closing mark may be missing while the answer is streaming."""
+    """Add a formula on lines of its own. The closing delimiter may be missing while the answer is streaming."""
     begin = state.bMarks[line] + state.tShift[line]
     mark = state.src[begin : begin + 2]
     if mark not in ("$$", "\\[") or state.is_code_block(line):
@@ -131,7 +134,7 @@ def _block(state: StateBlock, line: int, end: int, silent: bool) -> bool:
 
 
 def _add(state: StateInline | StateBlock, formula: str, source: str, mark: str) -> None:
-    """Add a token for a formula. ``mark`` is its closing mark, or "" if that is still missing."""
+    """Add a token for a formula. ``mark``: its closing delimiter, or "" if that is still missing."""
     state.env["budget"].spend(STEPS_A_CHARACTER * len(formula))
     token = state.push("formula", "math", 0)
     token.content, token.markup = formula.strip(), mark
@@ -196,7 +199,7 @@ _AFTER = ".,;:!?'*_~\u2019\u201d\u2026\u00bb"  # punctuation that belongs to the
 
 
 def with_addresses(tokens: Sequence[Token]) -> list[Token]:
-    """Return the inline tokens with links for the URLs in their text. Text inside a link stays unchanged."""
+    """Return the inline tokens, with URLs in their text as links. Text inside a link stays unchanged."""
     made: list[Token] = []
     depth = 0
     for token in tokens:
@@ -302,7 +305,7 @@ class Budget:
 def _count_block(state: StateBlock, line: int, end: int, silent: bool) -> bool:
     """Spend steps for each line that the block rules read, and for the tokens added since the last call.
 
-    Runs before the other block rules and never matches. Tokens count because one short row of a wide table can be
+    Runs before the other block rules and never matches. Tokens are counted because a short row of a wide table is
     filled up with thousands of cells.
     """
     length, made = state.eMarks[line] - state.bMarks[line], len(state.tokens)

@@ -49,9 +49,9 @@ def set_html(answer: Message) -> None:
 
 
 def store_html(message_ids: Iterable[int]) -> int:
-    """Render and save those of these answers without current HTML, and return how many.
+    """Render these answers if their stored HTML is not current, and save it. Return the number rendered.
 
-    Takes up to 0.2 s of CPU each.
+    Takes up to 0.2 s of CPU time per answer.
     """
     made = 0
     for key in message_ids:
@@ -124,7 +124,7 @@ _ALT = re.compile(r'\balt="([^"]*)"')
 
 
 def without_own_links(html: SafeString, host: str) -> SafeString:
-    """Return sanitised ``html`` with external links only. ``host`` is this server's host, from the request."""
+    """Return sanitised ``html`` without links to this server. ``host``: this server's host, from the request."""
     own = _host_of(f"//{host}")
     outside = _LINK.sub(lambda found: found[0] if _leads_out(found[1], own) else found[2], html)
     return mark_safe(_IMAGE.sub(_name, outside))  # noqa: S308  sanitised when it was made; names are escaped

@@ -20,7 +20,7 @@ from pydantic import Field
 from chat.models import ToolOutcome
 from chat.models.runs import Run
 from chat.prompting.labels import escape
-from chat.prompting.provenance import MOST_SHOWN, RestsOn, Shown, mark_answer, provenance_of_run
+from chat.prompting.provenance import MOST_SHOWN, AnswerFlags, Shown, mark_answer, provenance_of_run
 from chat.runs.memory_tools import StepTool, step_tool
 from chat.runs.progress import locked_run
 from chat.runs.team import TaskBoard
@@ -193,7 +193,7 @@ def _has_local_only(run: Run) -> bool:
 
 def mark_run(run: Run, result: Result) -> None:
     """Mark a run, and its answer, as personal or local-only by the result of a tool call."""
-    told = RestsOn()
+    told = AnswerFlags()
     told.add(held=result.personal, stays_here=result.stays_here)
     told.add_given(run.workspace_id, list(Memory.objects.filter(public_id__in=result.memory_ids)))
     if told.personal:  # also if the chat is being opened at this moment

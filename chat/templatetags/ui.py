@@ -121,7 +121,7 @@ register.filter("withheld", withheld)
 
 @register.filter
 def ago(moment: datetime | None) -> SafeString | str:
-    """Render “3 hours ago” with the exact time as tooltip, or the date if it is more than a month ago."""
+    """Render a time as “3 hours ago”, with the exact time as tooltip. After a month, render the date."""
     if moment is None:
         return ""
     age = timezone.now() - moment

@@ -17,7 +17,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
-from chat.chats.personal_memories import home_of
+from chat.chats.personal_memories import workspace_for_saving
 from chat.models import Chat, Message, ToolOutcome
 from chat.prompting.labels import escape
 from chat.prompting.provenance import Shown
@@ -70,7 +70,9 @@ class ToolCaller(Caller):
         ``own_words``: a person said it in the chat, so it is not based on other sources of the answer.
         """
         if self.turn is not None:
-            return home_of(self.turn.chat, self.person, rests_on=None if own_words else self.turn.answer)
+            return workspace_for_saving(
+                self.turn.chat, self.person, answer=None if own_words else self.turn.answer
+            )
         if self.alone:
             return personal_place(self.person, said_in=self.workspace, stays_here=self.stays_here), True
         return self.workspace, False

@@ -15,8 +15,8 @@ from chat.prompting.labels import (
     category_label,
     escape,
     excerpt_around,
-    held_label,
     imported_label,
+    validity_label,
     writer_label,
 )
 from chat.prompting.provenance import GONE, Shown
@@ -311,7 +311,7 @@ def _entry(number: int, item: Recalled, reader: User) -> str:
     is_own = not memory.is_imported and memory.written_by == reader
     whose = "" if is_own else writer_label(memory, is_edited=memory.edited_at is not None)
     label = ", ".join(
-        filter(None, [category_label(memory), held_label(memory), whose, f"score {item.score:.2f}"])
+        filter(None, [category_label(memory), validity_label(memory), whose, f"score {item.score:.2f}"])
     )
     return f"{number}. **{memory.public_id}** ({label})\n{escape(item.text)}"
 

@@ -77,7 +77,7 @@ def compact(answer: Message, user: User, *, now: datetime) -> str:
     account = Account(answer.chat.workspace_id, user.pk, Purpose.SUMMARY, rate_of(chosen))
     if not has_budget(account, now=now):
         return "the budget of the month is used up"
-    shown = PromptPolicy.in_turn(answer.chat, user, leaves=not model.capabilities.local)
+    shown = PromptPolicy.in_turn(answer.chat, user, model_is_remote=not model.capabilities.local)
     stored = 0
     for _ in range(MOST_ROUNDS):
         previous = latest_compaction(answer.chat, shown)

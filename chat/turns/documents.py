@@ -8,7 +8,7 @@ from datetime import datetime
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from chat.chats.personal_memories import home_of, personal_allowed
+from chat.chats.personal_memories import personal_allowed, workspace_for_saving
 from chat.models import AnswerSource, Chat, Message
 from chat.prompting.labels import escape, prompt_text, tokens
 from memories.recalling.relevance import silence_of
@@ -102,7 +102,7 @@ def publish_drafts(ids: Sequence[str] | None, chat: Chat, by: User, *, now: date
         return None if ids is None else []
     sent = {}
     for draft in drafts_of(by, chat.workspace).filter(public_id__in=ids).select_related("workspace"):
-        place, is_personal = home_of(chat, by)
+        place, is_personal = workspace_for_saving(chat, by)
         owner = by if is_personal else None
         sent[draft.public_id] = publish(draft, place, owner, by=by, now=now).public_id
     return list(dict.fromkeys(sent.get(each, each) for each in ids))

@@ -27,7 +27,7 @@ from chat.prompting.context import (
     with_profile,
 )
 from chat.prompting.labels import BYTES_PER_TOKEN, prompt_text
-from chat.prompting.provenance import RestsOn
+from chat.prompting.provenance import AnswerFlags
 from chat.prompting.short_term import ShortTerm, short_term_for
 from chat.tools import tools_for
 from chat.tools.loop import Plan
@@ -111,13 +111,13 @@ def prepare(answer_pk: int, user_pk: int) -> Plan:
         closing=found.closing(f"[Memory]({memory_page})"),
         profile=found.profile,
     )
-    rests_on = RestsOn.stored_with(answer) if goes_on else RestsOn()
-    rests_on.add_given(answer.chat.workspace_id, found.given, passages)
+    flags = AnswerFlags.stored_with(answer) if goes_on else AnswerFlags()
+    flags.add_given(answer.chat.workspace_id, found.given, passages)
     if any(item in built.messages for item in short_term.items):
-        rests_on.add_short_term(answer.chat, short_term)
-    rests_on.add_history(built.history, compaction)
+        flags.add_short_term(answer.chat, short_term)
+    flags.add_history(built.history, compaction)
     Message.objects.filter(pk=answer_pk).update(
-        model=model.name[:200], seen_from=built.seen_from, **asdict(rests_on)
+        model=model.name[:200], seen_from=built.seen_from, **asdict(flags)
     )
     return Plan(
         model,

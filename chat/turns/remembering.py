@@ -8,7 +8,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from chat.chats.personal_memories import home_of
+from chat.chats.personal_memories import workspace_for_saving
 from chat.models import Chat, Message, MessageRole
 from chat.modes.registry import chosen_for_chat
 from chat.prompting.labels import excerpt_around
@@ -202,7 +202,7 @@ def _is_quoted(message: Message, content: str | None) -> bool:
 
 
 def _kept_for(chat: Chat, by: User, *, rests_on: Message | None = None) -> dict[str, Any]:
-    workspace, personal = home_of(chat, by, rests_on=rests_on)
+    workspace, personal = workspace_for_saving(chat, by, answer=rests_on)
     return {
         "workspace": workspace,
         "scope": Scope.USER if personal else Scope.WORKSPACE,

@@ -28,7 +28,7 @@ from workspaces.views import PageRequest
 
 @require_http_methods(["GET", "POST"])
 def forget(request: PageRequest, chat_id: str) -> HttpResponse:
-    """Permanently delete a chat, which may already be soft-deleted. GET asks for confirmation."""
+    """Permanently delete a chat (POST) after a confirmation (GET). The chat may already be soft-deleted."""
     chat = get_chat(request.user, chat_id, need=Role.EDITOR, include_deleted=True)
     require_own(chat, request.user)
     ask_for_password(request)

@@ -147,7 +147,7 @@ def _page_context(request: PageRequest, workspace: Workspace, chat: Chat | None 
     }
 
 
-def _said(request: PageRequest) -> dict[str, Any]:
+def _submitted(request: PageRequest) -> dict[str, Any]:
     """Return the submitted fields of the composer.
 
     ``documents``: ids of the selected documents, [] for “none”, or None if nothing was selected.
@@ -175,7 +175,7 @@ def _shown(request: PageRequest, context: dict[str, Any]) -> HttpResponse:
 
 @require_GET
 def home(request: PageRequest) -> HttpResponse:
-    """Redirect to the last visited workspace, or to the user's own; with ``?own`` always to the user's own."""
+    """Redirect to the last visited workspace, else to the user's own. ``?own`` always redirects to the user's own."""
     user = request.user
     if "own" in request.GET:
         return redirect("chat:workspace", default_workspace(user).public_id)
@@ -239,7 +239,7 @@ def create(request: PageRequest, ws_id: str) -> HttpResponse:
             agent=agent,
             connection=connection,
         )
-        begin_turn(made, **_said(request), by=user, now=now)
+        begin_turn(made, **_submitted(request), by=user, now=now)
     url = reverse("chat:chat", args=[made.public_id])
     if not request.htmx:
         return redirect(url)
@@ -258,7 +258,7 @@ def create(request: PageRequest, ws_id: str) -> HttpResponse:
 def send(request: PageRequest, chat_id: str) -> HttpResponse:
     found = load_chat(request, chat_id, Role.EDITOR)
     user, now = request.user, timezone.now()
-    turn = begin_turn(found, **_said(request), by=user, now=now)
+    turn = begin_turn(found, **_submitted(request), by=user, now=now)
     if not request.htmx:
         return redirect("chat:chat", found.public_id)
     entries = entries_sent(turn, found, user, now=now)

@@ -90,9 +90,9 @@ def export_all(request: PageRequest) -> StreamingHttpResponse:
 
 @require_GET
 def personal_copy(request: PageRequest) -> HttpResponse | StreamingHttpResponse:
-    """Show the page about the copy of all data about the user, or download the copy with ``?download``.
+    """Show the page about the copy of all data about the user, or download the copy (``?download``).
 
-    Requires the password, because anyone at an unlocked computer could otherwise download everything.
+    Requires recent re-authentication, because anyone at an unlocked computer could otherwise download everything.
     """
     ask_for_password(request)
     if "download" in request.GET:
@@ -158,7 +158,9 @@ def import_page(request: PageRequest, import_id: str) -> HttpResponse:
 
 @require_GET
 def progress(request: PageRequest, import_id: str) -> HttpResponse:
-    """Show the progress, which the page polls. Once the import has ended, make the browser reload the page."""
+    """Show the progress of an import. The page polls this view. When the import has ended, the browser reloads the
+    page.
+    """
     imported = import_run.get_import(request.user, import_id)
     if not imported.is_checking and imported.status != ImportStatus.RUNNING:
         response = HttpResponse()
@@ -262,9 +264,9 @@ MEDIA_TYPES = {"md": "text/markdown; charset=utf-8", "json": "application/json"}
 
 
 def chat_response(chat: Chat, *, kind: str, by: User, now: datetime) -> StreamingHttpResponse:
-    """Return the current version of the conversation as a download; ``kind`` is a key of MEDIA_TYPES.
+    """Return the current conversation as a download. ``kind``: a key of MEDIA_TYPES.
 
-    An answer that is still being written is left out, as are messages that ``by`` may not read.
+    An answer that is still being written and messages that ``by`` may not read are left out.
     """
     record(Verb.EXPORTED, by=by, workspace=audit_place(chat), target=chat.public_id)
     download = (_markdown if kind == "md" else _json)(chat, by)

@@ -20,7 +20,7 @@ from django.utils import timezone
 from rest_framework.request import Request
 
 from memoryhub.http.asgi import receiver_of, scope_of
-from workspaces.accounts.keys import still_opens
+from workspaces.accounts.keys import is_still_valid
 from workspaces.api.base import KeyAuthentication, KeyedView
 from workspaces.models import ApiKey
 from workspaces.views.workspaces import ANSWERS, EventStream, Place
@@ -76,7 +76,7 @@ def _manager(*, json_response: bool) -> StreamableHTTPSessionManager:
 
 
 async def _answer(request: HttpRequest) -> HttpResponse:
-    """Return the SDK's response. The SDK receives the request's body and its MCP headers."""
+    """Return the response of the MCP SDK, which receives the request's body and its MCP headers."""
     manager = _manager(json_response=True)
     sent = list[Any]()
 
@@ -104,7 +104,7 @@ async def _events(request: HttpRequest, key: ApiKey) -> AsyncGenerator[str, None
             if event is None:
                 return
             if monotonic() >= recheck_at:  # checked even if events never stop
-                if not await sync_to_async(still_opens)(key, now=timezone.now()):
+                if not await sync_to_async(is_still_valid)(key, now=timezone.now()):
                     return
                 recheck_at = monotonic() + RECHECK_SECONDS
             if event:

@@ -79,7 +79,7 @@ def rank(each: Entry, q: str) -> int:
     return 2 if all(word in label for word in words) else 3
 
 
-def called(offers: list[Entry], q: str) -> list[Entry]:
+def matching_entries(offers: list[Entry], q: str) -> list[Entry]:
     """Return the entries that contain all words of the query, the best first. Parts of words match, too."""
     words = folded(q).split()
     found = [each for each in offers if all(word in folded(f"{each.label} {each.also}") for word in words)]
@@ -298,7 +298,7 @@ LONGEST = 200  # characters of the query that are used
 
 @require_GET
 def palette(request: PageRequest, ws_id: str) -> HttpResponse:
-    """Show the entries that match the query, the best first; without a query, the latest chats and all actions."""
+    """Show the entries that match the query, the best first. Without a query, show the latest chats and all actions."""
     workspace, q = get_workspace(request.user, ws_id), request.GET.get("q", "").strip()[:LONGEST]
     on_screen = _on_screen(request)
     actions = acts(request, workspace, beside_panel=has_panel(request))
@@ -311,10 +311,10 @@ def palette(request: PageRequest, ws_id: str) -> HttpResponse:
         _("Artifacts"): _kept(request, workspace, Artifact.objects.live(), "artifact", "file-text", q)
         if q
         else [],
-        _("This chat"): called(on_screen, q),
-        _("Actions"): called(actions, q),
-        _("Go to"): called(places(request, workspace), q),
-        _("Settings"): called(settings(workspace), q) if q else [],
+        _("This chat"): matching_entries(on_screen, q),
+        _("Actions"): matching_entries(actions, q),
+        _("Go to"): matching_entries(places(request, workspace), q),
+        _("Settings"): matching_entries(settings(workspace), q) if q else [],
     }
     shown = {name: found for name, found in groups.items() if found}
     if q:  # actions whose label matches come before texts that contain the query

@@ -32,7 +32,7 @@ PAGE = 60  # messages per page
 
 
 @dataclass(frozen=True)
-class Said:
+class SharedMessage:
     """A message on a read-only page.
 
     ``person``: a number that stands for its author, or 0 if all messages have the same author.
@@ -53,10 +53,10 @@ class Said:
 class Reading:
     """A page of messages.
 
-    ``before``: number of messages before it; ``next``: start of the next page, or 0 at the end.
+    ``before``: number of messages on earlier pages. ``next``: index at which the next page starts, 0 on the last page.
     """
 
-    said: list[Said]
+    said: list[SharedMessage]
     before: int = 0
     next: int = 0
 
@@ -80,7 +80,7 @@ def read(keys: Sequence[int], *, start: int = 0, most: int = PAGE, host: str = "
     }
     withheld = _withheld(unanswered)
     said = [
-        Said(
+        SharedMessage(
             each,
             shown.get(each.pk),
             people.get(each.author_id, 0),

@@ -292,7 +292,7 @@ def _mark_what_the_model_sees(entries: Sequence[Entry], chat: Chat, user: User) 
     """
     if not entries:
         return
-    compaction = latest_compaction(chat, PromptPolicy(user, since=None, leaves=False))
+    compaction = latest_compaction(chat, PromptPolicy(user, since=None, model_is_remote=False))
     answers = [entry.message for entry in entries if entry.message.role == MessageRole.ASSISTANT]
     seen_from = answers[-1].seen_from if answers else None
     upto = compaction.upto_id if compaction else 0

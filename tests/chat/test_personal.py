@@ -481,10 +481,10 @@ class TestSayingSo:
         said = client.post(f"/chats/{chat.public_id}/personal/?receipt", {"personal": "on"}).content.decode()
         assert "from your next message on" in said
         assert "checked" in said
-        assert personal_in(chat, cast.owner).said_so
+        assert personal_in(chat, cast.owner).is_permitted
         chip = client.post(f"/chats/{chat.public_id}/personal/").content.decode()
         assert "checked" not in chip
-        assert not personal_in(chat, cast.owner).said_so
+        assert not personal_in(chat, cast.owner).is_permitted
 
     def test_no_switch_where_nobody_else_reads_or_one_may_not_write(self, cast: Cast, chat: Chat) -> None:
         for person, place in ((cast.viewer, chat), (cast.owner, make_chat(cast.owner))):

@@ -1,7 +1,7 @@
 """Closing, reopening and deleting accounts, and a superuser's changes to sign-in and rights.
 
 Closing deletes no data. API keys, authorized programs, streams, links and webhooks check at each use that the account
-is open, so they work again after it is reopened. Sessions end for good.
+is open, so they work again when it is reopened. Sessions do not.
 
 A superuser's change is recorded in the audit log and mailed to the person, also at the previous address. The view
 checks that the user is a superuser who re-authenticated recently (``workspaces.accounts.sign_in.ask_for_password``).
@@ -38,7 +38,10 @@ _also: list[Closing] = []
 
 
 def on_closing(act: Closing) -> None:
-    """Register a function to call in the transaction that closes an account. For apps that this one cannot import."""
+    """Register a function that is called in the transaction that closes an account.
+
+    For apps that this one must not import.
+    """
     if act not in _also:
         _also.append(act)
 
@@ -46,9 +49,9 @@ def on_closing(act: Closing) -> None:
 def close_account(
     person: User, *, by: User | None, now: datetime, hands_over: bool = True
 ) -> list[Membership]:
-    """Close an account and return the memberships that were made owners in its place. Idempotent.
+    """Close an account. Idempotent. ``by``: None if the directory closed it.
 
-    ``by=None``: the directory closed it.
+    With ``hands_over``, its workspaces get new owners (``hand_over``), whose memberships are returned.
     """
     with transaction.atomic():
         locked = User.objects.select_for_update(of=("self",), no_key=True).get(pk=person.pk)
@@ -68,7 +71,7 @@ def close_account(
 
 
 def reopen_account(person: User, *, by: User | None) -> None:
-    """Reopen an account. The person owns the same workspaces as before, next to any new owners. Idempotent."""
+    """Reopen an account. Idempotent. The person still owns the same workspaces, now together with any new owners."""
     with transaction.atomic():
         if User.objects.filter(pk=person.pk, is_active=False).update(is_active=True):
             record(Verb.ACCOUNT_REOPENED, by=by, target=person.public_id)
@@ -76,9 +79,9 @@ def reopen_account(person: User, *, by: User | None) -> None:
 
 
 def left_behind(person: User) -> list[Workspace]:
-    """Return the workspaces that have other active members but this person as their only active owner.
+    """Return the workspaces that have other active members, but this person as their only active owner.
 
-    Excludes the person's default workspace.
+    The person's default workspace is not included.
     """
     open_ones = Membership.objects.filter(workspace=OuterRef("pk"), user__is_active=True).exclude(user=person)
     owned = Workspace.objects.filter(
@@ -88,10 +91,10 @@ def left_behind(person: User) -> list[Workspace]:
 
 
 def hand_over(person: User, *, by: User | None, to: User | None = None) -> list[Membership]:
-    """Make another member the owner of each workspace that ``left_behind`` returns; return the new owners' memberships.
+    """Give each workspace that ``left_behind`` returns a new owner. Return the memberships of the new owners.
 
-    The new owner is ``to`` where they are a member, else the longest-serving editor, else the longest-serving viewer,
-    and is notified by mail. Raises Conflict if the account of ``to`` is closed.
+    The new owner is ``to`` if they are a member, else the longest-serving editor, else the longest-serving viewer, and
+    is notified by mail. Raises Conflict if the account of ``to`` is closed.
     """
     if to is not None and not to.is_active:
         raise Conflict(_("The account of %s is closed.") % to.get_username())
@@ -133,7 +136,7 @@ def _tell(heir: Membership, person: User) -> None:
 
 @dataclass(frozen=True)
 class Leaving:
-    """Effects of deleting an account on the workspaces of which its person is a member."""
+    """Effects of deleting an account on the workspaces of its person."""
 
     removed: list[Workspace]  # workspaces without other members
     left: list[Workspace]  # other people's workspaces: shared content stays, without a name
@@ -154,15 +157,16 @@ def foresee_leaving(user: User) -> Leaving:
 
 
 def delete_account(user: User, *, by: User | None = None) -> Counts:
-    """Delete an account, its workspaces without other members, and its personal memories. Return the rows' numbers.
+    """Delete an account, its workspaces without other members, and its personal memories. Return the numbers of deleted
+    rows.
 
-    Sessions and memberships end; content shared in other people's workspaces stays, without the person's name. ``by``:
-    the user who deletes it, if not the person. Raises Conflict if a workspace with other members has no other owner.
+    Content shared in other people's workspaces stays, without the person's name. ``by``: the user who deletes the
+    account, if not the person. Raises Conflict if a workspace with other members has no other owner.
     """
     with transaction.atomic():
         mine = Workspace.objects.filter(memberships__user=user).order_by("pk")
         list(mine.select_for_update(of=("self",)).values_list("pk", flat=True))
-        _leave_home_to_members(user)
+        _keep_shared_default_workspace(user)
         plan = foresee_leaving(user)
         if plan.orphaned:
             names = ", ".join(f"“{workspace.name}”" for workspace in plan.orphaned)
@@ -179,8 +183,8 @@ def delete_account(user: User, *, by: User | None = None) -> Counts:
         return gone + counted(user.delete()[1])
 
 
-def _leave_home_to_members(user: User) -> None:
-    """Make the default workspace an ordinary one if it has other members, so that their work survives the account.
+def _keep_shared_default_workspace(user: User) -> None:
+    """Make the default workspace an ordinary one if it has other members, so that it is not deleted with the account.
 
     A workspace that is still called "Personal" is renamed.
     """
@@ -195,17 +199,18 @@ def _leave_home_to_members(user: User) -> None:
 
 
 def delete_account_of(person: User, *, by: User) -> Counts:
-    """Delete an account at the request of its person, and confirm by mail.
+    """Delete the account of a person who asked for it, and confirm by mail. For superusers.
 
-    Workspaces of which the person is the only owner are handed over first. Raises Forbidden if ``by`` is no superuser;
-    Conflict for one's own account, and for a workspace in which all other members' accounts are closed.
+    Workspaces of which the person is the only owner are handed over first. Raises Forbidden if ``by`` is not a
+    superuser. Raises Conflict for one's own account, and for a workspace in which all other members' accounts are
+    closed.
     """
     if not by.is_superuser:
         raise Forbidden(_("Only superusers delete the accounts of others."))
     if person.pk == by.pk:
         raise Conflict(_("You delete your own account on your account page."))
     with transaction.atomic():
-        _leave_home_to_members(person)
+        _keep_shared_default_workspace(person)
         hand_over(person, by=by)
         if orphaned := foresee_leaving(person).orphaned:
             names = ", ".join(f"“{workspace.name}”" for workspace in orphaned)
@@ -229,9 +234,9 @@ CHANGES = {
 
 
 def change_account(person: User, *, fields: list[str], email_before: str, by: User, now: datetime) -> None:
-    """Record and mail the changes of an account that a form has just saved.
+    """Record and mail the changes to an account that a form has just saved.
 
-    ``fields``: the changed keys of ``CHANGES``.
+    ``fields``: names of the changed fields, which are keys of ``CHANGES``.
     """
     to = {email_before, *_addresses(person)}
     with transaction.atomic():
@@ -246,7 +251,7 @@ def change_account(person: User, *, fields: list[str], email_before: str, by: Us
 
 
 def change_password(person: User, *, keep: str | None, by: User, now: datetime) -> None:
-    """End the person's sessions and program authorizations after a password change.
+    """Record and mail a password change, and end the person's sessions and program authorizations.
 
     ``keep``: key of the one session that stays open.
     """
@@ -258,7 +263,7 @@ def change_password(person: User, *, keep: str | None, by: User, now: datetime) 
 
 
 def turn_two_factor_off(people: QuerySet[User], *, by: User, now: datetime) -> int:
-    """Turn off two-factor sign-in for people who lost their phone and recovery codes. Return the number of people."""
+    """Turn off two-factor sign-in for people who lost their second factor. Return the number of people."""
     with transaction.atomic():
         found = list(people.select_for_update(of=("self",)))
         Authenticator.objects.filter(user__in=found).delete()
@@ -268,8 +273,8 @@ def turn_two_factor_off(people: QuerySet[User], *, by: User, now: datetime) -> i
     return len(found)
 
 
-def tell_owners(workspace: Workspace, came: Iterable[User], *, by: User, now: datetime) -> None:
-    """Mail a workspace's owners that an administrator is adding these people. Call it before they are added."""
+def mail_owners(workspace: Workspace, came: Iterable[User], *, by: User, now: datetime) -> None:
+    """Mail a workspace's owners that an administrator adds the people ``came``. Call it before they are added."""
     owners = User.objects.filter(memberships__workspace=workspace, memberships__role=Role.OWNER)
     text = _(
         "An administrator (%(by)s) made new members of the workspace “%(workspace)s” on %(at)s UTC:\n\n"
@@ -292,8 +297,9 @@ def _addresses(person: User) -> set[str]:
 
 
 def _use_address(person: User, *, before: str) -> None:
-    """Make the account's current address its primary one, and delete the previous address, so that no password reset
-    is mailed there.
+    """Make the account's current address its primary one, unverified, and delete the address ``before``.
+
+    Password resets are then no longer mailed to the deleted address.
     """
     theirs = EmailAddress.objects.filter(user=person)
     theirs.filter(email__iexact=before).delete()
@@ -326,9 +332,9 @@ JOINERS = "\u200c\u200d"  # invisible, but needed to write Persian and other lan
 
 
 def set_name(person: User, name: str) -> None:
-    """Set the display name; with an empty name the user name is shown instead. Raises Invalid as ``require_own`` does.
+    """Set the display name. If it is empty, the user name is shown. Raises Invalid as ``require_own`` does.
 
-    The name replaces the first and last names from single sign-on or a directory, until either of them sends new ones.
+    The name is replaced when single sign-on or a directory sends a new first or last name.
     """
     name = " ".join(name.split())
     require_own(name, person)
@@ -341,8 +347,9 @@ def set_name(person: User, name: str) -> None:
 
 
 def require_own(name: str, person: User) -> None:
-    """Raise Invalid for a name that is too long, contains a web address or hidden characters, or looks like another
-    person's user name.
+    """Raise Invalid for a display name that is not allowed.
+
+    It may not be too long, contain a web address or hidden characters, or look like another person's user name.
     """
     if len(name) > LENGTH:
         raise Invalid(_("A name has %d characters at most.") % LENGTH)

@@ -1,4 +1,4 @@
-"""Email backend that sends immediately and leaves failed mails to the worker, which retries them for a day."""
+"""Email backend that sends immediately. Failed mails are stored and retried by the worker for a day."""
 
 import json
 import logging
@@ -23,7 +23,7 @@ FAILURES = (SMTPException, OSError)
 
 
 class RetryingBackend(EmailBackend):
-    """Django's SMTP backend, which stores a mail that could not be sent for a later retry."""
+    """Django's SMTP backend, but mails that cannot be sent are stored and retried later."""
 
     def send_messages(self, email_messages: Sequence[EmailMessage]) -> int:
         sent = 0
@@ -39,7 +39,7 @@ class RetryingBackend(EmailBackend):
 
 
 def is_for_good(error: Exception) -> bool:
-    """Return whether the server refused this one mail permanently (SMTP code 5xx)."""
+    """Return whether the server refused this mail permanently (SMTP code 5xx), so that a retry is useless."""
     if isinstance(error, SMTPRecipientsRefused):
         return all(code >= 500 for code, _ in error.recipients.values())
     return isinstance(error, SMTPSenderRefused | SMTPDataError) and error.smtp_code >= 500
@@ -48,7 +48,7 @@ def is_for_good(error: Exception) -> bool:
 def retry(*, now: datetime, seconds: float) -> int:
     """Send the stored mails that are due, for at most ``seconds``. Return the number sent.
 
-    Stops at a failure that does not concern a single mail, such as an unreachable server.
+    Stops at a failure that affects all mails, such as an unreachable server.
     """
     begun, sent = timezone.now(), 0
     while timezone.now() - begun < timedelta(seconds=seconds):

@@ -1,8 +1,8 @@
 """Making, revoking and accepting invitations to a workspace. Only its owners invite.
 
-A link is not stored: its token is the invitation's id, signed with the installation's secret key. A leaked database
-therefore gives no access, and an owner can copy the link again. It ends when it expires, is used up or revoked, or when
-the person who made it is no longer an owner.
+A link's token is the invitation's id, signed with the installation's secret key. The token is not stored, so a leaked
+database gives no access, and an owner can copy the link again. An invitation ends when it expires, is used up or
+revoked, or when its creator is no longer an owner.
 """
 
 from collections.abc import Callable
@@ -48,10 +48,10 @@ def open_invitations(workspace: Workspace, *, now: datetime) -> QuerySet[Invitat
 def create_invitation(
     workspace: Workspace, *, role: str, most: int, lasts: timedelta, by: User, now: datetime, email: str = ""
 ) -> Invitation:
-    """Create an invitation link for at most ``most`` people, valid for ``lasts``. Owners only.
+    """Create an invitation link, valid for the time ``lasts`` and for at most ``most`` people. Owners only.
 
-    An invitation to an ``email`` address is for one person. Raises Invalid for a wrong value, Conflict if ``MOST_OPEN``
-    invitations are open, and TooManyRequests above the rate limit.
+    An invitation to an ``email`` address is for one person. Raises Invalid for an invalid value, Conflict if
+    ``MOST_OPEN`` invitations are open, and TooManyRequests above the rate limit.
     """
     workspace = get_workspace(by, workspace.public_id, need=Role.OWNER)
     email = email.strip()
@@ -123,9 +123,9 @@ def link_token(invitation: Invitation) -> str:
 
 
 def read_link(token: str, *, now: datetime) -> Invitation:
-    """Return the open invitation of a link's token.
+    """Return the open invitation with this token.
 
-    Raises NotFound if it is unknown or deleted, Ended if it has ended.
+    Raises NotFound if the token is invalid or the invitation was deleted, and Ended if the invitation has ended.
     """
     try:
         public_id = signing.Signer(salt=SALT, sep=".").unsign(token)
@@ -140,10 +140,10 @@ def read_link(token: str, *, now: datetime) -> Invitation:
 
 
 def accept(token: str, *, by: User, now: datetime) -> Membership:
-    """Join the workspace by an invitation link. Raises what ``read_link`` raises.
+    """Join the workspace by an invitation link. Raises the same errors as ``read_link``.
 
-    Members keep their role and do not use up the invitation. Raises Ended for a person who already used this
-    invitation, or who was removed or given a lesser role after it was made: only an owner can let them in again.
+    Members keep their role and do not use up the invitation. Raises Ended for a person who used this invitation before,
+    or who was removed or given a lesser role after it was made. Only a new invitation lets them in.
     """
     spend("invitations", by, now=now)
     found = read_link(token, now=now)
@@ -183,11 +183,10 @@ def sweep(*, now: datetime) -> int:
 
 
 def close_again(newer: psycopg.Connection[Any], say: Callable[[str], None]) -> None:
-    """Revoke the invitations of a restored backup that ended or were used after the backup was made.
+    """Revoke the invitations in a restored backup that had ended or been used after the backup was made.
 
-    ``newer`` is a connection to the database before the restore; Django's connection is to the restored one. The backup
-    does not know who joined since and may have been removed again, so an invitation that stayed open could let a
-    removed person back in.
+    ``newer``: connection to the database before the restore; Django's connection is to the restored one. ``say``:
+    prints a line. An invitation that stayed open could let in a person who had used it and was then removed.
     """
     rows = newer.execute(
         "SELECT public_id, used_by FROM workspaces_invitation WHERE revoked_at IS NULL AND used < most"
@@ -252,12 +251,12 @@ PAUSE = timedelta(days=1)  # after a person declined
 
 
 def open_user_invitations(workspace: Workspace, *, now: datetime) -> QuerySet[Invitation]:
-    """Return a workspace's open invitations to single users, oldest first."""
+    """Return a workspace's open invitations to existing users, oldest first."""
     return _open(now).filter(workspace=workspace).select_related("user").order_by("created_at", "id")
 
 
 def invitations_of(user: User, *, now: datetime) -> QuerySet[Invitation]:
-    """Return the invitations that this person may accept, each with its workspace and inviter."""
+    """Return the invitations that this user may accept, each with its workspace and inviter."""
     inviting = Membership.objects.filter(
         workspace=OuterRef("workspace"), user=OuterRef("created_by"), role=Role.OWNER, user__is_active=True
     )
@@ -269,8 +268,8 @@ def invitations_of(user: User, *, now: datetime) -> QuerySet[Invitation]:
 def invite(workspace: Workspace, *, user: User, role: str, by: User, now: datetime) -> Invitation:
     """Invite a user to become a member. Owners only.
 
-    Raises Invalid for a wrong role or an inactive user; Conflict for a user who is a member, is already invited, or
-    declined within the last day.
+    Raises Invalid for an invalid role or an inactive user. Raises Conflict if the user is a member, is already invited,
+    or declined within the last day.
     """
     if role not in Role.values:
         raise Invalid(fields={"role": _("Must be one of %s.") % ", ".join(Role.values)})
@@ -300,7 +299,10 @@ def invite(workspace: Workspace, *, user: User, role: str, by: User, now: dateti
 
 
 def accept_invited(*, by: User, now: datetime, **which: Any) -> Membership:
-    """Accept an invitation to this user and return the membership. Raises NotFound if none is open."""
+    """Accept an invitation to this user, and return the membership. Raises NotFound if none is open.
+
+    ``which``: lookups that select the invitation.
+    """
     with transaction.atomic():
         found = _lock(by, now, which)
         made = Membership.objects.create(workspace=found.workspace, user=by, role=found.role)
@@ -312,7 +314,10 @@ def accept_invited(*, by: User, now: datetime, **which: Any) -> Membership:
 
 
 def close_user_invitation(*, by: User, now: datetime, **which: Any) -> None:
-    """Decline an invitation to oneself, or withdraw one as an owner. Raises NotFound if it is not open."""
+    """Decline an invitation to oneself, or as an owner withdraw one. Raises NotFound if it is not open.
+
+    ``which``: lookups that select the invitation.
+    """
     with transaction.atomic():
         found = _open(now).filter(**which).select_for_update(of=("self",)).select_related("workspace").first()
         if found is None or (found.user_id != by.pk and not _owns(found.workspace, by)):
@@ -330,9 +335,9 @@ def _open(now: datetime) -> QuerySet[Invitation]:
 
 
 def _lock(by: User, now: datetime, which: dict[str, Any]) -> Invitation:
-    """Return the invitation, locked.
+    """Return the invitation that the lookups ``which`` select, with its row locked.
 
-    The workspace is locked first, as in every change of members, so that concurrent removals and joins wait for each
+    The workspace is locked first, as for every change of members, so that concurrent removals and joins wait for each
     other.
     """
     found = invitations_of(by, now=now).filter(**which).first()

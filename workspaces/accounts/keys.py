@@ -41,7 +41,7 @@ RETURNING id
 
 
 class KeyRefused(Exception):
-    """Raised for a key that is not valid. The message says why, and never contains the key."""
+    """Raised for an invalid key. The message says why, and never contains the key."""
 
 
 def make_key(
@@ -56,8 +56,8 @@ def make_key(
 ) -> tuple[ApiKey, str]:
     """Create an API key of ``by`` for this workspace. Return the key and its text, which is not stored.
 
-    Raises NotFound if ``by`` is no member; Invalid for a wrong field, a name that another active key of ``by`` has, or
-    a scope above their role.
+    Raises NotFound if ``by`` is not a member. Raises Invalid for an invalid field, a name that another active key of
+    ``by`` has, or a scope that allows more than the role of ``by``.
     """
     workspace = get_workspace(by, workspace.public_id)
     name = _clean_name(name)
@@ -85,7 +85,7 @@ def make_key(
 
 
 def check_scope(scope: str, workspace: Workspace) -> None:
-    """Raise Invalid if the scope is unknown or allows more than the person's role in ``workspace``."""
+    """Raise Invalid if the scope is unknown or allows more than the user's role in ``workspace``."""
     if scope not in KeyScope.values:
         raise Invalid(fields={"scope": _("Must be one of %s.") % ", ".join(KeyScope.values)})
     if scope == KeyScope.WRITE and not Role(workspace.role).allows(Role.EDITOR):
@@ -99,13 +99,13 @@ def verify_key(text: str, *, now: datetime) -> ApiKey:
 
     The lookup is by hash, so its duration reveals nothing about existing keys.
     """
-    return opened(_BY_HASH.first(key_hash=hashed(text)) if SHAPE.fullmatch(text) else None, now=now)
+    return require_valid(_BY_HASH.first(key_hash=hashed(text)) if SHAPE.fullmatch(text) else None, now=now)
 
 
-def opened(key: ApiKey | None, *, now: datetime) -> ApiKey:
-    """Return the key if it is valid.
+def require_valid(key: ApiKey | None, *, now: datetime) -> ApiKey:
+    """Return the key if it is valid, else raise KeyRefused.
 
-    Raises KeyRefused if it is missing, revoked or expired, or its account is closed.
+    A key is invalid if it does not exist, was revoked or has expired, or if its account is closed.
     """
     if key is None or not key.user.is_active:
         raise KeyRefused(_("There is no such API key."))
@@ -116,7 +116,7 @@ def opened(key: ApiKey | None, *, now: datetime) -> ApiKey:
     return key
 
 
-def still_opens(key: ApiKey, *, now: datetime) -> bool:
+def is_still_valid(key: ApiKey, *, now: datetime) -> bool:
     """Return whether a key verified earlier is still valid and its user still a member of the workspace."""
     live = ApiKey.objects.filter(pk=key.pk, revoked_at=None, user__is_active=True)
     live = live.filter(workspace__memberships__user=F("user"))
@@ -131,7 +131,7 @@ def count_request(key: ApiKey, *, now: datetime) -> int | None:
 
 
 def revoke_key(key_id: str, *, by: User, now: datetime) -> ApiKey:
-    """Revoke one of one's own keys permanently. Idempotent. Raises NotFound for another person's key."""
+    """Permanently revoke one of the user's own keys. Idempotent. Raises NotFound for another user's key."""
     key = ApiKey.objects.filter(user=by, public_id=key_id).first()
     if key is None:
         raise NotFound(_("This key does not exist, or it is not yours."))
@@ -140,7 +140,7 @@ def revoke_key(key_id: str, *, by: User, now: datetime) -> ApiKey:
 
 
 def end_keys(ids: list[int], *, by: User, now: datetime) -> int:
-    """Revoke these keys of any users. Return the number that were not revoked before."""
+    """Revoke these keys, which may belong to any users. Return how many had not been revoked before."""
     with transaction.atomic():
         live = ApiKey.objects.filter(pk__in=ids, revoked_at=None).select_for_update(of=("self",))
         ending = list(live.select_related("workspace").order_by("pk"))

@@ -1,6 +1,6 @@
 """OAuth authorizations of programs, from consent to revocation.
 
-An authorization is an API key without a text of its own, which only the program's tokens give access to.
+An authorization is stored as an API key without a text of its own. It is used only through the program's tokens.
 """
 
 import re
@@ -18,7 +18,7 @@ from memoryhub.database.queries import Ready
 from memoryhub.errors import DomainError, Invalid
 from workspaces.access import get_workspace
 from workspaces.accounts import keys
-from workspaces.accounts.keys import NAME_LENGTH, KeyRefused, end_keys, hashed, new_text, opened
+from workspaces.accounts.keys import NAME_LENGTH, KeyRefused, end_keys, hashed, new_text, require_valid
 from workspaces.models import ApiKey, KeyScope, OAuthClient, OAuthCode, OAuthToken, TokenKind, User, Workspace
 
 PREFIXES = {TokenKind.ACCESS: "mha_", TokenKind.REFRESH: "mhr_"}
@@ -44,14 +44,15 @@ _TOKEN = Ready(_tokens, kind=str, token_hash=str)
 
 
 def scope_of(scopes: list[str]) -> str:
-    """Return the widest supported scope among the requested ones. Unknown scopes, such as ``openid``, are ignored."""
+    """Return the widest scope among those requested. Unknown scopes, such as ``openid``, are ignored."""
     return KeyScope.WRITE if "write" in scopes else KeyScope.READ
 
 
 def resource_of(base: str, resource: str | None) -> str | None:
-    """Return the path of ``RESOURCES`` that a resource indicator (RFC 8707) names, or None.
+    """Return the path, one of ``RESOURCES``, that a resource indicator (RFC 8707) names, or None if it names another
+    URL.
 
-    Without an indicator it is ``/mcp``.
+    Without an indicator it is ``/mcp``. ``base``: URL of this installation.
     """
     if resource is None:
         return "/mcp"
@@ -60,7 +61,7 @@ def resource_of(base: str, resource: str | None) -> str | None:
 
 
 class GrantRefused(Exception):
-    """Raised for an authorization code or refresh token that is not valid. The message says why."""
+    """Raised for an invalid authorization code or refresh token. The message says why."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class Tokens:
 
 @dataclass(frozen=True)
 class Agreed:
-    """A checked authorization request of a program."""
+    """A program's authorization request that has passed all checks."""
 
     client: OAuthClient
     redirect_uri: str
@@ -82,9 +83,9 @@ class Agreed:
 
 
 def agree(agreed: Agreed, workspace: Workspace, *, scope: str, by: User, now: datetime) -> str:
-    """Store the person's consent and return the authorization code.
+    """Store the user's consent to an authorization request. Return the authorization code.
 
-    Raises NotFound if they are no member, and Invalid as ``check_scope`` does.
+    Raises NotFound if the user is not a member, and Invalid as ``check_scope`` does.
     """
     keys.check_scope(scope, get_workspace(by, workspace.public_id))
     text = new_text("mhc_")
@@ -109,9 +110,9 @@ def find_code(client_id: str, text: str) -> OAuthCode | None:
 
 
 def find_refresh(client_id: str, text: str, *, now: datetime) -> OAuthToken | None:
-    """Return a refresh token, or None.
+    """Return the refresh token with this text, or None.
 
-    A token that was used before is taken as stolen, and its authorization is revoked.
+    If it was used before, it is treated as stolen: its authorization is revoked.
     """
     token = find_token(TokenKind.REFRESH, text, client_id=client_id)
     if token is not None and token.used_at is not None:
@@ -119,10 +120,10 @@ def find_refresh(client_id: str, text: str, *, now: datetime) -> OAuthToken | No
     return token
 
 
-def open_by_code(code: OAuthCode, *, now: datetime) -> Tokens:
+def exchange_code(code: OAuthCode, *, now: datetime) -> Tokens:
     """Exchange an authorization code for its first tokens.
 
-    Raises GrantRefused for a code that was used before: it is taken as stolen, and its authorization is revoked.
+    A code that was used before is treated as stolen: its authorization is revoked, and GrantRefused is raised.
     """
     with transaction.atomic():
         locked = OAuthCode.objects.select_for_update(of=("self",)).select_related(
@@ -130,7 +131,7 @@ def open_by_code(code: OAuthCode, *, now: datetime) -> Tokens:
         )
         code = locked.get(pk=code.pk)
         if code.key_id is None:
-            return _opened_anew(code, now=now)
+            return _first_tokens(code, now=now)
     _end(code.key_id, now=now)
     raise GrantRefused(_("This code was used before, so what it opened was revoked. Sign in again."))
 
@@ -142,10 +143,10 @@ def find_token(kind: TokenKind, text: str, *, client_id: str | None = None) -> O
     return token if mine else None
 
 
-def open_again(token: OAuthToken, *, scope: str, now: datetime) -> Tokens:
+def exchange_refresh_token(token: OAuthToken, *, scope: str, now: datetime) -> Tokens:
     """Exchange a refresh token for new tokens.
 
-    Raises GrantRefused for a token that was used before: it is taken as stolen, and its authorization is revoked.
+    A token that was used before is treated as stolen: its authorization is revoked, and GrantRefused is raised.
     """
     with transaction.atomic():
         locked = OAuthToken.objects.select_for_update(of=("self",)).select_related(
@@ -169,7 +170,7 @@ def verify_access(text: str, *, path: str, now: datetime) -> ApiKey:
     token = find_token(TokenKind.ACCESS, text)
     if token is None:
         raise KeyRefused(_("There is no such access token."))
-    key = opened(token.key, now=now)
+    key = require_valid(token.key, now=now)
     if token.expires_at <= now:
         raise KeyRefused(_("This access token has expired."))
     if not is_below(path, token.resource):
@@ -204,9 +205,10 @@ def sweep_tokens(*, now: datetime) -> int:
     return codes + tokens
 
 
-def _opened_anew(code: OAuthCode, *, now: datetime) -> Tokens:
-    """Create the key of a new authorization in place of the program's previous key in this workspace, and issue
-    tokens.
+def _first_tokens(code: OAuthCode, *, now: datetime) -> Tokens:
+    """Create the API key of a new authorization and its first tokens.
+
+    The program's previous key in this workspace is revoked.
     """
     if not code.user.is_active:
         raise GrantRefused(_("This account is closed."))
@@ -236,7 +238,7 @@ def _opened_anew(code: OAuthCode, *, now: datetime) -> Tokens:
 
 def _still(key: ApiKey, *, now: datetime) -> ApiKey:
     try:
-        opened(key, now=now)
+        require_valid(key, now=now)
         get_workspace(key.user, key.workspace.public_id)
     except (KeyRefused, DomainError) as error:
         raise GrantRefused(str(error)) from None
@@ -297,7 +299,7 @@ UNSEEN = dict.fromkeys(
 
 
 def register(name: str, redirect_uris: Sequence[str], *, now: datetime) -> OAuthClient:
-    """Register a client program. Raises Invalid for too many redirect URIs, or one that is not safe."""
+    """Register a client program. Raises Invalid for too many redirect URIs, or an unsafe one."""
     if not 1 <= len(redirect_uris) <= MOST_ADDRESSES:
         raise Invalid(fields={"redirect_uris": _("must have 1 to %s addresses") % MOST_ADDRESSES})
     for each in redirect_uris:
@@ -325,7 +327,7 @@ def find(public_id: str) -> OAuthClient | None:
 def is_registered(client: OAuthClient, redirect_uri: str) -> bool:
     """Return whether the client registered this redirect URI.
 
-    URIs are compared exactly, except for the port of a loopback address (RFC 8252).
+    URIs must be equal, except that the port of a loopback address may differ (RFC 8252).
     """
     return any(
         each == redirect_uri or _but_for_its_port(each) == _but_for_its_port(redirect_uri) is not None
@@ -382,7 +384,7 @@ def _split(address: str) -> SplitResult | None:
 
 
 def _clean_name(name: str) -> str:
-    """Return a program's name without characters that are invisible, change the text direction, or act as quotation
+    """Return a program's name without characters that are invisible, change the text direction, or resemble quotation
     marks.
     """
     seen = name.translate(UNSEEN).translate(QUOTES)

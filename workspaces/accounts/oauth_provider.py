@@ -31,9 +31,9 @@ def client_information(client: OAuthClient) -> Client:
 
 
 class Provider:
-    """The methods of ``OAuthAuthorizationServerProvider`` that the handlers call, for one request to ``base``.
+    """The methods of ``OAuthAuthorizationServerProvider`` that the SDK's handlers call. Created for one request.
 
-    ``resource``: the request's resource indicator.
+    ``base``: URL of this installation. ``resource``: the request's resource indicator.
     """
 
     def __init__(self, base: str, *, now: datetime, resource: str | None = None) -> None:
@@ -44,8 +44,9 @@ class Provider:
         return client_information(found) if found else None
 
     async def register_client(self, client_info: Client) -> None:
-        """Register the client and complete ``client_info``, which the SDK returns: without a secret, with all
-        scopes.
+        """Register the client. Set the fields of ``client_info``, which the SDK returns, to the stored values.
+
+        A client gets no secret and all scopes.
         """
         addresses = [str(each) for each in client_info.redirect_uris or ()]
         try:
@@ -81,7 +82,7 @@ class Provider:
     ) -> TokenAnswer:
         self._hold_to(authorization_code.resource)
         row = cast(_Code, authorization_code).row
-        return await self._tokens(oauth.open_by_code, row)
+        return await self._tokens(oauth.exchange_code, row)
 
     async def load_refresh_token(self, client: Client, refresh_token: str) -> RefreshToken | None:
         row = await sync_to_async(oauth.find_refresh)(client.client_id, refresh_token, now=self.now)
@@ -101,7 +102,7 @@ class Provider:
     ) -> TokenAnswer:
         self._hold_to(refresh_token.resource)
         row = cast(_Refresh, refresh_token).row
-        return await self._tokens(oauth.open_again, row, scope=scope_of(scopes))
+        return await self._tokens(oauth.exchange_refresh_token, row, scope=scope_of(scopes))
 
     def _hold_to(self, granted: str | None) -> None:
         if self.resource is not None and resource_of(self.base, self.resource) != granted:

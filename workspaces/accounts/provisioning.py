@@ -1,4 +1,4 @@
-"""Account and group changes by the directory (SCIM). Each is recorded in the audit log without an acting person."""
+"""Account and group changes by the directory (SCIM). The audit log records them without an acting user."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def make_account(values: Values, *, now: datetime) -> User:
 def change_account(person: User, values: Values, *, now: datetime) -> User:
     """Change, close or reopen an account.
 
-    A superuser's account can only be closed: changing its user name or address would let the directory take it over.
+    A superuser's account can only be closed. With a new user name or email address, the directory could take it over.
     """
     with transaction.atomic():
         person = User.objects.select_for_update(of=("self",), no_key=True).get(pk=person.pk)
@@ -99,7 +99,7 @@ def _save(person: User, values: Values) -> None:
 
 
 def _verify(person: User) -> None:
-    """Mark the person's address as verified, and delete their other addresses."""
+    """Mark the user's email address as verified, and delete their other addresses."""
     theirs = EmailAddress.objects.filter(user=person)
     theirs.exclude(email__iexact=person.email).delete()
     if person.email:
@@ -130,7 +130,7 @@ def make_group(wanted: Group) -> DirectoryGroup:
 def change_group(public_id: str, change: Callable[[Group], Group | None]) -> None:
     """Change a group, or delete it if ``change`` returns None.
 
-    Updates the members' rights in the same transaction, so that a directory may repeat the request.
+    The members' rights are updated in the same transaction, so that a failed request can be repeated.
     """
     with transaction.atomic():
         _lock()
@@ -142,7 +142,7 @@ def change_group(public_id: str, change: Callable[[Group], Group | None]) -> Non
             _put(group, before, wanted)
         else:
             group.delete()
-            _bring_up_to_date(before, Group())
+            _update_rights(before, Group())
 
 
 def _put(group: DirectoryGroup, before: Group, wanted: Group) -> DirectoryGroup:
@@ -157,12 +157,12 @@ def _put(group: DirectoryGroup, before: Group, wanted: Group) -> DirectoryGroup:
     if len(come) < len(wanted.members - before.members):
         raise ScimError(400, "There is no such user among the members.", "invalidValue")
     group.members.add(*come)
-    _bring_up_to_date(before, wanted)
+    _update_rights(before, wanted)
     return group
 
 
-def _bring_up_to_date(before: Group, now: Group) -> None:
-    """Update the rights of people who joined or left, or of all members if the group was renamed."""
+def _update_rights(before: Group, now: Group) -> None:
+    """Update the rights of people who joined or left the group, or of all members if it was renamed."""
     if not {before.name, now.name} & settings.SSO_GROUPS.keys():
         return
     changed = before.members ^ now.members if before.name == now.name else before.members | now.members
@@ -212,9 +212,9 @@ class Group:
 
 
 def values_of(resource: Mapping[str, Any]) -> Values:
-    """Return the values of a complete SCIM user (POST, PUT).
+    """Return the values in a complete SCIM user, as sent by POST and PUT.
 
-    Missing attributes are empty, a missing ``active`` is true.
+    Missing attributes become empty. A missing ``active`` becomes True.
     """
     found: Values = {"first_name": "", "last_name": "", "email": "", "active": True}
     for name, value in resource.items():
@@ -223,7 +223,7 @@ def values_of(resource: Mapping[str, Any]) -> Values:
 
 
 def changes_of(body: Mapping[str, Any]) -> Values:
-    """Return the values that a PATCH changes. The last operation on an attribute wins."""
+    """Return the values that a PATCH changes. If several operations set an attribute, the last one wins."""
     found: Values = {}
     for kind, path, value in _operations(body):
         if kind == "remove":
@@ -234,7 +234,7 @@ def changes_of(body: Mapping[str, Any]) -> Values:
 
 
 def group_of(resource: Mapping[str, Any]) -> Group:
-    """Return the group described by a complete SCIM resource (POST, PUT)."""
+    """Return the group in a complete SCIM resource, as sent by POST and PUT."""
     found = Group()
     for name, value in resource.items():
         found = _of_group(found, "replace", name, value)
@@ -242,15 +242,15 @@ def group_of(resource: Mapping[str, Any]) -> Group:
 
 
 def group_after(group: Group, body: Mapping[str, Any]) -> Group:
-    """Return the group as changed by a PATCH."""
+    """Return the group after a PATCH."""
     for kind, path, value in _operations(body):
         for name, each in [(path, value)] if path else value.items():
             group = _of_group(group, kind, str(name), each)
     return group
 
 
-def asked_for(text: str, attribute: str) -> str | None:
-    """Return the value of a filter ``attribute eq "…"``, or None for an empty filter.
+def filter_value(text: str, attribute: str) -> str | None:
+    """Return the value in the SCIM filter ``attribute eq "…"``, or None for an empty filter.
 
     Raises ScimError for any other filter.
     """
@@ -263,7 +263,10 @@ def asked_for(text: str, attribute: str) -> str | None:
 
 
 def _operations(body: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
-    """Yield the type, path and value of each operation of a PATCH. Without a path the value is an object."""
+    """Yield the type, path and value of each operation of a PATCH.
+
+    If the path is empty, the value is an object with attributes.
+    """
     if body.get("schemas") not in (None, [PATCH]):
         raise ScimError(400, "schemas must name the PatchOp message.", "invalidSyntax")
     operations = {name.lower(): value for name, value in body.items()}.get("operations")
@@ -337,7 +340,7 @@ def _attribute(name: str, value: Any) -> Values:
 
 
 def _first_email(value: Any) -> Any:
-    """Return the primary address, or the first one if none is primary."""
+    """Return the primary email address in a SCIM attribute, or the first one if none is primary."""
     if not isinstance(value, list):
         return value or ""
     if not all(isinstance(each, Mapping) for each in value):

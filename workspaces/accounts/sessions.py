@@ -1,4 +1,4 @@
-"""A person's sessions: listing them by browser, and ending them."""
+"""A user's sessions: list them by browser, and end them."""
 
 import re
 from collections.abc import Callable
@@ -43,7 +43,7 @@ SYSTEMS = (
 
 
 class LastSeenMiddleware:
-    """Middleware that records once a minute that a session was used.
+    """Middleware that stores when a session was last used, at most once a minute.
 
     It writes before the view runs, so that a streaming response needs no database connection afterwards.
     """
@@ -55,12 +55,12 @@ class LastSeenMiddleware:
         key = request.session.session_key
         if key and f"seen:{key}" not in caches["process"] and isinstance(request.user, User):
             with suppress(DatabaseError):  # a read-only database must not prevent reading
-                note(request, request.user, now=timezone.now())
+                record_use(request, request.user, now=timezone.now())
         return self.get_response(request)
 
 
-def note(request: HttpRequest, user: User, *, now: datetime) -> None:
-    """Record that this session is used now."""
+def record_use(request: HttpRequest, user: User, *, now: datetime) -> None:
+    """Store that this session was used now, with its browser and network."""
     key = request.session.session_key
     if not key:
         return
@@ -73,7 +73,7 @@ def note(request: HttpRequest, user: User, *, now: datetime) -> None:
 
 
 def live_sign_ins(user: User) -> list[SignIn]:
-    """Return the person's open sessions. Two queries."""
+    """Return the user's open sessions. Two queries."""
     sign_ins = list(SignIn.objects.filter(user=user))
     keys = [sign_in.session_key for sign_in in sign_ins]
     sessions = Session.objects.filter(session_key__in=keys, expire_date__gt=timezone.now())
@@ -82,9 +82,9 @@ def live_sign_ins(user: User) -> list[SignIn]:
 
 
 def end_session(session_id: str, *, by: User) -> SignIn:
-    """End one of one's own sessions immediately, with the pages open in it.
+    """End one of the user's own sessions immediately, also for pages that are open in it.
 
-    Raises NotFound for another person's session.
+    Raises NotFound for another user's session.
     """
     sign_in = SignIn.objects.filter(user=by, public_id=session_id).first()
     if sign_in is None:
@@ -94,15 +94,15 @@ def end_session(session_id: str, *, by: User) -> SignIn:
 
 
 def end_other_sessions(user: User, *, keep: str | None, by: User | None) -> int:
-    """End all sessions of a person except the one with the key ``keep``. Return the number ended."""
+    """End all sessions of a user, except the one with the key ``keep``. Return the number ended."""
     return _end(list(SignIn.objects.filter(user=user).exclude(session_key=keep or "")), by=by)
 
 
 def sweep(*, now: datetime) -> int:
     """Delete expired sessions, and sign-ins without a session. Return the number of sign-ins deleted.
 
-    Sessions are also deleted once they are older than SESSION_COOKIE_AGE: every write to a session extends its expiry,
-    and sessions from before the setting was lowered keep the longer one.
+    A session is also deleted once it is older than SESSION_COOKIE_AGE. Its own expiry may be later, because every write
+    extends it, and because the setting may have been lowered since.
     """
     longest = timedelta(seconds=settings.SESSION_COOKIE_AGE)
     old = SignIn.objects.filter(created_at__lt=now - longest).values("session_key")
@@ -133,7 +133,7 @@ def _end(sign_ins: list[SignIn], *, by: User | None) -> int:
 
 
 def _opens(session: Session, user: User) -> bool:
-    """Return whether the session is still valid for this person. A password change invalidates older sessions."""
+    """Return whether the session is still valid for this user. A password change invalidates older sessions."""
     data = session.get_decoded()
     return data.get(SESSION_KEY) == str(user.pk) and constant_time_compare(
         data.get(HASH_SESSION_KEY, ""), user.get_session_auth_hash()

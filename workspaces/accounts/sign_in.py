@@ -56,7 +56,7 @@ class AccountAdapter(DefaultAccountAdapter):
         return settings.SIGNUP_OPEN
 
     def get_client_ip(self, request: HttpRequest) -> str:
-        """Return the client address that rate limits and the audit log use."""
+        """Return the client's address, as in the audit log. allauth's rate limits use it."""
         return origin.client_address(request) or "0.0.0.0"  # noqa: S104  (stands for all unknown addresses)
 
     def clean_username(self, username: str, shallow: bool = False) -> str:
@@ -86,7 +86,9 @@ class AccountAdapter(DefaultAccountAdapter):
             raise Conflict(error.messages[0]) from None
 
     def authenticate(self, request: HttpRequest, **credentials: Any) -> User | None:
-        """For a signed-in user this is re-authentication: allow it even if password sign-in is off."""
+        """Authenticate by password. For a signed-in user this is re-authentication, which works even if password
+        sign-in is off.
+        """
         if request.user.is_authenticated:
             return super().authenticate(request, **credentials)
         if not shows_passwords():
@@ -105,13 +107,15 @@ class AccountAdapter(DefaultAccountAdapter):
         return [ours.get(stage, stage) for stage in super().get_login_stages()]
 
     def get_reauthentication_methods(self, user: User | AnonymousUser) -> list[dict[str, Any]]:
-        """Return only the two-factor code if it is set up, because the password may have been stolen."""
+        """Return the ways to re-authenticate: only the code if two-factor sign-in is set up, because the password may
+        be stolen.
+        """
         methods: list[dict[str, Any]] = super().get_reauthentication_methods(user)
         return [method for method in methods if method["id"] == BY_CODE] or methods
 
 
-def note_not_shown(user: User, *, method: str) -> None:
-    """Record a failed re-authentication of a signed-in person."""
+def record_failed_reauthentication(user: User, *, method: str) -> None:
+    """Record a failed re-authentication of a signed-in user in the audit log."""
     record(Verb.REAUTHENTICATION_FAILED, by=user, details={"method": method})
 
 
@@ -120,9 +124,10 @@ def has_two_factor(request: HttpRequest) -> bool:
 
 
 def typed_password_lately(request: HttpRequest) -> bool:
-    """Return whether the session's person signed in or re-authenticated recently (ACCOUNT_REAUTHENTICATION_TIMEOUT).
+    """Return whether the user has signed in or re-authenticated within ACCOUNT_REAUTHENTICATION_TIMEOUT.
 
-    With two-factor sign-in only a code counts, and with a password no single sign-on: a provider may not have asked.
+    For users with two-factor sign-in, only a code counts. For users with a password, single sign-on does not count,
+    because the provider may not have asked for a password.
     """
     ways = {method["id"] for method in get_adapter(request).get_reauthentication_methods(request.user)}
     counted = {"mfa"} if BY_CODE in ways else {"password", "mfa"}
@@ -132,9 +137,9 @@ def typed_password_lately(request: HttpRequest) -> bool:
 
 
 def ask_for_password(request: HttpRequest) -> None:
-    """Require re-authentication on a page that removes something permanently, unless it happened recently.
+    """Require re-authentication, unless it happened recently. For pages that remove something permanently.
 
-    Raises ReauthenticationRequired, or ImmediateHttpResponse for a person who has only single sign-on.
+    Raises ReauthenticationRequired, or ImmediateHttpResponse for a user who can only sign in by single sign-on.
     """
     if typed_password_lately(request):
         return
@@ -143,8 +148,8 @@ def ask_for_password(request: HttpRequest) -> None:
     raise ImmediateHttpResponse(render(request, "socialaccount/again.html", status=403))
 
 
-def proven_first(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-    """Require sign-in and re-authentication for allauth's pages that change how a person signs in."""
+def recent_sign_in_required(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """Require sign-in and recent re-authentication. For allauth's pages that change how a user signs in."""
 
     @wraps(view)
     def asking(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
@@ -155,9 +160,9 @@ def proven_first(view: Callable[..., HttpResponse]) -> Callable[..., HttpRespons
 
 
 def confirmed(*, allow_get: bool = False) -> Callable[[View], View]:
-    """Require re-authentication or a recent sign-in before a view, with ``allow_get`` only for POST.
+    """Require re-authentication or a recent sign-in before a view. With ``allow_get``, GET requests pass without.
 
-    Does not ask people who have only single sign-on.
+    Users who can only sign in by single sign-on pass, too.
     """
 
     def decorated(view: View) -> View:
@@ -174,7 +179,7 @@ def confirmed(*, allow_get: bool = False) -> Callable[[View], View]:
 
 
 def require_fresh_password(request: HttpRequest) -> None:
-    """Raise Forbidden with the code ``reauthenticate`` without recent re-authentication.
+    """Raise Forbidden with the code ``reauthenticate`` unless the user re-authenticated recently.
 
     For the REST API, which cannot redirect.
     """
@@ -193,7 +198,7 @@ def require_fresh_password(request: HttpRequest) -> None:
 
 
 def _opened(sender: Any, request: HttpRequest, user: User, **kwargs: Any) -> None:
-    sessions.note(request, user, now=timezone.now())
+    sessions.record_use(request, user, now=timezone.now())
 
 
 def _signed_in(sender: Any, request: HttpRequest, user: User, **kwargs: Any) -> None:
@@ -214,14 +219,14 @@ def _signed_in(sender: Any, request: HttpRequest, user: User, **kwargs: Any) -> 
 def _failed(
     sender: Any, credentials: dict[str, Any], request: HttpRequest | None = None, **kwargs: Any
 ) -> None:
-    """Record a failed sign-in, with the account that it names if that exists.
+    """Record a failed sign-in in the audit log, with the account if the typed name belongs to one.
 
-    The typed text is not stored, because it may be a password. Rate limits bound the records of one account. Records of
+    The typed name is not stored, because it may be a password. Rate limits bound the records of one account. Records of
     unknown names are limited to ``MOST_UNKNOWN`` a minute, so that attempts from many addresses cannot fill the log.
     """
     person = getattr(request, "user", None)
     if person is not None and person.is_authenticated:
-        note_not_shown(person, method="password")
+        record_failed_reauthentication(person, method="password")
         return
     name = str(credentials.get("username") or credentials.get("email") or "")[:254].replace("\x00", "")
     tried = User.objects.filter(Q(username=name) | Q(email__iexact=name)).first() if name else None
@@ -233,9 +238,9 @@ def _failed(
 
 
 def _unknown_this_minute() -> int:
-    """Return the number of failed sign-ins with unknown names in this minute, including this one, over all processes.
+    """Count a failed sign-in with an unknown name. Return the number in this minute, over all processes.
 
-    It can be off by a few under concurrency.
+    Concurrent calls can make it wrong by a few.
     """
     key = f"unknown-sign-ins:{timezone.now():%Y%m%d%H%M}"
     cache.add(key, 0, timeout=120)
@@ -244,7 +249,7 @@ def _unknown_this_minute() -> int:
 
 def _failed_code(sender: Any, user: User, reauthentication: bool = False, **kwargs: Any) -> None:
     if reauthentication:
-        note_not_shown(user, method="code")
+        record_failed_reauthentication(user, method="code")
     else:
         record(Verb.SIGN_IN_FAILED, by=None, target=user.public_id, details={"step": "code"})
 
@@ -267,13 +272,13 @@ def _reauthenticated(
 
 
 def _new_password(sender: Any, request: HttpRequest, user: User, signal: Any, **kwargs: Any) -> None:
-    """End a person's other sessions and program authorizations when their password changes."""
+    """Record a password change, and end the user's other sessions and program authorizations."""
     reset = signal is account.password_reset
     record(Verb.PASSWORD_RESET if reset else Verb.PASSWORD_CHANGED, by=user)
     oauth.end_all_of(user, by=user, now=timezone.now())
     sessions.end_other_sessions(user, keep=None if reset else request.session.session_key, by=user)
     if not reset:
-        sessions.note(request, user, now=timezone.now())
+        sessions.record_use(request, user, now=timezone.now())
 
 
 def _two_factor(sender: Any, user: User, authenticator: Authenticator, signal: Any, **kwargs: Any) -> None:
@@ -284,9 +289,9 @@ def _two_factor(sender: Any, user: User, authenticator: Authenticator, signal: A
 
 
 def _single_sign_on(sender: Any, request: HttpRequest, signal: Any, **kwargs: Any) -> None:
-    """Record that a provider's account was connected or disconnected.
+    """Record in the audit log that a provider's account was connected or disconnected.
 
-    The request has no user yet at the first sign-in to an account that the directory made.
+    At the first sign-in to an account that the directory created, the request has no user yet.
     """
     added = signal is social.social_account_added
     person = request.user if request.user.is_authenticated else kwargs["sociallogin"].user
@@ -294,7 +299,7 @@ def _single_sign_on(sender: Any, request: HttpRequest, signal: Any, **kwargs: An
 
 
 def connect() -> None:
-    """Connect the signal handlers. Called when the apps are ready."""
+    """Connect the signal handlers. Called by ``AppConfig.ready``."""
     for signal, receiver in (
         (auth.user_logged_in, _opened),
         (auth.user_logged_out, _signed_out),
@@ -331,7 +336,7 @@ def may_use_password(user: User) -> bool:
 
 
 def allow_password(user: User) -> None:
-    """Allow this administrator's password for ``MINUTES``, for when the single sign-on provider is unavailable."""
+    """Allow this administrator to sign in with a password for ``MINUTES``, if single sign-on is unavailable."""
     record(Verb.PASSWORD_LET_IN, by=None, target=user.public_id, details={"minutes": MINUTES})
     cache.set(_LET_IN, [*_let_in(), user.pk], MINUTES * 60)
 
@@ -352,7 +357,7 @@ class DomainSignupForm(SignupForm):
             self.fields["email"].help_text = _of_domains()
 
     def clean(self) -> dict[str, Any]:
-        """Report that the two passwords differ even if the first one is refused, which allauth does not."""
+        """Report that the two passwords differ, even if the first one is invalid, in which case allauth does not."""
         cleaned: dict[str, Any] = super().clean()
         first, second = (self.data.get(self.add_prefix(name)) for name in ("password1", "password2"))
         if first and second and first != second and not self.has_error("password2"):
@@ -377,7 +382,7 @@ class DomainSignupForm(SignupForm):
 
 
 class ProviderSignupForm(SocialSignupForm):
-    """Form for completing a single sign-on whose user name or address is already taken."""
+    """Form that completes a first single sign-on if the user name or email address is already taken."""
 
     def clean_email(self) -> str:
         email: str = super().clean_email()
@@ -388,10 +393,9 @@ class ProviderSignupForm(SocialSignupForm):
 
 
 class FirstAddressStage(EmailVerificationStage):
-    """Sign-in stage that requires a verified address only of people who signed up with a password and have never signed
-    in.
+    """Sign-in stage that requires a verified email address, only at the first sign-in after signing up with a password.
 
-    Other people used single sign-on, for example, or signed up before verification was required.
+    Other users used single sign-on, for example, or signed up before verification was required.
     """
 
     def handle(self) -> Any:
@@ -412,9 +416,10 @@ RIGHTS = ("is_staff", "is_superuser")
 
 
 def is_first_account(request: HttpRequest) -> bool:
-    """Return whether this sign-up creates the installation's first account, from the machine it runs on.
+    """Return whether this sign-up creates the first account of the installation, on the machine that it runs on.
 
-    Takes a lock so that only one of two concurrent sign-ups is first: call it in the transaction that creates the user.
+    Call it in the transaction that creates the user: it takes a lock, so that only one of two concurrent sign-ups is
+    the first.
     """
     if not (serves_only_here() and comes_from_here(request)):
         return False

@@ -1,8 +1,8 @@
 """Single sign-on through allauth: OpenID Connect with the configured provider, and OAuth with public providers.
 
-This module decides who may sign in and which of the provider's data are stored. Groups of the identity provider or of
-the directory grant memberships and staff rights, updated at each single sign-on and at each change by the directory. A
-role that a person changed by hand since is left alone.
+This module decides who may sign in, and which data of the provider are stored. Groups of the provider or the directory
+grant memberships and staff rights. They are updated at each single sign-on and at each change by the directory. A role
+that a user has changed by hand since is not changed.
 """
 
 import logging
@@ -45,9 +45,9 @@ STAFF = "staff"
 
 
 def groups_in(claims: Mapping[str, Any]) -> list[str] | None:
-    """Return the groups in the provider's claims that the settings map to rights.
+    """Return the groups in the provider's claims that the setting SSO_GROUPS maps to rights.
 
-    Returns None if the provider left the groups out, as some do for long lists; rights must not change then.
+    Returns None if the provider left the groups out, as some do for long lists. Rights must not change then.
     """
     name = settings.SSO_GROUPS_CLAIM
     for said in (claims.get("userinfo"), claims.get("id_token"), claims):
@@ -64,15 +64,13 @@ def groups_in(claims: Mapping[str, Any]) -> list[str] | None:
 
 
 def of_directory(person: User) -> list[str]:
-    """Return the person's groups in the directory (``workspaces.accounts.provisioning``) that the settings map to
-    rights.
-    """
+    """Return the person's groups in the directory that the setting SSO_GROUPS maps to rights."""
     said = DirectoryGroup.objects.filter(members=person, name__in=settings.SSO_GROUPS)
     return list(said.values_list("name", flat=True))
 
 
 def apply_groups(person: User, groups: Collection[str]) -> None:
-    """Grant the rights of these groups, and revoke rights that only the previous groups granted.
+    """Grant the rights of these groups, and revoke rights that were granted only by previous groups.
 
     Atomic and idempotent.
     """
@@ -158,9 +156,9 @@ OPEN_TO_ALL: dict[str, type[OAuth2Adapter]] = {
 
 class SingleSignOn(DefaultSocialAccountAdapter):
     def authenticate_by_email(self, sociallogin: SocialLogin) -> tuple[User, str] | None:
-        """Return the account made by the directory (``accounts.provisioning``) for this person, on their first sign-in.
+        """Return the account that the directory created for this person, at their first sign-in, else None.
 
-        Its address must equal the provider's, and both must be verified.
+        The account's email address must equal the provider's, and both must be verified.
         """
         if not settings.SCIM_TOKEN or sociallogin.account.provider != PROVIDER:
             return None
@@ -174,17 +172,16 @@ class SingleSignOn(DefaultSocialAccountAdapter):
         return None
 
     def list_apps(self, request: HttpRequest, provider: Any = None, client_id: Any = None) -> list[SocialApp]:
-        """Return the apps from the settings. allauth would also query the database, which has none."""
+        """Return the apps in the settings. allauth would also query the database, which contains none."""
         apps = [SocialApp(provider=name, **told) for name, told in settings.OAUTH.items()]
         if settings.OIDC is not None:
             apps.append(SocialApp(provider="openid_connect", provider_id=PROVIDER, **settings.OIDC))
         return [app for app in apps if provider in (None, app.provider, app.provider_id)]
 
     def populate_user(self, request: HttpRequest, sociallogin: SocialLogin, data: dict[str, Any]) -> Any:
-        """Fill in the user from the provider's data. Only the name, address and groups are stored, with limited
-        lengths.
+        """Set the user's fields from the provider's data: name, email address and groups, limited in length.
 
-        Raises ValueError for an id with a NUL character.
+        Raises ValueError if the id contains a NUL character.
         """
         if "\x00" in sociallogin.account.uid:
             raise ValueError("an id with a NUL")
@@ -211,7 +208,9 @@ class SingleSignOn(DefaultSocialAccountAdapter):
         return user
 
     def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
-        """Refuse people outside the permitted domains, at every sign-in. A password, if they have one, still works."""
+        """Refuse people outside the permitted domains, at every single sign-on. If they have a password, it still
+        works.
+        """
         domains = domains_for(sociallogin)
         if domains and not any(
             address.verified is True and address.email.rpartition("@")[2].casefold() in domains
@@ -223,13 +222,16 @@ class SingleSignOn(DefaultSocialAccountAdapter):
     def is_open_for_signup(self, request: HttpRequest, sociallogin: SocialLogin) -> bool:
         """Return whether this person may create an account.
 
-        People from the configured provider always may; people from public providers only with the setting OAUTH_SIGNUP.
+        People from the configured provider may. People from public providers may if the setting OAUTH_SIGNUP is on.
         """
         return bool(_is_of_the_company(sociallogin) or settings.OAUTH_SIGNUP)
 
 
 def domains_for(sociallogin: SocialLogin) -> list[str]:
-    """Return the domains in which a verified address is required, or an empty list if any domain is allowed."""
+    """Return the permitted domains for this sign-in, or [] if all are permitted.
+
+    The person needs a verified email address in one of them.
+    """
     domains: list[str] = settings.OIDC_DOMAINS if _is_of_the_company(sociallogin) else settings.OAUTH_DOMAINS
     return domains
 
@@ -245,8 +247,10 @@ def _was_never_opened(user: User) -> bool:
 @require_POST
 @login_not_required
 def begin(request: HttpRequest, provider_id: str) -> HttpResponse:
-    """Send the browser to the provider, by a page that redirects itself: the content security policy allows no form
-    to lead to another site.
+    """Send the browser to the provider.
+
+    The response is a page that redirects by itself, because the content security policy forbids forms that lead to
+    another site.
     """
     try:
         answer = _step(OAuth2LoginView, request, provider_id)
@@ -259,9 +263,9 @@ def begin(request: HttpRequest, provider_id: str) -> HttpResponse:
 
 @login_not_required
 def come_back(request: HttpRequest, provider_id: str) -> HttpResponse:
-    """Handle the provider's redirect back.
+    """Handle the redirect back from the provider.
 
-    Errors are caught because its data about a person may have any form or length.
+    Errors are caught because the provider's data may have any form or length.
     """
     try:
         answer = _step(OAuth2CallbackView, request, provider_id)

@@ -1,4 +1,4 @@
-"""Two-factor sign-in: required by setting for some people, with encrypted secrets and codes that work once."""
+"""Two-factor sign-in: which users need it, encryption of its secrets, and codes that work only once."""
 
 import base64
 import logging
@@ -36,9 +36,9 @@ def is_required_of(user: User) -> bool:
 
 
 class TwoFactorMiddleware:
-    """Middleware that redirects people who must set up two-factor sign-in, or returns an error to programs.
+    """Middleware that makes users set up two-factor sign-in if it is required. Pages redirect, APIs return an error.
 
-    Requests with an API key or token instead of a session pass: only a person who has set it up can create a key.
+    Requests with an API key or token instead of a session pass, because only a user who has set it up can create one.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
@@ -72,7 +72,7 @@ class MfaAdapter(DefaultMFAAdapter):
         return encryption.seal(text)
 
     def decrypt(self, encrypted_text: str) -> str:
-        """Decrypt a secret. If no current key decrypts it, return a random secret that no code matches."""
+        """Decrypt a secret. If no current key decrypts it, return a random secret, which no code matches."""
         try:
             return encryption.unseal(encrypted_text)
         except encryption.Unsealable:
@@ -83,9 +83,10 @@ class MfaAdapter(DefaultMFAAdapter):
 
 
 def rewrite_secrets(rows: Any, change: Callable[[str], str]) -> int:
-    """Apply ``change`` to each secret of these rows, which may be historical models in a migration.
+    """Replace each secret in the authenticators ``rows`` by the result of ``change``. Return the number of rows
+    changed.
 
-    Return the number of rows changed.
+    ``rows`` may be a queryset of historical models in a migration.
     """
     number = 0
     with transaction.atomic():
@@ -125,14 +126,14 @@ else:
 
 
 class UsedOnce(Base):
-    """Form mixin that refuses a used code for as long as the code is valid.
+    """Form mixin that refuses a code that was used before, for as long as the code is valid.
 
     allauth refuses it for only half a minute, a third of that time, and never refuses the code that activates
     two-factor sign-in.
     """
 
     def clean_code(self) -> str:
-        """Raise a validation error for a code that this person has used."""
+        """Return the code, or raise a validation error if this user has used it before."""
         code: str = super().clean_code()
         used = f"two-factor:used:{self.user.pk}:{''.join(filter(str.isalnum, code))}"
         seconds = app_settings.TOTP_PERIOD * (2 * app_settings.TOTP_TOLERANCE + 1)

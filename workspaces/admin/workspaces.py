@@ -148,7 +148,7 @@ class WorkspaceAdmin(LeanAdmin):
             *(member for member, changed in formset.changed_objects if "user" in changed),
         ]
         if came:
-            closing.tell_owners(workspace, [each.user for each in came], by=really_by, now=timezone.now())
+            closing.mail_owners(workspace, [each.user for each in came], by=really_by, now=timezone.now())
         with audit.really_by(really_by):
             for membership in formset.new_objects:
                 invite(workspace, user=membership.user, role=membership.role, by=by, now=timezone.now())

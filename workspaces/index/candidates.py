@@ -1,10 +1,11 @@
-"""The word index with its BM25, and the two parts of hybrid recall, vectors and words, in one statement.
+"""The word index with its BM25, and candidates of hybrid recall by vectors and by words, in one statement.
 
 The index has one small row per lexeme and passage (docs/decisions/0003). The SQL function ``workspaces_words``
-(migration 0019) splits texts and queries into lexemes: English stems cut to six letters, which match word forms of
-other languages as well as their stemmers do, and pairs of characters in scripts without spaces. ``Kind.words`` counts
-the lexemes of a row. Each statement covers one kind, so that a word's rarity does not depend on other kinds. The cost
-of a recall depends on the scope, not on the table.
+(migration 0019) splits texts and queries into lexemes. In English, these are stems cut to six letters, which match word
+forms of other languages as well as their own stemmers do. In scripts without spaces, they are pairs of characters.
+
+``Kind.words`` counts the lexemes of a row. Each statement covers one kind of passage, so that a word's rarity does not
+depend on other kinds. The cost of a recall depends on the size of the scope, not of the table.
 """
 
 from __future__ import annotations
@@ -121,10 +122,10 @@ ORDER BY share DESC, f.ref DESC
 
 @lru_cache
 def terms(of: Kind, *, counted: bool) -> str:
-    """Return the SQL of the query's ``terms`` and the ``scores`` that they give to passages of a kind.
+    """Return the SQL of two tables: the query's ``terms``, and the ``scores`` of passages of a kind.
 
-    ``counted``: some scope has cached counts. Then ``share`` converts a score to a share; otherwise ``scores`` holds
-    it.
+    ``counted``: some scope has cached counts. The SQL of ``share`` then converts a score to a share. Otherwise
+    ``scores`` contains the share.
     """
     passages = [
         _LIVE.format(table=of.table, live=of.live, where=where, most=COUNTED_AT_MOST)
@@ -146,9 +147,9 @@ def share(of: Kind) -> str:
 
 
 def index_words(of: Kind, refs: Sequence[int], *, within: Collection[int] = ()) -> None:
-    """Index the words of these passages. Call it in each transaction that changes or restores their text.
+    """Index the words of passages. Call it in each transaction that changes or restores their text.
 
-    ``within``: the workspaces of the passages, if known (``of_places``).
+    ``refs``: primary keys of the passages. ``within``: their workspaces, if known (``of_places``).
     """
     numbers = {"more": 1 + K1, "k1": K1, "rest": 1 - B, "b": B, "typical": TYPICAL_LENGTH}
     where = {"table": of.table, "live": of.live, "within": WITHIN if within else ""}
@@ -157,19 +158,19 @@ def index_words(of: Kind, refs: Sequence[int], *, within: Collection[int] = ()) 
 
 
 def unindex_words(of: Kind, refs: Sequence[int], *, within: Collection[int] = ()) -> int:
-    """Remove the words of these passages.
+    """Remove the words of passages from the index. Return the number of rows removed.
 
-    Call it before their text changes or they are deleted. Return the number removed.
+    Call it before their text changes or they are deleted. ``refs`` and ``within``: as for ``index_words``.
     """
     statement = _UNINDEX.format(**vars(of), table=of.table, within=WITHIN if within else "")
     return len(queries.rows(statement, of_places(of, refs, within=within)))
 
 
 def bm25(of: Kind, query: str, params: dict[str, Any], limit: int) -> dict[int, float]:
-    """Return by key the share of the query's word weight in a passage, 0 to about 1, for the best ``limit``.
+    """Return the ``limit`` passages that match the query's words best: their share of its word weight, by primary key.
 
-    The share is BM25 divided by the sum of the query's idf, so that different queries are comparable. ``params``: those
-    of ``SearchArea.params``.
+    The share is BM25 divided by the sum of the query's idf, from 0 to about 1, so that different queries are
+    comparable. ``params``: those of ``SearchArea.params``.
     """
     statement = _BM25.format(terms=terms(of, counted=True), share=share(of))
     given = {**params, "query": query, "limit": limit, "postings": POSTINGS}
@@ -239,7 +240,8 @@ FROM near n FULL JOIN scores s ON s.ref = n.ref
 class Candidate(NamedTuple):
     """A passage found by vectors or words.
 
-    ``cosine``: None if only its words match. ``words``: its share of the query's word weight.
+    ``ref``: its primary key. ``cosine``: None if only words match. ``words``: its share of the query's word weight
+    (``bm25``).
     """
 
     kind: int
@@ -250,11 +252,11 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True)
 class SearchArea:
-    """The scopes that a person's recall searches, and which of them have vector indexes.
+    """The scopes that a user's recall searches, and which of them have vector indexes.
 
-    The scopes are the workspace, the person's own, and in a chat with an assistant the assistant's. ``active``: the
-    model whose vectors are compared, of which only label, name, address and dimension are loaded; None if nothing was
-    embedded yet. ``counted``: the kinds with a scope large enough for cached counts.
+    The scopes are the workspace, the user's own scope and, in a chat with an assistant, the assistant's. ``active``:
+    the model whose vectors are compared, loaded with label, name, address and dimension only; None if nothing was
+    embedded yet. ``counted``: the kinds with cached counts for at least one scope.
     """
 
     workspace: int
@@ -278,14 +280,14 @@ class SearchArea:
 
     @cached_property
     def workspaces(self) -> list[int]:
-        """Return the workspaces that hold the rows of these scopes."""
+        """Return the primary keys of the workspaces to which rows of these scopes belong."""
         home = [] if self.home is None else [self.home]
         if self.personal_alone:
             return home
         return list({self.workspace, *(home if self.personal else [])})
 
     def without_what_stays(self) -> SearchArea:
-        """Return the area without personal texts that never leave this machine, for a remote model."""
+        """Return the area for results that go to a remote model, without the user's own scope if that is local-only."""
         return replace(self, personal=self.personal and not self.personal_stays)
 
     @cached_property
@@ -300,7 +302,7 @@ class SearchArea:
 
 
 def search_area(workspace_id: int, user_id: int, agent_id: int | None = None) -> SearchArea | None:
-    """Return the widest area that this person may search, or None if they are no member. One query."""
+    """Return all scopes that this user may search, or None if the user is not a member. One query."""
     found = queries.rows(_AREA, SearchArea(workspace_id, user_id, agent=agent_id, personal=True).params)
     if not found:
         return None
@@ -321,9 +323,9 @@ def search_area(workspace_id: int, user_id: int, agent_id: int | None = None) ->
 
 
 def area_within(reach: Reach, workspace: Workspace, user: User, agent: Agent | None = None) -> SearchArea:
-    """Return the area that this person may search under the policy ``reach``.
+    """Return the scopes that this user may search under the policy ``reach``.
 
-    Raises NotFound if the person is no member, Invalid for an assistant of another workspace, and ModelNotLocal if
+    Raises NotFound if the user is not a member, Invalid for an assistant of another workspace, and ModelNotLocal if
     results go to a remote model but the workspace is local-only.
     """
     where = search_area(workspace.pk, user.pk, agent.pk if agent else None)
@@ -347,9 +349,10 @@ def find_candidates(
     *,
     exact: bool = False,
 ) -> list[Candidate]:
-    """Return the best ``limit`` passages of a kind by vector and the best by words, unordered. One query.
+    """Return the ``limit`` best passages of a kind by vector and as many by words, unordered. One query.
 
-    Call it in a transaction if a scope has a vector index. ``exact``: use no index and no limits, for measuring.
+    ``embedded``: label of the model and vector of the query. ``exact``: use no index and no limits, for measuring. Call
+    it in a transaction if a scope has a vector index.
     """
     model, vector = embedded
     with_index = [
@@ -388,7 +391,7 @@ def find_candidates(
 
 
 def _by_index(model: str, dimension: int, place: int, kind: int) -> str:
-    """Return the statement that uses the vector index of this scope and kind."""
+    """Return the SQL that searches the vector index of this scope (``place``) and kind."""
     statement = _HALFVEC if dimension <= MOST_DIMENSIONS_OF_HALFVEC_INDEX else _BITS
     quoted = sql.Literal(model).as_string(None).replace("%", "%%")
     return statement.format(dimension=dimension, place=place, kind=kind, model=quoted)

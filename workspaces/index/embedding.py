@@ -1,7 +1,7 @@
 """Vectors of passages, made by the active model and stored with its label. Vectors of two models are never compared.
 
-The active model is stored in ``EmbeddingModel``. When the settings name another, recall and saves keep using the active
-one until ``workspaces.index.reembedding`` has built all vectors of the new one (docs/decisions/0006).
+The active model is stored in ``EmbeddingModel``. When the settings name another model, the active one stays in use
+until ``workspaces.index.reembedding`` has built all vectors of the new one (docs/decisions/0006).
 """
 
 import logging
@@ -57,7 +57,7 @@ class StaysHere(EmbedderError):
 
 
 class EarlierModelGone(EmbedderError):
-    """Raised when the active model is the one configured before, and can no longer be used."""
+    """Raised when the active model is no longer the configured one and cannot be reached any more."""
 
     code = "earlier_embedder_gone"
     sentence = "The earlier embedding model cannot be asked, and the new one's vectors are not complete yet."
@@ -65,7 +65,7 @@ class EarlierModelGone(EmbedderError):
 
 @dataclass(frozen=True)
 class Embedded:
-    """The vectors of a passage, each of shape (dimension,) and length 1."""
+    """The vectors of a passage. Each has the shape (dimension,) and length 1."""
 
     model: str  # its label
     statement: Vectors  # of the text alone, for finding near-duplicates
@@ -85,13 +85,13 @@ def active_model() -> str | None:
 
 
 def searchable(kind: int) -> Exists:
-    """Return an annotation for whether a row has a vector of the active model. No query of its own."""
+    """Return an annotation for rows: whether a row has a vector of the active model. ``kind``: number of their kind."""
     active = EmbeddingModel.objects.filter(state=ModelState.ACTIVE).values("label")
     return has_vector(kind, Subquery(active))
 
 
 def is_local(model: EmbeddingModel | None) -> bool:
-    """Return whether texts stay on this machine when this model embeds them. None means the configured model."""
+    """Return whether this model runs on this machine, so that texts stay on it. None means the configured model."""
     configured = get_embedder()
     if model is None or (configured is not None and configured.name == model.name):
         return embedder_is_local()
@@ -99,7 +99,7 @@ def is_local(model: EmbeddingModel | None) -> bool:
 
 
 def embeddable(model: EmbeddingModel | None, stays: str = "workspace__local_only") -> Q:
-    """Return the condition for rows whose text may be sent to this model (``Kind.stays``)."""
+    """Return a filter for rows whose text may be sent to this model. ``stays``: lookup of their local-only flag."""
     return Q() if is_local(model) else Q(**{stays: False})
 
 
@@ -108,8 +108,8 @@ def embed_query(
 ) -> tuple[str, Vectors] | None:
     """Return the active model's label and its vectors of these query texts, or None without an embedder.
 
-    ``local_only``: the texts never leave this machine. Raises EmbedderError if the model fails, EarlierModelGone or
-    StaysHere if it may not be used.
+    ``local_only``: the texts may not leave this machine. Raises EmbedderError if the model fails, and EarlierModelGone
+    or StaysHere if it cannot be used.
     """
     embedder = get_embedder()
     if embedder is None:
@@ -124,9 +124,10 @@ def embed_query(
 
 
 def embed_ahead(texts: Sequence[str]) -> None:
-    """Start embedding these query texts in a background thread, so that the later call finds them in the cache.
+    """Start embedding these query texts in a background thread, so that a later call finds them in the cache.
 
-    Does nothing unless the embedder runs in this process and caches recent texts. An error is raised by the later call.
+    Does nothing unless the embedder runs in this process and caches recent texts. If it fails, the later call raises
+    the error.
     """
     embedder = get_embedder()
     if embedder is not None and getattr(embedder, "keeps_recent", False):
@@ -134,7 +135,7 @@ def embed_ahead(texts: Sequence[str]) -> None:
 
 
 def why_words(error: EmbedderError) -> str:
-    """Return the reason why recall falls back to words, for the receipt."""
+    """Return the reason why only words were searched, for the receipt."""
     if isinstance(error, EarlierModelGone):
         return "the earlier embedding model cannot be asked, and the new one's vectors are not complete"
     if isinstance(error, StaysHere):
@@ -145,9 +146,10 @@ def why_words(error: EmbedderError) -> str:
 
 
 def embed_texts(texts: Sequence[Text], reaches: Sequence[Reach]) -> list[Embedded | None] | None:
-    """Embed (content, excerpt) pairs with the active model. Returns None without an embedder or if it fails (logged).
+    """Embed (content, excerpt) pairs with the active model. Return None if there is no embedder or it fails, which is
+    logged.
 
-    ``reaches``: the policy of each pair; a local-only pair gets None from a remote embedder. Never call it inside a
+    ``reaches``: the policy of each pair. If the embedder is remote, local-only pairs get None. Never call it in a
     transaction, because it may wait for a model.
     """
     if not texts:
@@ -177,9 +179,9 @@ def embed_one(content: str, excerpt: str, reach: Reach) -> Embedded | None:
 
 
 def embed_each(model: EmbeddingModel, texts: Sequence[Text]) -> list[Embedded | None]:
-    """Embed pairs for a background job. A text that the model refuses gets None; the others are embedded.
+    """Embed (content, excerpt) pairs for a background job. A pair that the model refuses gets None.
 
-    Raises EmbedderError if the model refuses all texts or fails.
+    Raises EmbedderError if the model refuses all pairs or fails.
     """
     try:
         return list(_embed(model, texts))
@@ -196,9 +198,9 @@ def embed_each(model: EmbeddingModel, texts: Sequence[Text]) -> list[Embedded | 
 
 
 def active_or_first(*, rests: bool = False) -> EmbeddingModel | None:
-    """Return the active model, or None without an embedder. At first use the configured model becomes the active one.
+    """Return the active model, or None without an embedder. The first call makes the configured model the active one.
 
-    ``rests``: raise at once if the model failed a moment ago; background jobs try anyway. Raises EmbedderError if the
+    ``rests``: if the model failed a moment ago, raise immediately instead of trying again. Raises EmbedderError if the
     first model cannot be used.
     """
     embedder = get_embedder()
@@ -237,10 +239,10 @@ def dimension_of(embedder: Embedder) -> int:
 
 
 def vectors_of(model: EmbeddingModel, texts: Sequence[str], *, asked: bool = False) -> Vectors:
-    """Return the model's vectors of these texts, embedded as queries if ``asked``.
+    """Return the model's vectors of these texts. ``asked``: the texts are queries.
 
-    Raises EmbedderError if the model fails, EarlierModelGone if an earlier model cannot be used, and
-    EmbedderChangedSize if the dimension is not the stored one.
+    Raises EmbedderError if the model fails, EarlierModelGone if it is no longer configured and cannot be reached, and
+    EmbedderChangedSize if the vectors do not have the stored dimension.
     """
     configured = get_embedder()
     is_configured = configured is not None and configured.name == model.name
@@ -296,7 +298,9 @@ _resting: dict[str, _Resting] = {}  # in this process, by the model's label
 
 @contextmanager
 def cooldown(label: str) -> Iterator[None]:
-    """Guard an interactive call of this model. For a while after a failure, raise the same error type immediately."""
+    """Guard a call of this model in a request. For a while after a failure, raise the same error type without calling
+    it.
+    """
     before, began = _resting.get(label), time.monotonic()
     if before and began < before.until:
         raise before.failure(detail=f"{label} failed a moment ago")
@@ -342,10 +346,10 @@ RETURNING 1
 
 
 def store_vector(passage: Passage, embedded: Embedded, *, is_new: bool = False) -> None:
-    """Store the vector of a new text, and remove all vectors of the passage's old text.
+    """Store the vector of a passage's text, and remove all vectors of its old text.
 
-    If the active model has changed since the vector was made, the passage is queued for embedding instead. A model
-    being built finds the missing vector by itself before the switch.
+    ``is_new``: the passage has no vectors yet. If the active model has changed since the vector was made, the passage
+    is queued for embedding instead. A model that is being built finds passages without a vector itself.
     """
     kind = kind_of(passage)
     given = {
@@ -365,13 +369,14 @@ def store_vector(passage: Passage, embedded: Embedded, *, is_new: bool = False) 
 
 
 def drop_vectors(of: Kind, refs: Sequence[int]) -> int:
-    """Delete the vectors of these passages. Return the number deleted. Call it before the rows are deleted."""
+    """Delete the vectors of passages of a kind, before their rows are deleted. Return the number deleted."""
     statement = _DROP_OF.format(**vars(of), table=of.table)
     return len(queries.rows(statement, of_places(of, refs)))
 
 
 def put_vectors(label: str, pairs: Sequence[tuple[Passage, Embedded]]) -> bool:
-    """Store vectors of this model next to those of others. Returns False and stores nothing if the model is retired.
+    """Store vectors of the model ``label``; those of other models stay. Return False without storing if the model is
+    retired.
 
     Call it in a transaction that has locked or created the passages' rows, so that they cannot change in the meantime.
     """
@@ -400,7 +405,7 @@ def put_vectors(label: str, pairs: Sequence[tuple[Passage, Embedded]]) -> bool:
 
 
 def queue_embedding(kind: Kind, refs: Sequence[int]) -> None:
-    """Queue embedding these passages in the background after the current transaction commits."""
+    """Queue a job that embeds these passages, after the current transaction commits."""
     ids, name = list(refs), f"embed {kind.name}"
 
     def queue() -> None:
@@ -425,7 +430,7 @@ def copy_vectors(
     search: Vectors,
     statement: Vectors | None = None,
 ) -> None:
-    """Store vectors of passages that have none, by binary COPY. The rows have one length and are laid out by numpy."""
+    """Store vectors of passages that have none, by binary COPY. All rows have one length, so numpy lays them out."""
     dimension, name = search.shape[1], model.encode()
     fields: list[tuple[str, str, int, object]] = [
         ("kind", ">i2", 2, kind),
@@ -456,7 +461,7 @@ def copy_vectors(
 
 
 def stored_vectors(kind: int, place: int, model: str, dimension: int) -> Iterable[tuple[np.ndarray, Vectors]]:
-    """Yield the live vectors of a scope and kind with their keys, in batches."""
+    """Yield the primary keys and vectors of the live passages of a scope (``place``) and kind, in batches."""
     rows = PassageVector.objects.filter(place=place, kind=kind, model=model, dimension=dimension, live=True)
     row = np.dtype(
         [("count", ">i2"), ("n1", ">i4"), ("ref", ">i8"), ("n2", ">i4"), ("size", ">i4"),
@@ -484,7 +489,7 @@ def stored_vectors(kind: int, place: int, model: str, dimension: int) -> Iterabl
 
 
 def _parsed(waiting: bytearray, row: np.dtype) -> tuple[np.ndarray, Vectors]:
-    """Return the complete rows at the start of the buffer, and remove them from the buffer."""
+    """Remove the complete rows from the start of the buffer, and return their primary keys and vectors."""
     whole = len(waiting) // row.itemsize
     rows = np.frombuffer(bytes(waiting[: whole * row.itemsize]), dtype=row)
     del waiting[: whole * row.itemsize]

@@ -1,8 +1,8 @@
 """Vector indexes and cached counts for large scopes.
 
-One index over all vectors would be slow for small scopes and could return too few results (docs/decisions/0003). So
-each large scope has a partial index per kind; smaller ones are scanned exactly, which costs less than an index. Recall
-gives the same results without this job, only slower.
+A single index over all vectors would be slow for small scopes and could return too few results (docs/decisions/0003).
+Therefore each large scope has a partial index per kind. Smaller scopes are scanned exactly, which costs less than an
+index. Without this job, recall gives the same results, only slower.
 """
 
 import logging
@@ -54,7 +54,7 @@ _BITS = "((binary_quantize(embedding)::bit({size})) bit_hamming_ops)"
 
 @dataclass(frozen=True)
 class Wanted:
-    """A scope, kind and model with its number of live vectors."""
+    """A scope, kind and model that may need a vector index, with its number of live vectors."""
 
     place: int
     kind: int
@@ -70,7 +70,7 @@ class Wanted:
 
 @dataclass
 class Upkeep:
-    """Result of one run, with a summary as its string."""
+    """The changes made by one run. Its string is a summary."""
 
     built: list[str] = field(default_factory=list)
     dropped: list[str] = field(default_factory=list)
@@ -87,10 +87,10 @@ class Upkeep:
 
 
 def keep_up(*, now: datetime) -> Upkeep:
-    """Build the indexes that pay, drop those that do not or are invalid, and recount large scopes.
+    """Build the indexes that pay off, drop invalid and unneeded ones, and recount large scopes.
 
-    Call it outside any transaction: indexes are built concurrently with writes, on a connection of its own. If the job
-    is killed, Postgres either finishes the index or leaves an invalid one, which the next run drops.
+    Call it outside any transaction, because indexes are built concurrently with writes, on a separate connection. If
+    the job is killed, Postgres either finishes the index or leaves an invalid one, which the next run drops.
     """
     done = Upkeep()
     with closing(psycopg_connect(**psycopg_settings(), autocommit=True)) as own:
@@ -193,7 +193,7 @@ def _keep_counts(done: Upkeep, kind: Kind, now: datetime) -> None:
 
 
 def count_place(place: int, kind: int, passages: int, *, now: datetime) -> None:
-    """Store the number of live passages of this kind in a scope, and the number that contain each common word."""
+    """Store the number of live passages of a kind in a scope, and how many of them contain each common word."""
     with transaction.atomic():
         CommonWord.objects.filter(place=place, kind=kind).delete()
         with connection.cursor() as cursor:

@@ -1,7 +1,7 @@
-"""Changing the embedding model without interruption: build the new vectors next to the old, switch, clean up.
+"""Change of the embedding model without interruption: build the new vectors next to the old, switch, clean up.
 
 Recall compares the active model's vectors until those of the new one are complete (docs/decisions/0006). Missing
-vectors are found by query, so the work may be stopped or killed at any point and resumes there.
+vectors are found by a query, so the work can be stopped or killed at any point and continues there.
 """
 
 import logging
@@ -61,7 +61,7 @@ class Outcome(StrEnum):
 
 
 def notice_settings() -> EmbeddingModel | None:
-    """Return the model to build according to the settings, starting the rebuild if needed; else None.
+    """Return the model whose vectors are being built, or None. Starts a rebuild if the settings name a new model.
 
     Raises EmbedderError if the new model cannot be used.
     """
@@ -84,7 +84,7 @@ def notice_settings() -> EmbeddingModel | None:
     return None
 
 
-def begin_again() -> EmbeddingModel:
+def rebuild_same_model() -> EmbeddingModel:
     """Start rebuilding all vectors with the same model.
 
     Raises Conflict without an embedder or vectors, EmbedderError if the model cannot be used.
@@ -92,11 +92,11 @@ def begin_again() -> EmbeddingModel:
     configured, active = embedding.get_embedder(), EmbeddingModel.objects.active()
     if configured is None or active is None:
         raise Conflict(_("There is no embedder, or nothing has been embedded yet."), code="nothing_to_build")
-    return _begin(configured, anew=True)
+    return _begin(configured, from_scratch=True)
 
 
 def start() -> EmbeddingModel | None:
-    """Continue a stopped rebuild, or begin the one that the settings require, in the background.
+    """Continue a stopped rebuild in the background, or start one if the settings name a new model.
 
     Raises EmbedderError if the new model cannot be used.
     """
@@ -109,7 +109,7 @@ def start() -> EmbeddingModel | None:
 
 
 def stop() -> EmbeddingModel | None:
-    """Stop the rebuild until ``start`` is called. Recall keeps using the active model."""
+    """Stop the rebuild until ``start`` is called. The active model stays in use."""
     EmbeddingModel.objects.filter(state=ModelState.BUILDING, stopped_at=None).update(
         stopped_at=timezone.now(), rate=None
     )
@@ -121,9 +121,9 @@ def queue() -> None:
 
 
 def has_work() -> bool:
-    """Return whether a rebuild or cleanup is needed and no process runs one.
+    """Return whether there is a rebuild or cleanup to do that no other process is doing.
 
-    Starts a rebuild that the settings require.
+    Starts a rebuild if the settings name a new model.
     """
     try:
         model = notice_settings()
@@ -138,7 +138,10 @@ def has_work() -> bool:
 
 
 def advance(*, seconds: float, progressed: Callable[[EmbeddingModel], None] = lambda model: None) -> Outcome:
-    """Build vectors for about ``seconds``. One process at a time; each completed batch is kept."""
+    """Build vectors for about ``seconds``. Each completed batch is stored. Only one process does this at a time.
+
+    ``progressed``: called before each batch.
+    """
     with alone(LOCK) as is_alone:
         if not is_alone:
             return Outcome.ELSEWHERE
@@ -167,7 +170,7 @@ def advance(*, seconds: float, progressed: Callable[[EmbeddingModel], None] = la
 
 
 def missing(model: EmbeddingModel, kind: Kind, places: Iterable[int] | None = None) -> QuerySet[Any]:
-    """Return the rows of a kind that still need a vector of this model. ``places``: their scopes, if known."""
+    """Return the rows of a kind that need a vector of this model. ``places``: their scopes, if known."""
     rows = _embeddable(model, kind).filter(~has_vector(kind.number, model.label, places))
     refused = model.refused.get(str(kind.number))
     return rows.exclude(pk__in=refused) if refused else rows
@@ -178,10 +181,10 @@ def _embeddable(model: EmbeddingModel, kind: Kind) -> QuerySet[Any]:
 
 
 def switch(model: EmbeddingModel) -> bool:
-    """Make this model the active one if no vector is missing, in one commit. Return whether it switched.
+    """Make this model the active one in one transaction, unless a vector is missing. Return whether it was switched.
 
-    Writers of vectors hold a share lock on their model's row. Earlier writers are waited for; later ones find the old
-    model retired and queue their passage for the new one.
+    Writers of vectors hold a share lock on their model's row. The switch waits for earlier writers. Later writers find
+    that the old model is retired, and queue their passage for the new one.
     """
     with transaction.atomic():
         rows = EmbeddingModel.objects.exclude(state=ModelState.RETIRED).order_by("pk").select_for_update()
@@ -218,18 +221,21 @@ def clean(*, seconds: float) -> int:
     return gone
 
 
-def _begin(configured: Embedder, *, anew: bool = False) -> EmbeddingModel:
-    """Start building this model's vectors, and abandon any other rebuild."""
+def _begin(configured: Embedder, *, from_scratch: bool = False) -> EmbeddingModel:
+    """Start building vectors of the configured model, and abandon any other rebuild.
+
+    ``from_scratch``: also rebuild vectors that exist.
+    """
     dimension = embedding.dimension_of(configured)
     with transaction.atomic():
         list(EmbeddingModel.objects.exclude(state=ModelState.RETIRED).order_by("pk").select_for_update())
         building = EmbeddingModel.objects.building()
         if building is not None:
-            if building.name == configured.name and building.dimension == dimension and not anew:
+            if building.name == configured.name and building.dimension == dimension and not from_scratch:
                 return building  # another process was first
             _retire(building)
         known = EmbeddingModel.objects.filter(name=configured.name, state=ModelState.RETIRED)
-        reusable = None if anew else known.filter(dimension=dimension).first()
+        reusable = None if from_scratch else known.filter(dimension=dimension).first()
         model = reusable or EmbeddingModel(
             label=_free_label(configured.name), name=configured.name, dimension=dimension
         )
@@ -258,14 +264,14 @@ def _retire(model: EmbeddingModel) -> None:
 
 
 def _count(model: EmbeddingModel) -> None:
-    """Store the totals for the progress display. Two counts over all rows of each kind, once a run."""
+    """Store the totals for the progress display. Counts all rows of each kind twice, once per run."""
     model.total_count = sum(_embeddable(model, kind).count() for kind in kinds())
     model.done_count = max(0, model.total_count - sum(missing(model, kind).count() for kind in kinds()))
     model.save(update_fields=["total_count", "done_count"])
 
 
 def _build_batch(model: EmbeddingModel) -> bool:
-    """Embed and store the next passages without a vector. Returns False if a pass from the beginning found none."""
+    """Embed and store the next passages without a vector. Return False if a whole pass found none."""
     started = time.monotonic()
     for kind in kinds():
         rows = missing(model, kind).order_by("pk").only("pk", *kind.read)
@@ -306,9 +312,9 @@ def _store(model: EmbeddingModel, kind: Kind, pairs: Sequence[tuple[Passage, emb
 
 
 def store_unchanged(label: str, kind: Kind, pairs: Sequence[tuple[Passage, embedding.Embedded]]) -> int:
-    """Store the vectors of rows whose text is unchanged, skipping changed, deleted and locked rows.
+    """Store the vectors of rows whose text has not changed since. Return the number stored. Call it in a transaction.
 
-    Return the number stored. Call it in a transaction.
+    Changed, deleted and locked rows are skipped.
     """
     of = {row.pk: (kind.text_of(row), vectors) for row, vectors in pairs}
     locked = kind.rows().filter(pk__in=of).order_by("pk").select_for_update(skip_locked=True, of=("self",))
@@ -322,7 +328,7 @@ SWEEP = 500  # passages of a kind per call of ``fill_gaps``
 
 
 def embed_passages(kind: Kind, refs: Sequence[int]) -> int:
-    """Embed those of these passages that have no vector of the active model. Return the number embedded.
+    """Embed the passages ``refs`` that have no vector of the active model. Return the number embedded.
 
     If the model fails, ``fill_gaps`` tries again later.
     """
@@ -347,9 +353,9 @@ def embed_passages(kind: Kind, refs: Sequence[int]) -> int:
 
 
 def fill_gaps() -> int:
-    """Embed passages without a vector of the active model, of kinds without their own job.
+    """Embed passages that have no vector of the active model. Return the number embedded.
 
-    Return the number embedded.
+    Kinds that have a job of their own for this are skipped.
     """
     active = EmbeddingModel.objects.active()
     if active is None:

@@ -1,4 +1,6 @@
-"""Scores of passages of one kind for a query, on the scale of memories' hybrid score, so that results can be merged."""
+"""Scores of passages of one kind for a query. They are on the scale of memories' hybrid score, so that results can be
+merged.
+"""
 
 import logging
 import math
@@ -34,10 +36,10 @@ Doubt = Callable[[Vectors], float]
 
 
 class Scored(NamedTuple):
-    """A passage with its score. ``cosine`` is None if only words matched.
+    """A passage with its score.
 
-    ``margin``: how far its cosine is above the minimum of a related passage (``margins``), with the bundled embedder
-    only. ``words``: its share of the query's word weight.
+    ``ref``: its primary key. ``cosine``: None if only words match. ``margin``: how far the cosine is above the minimum
+    of a related passage (``margins``), only with the bundled embedder. ``words``: its share of the query's word weight.
     """
 
     ref: int
@@ -48,7 +50,7 @@ class Scored(NamedTuple):
 
 
 def related(of: Kind, query: str, where: SearchArea) -> dict[int, float]:
-    """Return the scores by key of passages related to the query: with at least FLOOR, or close in meaning.
+    """Return the scores of passages related to the query, by primary key: at least FLOOR, or close in meaning.
 
     Without a working embedder only words are searched. Three queries and one embedding.
     """
@@ -56,9 +58,10 @@ def related(of: Kind, query: str, where: SearchArea) -> dict[int, float]:
 
 
 def above_floor(scored: list[Scored], *, floor: float = FLOOR, by_words: bool = True) -> dict[int, float]:
-    """Return the scores by key of passages with at least ``floor``, or close in meaning.
+    """Return the scores, by primary key, of passages with a score of at least ``floor`` or a margin of at least 0.
 
-    ``by_words``: with the bundled embedder, shared words alone are a match, such as a name in a search.
+    ``by_words``: if False, passages that have a margin need one of at least 0, so that shared words alone, such as a
+    name, are not a match.
     """
     return {
         each.ref: each.score
@@ -69,7 +72,7 @@ def above_floor(scored: list[Scored], *, floor: float = FLOOR, by_words: bool = 
 
 
 class Embedded(NamedTuple):
-    """A query's vector combined with its gist's (``vector``), and alone (``own``)."""
+    """The vectors of a query: ``own``, and ``vector``, which is combined with that of its gist."""
 
     model: str
     vector: Vectors
@@ -77,9 +80,9 @@ class Embedded(NamedTuple):
 
 
 def embedded_query(query: str, where: SearchArea, *, gist: bool = True) -> Embedded | None:
-    """Return the query's vectors, or None if there is no embedder or it fails; then only words are searched.
+    """Return the query's vectors, or None if there is no embedder or it fails. Only words are searched then.
 
-    ``gist``: include the query's gist, with the bundled embedder only, for which that was measured.
+    ``gist``: include the query's gist. Applies to the bundled embedder only, with which it was measured.
     """
     said = gist_of(query) if gist and _is_bundled(where) else query
     try:
@@ -93,7 +96,9 @@ def embedded_query(query: str, where: SearchArea, *, gist: bool = True) -> Embed
 
 
 def score_of(cosine: float | None, words: float) -> float:
-    """Return the score of a passage by its cosine, None without a vector, and its share of the query's words."""
+    """Return the score of a passage. ``words``: its share of the query's word weight. ``cosine``: None without a
+    vector.
+    """
     meaning = WORDS_AS_MEANING * words if cosine is None else max(0.0, cosine)
     return MEANING * meaning + WORDS * words
 
@@ -103,8 +108,8 @@ def found(
 ) -> list[Scored]:
     """Return the best candidates by vectors and by words, unordered and without a minimum score.
 
-    ``arm``: search by only one of them, for measuring. ``doubt``: a function of the query's vector that returns how
-    likely the query asks for nothing, 0 to 1.
+    ``arm``: "vector" or "words" search by only one of them, for measuring. ``doubt``: a function of the query's vector
+    that returns the probability (0 to 1) that nothing matches the query.
     """
     embedded = None if arm == "words" else embedded_query(query, where, gist=arm == "hybrid")
     if embedded is None:
@@ -137,7 +142,7 @@ def _is_bundled(where: SearchArea) -> bool:
 
 
 def excerpt(text: str, query: str) -> str:
-    """Return a short text completely, or the part of a long text around the query's longest word."""
+    """Return the text if it is short, else the part around the query's longest word."""
     if len(text) <= EXCERPT:
         return text.strip()
     lower = text.casefold()
@@ -172,7 +177,7 @@ _COUNT = f"SELECT count(*) FROM (SELECT 1 {_OF_KIND} LIMIT {COUNTED_AT_MOST}) co
 
 
 class Asked(NamedTuple):
-    """Language and scale of a question's vector."""
+    """The language of a question, and the scale of its vector."""
 
     english: float  # share of English in the question, 0 to 1
     scale: float  # factor from inner products with stored vectors to cosines
@@ -185,7 +190,10 @@ def read_asked(vector: Vectors) -> Asked:
 
 
 def cosines(asked: Asked, products: Array) -> dict[str, Array]:
-    """Return the cosines by each encoder and their weighted mean. ``products``: a row of ``PRODUCTS`` per text."""
+    """Return the cosines of texts with the question by each encoder, and their weighted mean.
+
+    ``products``: the columns ``PRODUCTS``, one row per text.
+    """
     english, multilingual, share = products.T if len(products) else np.zeros((3, 0))
     multilingual = multilingual * asked.scale / E5_WEIGHS
     share = np.minimum(1, share * float(np.sqrt(1 + E5_WEIGHS))) * asked.english
@@ -195,7 +203,7 @@ def cosines(asked: Asked, products: Array) -> dict[str, Array]:
 
 
 def margins(kind: int, refs: list[int], where: SearchArea, model: str, own: Vectors) -> dict[int, float]:
-    """Return by key how far each passage's cosine is above the minimum of a related passage. Two queries.
+    """Return, by primary key, how far each passage's cosine is above the minimum of a related passage. Two queries.
 
     ``own``: the question's vector without its gist.
     """

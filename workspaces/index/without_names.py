@@ -1,6 +1,6 @@
 """The gist of a question: the question without names.
 
-Recall searches by the gist too, because a passage may continue about a subject without naming it (docs/recall.md). Does
+Recall searches by the gist as well, because a passage may be about a subject without naming it (docs/recall.md). Does
 not access the database.
 """
 
@@ -46,8 +46,9 @@ def gist_of(text: str) -> str:
 
 
 def with_gist(vectors: Vectors, share: float = SHARE) -> Vectors:
-    """Return the mean of a question's vector and its gist's, of length 1; or the question's if there is no second
-    vector.
+    """Return the weighted mean of a question's vector and its gist's, of length 1. ``share``: weight of the gist.
+
+    If ``vectors`` contains no second vector, the question's is returned.
     """
     if len(vectors) == 1:
         return vectors[0]

@@ -72,7 +72,7 @@ def users(request: HttpRequest) -> HttpResponse:
         answer["Location"] = _location(request, made)
         return answer
     found = User.objects.order_by("pk")
-    if (name := provisioning.asked_for(request.GET.get("filter", ""), "userName")) is not None:
+    if (name := provisioning.filter_value(request.GET.get("filter", ""), "userName")) is not None:
         found = found.filter(username__iexact=name.replace("\x00", ""))
     return _page(request, found, _user)
 
@@ -98,7 +98,7 @@ def many_groups(request: HttpRequest) -> HttpResponse:
         answer["Location"] = _location(request, made)
         return answer
     found = DirectoryGroup.objects.order_by("pk")
-    if (name := provisioning.asked_for(request.GET.get("filter", ""), "displayName")) is not None:
+    if (name := provisioning.filter_value(request.GET.get("filter", ""), "displayName")) is not None:
         found = found.filter(name__iexact=name.replace("\x00", ""))
     return _page(request, found, _group)
 

@@ -58,7 +58,8 @@ class DemoChat:
 class DemoMemory:
     """A memory of the demo.
 
-    ``at``: (name of a chat, index of the source message). ``fields`` are fields of the draft.
+    ``at``: source of the memory, as (name of a chat, index of the message). ``fields``: more fields of the memory's
+    draft.
     """
 
     name: str

@@ -27,7 +27,7 @@ from memoryhub.llm.errors import ModelError
 from memoryhub.llm.metering import Meter, Usage, metered
 from memoryhub.llm.output_parsing import without_thoughts
 from workspaces.access import get_workspace
-from workspaces.accounts.keys import still_opens
+from workspaces.accounts.keys import is_still_valid
 from workspaces.billing import Account, rate_of, record, require_budget
 from workspaces.connections import Chosen, all_for
 from workspaces.models import Agent, ApiKey, Purpose, User, Workspace
@@ -141,7 +141,7 @@ def whole(answering: Answering, place: Place) -> Body:
         turn.submit(_kept(answering, read))  # the client does not have to wait for this
     else:
         answering.keep(read)  # before the client sends the result of its tool
-    if (key := answering.caller.key) is not None and not still_opens(key, now=timezone.now()):
+    if (key := answering.caller.key) is not None and not is_still_valid(key, now=timezone.now()):
         raise Forbidden(_("This API key may not be used any more."))
     return {**reply, "memoryhub": answering.note}
 
@@ -217,7 +217,7 @@ async def _events(pump: Pump, shape: Shape, key: ApiKey) -> AsyncGenerator[str, 
         while (chunks := await pump.take(RECHECK_SECONDS)) is not None:
             now = time.monotonic()
             if now - looked >= RECHECK_SECONDS:
-                if not await in_thread(still_opens, key, now=timezone.now()):
+                if not await in_thread(is_still_valid, key, now=timezone.now()):
                     raise Forbidden(_("This API key may not be used any more."))
                 looked = now
             if chunks or now - sent >= BEAT_SECONDS:

@@ -43,7 +43,7 @@ class Command(BaseCommand):
     def _build(self, again: bool) -> None:
         try:
             if again or _changed_size():
-                reembedding.begin_again()
+                reembedding.rebuild_same_model()
             if reembedding.start() is None:
                 return
             outcome = self._follow()
