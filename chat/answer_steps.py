@@ -418,21 +418,21 @@ logger = logging.getLogger(__name__)
 
 
 def begin_step(live: LiveAnswer, kind: str, **given: Any) -> Step:
-    """Store a new running step. Blocks. ``given``: more fields of the step."""
+    """Store a new running step. ``given``: more fields of the step. Blocking: call it in a thread."""
     step = Step(message_id=live.pk, kind=kind, **given)
     _store(live, step)
     return step
 
 
 def end_step(live: LiveAnswer, step: Step, outcome: str, *, error: str = "") -> None:
-    """Store the step's outcome and text. Blocks."""
+    """Store the step's outcome and text. Blocking: call it in a thread."""
     step.outcome, step.error = outcome, error[:200]
     step.finished_at = timezone.now()
     _store(live, step)
 
 
 def store_progress(live: LiveAnswer, step: Step) -> None:
-    """Store the step's current text. Blocks."""
+    """Store the step's current text. Blocking: call it in a thread."""
     _store(live, step)
 
 

@@ -107,7 +107,7 @@ class ChatMemoryDetail(ChatMemoryView):
         """Change a memory of a chat.
 
         Fields you leave out stay as they are. New content is embedded again. 409 if the key is taken, or with code
-        `stale`.
+        `stale` if the memory has changed since the `ETag` that you sent.
         """
         return change_memory(self, self.memory(chat_id, memory_id))
 

@@ -255,7 +255,7 @@ class ChatJson(serializers.Serializer[Any]):
 
 
 class OneChatJson(ChatJson):
-    """A chat, with the fields that depend on the reader."""
+    """A chat, including the fields that depend on the reader."""
 
     read_by_others = serializers.BooleanField(
         read_only=True, help_text="Whether anybody but you may open it."

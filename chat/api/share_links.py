@@ -1,4 +1,4 @@
-"""REST endpoints of links by which a chat is read without signing in."""
+"""REST endpoints of share links, by which a chat can be read without signing in."""
 
 from typing import Any
 

@@ -427,8 +427,8 @@ PROFILE_TOKENS = 500
 class Found:
     """The result of a recall.
 
-    ``verdicts``: for each recalled memory whether it is used and, if not, why. ``stored``: number of memories that were
-    searched. ``profile``: memories of the profile, which are added to the recalled ones.
+    ``verdicts``: for each recalled memory whether it is used and, if not, why. ``stored``: number of memories in the
+    scope of the recall. ``profile``: memories of the profile, which are added to the recalled ones.
     """
 
     recall: Recall

@@ -126,7 +126,7 @@ def said_by_several(messages: Iterable[Message]) -> bool:
 
 
 def with_labels(messages: MessageQuerySet, *more: str) -> MessageQuerySet:
-    """Load only the fields that ``text_of`` reads, and the fields ``more``."""
+    """Load only the fields that ``text_of`` reads, and those named in ``more``."""
     names = (f"{person}__{name}" for person in ("author", "imported_by") for name in _NAME)
     return messages.select_related("author", "imported_by").only(
         "role", "content", "imported_at", *names, *more

@@ -95,7 +95,7 @@ class _Turn:
 
 
 def provenance_until(last: Message, by: User | None) -> Provenance:
-    """Return all sources that the model was shown before ``last``, the last message of a turn. At most about fifteen
+    """Return all sources that the model was shown up to and including the message ``last``. At most about fifteen
     queries.
     """
     before = Message.objects.filter(chat_id=last.chat_id, pk__lte=last.pk).order_by("-pk")

@@ -315,7 +315,7 @@ def _count_block(state: StateBlock, line: int, end: int, silent: bool) -> bool:
 
 
 def _count_inline(state: StateInline, silent: bool) -> bool:
-    """Spend a step for each position that the inline rules read. Never matches, so the other rules run."""
+    """Spend a step for each position that the inline rules read. Never matches, so that the other rules run."""
     state.env["budget"].spend(1)
     return False
 

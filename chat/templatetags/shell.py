@@ -53,7 +53,7 @@ def sidebar(context: Context) -> dict[str, Any]:
 
 @register.simple_tag(takes_context=True)
 def source_chats(context: Context, memories: Iterable[Any]) -> dict[str, Chat]:
-    """Return the chats that these memories came from, by id, if the user may open them. One query."""
+    """Return the chats that these memories came from, by id, without those that the user may not open. One query."""
     ids = {memory.source_chat_id for memory in memories if memory.source_chat_id}
     if not ids:
         return {}

@@ -129,9 +129,7 @@ endpoints:
 
 
 def models(base: str, key: str) -> Iterator[Program]:
-    """Yield instructions for programs that call a model through the OpenAI or Anthropic API, to which MemoryHub adds
-    memory.
-    """
+    """Yield instructions for programs that call a model through the OpenAI or Anthropic API of MemoryHub."""
     for program in MODELS:
         yield replace(program, lines=program.lines % {"url": f"{base}/v1", "base": base, "key": key})
 

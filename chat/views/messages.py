@@ -178,7 +178,7 @@ def _offset(text: str) -> int:
 def rating(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
     """Store a rating ("up" or "down"), or remove it if it is empty.
 
-    ``told``: the form has reasons and a comment, so it is not shown again.
+    ``told``: the form for reasons was shown. Its reasons and comment are stored, and it is not shown again.
     """
     chat, message = get_message(request.user, chat_id, message_id)
     said, told = request.POST.get("rating", ""), "told" in request.POST

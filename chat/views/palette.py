@@ -360,8 +360,9 @@ def _memories(request: PageRequest, workspace: Workspace, q: str) -> list[Entry]
 def _kept(
     request: PageRequest, workspace: Workspace, rows: OwnedQuerySet[Any], name: str, icon: str, q: str
 ) -> list[Entry]:
-    """Return entries for documents or artifacts (``rows``) whose title contains the query. ``name``: that of their
-    page.
+    """Return entries for documents or artifacts (``rows``) whose title contains the query.
+
+    ``name``: name of the URL pattern of their page.
     """
     found = in_reach(rows.filter(title__icontains=q), workspace, request.user, Reach.here(workspace))[
         :MOST_ENTRIES

@@ -273,8 +273,8 @@ def turn_two_factor_off(people: QuerySet[User], *, by: User, now: datetime) -> i
     return len(found)
 
 
-def mail_owners(workspace: Workspace, came: Iterable[User], *, by: User, now: datetime) -> None:
-    """Mail a workspace's owners that an administrator adds the people ``came``. Call it before they are added."""
+def mail_owners(workspace: Workspace, people: Iterable[User], *, by: User, now: datetime) -> None:
+    """Mail a workspace's owners that an administrator adds these people. Call it before they are added."""
     owners = User.objects.filter(memberships__workspace=workspace, memberships__role=Role.OWNER)
     text = _(
         "An administrator (%(by)s) made new members of the workspace “%(workspace)s” on %(at)s UTC:\n\n"
@@ -285,7 +285,7 @@ def mail_owners(workspace: Workspace, came: Iterable[User], *, by: User, now: da
         "by": by.get_username(),
         "workspace": mail.as_name(workspace.name),
         "at": f"{now:%Y-%m-%d %H:%M}",
-        "people": "\n".join(f"- {person.get_username()}" for person in came),
+        "people": "\n".join(f"- {person.get_username()}" for person in people),
     }
     to = {address for owner in owners for address in _addresses(owner)}
     mail.send(_("Your workspace has new members"), text, to)
