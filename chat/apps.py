@@ -20,7 +20,7 @@ class ChatConfig(AppConfig):
         from memories.recalling.workspace_search import register_messages
         from memories.writing.mined import register_loaders
         from workspaces.accounts.closing import on_closing
-        from workspaces.actions.removal import register_room
+        from workspaces.actions.removal import register_remover
         from workspaces.quotas import charged_rows, register_quota
         from workspaces.retention import register_kept
         from workspaces.usage import register_chats
@@ -28,7 +28,7 @@ class ChatConfig(AppConfig):
 
         register_loaders(turn=load_turn, message=load_message)
         register_messages(find_messages)
-        register_room(leave_chats)
+        register_remover(leave_chats)
         on_closing(stop_runs_of)
         made_private.connect(stop_runs_of_others)
         register_kept(CHATS)

@@ -17,7 +17,7 @@ class MemoriesConfig(AppConfig):
         from memories.writing.drafts import is_delicate
         from memoryhub.database.queries import count_or_estimate
         from memoryhub.http.health import register_gauge
-        from workspaces.actions.removal import register_room
+        from workspaces.actions.removal import register_remover
         from workspaces.artifacts import register_judge
         from workspaces.models.index import register_kind
         from workspaces.quotas import charged_rows, register_quota
@@ -26,7 +26,7 @@ class MemoriesConfig(AppConfig):
 
         register_kind(MEMORIES)
         register_judge(is_delicate)
-        register_room(remove_memories)
+        register_remover(remove_memories)
         register_kept(KEPT_MEMORIES)
         register_text("memory", text_for_webhook)
         register_quota("memories", lambda user: Memory.objects.filter(charged_rows(user, "author")))

@@ -25,7 +25,7 @@ _DEFAULT = Ready(lambda user: Workspace.objects.visible_to(User(pk=user)).filter
 
 
 def get_workspace(user: User, public_id: str, *, need: Role = Role.VIEWER) -> Workspace:
-    """Return the workspace with this person's ``role``.
+    """Return the workspace with this public id. Its ``role`` is the person's role in it.
 
     Raises NotFound if the person is no member, Forbidden if their role is below ``need``.
     """
@@ -37,7 +37,10 @@ def get_workspace(user: User, public_id: str, *, need: Role = Role.VIEWER) -> Wo
 
 
 def named_workspace(user: User, public_id: str, *, need: Role = Role.VIEWER) -> Workspace:
-    """Return the workspace as ``get_workspace`` does, for an id that no URL converter has checked."""
+    """Return the workspace as ``get_workspace`` does, for an id that no URL converter has validated.
+
+    Raises NotFound for a malformed id too.
+    """
     if not PATTERN.fullmatch(public_id):
         raise NotFound(_("This workspace does not exist, or you do not have access to it."))
     return get_workspace(user, public_id, need=need)
@@ -49,10 +52,10 @@ def workspaces_of(user: User) -> list[Workspace]:
 
 
 def owners_of_personal(workspaces: Iterable[Workspace], user: User) -> dict[int, str]:
-    """Return the owner's name of each of these workspaces that is another user's personal one, by the workspace's
-    primary key.
+    """Return the owners' names of other people's personal workspaces, by the workspace's primary key.
 
-    All personal workspaces have the same name, so lists show the owner's. No query if there are none, as is usual.
+    All personal workspaces have the same name, so lists show the owner's name too. Runs no query if ``workspaces`` has
+    none of them.
     """
     others = {each.default_of_id: each.pk for each in workspaces if each.default_of_id not in (None, user.pk)}
     return (
@@ -82,7 +85,7 @@ def lock_to_count(whose: User | Workspace) -> None:
 
 
 def lock_as_editor(workspace: Workspace, by: User) -> None:
-    """Lock the user's membership, so that it cannot be removed before the commit, and require the role of editor.
+    """Lock the user's membership, so that it cannot be removed before the commit.
 
     Raises NotFound if the user is no member, Forbidden for a viewer.
     """
@@ -98,7 +101,7 @@ def role_in(user: User, workspace: Workspace) -> Role | None:
 
 
 def default_workspace(user: User) -> Workspace:
-    """Return the person's own workspace, created on first use. Concurrent requests create only one."""
+    """Return the person's personal workspace, created on first use. Concurrent requests create only one."""
     workspace = _DEFAULT.first(user=user.pk)
     if workspace is None:
         with suppress(IntegrityError), transaction.atomic():  # refused if another request created it first
@@ -110,10 +113,11 @@ def default_workspace(user: User) -> Workspace:
 
 
 def personal_place(user: User, *, said_in: Workspace, stays_here: bool = False) -> Workspace:
-    """Return the user's own workspace, which stores what they say in a private chat of ``said_in``.
+    """Return the user's personal workspace, which stores their personal items from all workspaces.
 
-    Raises Conflict if ``said_in`` is local-only and their own workspace is not. ``stays_here``: the text to store is
-    derived from text of another local-only workspace, so the same rule applies.
+    ``said_in``: the workspace of the chat or form that the new item comes from. ``stays_here``: its text is derived
+    from text of another local-only workspace. Raises Conflict if ``said_in`` is local-only or ``stays_here`` is set,
+    unless the personal workspace is local-only too.
     """
     own = default_workspace(user)
     if stays_here and not own.local_only:
@@ -147,10 +151,11 @@ def get_owned(
     need: Role,
     or_deleted: bool,
 ) -> Owned | None:
-    """Return a document or artifact and its workspace, each with the user's ``role``, or None if the user may not see
-    it.
+    """Return the document or artifact with this public id, or None if the user may not see it.
 
-    A personal one is found in every workspace of its owner. Raises Forbidden if the role is below ``need``.
+    The user's role is set as ``role`` on the item and on its workspace. ``workspace``: where the item must be visible;
+    a personal item is visible in every workspace of its owner. ``or_deleted``: include soft-deleted items. Raises
+    Forbidden if the role is below ``need``.
     """
     found = rows.visible_to(user).select_related("workspace", "created_by")
     if workspace is not None:
@@ -171,10 +176,10 @@ def home(workspace: Workspace, by: User, *, personal: bool) -> tuple[Workspace, 
 
 
 def require_right_to_move(found: Document | Artifact, to: Workspace, owner: User | None, by: User) -> None:
-    """Check that this person may move a document or artifact.
+    """Raise an error if this person may not move the document or artifact ``found``.
 
-    Raises Forbidden if the move takes it from the other members and the person may not remove it; Conflict if it would
-    leave a local-only workspace for one that is not.
+    ``to`` and ``owner``: its workspace and owner after the move. Raises Forbidden if other members would lose it and
+    ``may_move_away`` does not allow that, Conflict as ``require_stays_local``.
     """
     taken = found.owner_id is None and (owner is not None or to != found.workspace)
     if taken and not may_move_away(found, by, role_in(by, found.workspace)):
@@ -193,9 +198,9 @@ def require_stays_local(current: Workspace, to: Workspace) -> None:
 
 
 def lock_owned(rows: OwnedQuerySet[Owned], found: Owned, by: User) -> Owned | None:
-    """Lock the row, and the user's membership as an editor, until the commit.
+    """Lock the row and the user's membership as an editor until the commit, and return the row.
 
-    Returns None if the row was moved or removed since it was loaded.
+    Returns None if the row was moved or removed since ``found`` was loaded.
     """
     lock_as_editor(found.workspace, by)
     there = rows.filter(pk=found.pk, workspace=found.workspace_id, owner=found.owner_id)
@@ -211,9 +216,9 @@ def lock_places(by: User, *places: Workspace) -> None:
 
 
 def may_move_away(found: Document | Artifact, by: User, role: str | None) -> bool:
-    """Return whether this person may take a document or artifact from the other members.
+    """Return whether this person may remove a document or artifact from its workspace.
 
-    Its creator may if they are still an editor, and so may the owners of the workspace.
+    Its creator may while they are an editor, and so may the workspace's owners. ``role``: the person's role there.
     """
     if role is None or not Role(role).allows(Role.EDITOR):
         return False
@@ -228,9 +233,9 @@ def require_right_to_forget(found: Document | Artifact, by: User) -> None:
 
 
 def note(verb: Verb, found: Document | Artifact, by: User, **details: Any) -> None:
-    """Record an action in the audit log.
+    """Record an action on a document or artifact in the audit log.
 
-    Personal rows are recorded without the workspace, because its owners read the log.
+    If the item is personal, leave the workspace out, because its owners read that log.
     """
     workspace = found.workspace if found.owner_id is None else None
     record(verb, by=by, workspace=workspace, target=found.public_id, details=details or None)

@@ -150,10 +150,9 @@ def update_artifact(
     by_model: bool = False,
     confirmed: bool = False,
 ) -> Artifact:
-    """Save a new version with the given fields; ``None`` leaves a field unchanged. Unchanged content creates no
-    version.
+    """Save a new version with the given fields; ``None`` leaves a field unchanged. Unchanged values create no version.
 
-    ``seen``: the version tags (``version_of``) that the change may follow; None allows any. ``confirmed``: as in
+    ``seen``: the version tags (``version_of``) that the change is based on; None skips the check. ``confirmed``: as in
     ``create_artifact``. Raises Stale if the current version is not in ``seen``, Invalid, SecretRefused, QuotaReached.
     """
     with transaction.atomic():
@@ -216,7 +215,7 @@ def undo(artifact: Artifact, number: int, *, by: User, now: datetime) -> None:
 
 
 def move(artifact: Artifact, to: Workspace | None, *, by: User) -> Artifact:
-    """Move an artifact with its versions to a workspace, or make it ``by``'s personal one if ``to`` is None.
+    """Move an artifact with its versions to the workspace ``to``, or make it personal to ``by`` if that is None.
 
     Raises Forbidden and Conflict as ``require_right_to_move``, NotFound if it was deleted.
     """
@@ -292,7 +291,7 @@ def _put(artifact: Artifact, written: Written, *, by: User, now: datetime, by_mo
 
 
 def lock_artifact(artifact: Artifact, by: User, *, or_deleted: bool = False) -> Artifact:
-    """Return the artifact, locked as by ``lock_owned``. Raises NotFound if it was deleted or moved."""
+    """Lock the artifact as ``lock_owned`` does, and return it. Raises NotFound if it was deleted or moved."""
     rows = Artifact.objects.all()
     found = lock_owned(rows if or_deleted else rows.live(), artifact, by)
     if found is None:
@@ -358,9 +357,10 @@ class Past:
 
 
 def checked_versions(versions: Sequence[Past]) -> list[Past]:
-    """Return the cleaned versions of an imported artifact, oldest first.
+    """Return the cleaned versions of an imported artifact in the same order.
 
-    Raises Invalid for a wrong field, SecretRefused for a credential, because an import cannot ask for confirmation.
+    Raises Invalid for a wrong field, and SecretRefused for a text that looks like a credential. An import cannot ask
+    for confirmation.
     """
     made = [replace(each, written=cleaned(each.written)) for each in versions]
     before = ""
@@ -426,9 +426,9 @@ def register_judge(is_delicate: Callable[[str], bool]) -> None:
 
 
 def refuse_delicate(before: str, after: str, *, may_ask: bool) -> None:
-    """Check the lines of ``after`` that are not in ``before``, the stored text, for sensitive content.
+    """Raise an error if a line of ``after`` that is not in ``before``, the stored text, looks sensitive.
 
-    Raises LooksDelicate with ``may_ask``, so that a person may confirm; else SecretRefused.
+    The error is LooksDelicate with ``may_ask``, so that a person may confirm; else SecretRefused.
     """
     known = set(before.splitlines())
     new = "\n".join(line for line in after.splitlines() if line not in known)
@@ -479,8 +479,8 @@ def find_artifacts(
 ) -> list[FoundArtifact]:
     """Return the artifacts that match the query and that this person may see here, best first.
 
-    Personal ones are included if ``reach`` allows them. Raises NotFound if the person is no member. One embedding; if
-    it fails, only words are searched.
+    Personal ones are included if ``reach`` allows them. Embeds the query once; if that fails, searches by words only.
+    Raises NotFound if the person is no member.
     """
     where = area_within(reach, workspace, user)
     query = query.replace("\x00", " ").strip()

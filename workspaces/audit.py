@@ -146,8 +146,8 @@ def record(
 ) -> None:
     """Add an entry in the caller's transaction, so that a rolled-back action leaves none. One insert.
 
-    ``target`` is a public id; ``details`` holds numbers, ids and our own words. ``by=None``: the system, or nobody
-    signed in. Raises ValueError for anything that could be a person's text.
+    ``by``: None for the system or if nobody is signed in. ``target``: a public id. ``details``: numbers, ids and single
+    words from the code. Raises ValueError for anything that could be a person's text.
     """
     by = _really_by.get() or by
     if verb not in Verb.values:
@@ -182,9 +182,10 @@ class Page:
 
 
 def page_of(workspace: Workspace, *, before: str = "") -> Page:
-    """Return the entries of a workspace, each with ``sentence``, ``whom`` and ``words``. Two queries.
+    """Return one page of a workspace's entries. Two queries.
 
-    Raises Malformed for a ``before`` that is not from this list.
+    Each entry has a ``sentence`` (the action), ``whom`` (the username of a target) and ``words`` (the details). Raises
+    Malformed for a ``before`` that is not from this list.
     """
     salt = f"audit of {workspace.public_id}"
     found = AuditEvent.objects.of_workspace(workspace).order_by("-id")
@@ -206,7 +207,10 @@ def page_of(workspace: Workspace, *, before: str = "") -> Page:
 
 
 def sentence(verb: str) -> str:
-    """Return the action as words that follow a name, or the verb itself if it is unknown to this version."""
+    """Return the action in words that follow a name, such as "deleted a chat".
+
+    An action that this version does not know is returned unchanged.
+    """
     label = str(Verb(verb).label) if verb in Verb.values else verb
     return label[:1].lower() + label[1:]
 
@@ -237,7 +241,7 @@ def note_bulk_read(number: int, *, by: User, workspace: Workspace) -> None:
 
 @contextmanager
 def really_by(person: User) -> Iterator[None]:
-    """Record all actions in this context as done by this person. For staff who act through a workspace's owner."""
+    """Record all actions in this context as done by this person, when staff act in the name of a workspace's owner."""
     token = _really_by.set(person)
     try:
         yield
@@ -246,7 +250,7 @@ def really_by(person: User) -> Iterator[None]:
 
 
 def prune(*, now: datetime) -> int:
-    """Delete entries older than MEMORYHUB_AUDIT_DAYS (0: keep all) or a workspace's own limit.
+    """Delete entries older than MEMORYHUB_AUDIT_DAYS (0: no limit) or than their workspace's retention rule allows.
 
     Return the number deleted.
     """

@@ -1,9 +1,9 @@
-"""Usage and cost of model calls (their sum, display, and record in the database), and monthly budgets.
+"""Usage and cost of model calls, and monthly budgets.
 
-Budgets of a workspace or a person warn from four fifths on, and stop models at the limit. Months are in UTC. The
-built-in model costs nothing and is not limited. Usage of a person's own connection counts only against that person,
-because their own server reports it. A started turn is completed, so concurrent turns can exceed a budget by their own
-usage. Runs check before each call.
+Usage is summed by day in the database. A budget of a workspace or a person warns from four fifths on, and stops models
+at the limit. Months are in UTC. The built-in model costs nothing and is not limited. Usage of a person's own connection
+counts only against that person, because their own server reports it. Budgets are checked before a turn, and in runs
+before each call. A started turn is completed, so concurrent turns can exceed a budget by their own usage.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Bill:
 
     @property
     def about(self) -> str:
-        """Return the mark to show before estimated numbers; empty if providers reported all usage."""
+        """Return "≈" to show before estimated numbers, or an empty string if providers reported all usage."""
         return ABOUT if self.is_estimate else ""
 
     @property
@@ -151,7 +151,7 @@ class Account:
 
 
 def rate_of(chosen: Chosen) -> Rate:
-    """Return the price of the chosen model. Without a set price its amount is None, and no cost is shown."""
+    """Return the price of the chosen model. If none is set, ``price`` is None and no cost is shown."""
     connection = chosen.connection
     if connection is not None:
         return Rate(connection.model if connection.is_shared else "", connection.price)
@@ -190,10 +190,10 @@ _OF_ALL = _ADD.format(target=f"(day, model) WHERE purpose = '{Purpose.INDEX}'")
 
 
 def record(account: Account, meter: Meter, *, now: datetime) -> Bill | None:
-    """Add the meter's usage to the daily sums and return it, or None if there is none. One upsert, locked until the
-    commit.
+    """Add the meter's usage to the daily sums and return it, or None without usage.
 
-    The meter is emptied on commit, so that usage is counted once after a rollback and retry.
+    One upsert, whose row stays locked until the commit. The meter is emptied on commit, so that usage is counted once
+    if the transaction is rolled back and retried.
     """
     total = meter.total()
     bill = account.bill(total)
@@ -215,7 +215,7 @@ def counted(account: Account) -> Iterator[None]:
 
 
 def put(account: Account, bill: Bill, now: datetime) -> None:
-    """Add this bill to the daily sums, for a caller that empties the meter itself after the commit."""
+    """Add this bill to the daily sums. The caller must empty the meter after the commit."""
     _write(_OF_SOMEBODY, account, bill, now)
 
 
@@ -360,7 +360,7 @@ def first_of_next(first: date) -> date:
 
 
 def standings(workspace_id: int | None, user_id: int | None, *, now: datetime) -> list[Standing]:
-    """Return the budgets that apply to this person here, the one with the largest used share first. One query."""
+    """Return the budgets of the workspace and of the person, the one with the largest used share first. One query."""
     first = first_of_month(now)
     renewed = first_of_next(first)
     values = {"workspace": workspace_id, "user": user_id, "first": first, "next": renewed}
@@ -386,7 +386,7 @@ def require_budget(
 
 
 def has_budget(account: Account, *, now: datetime) -> bool:
-    """Return whether background work may call a model. Without budget it continues without a model."""
+    """Return whether the budgets allow a model call. If not, background jobs continue without a model."""
     try:
         require_budget(account.workspace_id, account.user_id, lambda: account.rate, now=now)
     except BudgetReached:

@@ -31,7 +31,10 @@ _USABLE = Ready(lambda user: Connection.objects.usable_by(User(pk=user)), user=i
 
 @dataclass(frozen=True)
 class Chosen:
-    """The model for one person's turns in one workspace. Read properties from ``model``; call ``ask()`` to use it."""
+    """The model for one person's turns in one workspace.
+
+    Read properties from ``model``. To send it a request, get it from ``ask()``, which checks that it may be used.
+    """
 
     model: ChatModel
     connection: Connection | None = None  # None: the model in the settings
@@ -55,7 +58,7 @@ class Chosen:
 
     @property
     def answers_well(self) -> bool:
-        """Return whether the model may be used here and is capable enough for the page's requests."""
+        """Return whether the model may be used here and is capable enough to suggest questions on the chat page."""
         able = self.model.capabilities
         answers_well = able.can_extract if able.answers_well is None else able.answers_well
         return self.may_be_asked and answers_well
@@ -68,7 +71,7 @@ class Chosen:
 
 @dataclass(frozen=True)
 class Option:
-    """An entry in a list of models. ``why_not``: why it cannot be chosen here."""
+    """An entry in a menu of models. ``why_not``: why it cannot be chosen here; empty if it can."""
 
     value: str  # public id, empty for the default
     label: str
@@ -82,8 +85,8 @@ class Option:
 def chosen_for(workspace: Workspace, user: User | None, *, first: Connection | None = None) -> Chosen:
     """Return the model for this person in this workspace. ``first``: the chat's choice. At most two queries.
 
-    A deleted connection, or another person's own, is skipped, and ``lost`` says so. A remote model in a local-only
-    workspace is returned with ``trouble`` instead of being replaced silently.
+    Skips a deleted connection and one of another person; ``lost`` then holds the reason. A remote model in a local-only
+    workspace is not replaced silently: it is returned with ``trouble``.
     """
     lost = ""
     for wanted in (first, workspace.connection):
@@ -165,10 +168,10 @@ def reach_of(connection: Connection) -> AddressRange:
 def options_for(
     workspace: Workspace, user: User, chosen: Connection | None, *, inherited: Connection | None = None
 ) -> list[Option]:
-    """Return the choices: the default, the model in the settings, the shared ones, the person's own. At most three
-    queries.
+    """Return the entries of a menu of models. At most three queries.
 
-    ``inherited``: the workspace's choice, which a chat without its own choice uses.
+    They are the default, the model in the settings, the shared connections and the person's own. ``chosen``: the
+    current choice. ``inherited``: the workspace's choice, which a chat without its own choice uses.
     """
     taken = chosen_for(workspace, user) if inherited is not None else _default(workspace)
     configured = _configured(workspace)
@@ -201,7 +204,7 @@ def _option(value: str, of: Chosen, workspace: Workspace, *, is_chosen: bool) ->
     )
 
 
-def wanted_by(user: User, public_id: str) -> Connection | None:
+def usable_connection(user: User, public_id: str) -> Connection | None:
     """Return the connection with this id if the person may use it, else None."""
     if public_id == BUILT_IN:
         return Connection.objects.built_in()
@@ -213,7 +216,7 @@ def choose_connection(workspace: Workspace, public_id: str, *, by: User) -> Conn
 
     Raises Invalid if it cannot be chosen there.
     """
-    chosen = wanted_by(by, public_id)
+    chosen = usable_connection(by, public_id)
     if chosen is None:
         raise Invalid(
             _("This model connection does not exist, or you cannot use it."),
@@ -272,7 +275,10 @@ def detect_vision(chosen: Chosen) -> None:
 
 
 def store_vision(connection: Connection | None, sees: bool | None) -> None:
-    """Store whether the model accepts images, unless it is known already or the connection has another model now."""
+    """Store whether the model accepts images (None: unknown).
+
+    Changes nothing if it is stored already, or if the connection has another model now.
+    """
     if connection is None or sees is None or connection.sees is not None:
         return
     asked = {"base_url": connection.base_url, "model": connection.model, "sees": None}

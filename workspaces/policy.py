@@ -28,7 +28,7 @@ class Placed(Protocol):
 
 @dataclass(frozen=True)
 class Reach:
-    """A data policy.
+    """A data policy of one operation.
 
     ``local_only``: texts are embedded on this machine only. ``leaves``: results are sent to a model on another machine.
     ``personal``: results may include the person's own texts; False if others read the results too.
@@ -55,7 +55,10 @@ class Reach:
 
 
 def in_reach(rows: Rows, workspace: Workspace, user: User, reach: Reach) -> Rows:
-    """Return the rows of this workspace and of this person that the policy allows. The caller must check membership."""
+    """Return the workspace's shared rows, and this person's own rows if the policy allows them.
+
+    The caller must check membership.
+    """
     found = Q(workspace=workspace, owner=None)
     if reach.personal:
         found |= Q(owner=user, workspace__local_only=False) if reach.leaves else Q(owner=user)

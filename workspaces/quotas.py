@@ -94,23 +94,22 @@ def quota_of(user: User, what: str) -> Quota:
 
 
 def importer_key(by: User | None, name: User | None) -> int | None:
-    """Return the key of the person whose quota a row counts against, if ``by`` imports it under another person's
-    ``name``.
+    """Return the primary key of the person who imports a row, or None if the row counts against its author's quota.
 
-    None: it counts against ``name``, also when a superuser restores it.
+    ``by``: the importer, or None. ``name``: the author. An import by a superuser counts against the author.
     """
     return None if by is None or by == name or by.is_superuser else by.pk
 
 
 def charged_rows(user: User, name: str) -> Q:
-    """Return the condition for rows that count against this person's quota. ``name``: the field of the row's author."""
+    """Return a condition for the rows that count against this person's quota. ``name``: the field of the row's author."""
     return Q(**{name: user, "brought_by": None}) | Q(brought_by=user.pk)
 
 
 def charge(what: str, by: User | None, name: User | None) -> int | None:
-    """Check the quota for a new row, and return the row's ``brought_by``. Raises QuotaReached.
+    """Check the quota for a new row, and return the value of the row's ``brought_by``. Raises QuotaReached.
 
-    ``by=None``: a background job creates the row for ``name``.
+    ``by`` and ``name``: as in ``importer_key``.
     """
     require_room(what, by or name)
     return importer_key(by, name)
@@ -150,7 +149,7 @@ WHERE greatest(mine.paid_until, %(now)s) + %(share)s <= %(most)s
 
 
 def spend(limit: str, by: User, *, now: datetime, per: timedelta = MINUTE) -> None:
-    """Count a request against the rate limit ``settings.THROTTLES[limit]``.
+    """Count a request against the rate limit ``settings.THROTTLES[limit]``, a number of requests in the period ``per``.
 
     Raises TooManyRequests with the time to wait.
     """

@@ -1,6 +1,6 @@
-"""Retention rules of a workspace, and what a restored backup has to forget again.
+"""Retention rules of a workspace, and repeating permanent deletions in a restored backup.
 
-Owners set the rules within the operator's limits, and a job deletes by them.
+Owners set the rules within the operator's limits. An hourly job soft-deletes by them.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def check(days: Rules) -> None:
 
 
 def would_go(workspace: Workspace, rules: Rules, *, by: User, now: datetime) -> dict[str, int]:
-    """Return the numbers of items that these rules would delete today, by name, among those that ``by`` may see."""
+    """Return the numbers of items, by kind, that these rules would delete today. Counts only items that ``by`` may see."""
     wanted = in_force({**dict.fromkeys(NAMES), **rules})
     found = {}
     for kind in kinds():
@@ -117,7 +117,10 @@ def older(rows: QuerySet[Any], kind: Kept, before: datetime | Combinable) -> Que
 
 
 def is_overdue(kind_name: str, workspace: Workspace, since: datetime, *, now: datetime) -> bool:
-    """Return whether an item counted from ``since`` would be deleted now. Restoring it then restarts its period."""
+    """Return whether an item whose retention period began at ``since`` would be deleted now.
+
+    Restoring such an item restarts its period.
+    """
     days = in_force(rules_of(workspace))[kind_name]
     return days is not None and since < now - timedelta(days=days)
 
@@ -138,9 +141,9 @@ class Delete(Protocol):
 class Kept:
     """A kind of item with a retention rule.
 
-    ``rows``: the items that may be deleted, live and not pinned. ``since``: when their period starts. ``shared``: the
-    condition for items that all members see. ``of``: the condition for those that a person sees. ``delete``:
-    soft-deletes a locked item.
+    ``rows``: returns the items that may be deleted, live and not pinned. ``since``: the start of an item's period.
+    ``shared``: the condition for items that all members see. ``of``: returns the condition for a person's own items.
+    ``delete``: soft-deletes a locked item.
     """
 
     name: str
@@ -220,7 +223,7 @@ def _overdue(kind: Kept, now: datetime) -> Iterator[QuerySet[Any]]:
 
 
 def _batches(kind: Kept, rows: QuerySet[Any], now: datetime) -> Iterator[int]:
-    """Delete overdue rows in batches, and yield the size of each. Locked rows are in use, and skipped."""
+    """Delete overdue rows in batches, and yield the size of each. Rows that others have locked are skipped."""
     last = 0
     while True:
         with transaction.atomic():
@@ -237,7 +240,10 @@ def _batches(kind: Kept, rows: QuerySet[Any], now: datetime) -> Iterator[int]:
 
 
 def _note(kind: Kept, gone: list[Any]) -> None:
-    """Record the count in each workspace's activity, without personal items, which its owners may not know of."""
+    """Record the number of deleted items in each workspace's audit log.
+
+    Personal items are not counted, because the workspace's owners may not know of them.
+    """
     shared = kind.rows().model._base_manager.filter(kind.shared, pk__in=[row.pk for row in gone])
     counts = Counter(shared.order_by().values_list("workspace", flat=True))
     for workspace in Workspace.objects.filter(pk__in=counts).order_by("pk"):
@@ -253,10 +259,11 @@ FROM workspaces_auditevent WHERE verb = %s ORDER BY id
 
 
 def forget_again(newer: psycopg.Connection[Any], say: Callable[[str], None]) -> None:
-    """Remove documents and artifacts that people forgot after the backup, according to the ``newer`` database.
+    """Repeat the permanent deletions of documents and artifacts that happened after the restored backup was made.
 
-    Django's connection is to the restored database. Audit entries older than MEMORYHUB_AUDIT_DAYS are not known. The
-    entries are copied, so that a later restore knows them too.
+    They are read from the audit log of ``newer``, the database before the restore; entries older than
+    MEMORYHUB_AUDIT_DAYS are missing there. Django's connection is to the restored database, into which the entries are
+    copied for a later restore. ``say`` prints a message.
     """
     for verb in (Verb.DOCUMENT_FORGOTTEN, Verb.ARTIFACT_FORGOTTEN):
         events = newer.cursor(row_factory=dict_row).execute(_EVENTS, [verb]).fetchall()

@@ -43,11 +43,11 @@ class Line:
 
 @dataclass(frozen=True)
 class Month:
-    """The totals of a month.
+    """The usage in one month.
 
-    ``people``: members with usage, for owners of the workspace; others see only themselves. ``workspaces``: a person's
-    workspaces, by name if they are still a member, else summed. ``chats``: those with the largest usage that the reader
-    may open.
+    ``people``: all members with usage if the reader owns the workspace, else the reader only. ``workspaces``: a
+    person's workspaces; those that they have left are summed up. ``chats``: the chats with the largest usage that the
+    reader may open.
     """
 
     first: date
@@ -81,7 +81,7 @@ _chats: list[ChatsOf] = []
 
 
 def register_chats(of: ChatsOf) -> None:
-    """Register the function that returns chats with their usage. The chat app provides it."""
+    """Register the chat app's function that returns the chats with the largest usage."""
     _chats[:] = [of]
 
 
@@ -98,7 +98,10 @@ def month_of(text: str, *, now: datetime) -> date:
 
 
 def of_workspace(workspace: Workspace, user: User, first: date, *, now: datetime) -> Month:
-    """Return a workspace's month: for owners by member, for others only their own usage. Six queries."""
+    """Return a workspace's usage in the month that begins at ``first``. Six queries.
+
+    Owners see the usage of all members, others only their own.
+    """
     rows = of_month(ModelUse.objects.filter(workspace=workspace), first)
     sees_all = workspace.role == Role.OWNER
     if not sees_all:
@@ -109,11 +112,11 @@ def of_workspace(workspace: Workspace, user: User, first: date, *, now: datetime
 
 
 def of_person(user: User, first: date, *, now: datetime) -> Month:
-    """Return this person's month over all workspaces. Seven queries."""
+    """Return this person's usage over all workspaces in the month that begins at ``first``. Seven queries."""
     return _month(_of_person(user, first), first, standings(None, user.pk, now=now), user, None)
 
 
-def taken_by(user: User, *, now: datetime) -> Bill:
+def usage_this_month(user: User, *, now: datetime) -> Bill:
     """Return this person's usage in the current month. One query."""
     return total_of(_of_person(user, first_of_month(now)))
 
@@ -156,7 +159,10 @@ def _by_place(rows: QuerySet[ModelUse]) -> list[Line]:
 
 
 def _by(rows: QuerySet[ModelUse], name: str, say: Callable[[str], str], *, id: str = "") -> list[Line]:
-    """Return the lines, most expensive first, then by tokens."""
+    """Return a line for each value of the column ``name``, most expensive first, then by tokens.
+
+    ``say``: converts the value to a label. ``id``: the column of the line's public id.
+    """
     found = [
         Line(say(row[name] or ""), _bill(row), id=row[id] if id else "")
         for row in rows.order_by().values(*filter(None, (name, id))).annotate(**_SUMS)
@@ -172,9 +178,9 @@ LARGEST = 5
 
 
 def largest(rows: QuerySet[ModelUse], key: str, name: str) -> list[tuple[Any, str, Bill]]:
-    """Return the keys and names with the largest usage, most expensive first, then by tokens. One query.
+    """Return the groups of rows with the largest usage, most expensive first, then by tokens. One query.
 
-    Usage without a workspace or person (deleted, or of the installation) is left out.
+    ``key`` and ``name``: the columns that identify and name a group. Rows without a ``key`` are left out.
     """
     sums = rows.order_by().exclude(**{key: None}).values(*{key, name}).annotate(**_SUMS)
     return [(row[key], row[name], _bill(row)) for row in sums.order_by("-cost", "-tokens_in")[:LARGEST]]

@@ -19,7 +19,7 @@ from memoryhub.errors import Invalid
 from memoryhub.llm.base import Capabilities
 from workspaces.actions.connections import may_manage
 from workspaces.billing import rate_of, require_budget
-from workspaces.connections import Chosen, chosen_for, wanted_by
+from workspaces.connections import Chosen, chosen_for, usable_connection
 from workspaces.models import User, Workspace
 
 MODES: dict[str, AnswerMode] = {mode.name: mode for mode in (AnswerMode(), DeepThink(), Research())}
@@ -72,7 +72,7 @@ def model_context(
     """Return the template context for the selected model. ``wanted``: id of the connection selected for a new chat."""
     connection = chat.connection if chat else None
     if chat is None:
-        connection = wanted_by(user, wanted)
+        connection = usable_connection(user, wanted)
     chosen = chosen_for(workspace, user, first=connection)
     used = chosen.connection
     return {

@@ -20,7 +20,7 @@ from memoryhub.errors import Invalid
 from workspaces.access import get_workspace
 from workspaces.accounts.sign_in import ask_for_password
 from workspaces.actions.connections import may_connect
-from workspaces.connections import options_for, wanted_by
+from workspaces.connections import options_for, usable_connection
 from workspaces.models import Role, User, Workspace
 from workspaces.models.connections import Connection
 from workspaces.views import PageRequest
@@ -131,7 +131,7 @@ def of_new_chat(request: PageRequest, ws_id: str) -> HttpResponse:
     """Show the model menu of a new chat. A selection changes only the page, since the chat does not exist yet."""
     workspace = get_workspace(request.user, ws_id)
     wanted = request.GET.get("connection", "")
-    context = _menu(workspace, request.user, wanted_by(request.user, wanted), workspace.connection)
+    context = _menu(workspace, request.user, usable_connection(request.user, wanted), workspace.connection)
     context["can_write"] = Role(workspace.role).allows(Role.EDITOR)
     return render(request, "chat/model_menu.html", context)
 

@@ -26,7 +26,7 @@ from memoryhub.languages import speaking_to
 from workspaces.access import DEFAULT_NAME
 from workspaces.accounts import oauth, sessions
 from workspaces.accounts.sessions import end_other_sessions
-from workspaces.actions.removal import Counts, counted, empty
+from workspaces.actions.removal import Counts, counted, remove_in_other_apps
 from workspaces.actions.workspaces import lock, remove_workspace
 from workspaces.audit import Verb, record
 from workspaces.models import Membership, Role, User, Workspace
@@ -177,7 +177,7 @@ def delete_account(user: User, *, by: User | None = None) -> Counts:
             )
         end_other_sessions(user, keep=None, by=by or user)
         record(Verb.ACCOUNT_DELETED, by=by or user, target=user.public_id)
-        gone: Counts = empty(workspace_ids=[], user_id=user.pk, by=user)
+        gone: Counts = remove_in_other_apps(workspace_ids=[], user_id=user.pk, by=user)
         for workspace in plan.removed:
             gone += remove_workspace(workspace, by=user)
         return gone + counted(user.delete()[1])

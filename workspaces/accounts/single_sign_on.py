@@ -36,7 +36,7 @@ from requests import RequestException
 
 from memoryhub.errors import Conflict, Invalid
 from workspaces.accounts.closing import require_own
-from workspaces.actions.workspaces import lock, lost_right, record_member, refuse_to_lose
+from workspaces.actions.workspaces import after_lost_right, lock, record_member, refuse_to_lose
 from workspaces.audit import Verb, record
 from workspaces.models import DirectoryGroup, GroupGrant, Membership, Role, User, Workspace
 
@@ -141,7 +141,7 @@ def _change(workspace: Workspace, member: Membership, role: Role | None, grant: 
             Verb.ROLE_CHANGED, workspace, member.user, None, role=role, before=had, given_by="group"
         )
     if role is None or not role.allows(had):
-        lost_right(workspace, member.user, None, had=had)
+        after_lost_right(workspace, member.user, None, had=had)
 
 
 logger = logging.getLogger(__name__)

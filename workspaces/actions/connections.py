@@ -54,7 +54,7 @@ class Used:
     chats: int = 0
 
     def sentence(self) -> str:
-        """Return a sentence that tells the consequences for them, or an empty string if nothing used it."""
+        """Return a sentence about the consequences for these workspaces and chats; empty if there are none."""
         if not self.workspaces and not self.chats:
             return ""
         workspaces = ngettext("%d workspace", "%d workspaces", self.workspaces) % self.workspaces
@@ -68,9 +68,10 @@ class Used:
 
 
 def may_manage(user: User) -> bool:
-    """Return whether this person may manage the shared connections: superusers only.
+    """Return whether this person may manage the shared connections.
 
-    The server of a connection receives everything that is sent through it, private chats too.
+    Only superusers may, because a connection's server receives everything that is sent through it, including private
+    chats.
     """
     return user.is_active and user.is_staff and user.is_superuser
 
@@ -81,9 +82,10 @@ def may_connect(user: User) -> bool:
 
 
 def get_connection(user: User, public_id: str, *, to: str = "use") -> Connection:
-    """Return a connection that this person may ``use``, ``change`` or ``delete``, as ``to`` says.
+    """Return the connection with this id.
 
-    Raises NotFound for another person's connection, Forbidden for changing a shared one without being an administrator.
+    ``to``: what the person is going to do with it, which is ``use``, ``change`` or ``delete``. Raises NotFound if they
+    may not use it, Forbidden if they may not change or delete it.
     """
     found = Connection.objects.live().filter(public_id=public_id).first()
     if found is None or (found.owner_id is not None and found.owner_id != user.pk):
@@ -113,7 +115,7 @@ def draft_connection(*, by: User, now: datetime, shared: bool = False, **values:
 
 
 def create_connection(*, by: User, now: datetime, **values: Any) -> Connection:
-    """Create a connection. Raises as ``draft_connection``, and Conflict if the person has ``MOST_OWN``."""
+    """Create a connection. Raises as ``draft_connection``, and Conflict if the person has ``MOST_OWN`` connections."""
     made = draft_connection(by=by, now=now, **values)
     with transaction.atomic():
         if not made.is_shared:
@@ -123,14 +125,15 @@ def create_connection(*, by: User, now: datetime, **values: Any) -> Connection:
                     _("You have %d connections, which is as many as one person can have.") % MOST_OWN
                 )
         _save(made)
-        _noted(Verb.CONNECTION_MADE, made, by)
+        _audit(Verb.CONNECTION_MADE, made, by)
     return made
 
 
 def update_connection(connection: Connection, *, by: User, now: datetime, **changes: Any) -> Connection:
     """Change the given fields. Answers that begin afterwards use the new values, in every process.
 
-    Without ``api_key`` the stored key stays; raises Invalid if the address changes to another server then.
+    Without ``api_key`` the stored key stays. Raises Invalid if the address is then one of another server, because the
+    stored key is not sent to another server.
     """
     get_connection(by, connection.public_id, to="change")
     with transaction.atomic():
@@ -147,7 +150,7 @@ def update_connection(connection: Connection, *, by: User, now: datetime, **chan
             )
         held.updated_at = now
         _save(held)
-        _noted(Verb.CONNECTION_CHANGED, held, by, fields=[*sorted(changes)])
+        _audit(Verb.CONNECTION_CHANGED, held, by, fields=[*sorted(changes)])
     return held
 
 
@@ -159,7 +162,7 @@ def delete_connection(connection: Connection, *, by: User, now: datetime) -> Use
         if held is None:
             raise NotFound(NOT_YOURS)
         used = Used(held.workspaces.count(), held.chats.count())
-        _noted(Verb.CONNECTION_DELETED, held, by)
+        _audit(Verb.CONNECTION_DELETED, held, by)
         if used.workspaces or used.chats:
             held.base_url = held.sealed_key = ""
             held.is_default = False
@@ -171,7 +174,7 @@ def delete_connection(connection: Connection, *, by: User, now: datetime) -> Use
 
 
 def _save(connection: Connection) -> None:
-    """Save a connection. A new default for everyone replaces the previous one, also if two are set concurrently."""
+    """Save a connection. A new default for everyone replaces the previous default, even if two are saved concurrently."""
     if connection.is_default:
         with db.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(hashtext('default connection'))")
@@ -189,7 +192,7 @@ def _require_own_allowed() -> None:
         raise Forbidden(_("Administrators connect models here. Ask one of them if you need another."))
 
 
-def _noted(verb: Verb, connection: Connection, by: User, **details: list[Word]) -> None:
+def _audit(verb: Verb, connection: Connection, by: User, **details: list[Word]) -> None:
     """Record the action in the audit log without the key and the address, which may contain a key."""
     words: dict[str, Word | list[Word]] = {"shared": connection.is_shared, "local": connection.is_local}
     record(verb, by=by, target=connection.public_id, details={**words, **details})
@@ -302,34 +305,39 @@ def test_draft(*, by: User, now: datetime, **values: Any) -> Report:
 
 
 def connect(*, by: User, now: datetime, place: Workspace | None, **values: Any) -> Connected | Report:
-    """Test a connection, and save it for the workspace ``place`` if the model answers; else return the report.
+    """Test a connection. Save it if the model answers, else return the report.
 
-    Raises as ``test_draft``.
+    ``place``: the workspace that is to use it, as ``use_in_workspace`` allows. Raises as ``test_draft``.
     """
     report = test_draft(by=by, now=now, **values)
     if not report.answers:
         return report
     kept = save_untested(by=by, now=now, **values | report.abilities)
-    return Connected(kept, report, answers_in(place, kept, by=by))
+    return Connected(kept, report, use_in_workspace(place, kept, by=by))
 
 
 def save_untested(*, by: User, now: datetime, **values: Any) -> Connection:
     """Save a connection without testing it, for example while its server is unavailable."""
-    return create_connection(by=by, now=now, **_whole(values))
+    return create_connection(by=by, now=now, **_with_defaults(values))
 
 
-def answers_in(place: Workspace | None, connection: Connection, *, by: User) -> Workspace | None:
-    """Make the connection the model of this workspace. Return the workspace, or None if nothing changed.
+def use_in_workspace(workspace: Workspace | None, connection: Connection, *, by: User) -> Workspace | None:
+    """Make the connection the model of this workspace.
 
-    Nothing changes if ``by`` is no owner, if the workspace has a model already, or if it may not use the connection.
+    Return the workspace if it uses the connection from now on. Return None without a change if ``by`` is no owner, if
+    the workspace has chosen a model already, or if it may not use the connection.
     """
-    if place is None or place.connection_id is not None or not Role(place.role).allows(Role.OWNER):
+    if (
+        workspace is None
+        or workspace.connection_id is not None
+        or not Role(workspace.role).allows(Role.OWNER)
+    ):
         return None
-    if why_not_allowed(place, connection.is_local, connection.name):
+    if why_not_allowed(workspace, connection.is_local, connection.name):
         return None
     if connection.is_default:
-        return place
-    return update_workspace(place, by=by, connection_id=connection.public_id)
+        return workspace
+    return update_workspace(workspace, by=by, connection_id=connection.public_id)
 
 
 def valid_names(names: Iterable[str]) -> list[str]:
@@ -338,11 +346,11 @@ def valid_names(names: Iterable[str]) -> list[str]:
 
 
 def _draft(*, by: User, now: datetime, **values: Any) -> Connection:
-    return draft_connection(by=by, now=now, **_whole(values))
+    return draft_connection(by=by, now=now, **_with_defaults(values))
 
 
-def _whole(values: dict[str, Any]) -> dict[str, Any]:
-    """Complete the form's values. The default name is the model's; a shared connection to this machine is local."""
+def _with_defaults(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the form's values with defaults. The name is the model's; a shared connection to this machine is local."""
     is_local = False
     with suppress(ValueError):  # not a URL: validation reports it later
         is_local = Endpoint(values["base_url"], "", "").is_on_this_machine
@@ -379,9 +387,9 @@ def may_find(user: User) -> bool:
 
 
 def find_local_servers(*, by: User, now: datetime) -> list[Running]:
-    """Search for local servers at their default ports, for at most a second.
+    """Return the local servers that answer at their default ports, after at most a second.
 
-    Raises Forbidden as ``may_find``, TooManyRequests.
+    Raises Forbidden if ``may_find`` is False, and TooManyRequests.
     """
     _require_leave(by)
     spend("model tests", by, now=now)
@@ -402,11 +410,11 @@ def running_servers() -> list[Running]:
 def connect_local(
     server: str, model: str, *, by: User, now: datetime, place: Workspace | None = None
 ) -> Connected | Report:
-    """Test a model of a local server and connect it if it answers; else return the report. At most half a minute.
+    """Test a model of a local server. Connect it if it answers, else return the report. Takes at most half a minute.
 
-    ``place``: the workspace that is to use it, by the rules of ``answers_in``. An administrator's connection is shared.
-    Raises Forbidden as ``may_find``, NotFound for an unknown server, Invalid for a model that the server does not
-    offer, TooManyRequests.
+    ``place``: the workspace that is to use it, as ``use_in_workspace`` allows. An administrator's connection is shared.
+    Raises Forbidden if ``may_find`` is False, NotFound for an unknown server, Invalid for a model that the server does
+    not offer, TooManyRequests.
     """
     _require_leave(by)
     if server not in SERVERS:
@@ -426,7 +434,7 @@ def connect_local(
         kept = update_connection(known, by=by, now=now, **report.abilities)
     else:
         kept = create_connection(by=by, now=now, **values | report.abilities)
-    return Connected(kept, report, answers_in(place, kept, by=by))
+    return Connected(kept, report, use_in_workspace(place, kept, by=by))
 
 
 def _require_leave(user: User) -> None:

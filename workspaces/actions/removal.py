@@ -1,7 +1,7 @@
-"""Permanent removal: counts, purging, and hooks for other apps at the removal of a workspace or a person.
+"""Permanent removal: counts, purging, and functions that other apps register for it.
 
-Rows with a foreign key to a workspace or person are deleted by cascade. For other rows (with a scope number or id) and
-files, an app registers a function here, which this app calls because it cannot import that app.
+Rows with a foreign key to a workspace or person are deleted by cascade. An app registers a function here for files and
+for rows without such a key. This app cannot import those apps.
 """
 
 import time
@@ -24,28 +24,28 @@ from workspaces.models import User
 Counts = Counter[str]  # removed rows by plural name: "memories", "receipt items"
 
 
-class Room(Protocol):
+class Remover(Protocol):
     def __call__(self, *, workspace_ids: list[int], user_id: int | None, by: User) -> Counts: ...
 
 
-_rooms: list[Room] = []
+_removers: list[Remover] = []
 
 
-def register_room(room: Room) -> None:
+def register_remover(remover: Remover) -> None:
     """Register a function that is called before workspaces or a person are deleted, in the same transaction."""
-    if room not in _rooms:
-        _rooms.append(room)
+    if remover not in _removers:
+        _removers.append(remover)
 
 
-def empty(*, workspace_ids: Iterable[int], by: User, user_id: int | None = None) -> Counts:
-    """Remove the rows that other apps hold for these workspaces and this person, in reverse order of registration.
+def remove_in_other_apps(*, workspace_ids: Iterable[int], by: User, user_id: int | None = None) -> Counts:
+    """Remove the rows of these workspaces and this person in other apps, by calling the registered functions.
 
-    Rows that belong to other people are not counted, because their number is private.
+    The function registered last is called first. Other people's rows are not counted, because their number is private.
     """
     gone: Counts = Counter()
     ids = sorted(workspace_ids)
-    for room in reversed(_rooms):
-        gone += room(workspace_ids=ids, user_id=user_id, by=by)
+    for remover in reversed(_removers):
+        gone += remover(workspace_ids=ids, user_id=user_id, by=by)
     return gone
 
 
@@ -108,7 +108,8 @@ def purge_deleted(
 ) -> int:
     """Remove rows deleted more than MEMORYHUB_PURGE_AFTER_DAYS ago, for about ``seconds``. Return the number removed.
 
-    ``most``: the number of rows per transaction.
+    ``remove`` is called with the primary keys of at most ``most`` rows in each transaction. ``what``: the rows' name in
+    the audit log.
     """
     if not settings.PURGE_AFTER_DAYS:
         return 0

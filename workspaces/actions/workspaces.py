@@ -16,7 +16,7 @@ from memoryhub.errors import Conflict, Invalid, NotFound
 from memoryhub.ids import new_id
 from memoryhub.stored_files import StoredFiles
 from workspaces.access import get_workspace, lock_as_editor, require
-from workspaces.actions.removal import Counts, counted, empty
+from workspaces.actions.removal import Counts, counted, remove_in_other_apps
 from workspaces.audit import Verb, Word, record
 from workspaces.connections import choose_connection
 from workspaces.models import Agent, Invitation, Membership, Role, User, Workspace
@@ -58,9 +58,9 @@ def update_workspace(
     """Change the given fields; ``None`` leaves a field unchanged. Owners only.
 
     ``private_short_term``: give a person's other chats short summaries of their private chats here.
-    ``reviews_proposals``: proposals of viewers and models wait for an editor. ``local_only``: texts never leave this
-    machine; raises Conflict if files are stored elsewhere. ``share_links``: chats may be read by link.
-    ``connection_id``: the model that answers here, empty for the configured one; raises Invalid if it cannot be chosen.
+    ``reviews_proposals``: an editor must approve what viewers and models propose. ``local_only``: texts never leave
+    this machine; raises Conflict if files are stored elsewhere. ``share_links``: chats may be read by link.
+    ``connection_id``: the model that answers here, empty for the default; raises Invalid if it cannot be chosen.
     """
     with transaction.atomic():
         _lock_as_owner(workspace, by)
@@ -109,8 +109,8 @@ def delete_workspace(workspace: Workspace, *, by: User) -> Counts:
 
 def remove_workspace(workspace: Workspace, *, by: User) -> Counts:
     """Delete a workspace and its content. The caller must check that it may be deleted."""
-    _lock_what_is_in(workspace)
-    gone = empty(workspace_ids=[workspace.pk], by=by)
+    _lock_rows(workspace)
+    gone = remove_in_other_apps(workspace_ids=[workspace.pk], by=by)
     workspace.api_keys.exclude(user=by).delete()
     return gone + counted(workspace.delete()[1])
 
@@ -130,7 +130,7 @@ def change_role(workspace: Workspace, *, user: User, role: str, by: User) -> Mem
         membership.save(update_fields=["role"])
         record_member(Verb.ROLE_CHANGED, workspace, user, by, role=wanted, before=before)
         if not wanted.allows(Role(before)):
-            lost_right(workspace, user, by, had=before)
+            after_lost_right(workspace, user, by, had=before)
     return membership
 
 
@@ -150,7 +150,7 @@ def remove_member(workspace: Workspace, *, user: User, by: User) -> None:
         membership.delete()
         verb = Verb.MEMBER_LEFT if user.pk == by.pk else Verb.MEMBER_REMOVED
         record_member(verb, workspace, user, by, role=membership.role)
-        lost_right(workspace, user, by, had=membership.role)
+        after_lost_right(workspace, user, by, had=membership.role)
 
 
 def set_memory_default(user: User, enabled: bool) -> None:
@@ -182,9 +182,11 @@ def set_language(user: User, language: str) -> None:
     user.save(update_fields=["language"])
 
 
-def lost_right(workspace: Workspace, user: User, by: User | None, *, had: str) -> None:
-    """Handle a member's loss of rights: exclude them from open invitations, and turn off the webhooks of a former
-    owner.
+def after_lost_right(workspace: Workspace, user: User, by: User | None, *, had: str) -> None:
+    """Update other rows after a member lost rights. ``had``: the previous role.
+
+    Open invitations no longer work for the member. If the member was an owner, queue the webhook job, which turns off
+    webhooks of former owners.
     """
     if user != by:
         closed_to = Func(F("used_by"), Value(user.pk), function="array_append")
@@ -200,7 +202,7 @@ def record_member(verb: Verb, workspace: Workspace, user: User, by: User | None,
 
 
 def lock(workspace: Workspace) -> None:
-    """Lock the workspace, so that changes of members run one after the other and two owners cannot both step down.
+    """Lock the workspace, so that changes of members run in sequence and two owners cannot both step down.
 
     Raises NotFound if it was deleted.
     """
@@ -214,8 +216,8 @@ def _lock_as_owner(workspace: Workspace, by: User) -> None:
     require(_membership(workspace, by).role, Role.OWNER)
 
 
-def _lock_what_is_in(workspace: Workspace) -> None:
-    """Lock the workspace's rows, so that a concurrent write waits and fails instead of making the deletion fail."""
+def _lock_rows(workspace: Workspace) -> None:
+    """Lock all rows of the workspace. A concurrent write then fails; without the lock, the deletion could fail."""
     for relation in workspace._meta.related_objects:
         rows = relation.related_model._base_manager.filter(**{relation.field.name: workspace})
         list(rows.order_by("pk").select_for_update().values_list("pk", flat=True))
@@ -250,7 +252,10 @@ def _clean_description(description: str) -> str:
 
 
 def clean_text(field: str, text: str, *, low: int, high: int) -> str:
-    """Return the text. Raises Invalid, naming the field, for a wrong length or characters that cannot be stored."""
+    """Return ``text`` if it is valid.
+
+    Raises Invalid, naming the field, for a wrong length or characters that cannot be stored.
+    """
     if not low <= len(text) <= high:
         raise Invalid(
             fields={field: _("Must have %(low)s to %(high)s characters.") % {"low": low, "high": high}}
@@ -275,7 +280,7 @@ MOST_IN_USE = 50  # per workspace; one menu and one page list them all
 def get_agent(
     user: User, public_id: str, *, workspace: Workspace | None = None, need: Role = Role.VIEWER
 ) -> Agent:
-    """Return the assistant with the person's ``role`` in its workspace.
+    """Return the assistant with this public id. Its ``role`` is the person's role in its workspace.
 
     Raises NotFound if the person is no member, Forbidden if their role is below ``need``.
     """
@@ -316,13 +321,16 @@ def choose_agent(workspace: Workspace, public_id: str, *, or_archived: bool = Fa
 def create_agent(
     workspace: Workspace, *, name: str, description: str = "", instructions: str = "", by: User, now: datetime
 ) -> Agent:
-    """Create an assistant. Editors only. Raises Conflict if the name is taken or the workspace has ``MOST_IN_USE``."""
+    """Create an assistant. Editors only.
+
+    Raises Conflict if the name is taken or the workspace has ``MOST_IN_USE`` assistants.
+    """
     values = _cleaned(name=name, description=description, instructions=instructions)
     with transaction.atomic():
         lock_as_editor(workspace, by)
         _refuse_too_many(workspace)
         agent = Agent(workspace=workspace, created_by=by, created_at=now, updated_at=now, **values)
-        return _noted(_saved(agent), by, "made")
+        return _audit(_saved(agent), by, "made")
 
 
 def update_agent(
@@ -345,7 +353,7 @@ def update_agent(
         for field, text in values.items():
             setattr(agent, field, text)
         agent.updated_at = now
-        return _noted(_saved(agent, [*values, "updated_at"]), by, "changed", fields=[*values])
+        return _audit(_saved(agent, [*values, "updated_at"]), by, "changed", fields=[*values])
 
 
 def archive_agent(agent: Agent, *, by: User, now: datetime) -> Agent:
@@ -355,7 +363,7 @@ def archive_agent(agent: Agent, *, by: User, now: datetime) -> Agent:
         if agent.archived_at is None:
             agent.archived_at = agent.updated_at = now
             agent.save(update_fields=["archived_at", "updated_at"])
-            _noted(agent, by, "archived")
+            _audit(agent, by, "archived")
     return agent
 
 
@@ -370,7 +378,7 @@ def restore_agent(agent: Agent, *, by: User, now: datetime) -> Agent:
             return agent
         _refuse_too_many(agent.workspace)
         agent.archived_at, agent.updated_at = None, now
-        return _noted(_saved(agent, ["archived_at", "updated_at"]), by, "restored")
+        return _audit(_saved(agent, ["archived_at", "updated_at"]), by, "restored")
 
 
 def _refuse_too_many(workspace: Workspace) -> None:
@@ -390,8 +398,8 @@ def _saved(agent: Agent, fields: list[str] | None = None) -> Agent:
     return agent
 
 
-def _noted(agent: Agent, by: User, change: str, **details: list[Word]) -> Agent:
-    """Record the change in the audit log, because instructions affect the answers to all members."""
+def _audit(agent: Agent, by: User, change: str, **details: list[Word]) -> Agent:
+    """Record the change of an assistant in the audit log, because instructions affect the answers to all members."""
     words: dict[str, Word | list[Word]] = {"change": change, **details}
     record(Verb.AGENT_CHANGED, by=by, workspace=agent.workspace, target=agent.public_id, details=words)
     return agent

@@ -51,7 +51,7 @@ from workspaces.admin.models import PersonForm
 from workspaces.billing import amount, set_person_budget
 from workspaces.models import ApiKey, Membership, User
 from workspaces.quotas import quota_of
-from workspaces.usage import taken_by
+from workspaces.usage import usage_this_month
 
 NAMES = ("first_name", "last_name")
 BUDGET = ("tokens", "money")
@@ -110,7 +110,7 @@ class PersonAdmin(LeanAdmin, UserAdmin):
     @admin.display(description="used this month")
     def took(self, person: User) -> str:
         now = timezone.now()
-        bill = taken_by(person, now=now)
+        bill = usage_this_month(person, now=now)
         said = f"{bill.about}{bill.tokens:,} tokens" + (
             f", {bill.about}{amount(bill.cost)}" if bill.has_cost else ""
         )
