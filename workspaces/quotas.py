@@ -102,7 +102,7 @@ def importer_key(by: User | None, name: User | None) -> int | None:
 
 
 def charged_rows(user: User, name: str) -> Q:
-    """Return a condition for the rows that count against this person's quota. ``name``: the field of the row's author."""
+    """Return a condition for rows that count against this person's quota. ``name``: the field of the row's author."""
     return Q(**{name: user, "brought_by": None}) | Q(brought_by=user.pk)
 
 

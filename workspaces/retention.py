@@ -99,7 +99,7 @@ def check(days: Rules) -> None:
 
 
 def would_go(workspace: Workspace, rules: Rules, *, by: User, now: datetime) -> dict[str, int]:
-    """Return the numbers of items, by kind, that these rules would delete today. Counts only items that ``by`` may see."""
+    """Return the numbers of items, by kind, that these rules would delete today, among those that ``by`` may see."""
     wanted = in_force({**dict.fromkeys(NAMES), **rules})
     found = {}
     for kind in kinds():

@@ -73,7 +73,7 @@ def keep_indexes() -> str:
 def embed_passages(*, kind: int, refs: Sequence[int]) -> int:
     done = reembedding.embed_passages(index.kind_numbered(kind), refs)
     if kind == DOCUMENT:
-        reading_jobs.complete_those_of(refs)
+        reading_jobs.complete_documents_of(refs)
     return done
 
 

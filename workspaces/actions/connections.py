@@ -174,7 +174,7 @@ def delete_connection(connection: Connection, *, by: User, now: datetime) -> Use
 
 
 def _save(connection: Connection) -> None:
-    """Save a connection. A new default for everyone replaces the previous default, even if two are saved concurrently."""
+    """Save a connection. A new default for everyone replaces the previous one, even if two are saved concurrently."""
     if connection.is_default:
         with db.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(hashtext('default connection'))")

@@ -82,9 +82,9 @@ def get_document(
 
 
 def get_draft(user: User, public_id: str, *, workspace: Workspace | None = None) -> Document:
-    """Return a draft: a file that this person attached in a composer and has not sent.
+    """Return a draft: a file that this person attached to a message and has not sent yet.
 
-    Raises NotFound for anyone else.
+    Raises NotFound for other people's drafts.
     """
     rows = Document.objects.drafts() if workspace is None else workspace.documents.drafts()
     found = get_owned(rows, user, public_id, workspace=None, need=Role.VIEWER, or_deleted=True)
@@ -107,11 +107,11 @@ def add_document(
 ) -> Brought:
     """Store a file as a document and queue reading it. Editors only. ``content`` is iterated once.
 
-    ``personal``: visible to ``by`` only, in all their workspaces. ``draft``: for a message that has not been sent;
-    until then only ``by`` sees it. ``spends``: counts against the upload rate limit; False for imports.
+    ``personal``: visible to ``by`` only, in all their workspaces. ``draft``: attached to a message that has not been
+    sent; until then only ``by`` sees it. ``spends``: counts against the upload rate limit; False for imports.
 
-    A file with the same content as an existing document returns that document, which is read again if reading had
-    failed. Raises Conflict as ``personal_place``, Forbidden if files may not be stored, TooManyRequests, TooLarge,
+    If a document with the same content exists, it is returned instead. It is read again if reading it had failed.
+    Raises Conflict as ``personal_place``, Forbidden if files may not be stored, TooManyRequests, TooLarge,
     QuotaReached, and Unavailable if the storage fails.
     """
     here = workspace
@@ -139,12 +139,12 @@ def add_document(
         raise
     files.remove(stored.file_name)
     if known.status == DocumentStatus.FAILED:
-        _read_under(known, shown, media_type(name, stored.head), by=by, now=now)
+        _read_again(known, shown, media_type(name, stored.head), by=by, now=now)
     return Brought(get_document(by, known.public_id), is_known=True)
 
 
-def _read_under(document: Document, title: str, kind: str, *, by: User, now: datetime) -> None:
-    """Queue a failed document again, with the title and type of the file as uploaded this time."""
+def _read_again(document: Document, title: str, kind: str, *, by: User, now: datetime) -> None:
+    """Queue a document that could not be read for reading again, with the title and type of the file uploaded now."""
     with transaction.atomic():
         locked = lock_document(document, by)
         if locked.status != DocumentStatus.FAILED:
@@ -201,7 +201,7 @@ def rename(document: Document, *, title: str, by: User, now: datetime) -> Docume
 
 
 def lock_document(document: Document, by: User) -> Document:
-    """Return the live document, locked as by ``lock_owned``. Raises NotFound if it was deleted or moved."""
+    """Lock the live document as ``lock_owned`` does, and return it. Raises NotFound if it was deleted or moved."""
     locked = lock_owned(Document.objects.live(), document, by)
     if locked is None:
         raise NotFound(_("This document does not exist, or you do not have access to it."))
@@ -209,11 +209,11 @@ def lock_document(document: Document, by: User) -> Document:
 
 
 def move(document: Document, to: Workspace | None, *, by: User, now: datetime) -> Document:
-    """Move a document with its versions to a workspace, or make it ``by``'s personal one if ``to`` is None.
+    """Move a document with its versions to the workspace ``to``, or make it personal to ``by`` if that is None.
 
-    Raises Forbidden as ``require_right_to_move``, NotFound if it was deleted or moved, and Conflict if the target has
-    the same content or the document must stay on this machine. The words of all its passages are indexed again; no
-    embeddings.
+    The words of all its passages are indexed again; its vectors stay. Raises Forbidden as ``require_right_to_move``,
+    NotFound if it was deleted or moved, and Conflict if the target has the same content or the document must stay on
+    this machine.
     """
     place, owner = home(to or document.workspace, by, personal=to is None)
     require_right_to_move(document, place, owner, by)
@@ -284,7 +284,7 @@ def restore(document: Document, *, by: User, now: datetime) -> Document:
 
 
 def retry_reading(document: Document, *, by: User | None, now: datetime) -> None:
-    """Queue the file for reading again, if it or pictures in it could not be read.
+    """Queue the file for reading again if it, or a picture in it, could not be read.
 
     Does nothing while it is being read.
     """
@@ -322,10 +322,11 @@ def replace(
     now: datetime,
     seen: int | None = None,
 ) -> Brought:
-    """Store a newer file of a document and queue reading it; until then the previous text is searched. Editors only.
+    """Store a newer file of a document and queue reading it. Editors only.
 
-    The same content changes nothing. ``seen``: the version number that the person saw; None skips the check. Raises as
-    ``add_document``, Conflict if another document has the content, and Stale if the version is no longer ``seen``.
+    Until it is read, search uses the previous text. The same content changes nothing. ``seen``: the version number that
+    the change is based on; None skips the check. Raises as ``add_document``, Conflict if another document has the
+    content, and Stale if ``seen`` is no longer the newest version.
     """
     spend("uploads", by, now=now)
     require_room("bytes", by)
@@ -396,7 +397,7 @@ def restore_version(document: Document, number: int, *, by: User, now: datetime)
 
 
 def _name(of: Document | DocumentVersion) -> str:
-    """Return a file name with the extension of the version's type, from which the type is detected again."""
+    """Return a file name from whose extension the version's type is detected again."""
     return f"text{ENDINGS.get(of.media_type, '')}"
 
 
@@ -432,18 +433,18 @@ KEPT = timedelta(days=1)  # for a draft whose message is not sent
 
 
 def drafts_of(user: User, workspace: Workspace) -> DocumentQuerySet:
-    """Return this person's files in composers of the workspace."""
+    """Return the files that this person attached to messages in the workspace and has not sent yet."""
     return Document.objects.visible_to(user).drafts().filter(workspace=workspace)
 
 
 def publish(
     draft: Document, workspace: Workspace, owner: User | None, *, by: User, now: datetime
 ) -> Document:
-    """Turn a draft into a document of the workspace, or of ``owner`` only, when its message is sent.
+    """Turn a draft into a document of the workspace when its message is sent. Call it in a transaction.
 
-    If a document with the same content exists, removes the draft and returns that document. Call it in a transaction.
-    Raises Forbidden if files of the workspace may not be stored or the person may not write, NotFound if the draft is
-    gone.
+    ``owner``: the only person who may see it, or None for all members. If a document with the same content exists, the
+    draft is removed and that document returned. Raises Forbidden if files of the workspace may not be stored or the
+    person may not write, NotFound if the draft is gone.
     """
     files.require_storage_allowed(workspace)
     lock_places(by, draft.workspace, workspace)
@@ -512,8 +513,9 @@ def forget_document(document: Document, *, by: User) -> Counts:
 
 
 def purge(*, now: datetime, seconds: float) -> int:
-    """Purge as ``purge_deleted`` does, one document per transaction, because a document may have thousands of
-    passages.
+    """Remove deleted documents as ``purge_deleted`` does.
+
+    Each has its own transaction, because it may have thousands of passages.
     """
     return purge_deleted(Document.objects.all(), _remove, "documents", now=now, seconds=seconds, most=1)
 

@@ -77,7 +77,7 @@ def open_document(document: Document | DocumentVersion) -> IO[Any]:
 
 
 def download(document: Document, of: Document | DocumentVersion | None = None) -> StreamingHttpResponse:
-    """Return a document's file as a download. ``of``: an earlier version to return instead."""
+    """Return a document's file as a download. ``of``: the version to return, by default the newest."""
     file = of or document
     about = {"name": document.title, "content_type": file.media_type}
     return file_response(open_document(file), size=file.size, **about)
@@ -130,7 +130,10 @@ ENDINGS = {kind: ending for ending, kind in reversed({**OF_ZIPS, **OF_TEXTS, **O
 
 
 def media_type(name: str, head: bytes) -> str:
-    """Return the most likely type of a file. The reading process corrects it after looking inside."""
+    """Return the most likely media type of a file. ``head``: its first bytes.
+
+    The process that reads the file corrects the type by its whole content.
+    """
     seen, named = first_look(head), by_name(name)
     if seen == ZIP:
         return named if named in OF_ZIPS.values() else ZIP

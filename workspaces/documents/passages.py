@@ -69,7 +69,7 @@ class Passage:
 def passages_of(blocks: Iterable[Block]) -> list[Passage]:
     """Split blocks into passages.
 
-    The joined texts of the passages are the texts of the blocks, each ended by a line feed.
+    The texts of the passages, joined, are the texts of the blocks, each followed by a line feed.
     """
     pieces: list[tuple[Block, str]] = []
     for block in blocks:
@@ -86,7 +86,10 @@ def passages_of(blocks: Iterable[Block]) -> list[Passage]:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """Yield sentences joined up to SIZE. A paragraph starts a new piece if the current piece is more than half full."""
+    """Yield pieces of the text: whole sentences, together at most SIZE characters.
+
+    A new paragraph starts a new piece if the current piece is more than half full.
+    """
     begins = end = 0
     for low, high in _sentences(text):
         while high - low > SIZE:  # not a sentence: a table, code, or a language without these signs
@@ -153,12 +156,12 @@ def find_passages(
 ) -> list[FoundPassage]:
     """Return the passages that match the query and that this person may see here, best first.
 
-    Personal passages are included if ``reach`` allows them. The order differs from that of the scores, because a
-    passage near other matches comes before a single one.
+    Personal passages are included if ``reach`` allows them. A passage near other matches is ranked above a single one,
+    so the results are not in the order of their scores.
 
-    ``floor``: the minimum score; close meaning is accepted below it. ``by_words``: with the bundled embedder, shared
-    words alone are a match, such as a name in a search. ``doubt``: how likely the query asks for nothing; then a match
-    must be closer. ``arm`` limits the search to words or vectors, for measuring.
+    ``floor``: the minimum score; a passage with a very similar vector may score less. ``by_words``: with the bundled
+    embedder, shared words are enough for a match, such as a name in a search. ``doubt``: as in ``found``; with more
+    doubt, a match must be closer. ``arm``: search by words or vectors only, for measuring.
 
     Without a working embedder only words are searched. Five queries and one embedding. Raises NotFound if the user is
     no member.
@@ -169,7 +172,7 @@ def find_passages(
     scored = found(DOCUMENTS, query, where, arm=arm, doubt=doubt)
     wanted = above_floor(scored, floor=floor, by_words=by_words)
     if arm == "hybrid":
-        wanted |= _not_embedded([each for each in scored if each.ref not in wanted], where)
+        wanted |= _scores_without_vector([each for each in scored if each.ref not in wanted], where)
     if not wanted:
         return []
     worth: dict[int, Worth] = {}
@@ -177,12 +180,12 @@ def find_passages(
         owner = user.pk if where.personal else 0
         refs = [each.ref for each in scored]
         given = {"refs": refs, "workspace": workspace.pk, "owner": owner}
-        worth = _worth(queries.rows(_PLACES, given), scored)
+        worth = _sort_keys(queries.rows(_PLACES, given), scored)
     rows = in_reach(DocumentPassage.objects.live(), workspace, user, reach)
     return _best(rows, wanted, worth, min(limit, MOST))
 
 
-def _not_embedded(scored: list[Scored], where: SearchArea) -> dict[int, float]:
+def _scores_without_vector(scored: list[Scored], where: SearchArea) -> dict[int, float]:
     """Return the scores of passages that match by words and have no vector yet. At most one query."""
     scores = {each.ref: each.score for each in scored if each.cosine is None and each.score >= WORDS_FLOOR}
     if not scores or where.active is None:
@@ -195,10 +198,11 @@ def _not_embedded(scored: list[Scored], where: SearchArea) -> dict[int, float]:
 def find_in(
     documents: QuerySet[Document], query: str, workspace: Workspace, user: User, *, limit: int, reach: Reach
 ) -> list[FoundPassage]:
-    """Return the passages of these documents that are nearest to the query, without a minimum score.
+    """Return the passages of these documents that match the query best, without a minimum score.
 
-    The rest of ``limit`` is filled with the beginnings of the documents, so that "summarise this" has text to work on.
-    The search over these documents' vectors is exact; words count only among the workspace's best word matches.
+    If they are fewer than ``limit``, passages from the beginning of the documents are added, because a request such as
+    "summarise this" matches none. All vectors of these documents are compared. Words count only if the passage is among
+    the workspace's best matches by words.
     """
     where, query = area_within(reach, workspace, user), _clean(query)
     rows = in_reach(DocumentPassage.objects.live(), workspace, user, reach).filter(document__in=documents)
@@ -228,7 +232,7 @@ def find_in(
     places = rows.filter(pk__in=list(scores)).values_list(
         "pk", "document", "number", "document__passage_count"
     )
-    best = _best(rows, scores, _worth(list(places), scored), limit)
+    best = _best(rows, scores, _sort_keys(list(places), scored), limit)
     taken = [each.passage.pk for each in best]
     first = rows.exclude(pk__in=taken).select_related("document").order_by("number", "document")
     return best + [FoundPassage(passage, 0.0) for passage in first[: limit - len(best)]]
@@ -238,10 +242,10 @@ def _clean(query: str) -> str:
     return query.replace("\x00", " ").strip()[:QUERY_LENGTH]
 
 
-def _worth(places: Sequence[tuple[Any, ...]], scored: list[Scored]) -> dict[int, Worth]:
-    """Return the sort key of each passage by its primary key.
+def _sort_keys(places: Sequence[tuple[Any, ...]], scored: list[Scored]) -> dict[int, Worth]:
+    """Return a sort key for each passage, by the passage's primary key.
 
-    ``places`` holds for each passage its key, its document, its number in the document and the document's number of
+    ``places``: each passage's primary key, its document, its number in the document, and the document's number of
     passages. A passage without a known cosine gets the lowest known one.
     """
     farthest = min((each.cosine for each in scored if each.cosine is not None), default=None)

@@ -1,4 +1,4 @@
-"""The background job that splits a document into passages, replaces its old ones, and queues their embedding."""
+"""The background job that reads a document, replaces its passages, and queues their embedding."""
 
 import logging
 import threading
@@ -61,7 +61,7 @@ FAR = 10_000_000  # above the number of any passage
 def read(document_id: int, *, now: datetime) -> str:
     """Read the file in a separate process and replace the document's passages. Return a summary for the job's log.
 
-    Safe to run twice or again after being killed: a reading without a heartbeat is taken over.
+    Idempotent. If a reading has no recent heartbeat, because its job was killed, this job replaces it.
     """
     with transaction.atomic():
         document = Document.objects.select_for_update().to_read().filter(pk=document_id).first()
@@ -111,7 +111,7 @@ def text_for_webhook(workspace: Workspace, public_id: str) -> Mapping[str, Any] 
 
 
 def sweep(*, now: datetime) -> int:
-    """Queue documents again whose reader died or whose job may be lost, at most 100. Return the number queued."""
+    """Queue at most 100 documents again whose reading was killed or whose job may be lost. Return the number queued."""
     unread = Document.objects.to_read()
     left = Q(status=DocumentStatus.READING) & (Q(heartbeat_at=None) | Q(heartbeat_at__lt=now - STALE))
     waiting = Q(status=DocumentStatus.WAITING, updated_at__lt=now - LATE)
@@ -224,7 +224,7 @@ def with_shares(documents: Iterable[Document]) -> list[Document]:
     """
     found = list(documents)
     indexing = [each for each in found if each.status == DocumentStatus.INDEXING]
-    left = _left(indexing) if indexing else {}
+    left = _missing_vectors(indexing) if indexing else {}
     for each in found:
         if each.status == DocumentStatus.INDEXING:
             each.by_meaning = 1 - left.get(each.pk, 0) / max(1, each.passage_count)
@@ -238,7 +238,7 @@ def with_shares(documents: Iterable[Document]) -> list[Document]:
 def complete(document: Document) -> None:
     """Mark a document as ready if no vector is missing. The caller must have locked its row."""
     is_draft = document.deleted_at is not None  # not searched, so it has no vectors
-    if document.status != DocumentStatus.INDEXING or (not is_draft and _left([document])):
+    if document.status != DocumentStatus.INDEXING or (not is_draft and _missing_vectors([document])):
         return
     document.status = DocumentStatus.READY
     document.save(update_fields=["status"])
@@ -246,13 +246,13 @@ def complete(document: Document) -> None:
         emit(document.workspace_id, WebhookEvent.DOCUMENT_READY, [document.public_id], action="ready")
 
 
-def complete_those_of(refs: Sequence[int]) -> None:
+def complete_documents_of(refs: Sequence[int]) -> None:
     """Mark the documents of these passages as ready if none of their vectors is missing."""
     _complete_each(passages__in=refs)
 
 
 def complete_all() -> None:
-    """Mark all documents without missing vectors as ready. For after the embedder was changed or removed."""
+    """Mark all documents without missing vectors as ready, after the embedder was changed or removed."""
     _complete_each()
 
 
@@ -265,8 +265,8 @@ def _complete_each(**which: object) -> None:
                 complete(locked)
 
 
-def _left(documents: list[Document]) -> dict[int, int]:
-    """Return the number of passages that still need a vector, by document. Documents that need none are left out."""
+def _missing_vectors(documents: list[Document]) -> dict[int, int]:
+    """Return the number of passages that still need a vector, by document, without documents that need none."""
     if get_embedder() is None:
         return {}
     active = EmbeddingModel.objects.active()

@@ -1,7 +1,7 @@
 """Web search through SearXNG, if the operator has set its URL, and reading of web pages in a limited process.
 
-Only public addresses are connected to, also after redirects: no address in this server's network and no cloud metadata
-service.
+It connects to public addresses only, also after redirects, so that this server's network and cloud metadata services
+cannot be reached.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ KINDS = {
 class WebTrouble(Exception):
     """Raised when the web cannot be searched or read.
 
-    The message is shown to the person, and never a server's own text.
+    The message is shown to the person, so it never contains text from a server.
     """
 
 
@@ -93,7 +93,7 @@ def read_web_page(url: str) -> str:
 
 
 async def _fetch(url: str) -> tuple[bytes, str]:
-    """Return a page's content and type, following redirects. Each URL is checked like the first."""
+    """Return a page's content and media type, following redirects. Each URL is checked before it is requested."""
     try:
         async with asyncio.timeout(SECONDS):
             for _ in range(MOST_HOPS):
@@ -106,7 +106,7 @@ async def _fetch(url: str) -> tuple[bytes, str]:
 
 
 async def _hop(url: str) -> tuple[bytes, str, str]:
-    """Return the content, its type, and the target if the answer is a redirect."""
+    """Request one URL. Return the content, its media type, and for a redirect only the target URL."""
     if not is_address(url):
         raise WebTrouble("this is no address of a page")
     body = bytearray()

@@ -1,7 +1,7 @@
 """Uploaded documents, the passages of their text, and artifacts with their versions.
 
-Only ``workspaces.documents`` writes documents, and only ``workspaces.artifacts`` artifacts, which are saved from
-answers or written by people.
+An artifact is a text saved from an answer or written by a person. Only ``workspaces.documents`` writes documents, and
+only ``workspaces.artifacts`` writes artifacts.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ READ = (DocumentStatus.INDEXING, DocumentStatus.READY)
 
 class DocumentQuerySet(OwnedQuerySet["Document"]):
     def drafts(self) -> DocumentQuerySet:
-        """Return files attached in a composer whose message has not been sent."""
+        """Return files that were attached to a message which has not been sent yet."""
         return self.filter(drafted_at__isnull=False)
 
     def to_read(self) -> DocumentQuerySet:
@@ -84,14 +84,16 @@ class DocumentQuerySet(OwnedQuerySet["Document"]):
         return self.filter(Q(deleted_at=None) | Q(drafted_at__isnull=False))
 
     def not_quite_read(self) -> DocumentQuerySet:
-        """Return the live documents to read again: those with a reading error, and images without a stored picture,
-        which were read before pictures were stored.
+        """Return the live documents to read again.
+
+        These have a reading error, or are images without a stored picture because they were read before pictures were
+        stored.
         """
         undrawn = Q(status__in=READ, media_type__startswith="image/", picture=None)
         return self.live().filter(~Q(error="") | undrawn)
 
     def charged_to(self, user: User) -> DocumentQuerySet:
-        """Return the documents whose newest file this person added, and whose size counts towards their storage."""
+        """Return the documents whose size counts against this person's quota, because they added the newest file."""
         return self.filter(Q(version_by=user) | Q(version=1, created_by=user))
 
 
@@ -217,7 +219,7 @@ class DocumentVersion(models.Model):
 
 
 class DocumentPassage(Owned, models.Model):
-    """A piece of a document's text. The passages in order are the complete text, without overlap."""
+    """A section of a document's text. Its passages in order are the complete text, without overlap."""
 
     document = models.ForeignKey(Document, on_delete=models.CASCADE, related_name="passages")
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, db_index=False, related_name="+")
@@ -315,7 +317,7 @@ class Artifact(Owned, models.Model):
 
 
 class ArtifactVersion(models.Model):
-    """The state of an artifact after one change. The current state is one of the versions."""
+    """The state of an artifact after one change. The newest version is the current state."""
 
     artifact = models.ForeignKey(Artifact, on_delete=models.CASCADE, related_name="versions")
     number = models.PositiveIntegerField(help_text="From 1.")

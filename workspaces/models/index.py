@@ -32,9 +32,10 @@ class Passage(Protocol):
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of passages. ``place``, ``here`` and ``own`` are SQL over the table's own unqualified columns.
+    """A table of passages, registered with the search index.
 
-    The table needs a trigger too, so that nothing deleted is found, however it was deleted (migration 0014)::
+    ``place``, ``here`` and ``own`` are SQL over the table's own unqualified columns. The table needs a trigger too,
+    which deletes index rows however a passage is deleted (migration 0014)::
 
         CREATE TRIGGER … AFTER DELETE ON … REFERENCING OLD TABLE AS gone FOR EACH STATEMENT
         EXECUTE FUNCTION workspaces_forget_passages(number, words, place)
@@ -62,7 +63,7 @@ class Kind:
 
     @property
     def live(self) -> str:
-        """Return an SQL condition on a row ``m`` that is true for live rows."""
+        """Return an SQL condition that is true for live rows of the table alias ``m``."""
         return f"m.{self.gone_at} IS NULL" if self.gone_at else "true"
 
     def rows(self) -> QuerySet[Any]:
@@ -73,7 +74,7 @@ class Kind:
         return not self.gone_at or getattr(row, self.gone_at) is None
 
     def text_of(self, row: Passage) -> tuple[str, str]:
-        """Return a passage's text, preceded by its heading, and its excerpt."""
+        """Return the text to embed, which begins with the heading, and the excerpt."""
         heading = getattr(row, self.heading) if self.heading else ""
         text = "\n".join(filter(None, (heading, getattr(row, self.text))))
         return text, getattr(row, self.excerpt) if self.excerpt else ""
@@ -85,10 +86,11 @@ class Kind:
 
 
 def of_places(of: Kind, refs: Sequence[int], *, within: Collection[int] = ()) -> dict[str, Any]:
-    """Return the query parameters ``refs`` and ``places`` for a statement on the index rows of these passages.
+    """Return the parameters ``refs`` and ``places`` for an SQL statement on the index rows of these passages. One
+    query.
 
-    Naming the scopes lets the query plan read only their part of the index. One query; ``within``, the workspaces of
-    the rows if known, limits that query too.
+    ``places`` are the passages' scopes, with which the statement reads only their part of the index. ``within``: the
+    workspaces of the passages, if known, to make that query faster.
     """
     given = {"refs": refs, "within": within}
     statement = _PLACES.format(place=of.place, table=of.table) + (WITHIN if within else "")
@@ -124,10 +126,10 @@ AGENT_PLACES = 2**40  # above every workspace's key; added to an assistant's key
 
 
 def place_of(workspace_id: int, *, owner_id: int | None = None, agent_id: int | None = None) -> int:
-    """Return a scope as a number.
+    """Return the number that identifies a scope in the index.
 
-    The number is the workspace's key, or the negated owner's key for personal rows, or an assistant's key plus
-    ``AGENT_PLACES``.
+    It is the workspace's primary key, the negated owner's key for personal rows, or ``AGENT_PLACES`` plus an
+    assistant's key.
     """
     if owner_id is not None:
         return -owner_id
@@ -137,7 +139,7 @@ def place_of(workspace_id: int, *, owner_id: int | None = None, agent_id: int | 
 def has_vector(kind: int, model: str | models.Subquery, places: Iterable[int] | None = None) -> models.Exists:
     """Return a condition that is true for a row with a vector of this model.
 
-    ``places``: all scopes of the rows; the query plan then reads only these.
+    ``places``: all scopes of the rows; with it, the query reads only their part of the index.
     """
     named: dict[str, Any] = {
         "kind": kind,
@@ -150,7 +152,7 @@ def has_vector(kind: int, model: str | models.Subquery, places: Iterable[int] | 
 
 
 def _place(of: type[models.Model]) -> models.Expression:
-    """Return an expression for the scope of the outer query's row, using the columns that its table has."""
+    """Return an expression for the scope of the outer query's row. ``of``: the model of that row."""
     ways: dict[str, Any] = {
         "owner": models.OuterRef("owner_id") * -1,
         "agent": models.OuterRef("agent_id") + AGENT_PLACES,
@@ -165,11 +167,12 @@ def _place(of: type[models.Model]) -> models.Expression:
 
 
 class PassageVector(models.Model):
-    """Vector of a passage by one model. During a change of models a passage has two.
+    """Vector of a passage by one embedding model. While the model is being changed, a passage has two.
 
-    ``place`` and ``live`` copy columns of the passage, so that a scan needs no join; every writer keeps them equal.
-    ``embedding`` has no fixed dimension. Recall compares it. For a passage with an excerpt it is the average of the
-    vectors of text and excerpt, and ``statement`` stores the vector of the text alone, to find near-duplicates.
+    ``place`` and ``live`` copy the passage's scope and state, so that searching needs no join; every writer of passages
+    updates them. ``embedding`` is compared by search and has no fixed dimension. For a passage with an excerpt it is
+    the average of the vectors of text and excerpt; ``statement`` is then the vector of the text alone, to find
+    near-duplicates.
     """
 
     kind = models.SmallIntegerField()
@@ -275,8 +278,9 @@ class EmbeddingModel(models.Model):
 
     @property
     def progress(self) -> str:
-        """Return a text such as "3,200 of 10,000 (32 %), 190 a second, about 36 s left", or an empty string if not
-        being built.
+        """Return a text such as "3,200 of 10,000 (32 %), 190 a second, about 36 s left", or an empty string.
+
+        It is empty unless vectors of this model are being built.
         """
         if self.state != ModelState.BUILDING:
             return ""

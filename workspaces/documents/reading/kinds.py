@@ -70,7 +70,7 @@ _HEADER = re.compile(
 
 
 def first_look(head: bytes) -> str:
-    """Return the media type that the first bytes show: TEXT for any text, "" if unknown."""
+    """Return the media type by a file's first bytes: TEXT for any text, "" if unknown."""
     if b"%PDF-" in head:
         return PDF
     for begins, kind in _FIRST_BYTES:
@@ -103,15 +103,15 @@ def utf_16(data: bytes) -> str:
 
 
 def by_name(name: str, otherwise: str = UNKNOWN) -> str:
-    """Return the media type by the file extension, ignoring suffixes such as "(1)" or ".part" that browsers add."""
+    """Return the media type by the file extension. Suffixes that browsers add, such as "(1)" or ".part", are ignored."""
     plain = re.sub(r"(\s*\(\d+\)|\.(part|crdownload|download|bak|tmp))+$", "", name.lower())
     return _BY_ENDING.get(PurePath(plain).suffix, otherwise or UNKNOWN)
 
 
 def look_inside(data: bytes, guess: str) -> str:
-    """Return a file's type by its content. ``guess``, from its name, decides between text types.
+    """Return a file's type by its content. ``guess``: the type by its name, which decides between types of text.
 
-    Raises Unreadable if the file is encrypted or unpacks to too much.
+    Raises Unreadable if the file is encrypted or too large when unpacked.
     """
     seen = first_look(data[:1024])
     if data.startswith(_OLE):
@@ -178,9 +178,9 @@ def _in_text(data: bytes, guess: str) -> str:
 
 
 def open_zip(data: bytes) -> zipfile.ZipFile:
-    """Open an archive; reading a member never yields more bytes than it declares.
+    """Open an archive. Reading a file in it never yields more bytes than the archive declares.
 
-    Raises Unreadable if it is encrypted, or holds too many files or bytes.
+    Raises Unreadable if it is encrypted, or has too many files or bytes.
     """
     archive = zipfile.ZipFile(io.BytesIO(data))
     files = archive.infolist()
@@ -206,6 +206,6 @@ class Unreadable(Exception):
 
 Blocks = Iterator[Block]
 READERS: dict[str, Callable[[bytes], Blocks]] = {}
-"""By media type, filled by ``formats``: a reader of mails or office files reads what is attached by the others."""
+"""Readers by media type, filled by ``reader``. Readers of mails and office files use it for files inside them."""
 left_out: Counter[str] = Counter()
 """How many "pages", "pictures" and "files" of this process's one file were not read (``process.LEFT_OUT``)."""

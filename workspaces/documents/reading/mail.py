@@ -93,9 +93,9 @@ def _mail(mail: Any, page: int, depth: int) -> Blocks:
 
 
 def _leaves(part: Message, is_alternative: bool = False) -> Iterator[tuple[Message, bool]]:
-    """Yield each part without subparts, and whether it is an alternative form of the part before.
+    """Yield the parts of a mail that have no parts of their own, such as texts and attached files or mails.
 
-    An attached mail is a leaf.
+    The second value is True if the part is another form of the previous part, such as HTML after plain text.
     """
     if part.get_content_maintype() != "multipart" or not part.is_multipart():
         yield part, is_alternative

@@ -1,6 +1,7 @@
-"""Readers of text documents, slides and spreadsheets: the library's text, and the XML parts that it leaves out.
+"""Readers of text documents, slides and spreadsheets.
 
-Of spreadsheets, displayed values, formulas without a value, comments, charts and drawn text are read.
+The text comes from a library. The XML parts that the library leaves out are read here. Of spreadsheets, displayed
+values, formulas without a value, comments, charts and drawn text are read.
 """
 
 import html
@@ -97,7 +98,7 @@ def read_by_library(data: bytes, kind: str) -> Blocks:
 
 
 def read_rtf(data: bytes) -> Blocks:
-    """Read RTF with the library, without deleted text, and with text boxes, notes and pictures.
+    """Read RTF with the library, including text boxes, notes and pictures, but not deleted text.
 
     WMF pictures are only counted.
     """
@@ -142,7 +143,10 @@ def read_odt(data: bytes) -> Blocks:
 
 
 def beside_content(archive: zipfile.ZipFile, known: str = "") -> Blocks:
-    """Yield an OpenDocument file's headers and footers, charts and formulas, pictures and embedded files."""
+    """Yield an OpenDocument file's headers and footers, charts and formulas, pictures and embedded files.
+
+    Lines in ``known``, the text read before, are left out.
+    """
     for name in matching(archive, r"styles\.xml|(?:.*/)?Object \d+/content\.xml"):
         tree = xml(archive.read(name))
         lines = dict.fromkeys(texts(tree)) or dict.fromkeys(["".join(tree.itertext())])
@@ -152,9 +156,10 @@ def beside_content(archive: zipfile.ZipFile, known: str = "") -> Blocks:
 
 
 def _completed(blocks: Blocks, lines: Iterator[str]) -> tuple[list[Block], str]:
-    """Return the library's blocks, completed with ``lines``, and all their text as one string.
+    """Add missing ``lines`` to the blocks that the library read. Return the blocks, and the library's text as one
+    string.
 
-    A line replaces its copy without spaces. A missing line is added after the block of the line before it.
+    A line replaces a copy of itself that lacks spaces. A missing line is added after the block with the line before it.
     """
     try:
         whole = list(blocks)
@@ -191,8 +196,9 @@ def _plain(text: str) -> str:
 
 
 def read_pptx(data: bytes) -> Blocks:
-    """Read slides one by one, with their charts, diagrams, notes and comments, which the library does not assign to
-    slides.
+    """Read slides one by one, each with its charts, diagrams, notes and comments.
+
+    The library reads these too, but does not say to which slide they belong.
     """
     with open_zip(data) as archive:
         slides = related(archive, "ppt/presentation.xml")
@@ -259,7 +265,7 @@ def matching(archive: zipfile.ZipFile, pattern: str) -> list[str]:
 
 
 def related(archive: zipfile.ZipFile, part: str) -> dict[str, tuple[str, str]]:
-    """Return the parts that this part refers to, as {id: (relationship type, part name)}."""
+    """Return the parts of the archive that ``part`` refers to, as {id: (relationship type, part name)}."""
     folder, _, name = part.rpartition("/")
     rels = f"{folder}/_rels/{name}.rels".lstrip("/")
     if rels not in archive.namelist():
@@ -306,7 +312,10 @@ def texts(tree: Any) -> Iterator[str]:
 
 
 def _line(element: Any, held: list[Any], *, mixed: bool) -> Iterator[str]:
-    """Yield the text of a paragraph. Child elements with paragraphs of their own are appended to ``held``."""
+    """Yield the text of a paragraph. ``held`` gets its child elements that contain paragraphs, to be read after it.
+
+    ``mixed``: text is directly in the elements, as in OpenDocument.
+    """
     if mixed:
         yield element.text or ""
     for child in element:
@@ -370,7 +379,7 @@ _EPOCH = datetime(1899, 12, 30)  # of spreadsheets
 
 
 def shown(value: Any, code: str) -> str:
-    """Format a value by the number format ``code``. With an unknown format it is returned without formatting."""
+    """Format a value by the number format ``code``. With an unknown format, return it unformatted."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -485,9 +494,9 @@ def read_xlsx(data: bytes) -> Blocks:
                 formulas.worksheets[number - 1].reset_dimensions()
                 written = formulas.worksheets[number - 1].iter_rows()
             yield from table(_rows(sheet.iter_rows(), written), number, sheet.title)
-            yield from _beside(archive, sheet._worksheet_path.lstrip("/"), number, sheet.title)
+            yield from _sheet_extras(archive, sheet._worksheet_path.lstrip("/"), number, sheet.title)
         for name in matching(archive, r"xl/chartsheets/[^/]+\.xml"):
-            yield from _beside(archive, name, 0, "Chart")
+            yield from _sheet_extras(archive, name, 0, "Chart")
         yield from pictures.in_archive(archive)
 
 
@@ -509,7 +518,7 @@ def _formula(value: Any) -> str:
     return str(getattr(value, "text", None) or value or "")
 
 
-def _beside(archive: zipfile.ZipFile, part: str, page: int, title: str) -> Blocks:
+def _sheet_extras(archive: zipfile.ZipFile, part: str, page: int, title: str) -> Blocks:
     """Yield a sheet's headers and footers, comments and drawings."""
     lines = [
         _HEADER_CODES.sub(" ", html.unescape(each.decode(errors="replace"))).strip()

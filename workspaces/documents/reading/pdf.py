@@ -20,7 +20,8 @@ _IMAGE = raw.FPDF_PAGEOBJ_IMAGE
 
 
 def read_pdf(data: bytes) -> Blocks:
-    """Read the pages with form values, notes and the text of pictures by OCR, then attached files.
+    """Read the pages, each with its form values, notes and the text of its pictures by OCR. Attached files are read
+    last.
 
     Raises Unreadable if the file is encrypted, broken or too long.
     """
@@ -38,9 +39,9 @@ def read_pdf(data: bytes) -> Blocks:
         text = text_page.get_text_bounded().replace("\r\n", "\n").replace("\ufffe", "")
         text_page.close()
         if not text.strip() and _is_drawn(page):
-            text = _drawn_text(page)
+            text = _scanned_text(page)
         elif text.strip():
-            text += _beside(page, text, known)
+            text += _picture_text(page, text, known)
         clipped: list[Any] = []
         yield Block("\n\n".join([text, *_annotations(pdf, page, clipped)]), number + 1)
         page.close()
@@ -63,13 +64,13 @@ def _attached(file: Any) -> Blocks:
 
 
 def _is_drawn(page: Any) -> bool:
-    """Return whether a page without text shows a picture, or text drawn as curves."""
+    """Return whether a page without text shows a picture, or text that is drawn as curves."""
     drawn = [each.type for each in page.get_objects(filter=[_IMAGE, raw.FPDF_PAGEOBJ_PATH], max_depth=3)]
     return _IMAGE in drawn or len(drawn) >= FEWEST_CURVES
 
 
 def _annotations(pdf: Any, page: Any, clipped: list[Any]) -> list[str]:
-    """Return the form fields with their values, and the notes. Files attached to notes are appended to ``clipped``."""
+    """Return the page's form fields with their values, and its notes. ``clipped`` gets the files attached to notes."""
     found: dict[str, None] = {}
     for number in range(raw.FPDFPage_GetAnnotCount(page)):
         note = raw.FPDFPage_GetAnnot(page, number)
@@ -91,15 +92,16 @@ def _annotations(pdf: Any, page: Any, clipped: list[Any]) -> list[str]:
 
 
 def _chosen(pdf: Any, note: Any) -> Iterator[str]:
-    """Yield the selected options of a list field, of whose value PDFium returns only the first."""
+    """Yield all selected options of a list field. PDFium returns only the first as the field's value."""
     for number in range(raw.FPDFAnnot_GetOptionCount(pdf.formenv, note)):
         if raw.FPDFAnnot_IsOptionSelected(pdf.formenv, note, number):
             yield _string(raw.FPDFAnnot_GetOptionLabel, pdf.formenv, note, number)
 
 
 def _string(ask: Callable[..., int], *of: Any) -> str:
-    """Call a PDFium function twice, for the size and then for the text, and return the text (UTF-16 with a final
-    zero).
+    """Return a text from the PDFium function ``ask``, which is called first for its size and then for the text.
+
+    The text is UTF-16 with a final zero.
     """
     size = ask(*of, None, 0)
     buffer = create_string_buffer(size)
@@ -107,8 +109,11 @@ def _string(ask: Callable[..., int], *of: Any) -> str:
     return buffer.raw[: max(0, size - 2)].decode("utf-16-le", "replace")
 
 
-def _beside(page: Any, text: str, known: set[bytes]) -> str:
-    """Return the OCR text of a page's pictures that the page's own text lacks. A picture on many pages is read once."""
+def _picture_text(page: Any, text: str, known: set[bytes]) -> str:
+    """Return the text of a page's pictures by OCR, without lines that are in the page's own ``text``.
+
+    ``known``: hashes of the pictures on earlier pages, which are not read again.
+    """
     bounds = []
     for each in page.get_objects(filter=[_IMAGE], max_depth=3):
         left, bottom, right, top = each.get_bounds()
@@ -134,7 +139,7 @@ def _beside(page: Any, text: str, known: set[bytes]) -> str:
     return "\n\n" + "\n".join(new) if new else ""
 
 
-def _drawn_text(page: Any) -> str:
+def _scanned_text(page: Any) -> str:
     """Return the text of a scanned page by OCR."""
     if not pictures.is_there():
         left_out["pages"] += 1

@@ -1,4 +1,4 @@
-"""Pictures: their text by OCR, small JPEGs of them for models and pages, and pictures and files inside other files.
+"""Pictures: reading their text by OCR, small JPEGs for models and pages, and pictures and files inside other files.
 
 Does not import Django, because it runs in the process that reads untrusted files.
 """
@@ -42,8 +42,8 @@ PICTURES = ("PNG", "JPEG", "GIF", "WEBP", "TIFF", "BMP")  # other decoders of th
 def read_picture(data: bytes) -> Blocks:
     """Yield the text of a picture by OCR, page by page for TIFF.
 
-    It is decoded even without OCR, because a broken picture cannot be shown to models. Raises Unreadable if it is too
-    large.
+    A picture is decoded even without OCR, to find broken ones, which models cannot be sent. Raises Unreadable if it is
+    too large.
     """
     from PIL import ImageOps, ImageSequence
 
@@ -78,8 +78,8 @@ def open_picture(data: bytes) -> Any:
 def draw_picture(data: bytes, *, square: int = 0) -> tuple[bytes, int, int]:
     """Return the file's first picture as an upright JPEG, with its width and height.
 
-    The longest side has at most LONGEST_SHOWN pixels; with ``square`` the result is the centre, ``square`` pixels a
-    side. Re-encoding removes all metadata, such as the location.
+    The longest side has at most LONGEST_SHOWN pixels. With ``square``, the picture is cropped around its centre to a
+    square with sides of ``square`` pixels. Re-encoding removes all metadata, such as the location.
     """
     from PIL import Image, ImageOps
 
@@ -169,7 +169,10 @@ _depth = 0
 
 
 def read(name: str, data: bytes, kind: str = "", depth: int = 0) -> Blocks:
-    """Read a file inside another file, under its name. A file that cannot be read is named and counted as left out."""
+    """Read a file inside another file. Its blocks have its name as heading.
+
+    A file that cannot be read yields a block that says so, and is counted in ``left_out``.
+    """
     global _depth
     if not data:
         return
@@ -198,7 +201,7 @@ def read(name: str, data: bytes, kind: str = "", depth: int = 0) -> Blocks:
 
 
 def pictures(files: dict[str, bytes]) -> Blocks:
-    """Read pictures inside a file by OCR. Those that cannot be read are counted as left out."""
+    """Read pictures inside a file by OCR. Pictures that cannot be read are counted in ``left_out``."""
     for name, data in files.items():
         try:
             picture = open_picture(data)
@@ -216,9 +219,7 @@ def pictures(files: dict[str, bytes]) -> Blocks:
 
 
 def in_archive(archive: zipfile.ZipFile) -> Blocks:
-    """Read the pictures and embedded files of an office file, except the worksheets that hold the data of its
-    charts.
-    """
+    """Read the pictures and embedded files of an office file. The worksheets with the data of its charts are left out."""
     names = archive.namelist()
     media = [name for name in names if "/media/" in name or name.startswith("Pictures/")]
     yield from pictures({name: archive.read(name) for name in media})

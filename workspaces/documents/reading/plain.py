@@ -27,12 +27,12 @@ _LATIN = re.compile(r"cp(125[0247]|437|775|85\d|86\d)|mac_|iso8859_|latin|hp_rom
 
 
 def decoded(data: bytes, named: str = "") -> str:
-    """Decode a text by its ``named`` encoding, or by the most likely one if that is unknown or fails."""
+    """Decode a text by its declared encoding ``named``, or by the most likely one if that is unknown or fails."""
     if data.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
         return data.decode("utf-32", "replace")
     order = utf_16(data)
     escaped = "iso2022_jp_2" if b"\x1b$" in data else ""
-    for code in (order, escaped, _wider(named), named, "utf-8-sig"):
+    for code in (order, escaped, _usual_encoding(named), named, "utf-8-sig"):
         try:
             if code:
                 return data.decode(code)
@@ -45,10 +45,8 @@ def decoded(data: bytes, named: str = "") -> str:
     return data.decode(order or guessed(data) or "cp1252", "replace")
 
 
-def _wider(named: str) -> str:
-    """Return the superset that is usually meant by an encoding's name, such as cp1252 for latin-1; "" if there is
-    none.
-    """
+def _usual_encoding(named: str) -> str:
+    """Return the encoding that is usually meant by the name of a smaller one, such as cp1252 for latin-1, or ""."""
     try:
         return _WIDER.get(codecs.lookup(named).name, "")
     except (LookupError, ValueError):
@@ -69,19 +67,19 @@ def guessed(data: bytes) -> str | None:
         matches = from_bytes(sample, cp_isolation=["koi8_r", "cp1251", "iso8859_5", "cp866", "mac_cyrillic"])
         best = matches.best() or best
     if best is None:
-        return _plainest(sample)
+        return _most_natural(sample)
     code = best.encoding
     if _LATIN.match(code):
         fitting = {name for match in matches for name in match.could_be_from_charset}
         code = next((likely for likely in _LIKELY if likely in fitting), code)
     odd = _oddness(sample[:LOOKED_CLOSELY].decode(code, "ignore"))
-    return (_plainest(sample, below=odd / 2) if odd else None) or code
+    return (_most_natural(sample, below=odd / 2) if odd else None) or code
 
 
-def _plainest(sample: bytes, below: float = 1) -> str | None:
-    """Return the encoding whose text looks most natural, if its oddness is less than ``below``.
+def _most_natural(sample: bytes, below: float = 1) -> str | None:
+    """Return the encoding that gives the text with the lowest ``_oddness``, or None if that is not less than ``below``.
 
-    For short texts, which charset_normalizer guesses badly.
+    It is for short texts, which charset_normalizer often gets wrong.
     """
     found: dict[str, int] = {}
     for code in _SHORT:
@@ -95,8 +93,9 @@ def _plainest(sample: bytes, below: float = 1) -> str | None:
 
 
 def _oddness(text: str) -> int:
-    """Return a score of how unlikely a decoded text is, by words in two scripts, capitals inside words and rare
-    characters.
+    """Return a number that is larger the less likely the text was decoded correctly.
+
+    It counts words in two scripts, capitals inside words, and rare characters.
     """
     odd = 0
     for word in re.findall(r"\w*[^\x00-\x7f]\w*", text):
@@ -173,7 +172,7 @@ def _separator(text: str) -> str:
 
 
 def table(rows: Iterable[Any], page: int = 0, heading: str = "") -> Blocks:
-    """Yield blocks of a few rows. Each block has the header row in its heading, which explains the numbers."""
+    """Yield blocks of a few rows each. The header row is part of each block's heading, to explain the values."""
     head, waiting = "", []
     for row in rows:
         line = " | ".join(" ".join(str(cell).split()) for cell in row)
@@ -237,7 +236,7 @@ _LINES = {"p", "div", "li", "tr", "br", "table", "ul", "ol", "pre", "section", "
 
 
 def read_web_page(data: bytes) -> Blocks:
-    """Yield the main text of a web page, without menus, notices and comments; all of it if no main text is found."""
+    """Yield the main text of a web page, without menus, notices and comments. If there is none, yield all text."""
     from trafilatura import extract
 
     text = extract(data, output_format="txt", include_comments=False)

@@ -76,7 +76,10 @@ class Read:
 
 
 class CouldNotRead(Exception):
-    """Raised when a file was not read. ``args[0]``: a key of SENTENCES. A ``picture`` may still be shown."""
+    """Raised when a file was not read. ``args[0]``: a key of SENTENCES.
+
+    An image may have no text and still be shown: ``picture`` is then set.
+    """
 
     def __init__(self, why: str, picture: Picture | None = None, kind: str = "") -> None:
         super().__init__(why)
@@ -95,9 +98,9 @@ def longest(media_type: str) -> float:
 
 
 def read_file(path: Path, media_type: str, *, most: int | None = None) -> Read:
-    """Read a file in another process, within its limits of time and memory.
+    """Read a file in another process, with limits of time and memory.
 
-    The limits are DOCUMENT_SECONDS (or ``most`` seconds), OCR_SECONDS more for OCR, and DOCUMENT_MEMORY_MB. Raises
+    The limits are DOCUMENT_SECONDS (or ``most``) of processor time, OCR_SECONDS for OCR, and DOCUMENT_MEMORY_MB. Raises
     CouldNotRead, or OSError if the disk is full.
     """
     seconds = most or settings.DOCUMENT_SECONDS
@@ -153,7 +156,7 @@ def _seconds_of_children() -> float:
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment for the reader. From the server's own it has only what OCR needs."""
+    """Return the reader's environment variables. Of the server's own variables it gets only those that OCR needs."""
     given = {
         "ORT_DISABLE_TELEMETRY": "1",
         "PYTHONHASHSEED": "random",
@@ -169,7 +172,7 @@ def _environment() -> dict[str, str]:
 
 
 def _parsed(text: str) -> tuple[Read, str | None]:
-    """Parse the reader's output into the result and the error key; the key is None if the output was cut off."""
+    """Return the parsed output of the reader and its error key: "" on success, None if the output was cut off."""
     blocks: list[Block] = []
     picture: Picture | None = None
     for line in text.split("\n"):  # not splitlines(), which also splits on characters inside JSON strings

@@ -1,6 +1,6 @@
-"""The process that reads one file, with limits: ``python -m workspaces.documents.reading.reader``.
+"""The process that reads one file within limits: ``python -m workspaces.documents.reading.reader``.
 
-A hostile file can harm only this process: its memory, time and output are limited, and it ends with its parent. It
+A malicious file can harm only this process: its memory, time and output are limited, and it ends with its parent. It
 writes the blocks to standard output as JSON lines; the last line holds the result.
 """
 
@@ -86,13 +86,15 @@ def limit(memory: int, seconds: int) -> None:
 
 
 def say(what: dict[str, object]) -> None:
-    with room_on_the_disk():
+    with exit_if_disk_full():
         sys.stdout.write(json.dumps(what, ensure_ascii=False) + "\n")
 
 
 @contextmanager
-def room_on_the_disk() -> Iterator[None]:
-    """Exit with ENOSPC if the disk is full, because that is no error of the file."""
+def exit_if_disk_full() -> Iterator[None]:
+    """Exit with ENOSPC if writing in this context fails because the disk is full. The file is then not marked as
+    unreadable.
+    """
     try:
         yield
     except OSError as error:
@@ -102,9 +104,9 @@ def room_on_the_disk() -> Iterator[None]:
 
 
 def read(path: Path, media_type: str) -> tuple[str, str]:
-    """Read the file and write its blocks. Return its type and an error key, or "" on success.
+    """Read the file and write its blocks. Return its media type and an error key, or "" on success.
 
-    A picture is drawn even if it has no text.
+    For an image, write a small JPEG too, even if it has no text.
     """
     try:
         data = path.read_bytes()
@@ -168,5 +170,5 @@ if __name__ == "__main__":
     limit(int(sys.argv[3]), int(sys.argv[4]))
     kind, ended = read(Path(sys.argv[1]), sys.argv[2])
     say({"ended": ended, "kind": kind, "left_out": left_out})
-    with room_on_the_disk():
+    with exit_if_disk_full():
         sys.stdout.flush()
