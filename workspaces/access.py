@@ -188,7 +188,7 @@ def require_right_to_move(found: Document | Artifact, to: Workspace, owner: User
 
 
 def require_stays_local(current: Workspace, to: Workspace) -> None:
-    """Raise Conflict if a move to this workspace would leave a local-only workspace for one that is not."""
+    """Raise Conflict if ``current`` is a local-only workspace and ``to`` is not."""
     if current.local_only and not to.local_only:
         raise Conflict(
             _("It belongs to a workspace that keeps everything on this machine, and “%(name)s” does not.")

@@ -14,9 +14,7 @@ def _forget_old_names(sender: Any, **kwargs: Any) -> None:
 
 
 def _tell_members(sender: Any, instance: Any, **kwargs: Any) -> None:
-    """Notify open pages of a workspace that its members changed, whether on a page, by a group, an invitation or in the
-    admin.
-    """
+    """Notify open pages of a workspace that its members changed, wherever the change was made."""
     events.publish(f"workspace:{instance.workspace.public_id}", "members.changed")
 
 

@@ -21,7 +21,7 @@ from workspaces.webhooks import hooks, sending
 
 @job
 def sweep() -> str:
-    """Delete rows whose time is over. Runs hourly."""
+    """Delete expired rows and purge deleted documents and artifacts. Runs hourly."""
     now = timezone.now()
     notes, sign_ins, events = idempotency.sweep(now=now), sessions.sweep(now=now), audit.prune(now=now)
     reembedding.fill_gaps()
@@ -55,7 +55,7 @@ def retry_mail() -> str:
 
 @job
 def rebuild() -> str:
-    """Build vectors of the newly configured model for half of the job timeout, then delete those of retired models."""
+    """Embed texts with a newly configured model for half of the job timeout, then delete vectors of retired models."""
     outcome = reembedding.advance(seconds=settings.JOB_TIMEOUT / 2)
     if outcome == reembedding.Outcome.UNFINISHED:
         reembedding.queue()
@@ -84,7 +84,7 @@ def read_document(*, document_id: int) -> str:
 
 @job
 def sweep_readings() -> str:
-    """Queue documents again whose reader died. Runs every minute."""
+    """Queue documents again whose reading was killed. Runs every minute."""
     return f"{reading_jobs.sweep(now=timezone.now())} documents queued again"
 
 

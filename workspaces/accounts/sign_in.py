@@ -44,7 +44,7 @@ from workspaces.accounts import oauth, sessions
 from workspaces.accounts.single_sign_on import apply_groups, domains_for, of_directory
 from workspaces.audit import Verb, Word, record
 from workspaces.models import SignIn, User
-from workspaces.models.people import ALIKE, check_username, hold_usernames
+from workspaces.models.people import ALIKE, check_username, lock_usernames
 
 View = Callable[..., HttpResponse]
 BY_CODE = "mfa_reauthenticate"
@@ -423,7 +423,7 @@ def is_first_account(request: HttpRequest) -> bool:
     """
     if not (serves_only_here() and comes_from_here(request)):
         return False
-    hold_usernames()
+    lock_usernames()
     return not User.objects.exists()
 
 

@@ -57,8 +57,11 @@ NAMES = ("first_name", "last_name")
 BUDGET = ("tokens", "money")
 
 
-def _said_of(handed: list[Membership], otherwise: str = "") -> Messages:
-    """Yield messages about the workspaces that were handed over, naming at most ten."""
+def _handover_messages(handed: list[Membership], otherwise: str = "") -> Messages:
+    """Yield a message about the workspaces that were handed over, naming at most ten.
+
+    ``handed``: the memberships of their new owners. ``otherwise``: the message if there are none.
+    """
     named = [f"“{each.workspace.name}” to {each.user.get_username()}" for each in handed[:10]]
     more = f" and {len(handed) - 10} more" if len(handed) > 10 else ""
     if handed:
@@ -98,7 +101,7 @@ class PersonAdmin(LeanAdmin, UserAdmin):
 
     @admin.display(description="tokens per month")
     def tokens(self, person: User) -> str:
-        """Show the budget to staff who may not set it."""
+        """Return the person's monthly token limit, for staff who may see but not set it."""
         budget = getattr(person, "budget", None)
         return "-" if budget is None or budget.tokens is None else f"{budget.tokens:,}"
 
@@ -129,13 +132,17 @@ class PersonAdmin(LeanAdmin, UserAdmin):
         return False
 
     def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> Any:
-        """Let only superusers change sign-in and rights; an action closes accounts."""
+        """Return the fields that the user may not change.
+
+        Staff may change only the fields in NAMES. Superusers may change all but ``is_active``, because accounts are
+        closed by an admin action.
+        """
         if is_superuser(request):
             return (*self.readonly_fields, "is_active")
         return [name for name in flatten_fieldsets(self.get_fieldsets(request, obj)) if name not in NAMES]
 
     def get_fieldsets(self, request: HttpRequest, obj: User | None = None) -> Any:
-        """Hide the beginning of the password's hash from staff who may not change it."""
+        """Leave out the password for staff who are no superusers. It would show the beginning of its hash."""
         shown = super().get_fieldsets(request, obj)
         if obj is None or is_superuser(request):
             return shown
@@ -192,7 +199,7 @@ class PersonAdmin(LeanAdmin, UserAdmin):
         for person in closed:
             handed += close_account(person, by=mine, now=now, hands_over=mine.is_superuser)
         yield f"{counted(len(closed), 'account', 'accounts')} closed.", messages.SUCCESS
-        yield from _said_of(handed)
+        yield from _handover_messages(handed)
         if left := sum(len(left_behind(person)) for person in closed):
             said = f"{counted(left, 'workspace has', 'workspaces have')} no owner now whose account is open."
             yield f"{said} A superuser can hand them over.", messages.WARNING
@@ -217,7 +224,7 @@ class PersonAdmin(LeanAdmin, UserAdmin):
         if not is_superuser(request):
             raise PermissionDenied
         closed, by = rows.filter(is_active=False), cast(User, request.user)
-        yield from _said_of(
+        yield from _handover_messages(
             [made for person in closed for made in hand_over(person, by=by)], "None was left behind."
         )
 
@@ -289,9 +296,7 @@ class AuthenticatorAdmin(ReadOnlyAdmin):
     actions = ("turn_off",)
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Let only superusers turn off two-factor sign-in, because an account without it is only as safe as its
-        password.
-        """
+        """Allow only superusers to turn off two-factor sign-in. The password alone then opens the account."""
         return is_superuser(request) and super().has_change_permission(request, obj)
 
     @admin.display(description="kind")
@@ -335,8 +340,9 @@ class StaffGroupAdmin(ChangedBySuperusers, GroupAdmin):
 
 @admin.register(EmailAddress)
 class AddressAdmin(ReadOnlyAdmin):
-    """Read-only admin of mail addresses: a person who can add or confirm one could have any password reset sent to
-    it.
+    """Read-only admin of mail addresses.
+
+    If staff could add or confirm an address, they could have a password reset sent to it.
     """
 
     list_display = ("email", "user", "verified", "primary")

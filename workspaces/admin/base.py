@@ -1,4 +1,4 @@
-"""Base classes of the admin pages: lists of any length, saving through the domain, and actions that ask first."""
+"""Base classes of the admin pages: lists of any length, saving through services, and actions with a confirmation page."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -55,7 +55,7 @@ class BoundedPaginator(Paginator):
 
 
 class ConditionFilter(admin.SimpleListFilter):
-    """A list filter whose choices are conditions, so that it needs no query."""
+    """A list filter with fixed choices, each a condition. Listing the choices needs no query."""
 
     conditions: ClassVar[dict[str, tuple[str | Promise, models.Q]]]  # by value: label and condition
 
@@ -68,7 +68,7 @@ class ConditionFilter(admin.SimpleListFilter):
 
 
 class LeanAdmin(admin.ModelAdmin):
-    """Base of the admin's lists, which cost the same at a hundred and at a hundred thousand rows."""
+    """Base of admin pages whose lists take the same time with a hundred and with a hundred thousand rows."""
 
     paginator = BoundedPaginator
     show_full_result_count = False
@@ -96,8 +96,10 @@ class LeanAdmin(admin.ModelAdmin):
         act: Callable[..., Any],
         done: str,
     ) -> Messages:
-        """Call ``act`` for each of the ``wanted`` rows. Yield messages with the numbers of rows done, left out of
-        ``rows`` and refused.
+        """Call ``act`` for each row of ``wanted``, and yield messages about the numbers.
+
+        ``rows``: all selected rows; those that are not in ``wanted`` are reported as left unchanged. ``done``: what
+        happened to the others, such as "deleted". A row for which ``act`` raises a DomainError is reported as refused.
         """
         by, now, number, refused = cast("User", request.user), timezone.now(), rows.count(), []
         targets = list(wanted)
@@ -121,7 +123,7 @@ class LeanAdmin(admin.ModelAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: models.QuerySet[Any], search_term: str
     ) -> tuple[models.QuerySet[Any], bool]:
-        """Search by public id, which uses its index. Django's search would join all tables of ``ids``."""
+        """Search by public id, by its index. Django's search would join all tables of ``ids``."""
         if not self.ids:
             return super().get_search_results(request, queryset, search_term)
         return self.search(queryset, search_term.strip()), False
@@ -130,9 +132,9 @@ class LeanAdmin(admin.ModelAdmin):
         return rows_by_id(rows, text, self.ids)
 
     def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest | None = None) -> bool:
-        """Allow only the lookups of the list's filters and links.
+        """Allow only the lookups that the list's filters and links use.
 
-        A lookup such as ``startswith`` on a hash could reveal it letter by letter.
+        With a lookup such as ``startswith``, staff could find out a hash letter by letter.
         """
         filters: Any = (each[0] if isinstance(each, tuple) else each for each in self.list_filter)
         names = {each if isinstance(each, str) else each.parameter_name for each in filters}
@@ -140,7 +142,7 @@ class LeanAdmin(admin.ModelAdmin):
         return name in names.union(self.links, [self.date_hierarchy]) and how in LOOKUPS
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
-        """Replace Django's title "Select … to change", because most lists are read-only."""
+        """Show the list with the model's name as its title. Django's "Select … to change" is wrong for read-only lists."""
         title = capfirst(self.opts.verbose_name_plural)
         return super().changelist_view(request, {"title": title, **(extra_context or {})})
 
@@ -151,7 +153,7 @@ class LeanAdmin(admin.ModelAdmin):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> Any:
-        """Save through the domain. If it refuses, render the form again with the domain's errors."""
+        """Save the form. If a service raises a DomainError, render the form again with its messages."""
         try:
             return self.save_or_show(request, object_id, form_url, extra_context)
         except DomainError as refusal:
@@ -164,7 +166,7 @@ class LeanAdmin(admin.ModelAdmin):
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
         form = super().get_form(request, obj, change=change, **kwargs)
         refusal = getattr(request, "refusal", None)
-        return refused(form, refusal) if refusal else form
+        return form_with_errors(form, refusal) if refusal else form
 
     def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> None:  # type: ignore[override]
         self.note(request, [obj], ADDITION, message)
@@ -176,8 +178,9 @@ class LeanAdmin(admin.ModelAdmin):
         self.note(request, queryset, DELETION, "")
 
     def note(self, request: HttpRequest, objects: Iterable[Any], flag: int, message: Any) -> None:
-        """Record the action in the admin's log and the audit log by public id, because copied text would outlive the
-        row.
+        """Record the action in the admin's log and the audit log.
+
+        Rows are named by public id. Their text is not copied, because it would outlive them.
         """
         objects = list(objects)
         content_type = get_content_type_for_model(self.model)
@@ -196,7 +199,7 @@ class LeanAdmin(admin.ModelAdmin):
         )
 
     def _audit(self, by: User, objects: list[Any], flag: int, message: Any) -> None:
-        """Record one audit entry for all rows. The domain records single rows where that matters."""
+        """Record one audit entry for all ``objects``. Services record entries for single rows where that matters."""
         ids = [getattr(each, "public_id", "") or str(each.pk) for each in objects]
         alone = ids[0] if len(ids) == 1 and PATTERN.fullmatch(ids[0]) else ""
         details: dict[str, audit.Word | list[audit.Word]] = {"kind": _word(str(self.opts.verbose_name))}
@@ -212,18 +215,18 @@ class LeanAdmin(admin.ModelAdmin):
 
 
 def _changed(message: list[dict[str, Any]]) -> list[str]:
-    """Return the field names in Django's change message, as words."""
+    """Return the names of the changed fields in Django's change message, converted by ``_word``."""
     parts = [part.get("changed", {}) for part in message]
     return [_word(name) for part in parts for name in part.get("fields", [])][: audit.MOST_WORDS]
 
 
 def _word(text: str) -> str:
-    """Return a word such as "staff_status" for "Staff status"."""
+    """Return a text as a single word, such as "staff_status" for "Staff status"."""
     return slugify(text).replace("-", "_")[:60]
 
 
-def refused(form: type[forms.ModelForm], refusal: DomainError) -> type[forms.ModelForm]:
-    """Return the form class with the domain's errors, at the fields that they name."""
+def form_with_errors(form: type[forms.ModelForm], refusal: DomainError) -> type[forms.ModelForm]:
+    """Return a form class that shows the errors of ``refusal`` at the fields that they name."""
 
     class Refused(form):  # type: ignore[misc, valid-type]
         def clean(self) -> Any:
@@ -239,7 +242,7 @@ def refused(form: type[forms.ModelForm], refusal: DomainError) -> type[forms.Mod
 
 
 class ReadOnlyAdmin(LeanAdmin):
-    """Read-only admin of records that the system writes. Actions may require the change permission."""
+    """Read-only admin of records that the system writes. Its actions may still require the change permission."""
 
     ordering: ClassVar[tuple[str, ...]] = ("-id",)
 
@@ -266,7 +269,10 @@ class ReadOnlyInline(admin.TabularInline):
 
 
 def rows_by_id(rows: models.QuerySet[Any], text: str, fields: dict[str, str]) -> models.QuerySet[Any]:
-    """Return the row with this public id, or none for other text. ``fields`` maps an id's prefix to its column."""
+    """Return the rows with the public id ``text``: all rows if it is empty, none if it is no id.
+
+    ``fields``: the column to search for each prefix of ids.
+    """
     if not text:
         return rows
     field = fields.get(text.split("_")[0]) if PATTERN.fullmatch(text) else None
@@ -281,10 +287,11 @@ Action = Callable[[Any, HttpRequest, "models.QuerySet[Any]"], Messages]
 
 
 def action(label: str, permission: str, *, asks: str, danger: bool = False) -> Callable[[Action], Any]:
-    """Return a decorator for an admin action, a generator of (message, level) pairs.
+    """Return a decorator for an admin action. The decorated method yields (message, level) pairs.
 
-    The action asks for confirmation, refuses more than ``AT_ONCE`` rows, and shows the domain's errors. ``permission``:
-    view, change or delete, required for the action. ``asks``: text of the confirmation page about the consequences.
+    The action first shows a confirmation page, refuses more than ``AT_ONCE`` rows, and shows a DomainError as a
+    message. ``permission``: view, change or delete, required for the action. ``asks``: text about the consequences on
+    the confirmation page. ``danger``: the action cannot be undone.
     """
 
     def decorate(function: Action) -> Any:

@@ -68,8 +68,9 @@ class ConnectionAdminForm(forms.ModelForm):
         }
 
     def values(self, *, change: bool) -> dict[str, Any]:
-        """Return the values to save: for a change only changed fields, and the key only if one was entered or
-        removed.
+        """Return the values to save.
+
+        For a change they are the changed fields only. The key is among them if one was entered or removed.
         """
         names = [name for name in FIELDS if not change or name in self.changed_data]
         values = {name: self.cleaned_data[name] for name in names}
@@ -79,7 +80,7 @@ class ConnectionAdminForm(forms.ModelForm):
         return values
 
     def _post_clean(self) -> None:
-        """Do nothing, because the domain validates and sets the values."""
+        """Do nothing, because the service validates and sets the values."""
 
 
 @admin.register(Connection)
@@ -117,7 +118,7 @@ class ConnectionAdmin(ChangedBySuperusers):
     change_form_template = "admin/workspaces/connection/change_form.html"
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        numbers = {f"number_of_{each}": _number(each) for each in ("workspaces", "chats")}
+        numbers = {f"number_of_{each}": _count_of(each) for each in ("workspaces", "chats")}
         rows: QuerySet[Any] = super().get_queryset(request).annotate(**numbers)
         return rows.filter(owner=None, deleted_at=None, is_built_in=False)
 
@@ -182,8 +183,11 @@ class ConnectionAdmin(ChangedBySuperusers):
         return HttpResponseRedirect(f"/admin/{opts.app_label}/{opts.model_name}/{obj.pk}/change/")
 
 
-def _number(users: str) -> Coalesce:
-    """Return a subquery that counts a connection's users. A join would count each chat once per workspace."""
+def _count_of(users: str) -> Coalesce:
+    """Return a subquery that counts the ``users`` of a connection, "workspaces" or "chats".
+
+    A join would count each chat once per workspace.
+    """
     rows = Connection.objects.filter(pk=OuterRef("pk")).order_by().values("pk")
     return Coalesce(Subquery(rows.annotate(number=Count(users)).values("number")), 0)
 

@@ -33,7 +33,7 @@ TOLD_OWNERS = ("Its owners are told by mail, if they gave an address.", messages
 
 
 class Shown(forms.Widget):
-    """A widget that shows a name instead of choices."""
+    """A form widget that shows the name of the current value instead of choices."""
 
     def __init__(self, name: str) -> None:
         super().__init__()
@@ -134,7 +134,7 @@ class WorkspaceAdmin(LeanAdmin):
             obj.refresh_from_db()
 
     def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
-        """Add, change and remove members through the domain, with its rules, such as keeping the last owner.
+        """Add, change and remove members by services, whose rules apply, such as keeping the last owner.
 
         The superuser re-authenticates first, and the owners are notified by mail.
         """
@@ -166,7 +166,7 @@ class WorkspaceAdmin(LeanAdmin):
 
 
 class VerbFilter(ConditionFilter):
-    """A filter by verb. The verbs are not choices of the column, because each new verb would then need a migration."""
+    """A filter by verb. The column has no choices, because each new verb would then need a migration."""
 
     title = "what"
     parameter_name = "verb"

@@ -52,7 +52,7 @@ class Account(KeyedView):
     def get(self, request: Request) -> Response:
         """Get your account.
 
-        With the effects of deleting it.
+        Includes the effects of deleting it.
         """
         return Response(AccountJson({"person": self.person, "plan": foresee_leaving(self.person)}).data)
 
@@ -74,7 +74,7 @@ of_keys = documented_under("keys")
 
 
 class KeyJson(serializers.Serializer[Any]):
-    """An API key, without its text."""
+    """An API key, without its secret."""
 
     example = {
         "id": f"key_{ID}",

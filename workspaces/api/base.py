@@ -31,14 +31,14 @@ from workspaces.accounts.keys import KeyRefused, count_request, verify_key
 from workspaces.accounts.sign_in import require_fresh_password
 from workspaces.api.exceptions import SessionAuthentication
 from workspaces.api.fields import ReadyRows, paged
-from workspaces.api.idempotency import Note, asked_under_key, do_once
+from workspaces.api.idempotency import Note, do_once, identity_of_request
 from workspaces.models import ApiKey, KeyScope, TokenKind, User
 
 T = TypeVar("T")
 
 
 class AlwaysJson(DefaultContentNegotiation):
-    """Content negotiation that answers JSON for any Accept header, so that a browser's request reaches the sign-in
+    """Content negotiation that answers with JSON to any Accept header. A browser's request then reaches the sign-in
     check.
     """
 
@@ -68,7 +68,7 @@ def _finite(text: str) -> float:
 class ApiView(APIView):
     """Base view with session authentication and JSON.
 
-    A view loads by access checks, calls the domain once, and serializes.
+    A view checks access while loading, calls one service, and serializes the result.
     """
 
     content_negotiation_class = AlwaysJson
@@ -80,9 +80,9 @@ class ApiView(APIView):
         return cast(User, self.request.user)
 
     def body(self, kind: type[Serializer[Any]]) -> dict[str, Any]:
-        """Return the validated request body with defaults. Raises ValidationError (422) that names the field.
+        """Return the validated request body with defaults.
 
-        An empty PATCH body is an error too, because the intended change was lost.
+        Raises ValidationError (422) that names the field, also for a PATCH without fields, which is probably a mistake.
         """
         values = self._checked(kind, self.request.data)
         if self.request.method == "PATCH" and not self.request.data:
@@ -105,9 +105,10 @@ class ApiView(APIView):
         descending: bool = False,
         context: Mapping[str, Any] | None = None,
     ) -> Response:
-        """Return the requested page of ``rows`` as JSON, by a ``serializer`` for each row or ``shape`` for all rows.
+        """Return the requested page of ``rows`` as JSON.
 
-        ``context`` is passed to the serializer. Other arguments are as in ``paged``.
+        ``serializer`` converts one row, or ``shape`` all rows at once. ``context`` is passed to the serializer. The
+        other arguments are as in ``paged``.
         """
 
         def one_by_one(found: list[Any]) -> Any:
@@ -121,12 +122,12 @@ class ApiView(APIView):
         return Response(read(self.person.pk, lambda: paged(self.request, rows, **order, **shaped)))
 
     def once(self, act: Callable[[], T], *, keep: Callable[[T], Note], reload: Callable[[Note], T]) -> T:
-        """Return the result of ``act``, or of ``reload`` if the request's ``Idempotency-Key`` was used before.
+        """Call ``act`` and return its result, unless the request's ``Idempotency-Key`` was used before.
 
-        ``keep`` returns a note of ids and flags about the result, from which ``reload`` loads what the person may still
-        see.
+        In that case return the result of ``reload``. ``keep`` converts a result to a note of ids and flags, which is
+        stored. ``reload`` loads the result from it, as far as the person may still see it.
         """
-        asked = asked_under_key(self.request, self.person)
+        asked = identity_of_request(self.request, self.person)
         if asked is None:
             return act()
         done = do_once(asked, act, keep=keep, now=timezone.now())
@@ -136,7 +137,7 @@ class ApiView(APIView):
         return reload(done.note)
 
     def make_once(self, make: Callable[[], T], get: Callable[[User, str], T]) -> T:
-        """Do as ``once`` for a result with a ``public_id``, which ``get`` loads again."""
+        """Create an object as ``once`` does. ``make`` returns it, and ``get`` loads it by its ``public_id``."""
 
         def reload(note: Note) -> T:
             [public_id] = note.values()
@@ -155,7 +156,7 @@ class ApiView(APIView):
 
 
 class NoSuchRoute(ApiView):
-    """Fallback route: a JSON error like all others, and 401 before 404 for people who are not signed in."""
+    """Fallback for unknown URLs: a JSON error like all others, with 401 instead of 404 if nobody is signed in."""
 
     schema = None
 
@@ -187,11 +188,10 @@ IF_MATCH = OpenApiParameter(
 
 
 def versions_seen(request: Request) -> frozenset[str] | None:
-    """Return the versions in ``If-Match`` without quotes, or None if any version matches. Raises Malformed for another
-    format.
+    """Return the versions in ``If-Match`` without quotes, or None if any version matches.
 
-    Weak tags (``W/``) match too: compressing proxies weaken tags, and ours identify the stored version, not the
-    response's bytes.
+    Weak tags (``W/``) match too, because compressing proxies weaken tags, and ours identify the stored version, not the
+    response's bytes. Raises Malformed for another format.
     """
     header = request.headers.get("If-Match")
     if header is None or header.strip() == "*":
@@ -250,7 +250,7 @@ class KeyThrottle(throttling.BaseThrottle):
 class KeyedView(ApiView):
     """Base of views that accept a session or an API key.
 
-    A key acts as its creator, only in its own workspace, and never deletes.
+    A key acts as its creator, only in the workspace it was made for, and never deletes.
     """
 
     authentication_classes = [KeyAuthentication, SessionAuthentication]

@@ -28,8 +28,9 @@ documented = documented_under("models")
 
 
 class ConnectionJson(serializers.Serializer[Any]):
-    """A connection without its key. Needs ``person`` in its context: only those who manage a shared one see its
-    address.
+    """A connection without its key.
+
+    ``context["person"]`` is the reader: the address of a shared connection is shown only to those who may manage it.
     """
 
     example = {
@@ -192,8 +193,8 @@ class ConnectionDetail(_ConnectionView):
     def delete(self, request: Request, connection_id: str) -> Response:
         """Delete a connection.
 
-        Deletes it and its key for good. Workspaces and chats that used it fall back to the next model that is set, and
-        say so.
+        Deletes it and its key for good. Workspaces and chats that used it continue with the next configured model, and
+        show a note about it.
         """
         found = connections.get_connection(self.person, connection_id, to="delete")
         connections.delete_connection(found, by=self.person, now=timezone.now())
@@ -206,7 +207,7 @@ class ConnectionTest(_ConnectionView):
         """Test a connection.
 
         Requests a word, a tool call and a JSON object from the model. Takes up to half a minute, and you can do it ten
-        times a minute. Always 200, with any result.
+        times a minute. The status is 200 even if the test fails.
         """
         found = connections.get_connection(self.person, connection_id, to="change")
         report = try_connection(found, by=self.person, now=timezone.now())

@@ -178,9 +178,9 @@ class _TakesFiles(ApiView):
         super().initial(request, *args, **kwargs)
 
     def brought_once(self, make: Callable[[], documents.Brought]) -> Response:
-        """Respond with 201 and the new document, or with 200 if the content was known.
+        """Respond with 201 and the new document, or with 200 if a document with this content existed.
 
-        A repeated request gets the same response.
+        A repeated request with the same ``Idempotency-Key`` gets the same response.
         """
 
         def keep(made: documents.Brought) -> Note:
@@ -223,9 +223,9 @@ class DocumentList(_TakesFiles):
         """Add a document.
 
         Editors and owners only. Send a file as `multipart/form-data`, or `title` and `text` as JSON. It is read in the
-        background: `status` shows the progress. Known content is not stored twice: 200, with `duplicate: true`. The
-        document belongs to the workspace at once or, with `draft: true`, once the message that names it is sent. 413 if
-        the file has more bytes than MEMORYHUB_DOCUMENT_MAX_BYTES allows.
+        background; `status` shows the progress. If a document with the same content exists, you get that one: 200, with
+        `duplicate: true`. With `draft: true`, the document belongs to the workspace only when a message that names it
+        is sent. 413 if the file has more bytes than MEMORYHUB_DOCUMENT_MAX_BYTES allows.
         """
         workspace = get_workspace(self.person, workspace_id, need=Role.EDITOR)
         body, now = self.body(DocumentBody), timezone.now()
@@ -256,7 +256,7 @@ class DocumentDetail(_OfDocument):
     def get(self, request: Request, workspace_id: str, document_id: str) -> Response:
         """Get a document.
 
-        Your drafts are found too.
+        You can also get your own drafts.
         """
         workspace = get_workspace(self.person, workspace_id)
         return Response(DocumentJson(_document_or_draft(self.person, document_id, workspace)).data)
@@ -329,7 +329,7 @@ class DocumentVersions(_OfDocument, _TakesFiles):
     def get(self, request: Request, workspace_id: str, document_id: str) -> Response:
         """List the earlier versions of a document.
 
-        Newest first, without the one in use. `content?version=` downloads one.
+        Newest first, without the current version. `content?version=` downloads one.
         """
         document = self.document(workspace_id, document_id)
         return self.page(

@@ -31,8 +31,8 @@ CODES = {
 
 
 class SessionAuthentication(authentication.SessionAuthentication):
-    """Django's session authentication with a WWW-Authenticate header, so that people who are not signed in get 401
-    instead of 403.
+    """Django's session authentication with a WWW-Authenticate header. Without a session, a request gets 401 instead of
+    403.
     """
 
     def authenticate_header(self, request: Request) -> str:
@@ -40,9 +40,9 @@ class SessionAuthentication(authentication.SessionAuthentication):
 
 
 def exception_handler(exception: Exception, context: dict[str, Any]) -> HttpResponseBase | None:
-    """Return every error as ``{error: {code, message, fields?}}``. Unknown exceptions rise to Django's 500.
+    """Return the response to an error: ``{error: {code, message, fields?}}``, or None for unknown exceptions.
 
-    A browser that is not signed in is led to the login page instead.
+    A browser that is not signed in is redirected to the login page instead.
     """
     if isinstance(exception, DomainError):
         return _domain_response(exception)
@@ -119,5 +119,5 @@ def _flatten(detail: Any, name: str = "") -> dict[str, str]:
 
 
 def printable(text: str) -> str:
-    """Return text that UTF-8 can encode: JSON may contain lone surrogates."""
+    """Return the text without lone surrogates, which JSON may contain and UTF-8 cannot encode."""
     return text.encode("utf-8", "replace").decode()

@@ -1,7 +1,8 @@
 """Serializer fields, path converters for public ids, and keyset pagination.
 
-The fields refuse values of another type; DRF's fields convert "5" to 5 and "no" to False. A malformed id is not found,
-without a query. A page's cursor names the last row seen, so that inserts and deletes in between shift nothing.
+The fields refuse values of another type, while DRF's fields convert "5" to 5 and "no" to False. A malformed id gets 404
+without a query. A page's cursor holds the sort key of the last row seen, so that rows inserted or deleted since do not
+shift the next page.
 """
 
 from __future__ import annotations
@@ -103,8 +104,9 @@ class Number(serializers.FloatField):
 
 
 class Money(serializers.DecimalField):
-    """An amount of the installation's currency as a JSON string ("0.15") or number, with at most six places; null is
-    none.
+    """An amount of the installation's currency, as a JSON string ("0.15") or number with at most six decimal places.
+
+    Null means no amount.
     """
 
     default_error_messages = {"invalid": later('Must be an amount such as "0.15".')}
@@ -193,8 +195,8 @@ class StoredSentence(serializers.CharField):
         return translated(value)
 
 
-def from_to(least: int, most: int) -> dict[str, Any]:
-    """Return the error messages of an integer query parameter that is no number or outside these bounds."""
+def range_errors(least: int, most: int) -> dict[str, Any]:
+    """Return the error messages of an integer query parameter from ``least`` to ``most``."""
     why = format_lazy(later("Must be a whole number from {least} to {most}."), least=least, most=most)
     return dict.fromkeys(("invalid", "min_value", "max_value", "max_string_length"), why)
 
@@ -241,7 +243,7 @@ class BadCursor(Malformed):
 
 
 class Cursor(serializers.CharField):
-    """The cursor of a list. Any other text is refused as ``bad_cursor`` (400), before other errors."""
+    """The cursor of a list. It is checked by ``paged``, which refuses a wrong one as ``bad_cursor`` (400)."""
 
     def run_validators(self, value: Any) -> None:
         return None
@@ -255,7 +257,7 @@ class PageQuery(serializers.Serializer[Any]):
         max_value=MAX_LIMIT,
         default=LIMIT,
         help_text="How many at most.",
-        error_messages=from_to(1, MAX_LIMIT),
+        error_messages=range_errors(1, MAX_LIMIT),
     )
     cursor = Cursor(
         required=False,
@@ -265,9 +267,10 @@ class PageQuery(serializers.Serializer[Any]):
 
 
 class ReadyList:
-    """A list whose first page is a prepared query; ``make`` and ``kinds`` as in ``Ready``.
+    """A list whose first page is a prepared query. ``make`` and ``kinds``: as in ``Ready``.
 
-    Later pages use the ORM: a prepared plan does not know the cursor's value, and would read all of a large workspace.
+    Later pages use the ORM. A prepared plan does not know the cursor's value, and would read all rows of a large
+    workspace.
     """
 
     def __init__(self, make: Callable[..., QuerySet[Any]], **kinds: type) -> None:
@@ -290,7 +293,7 @@ class ReadyList:
 
 @dataclass(frozen=True)
 class ReadyRows:
-    """The rows of a ``ReadyList`` for these values."""
+    """The rows of a ``ReadyList`` for these values of the query's parameters."""
 
     list: ReadyList
     values: Mapping[str, Any]
@@ -307,8 +310,8 @@ def paged(
 ) -> dict[str, Any]:
     """Return a page as ``{items, next_cursor, has_more}``.
 
-    ``keys`` are the fields that order the list, the last one unique. ``list_name`` ties a cursor to its list:
-    used on another, it is refused. ``shape`` turns the rows of the page into JSON.
+    ``keys``: the fields that order the list, the last one unique. ``list_name``: a cursor is refused in a list with
+    another name. ``shape``: converts the rows of the page to JSON.
     """
     query = PageQuery(data=request.query_params.dict())
     query.is_valid(raise_exception=True)
@@ -337,9 +340,9 @@ def _in_order(rows: QuerySet[Any], keys: Sequence[str], descending: bool) -> Que
 
 
 def _beyond(keys: Sequence[str], last: Sequence[Any], descending: bool) -> Q:
-    """Return the condition for rows after ``last``.
+    """Return the condition for rows after ``last``, the values of ``keys`` in the last row seen.
 
-    Its first part lets Postgres start at the right position of the index.
+    A condition on the first key alone lets Postgres start at the right position of the index.
     """
     side = "lt" if descending else "gt"
     beyond = Q()

@@ -1,4 +1,4 @@
-"""Requests with an ``Idempotency-Key``: a client that got no response may repeat the request, and it is done once."""
+"""Requests with an ``Idempotency-Key``. A client that got no response may repeat such a request; it is executed once."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ REPLAYED = OpenApiParameter(
 ONCE = (IDEMPOTENCY_KEY, REPLAYED)  # the headers of a route that takes keys
 
 
-def asked_under_key(request: Request, person: User) -> Asked | None:
-    """Return the identity of this request, or None without an Idempotency-Key. Raises Malformed for a malformed one.
+def identity_of_request(request: Request, person: User) -> Asked | None:
+    """Return the identity of this request, or None without an Idempotency-Key. Raises Malformed for a malformed key.
 
-    A key belongs to a person and their session or API key, because two API keys may see different things.
+    Keys of different sessions and API keys are different, because two API keys may see different data.
     """
     header = request.headers.get("Idempotency-Key")
     if header is None:
@@ -61,7 +61,7 @@ def asked_under_key(request: Request, person: User) -> Asked | None:
             % LENGTH
         )
     way = request.auth.public_id if isinstance(request.auth, ApiKey) else "session"
-    said = [request.method, request.get_full_path(), _said(request.data)]
+    said = [request.method, request.get_full_path(), _body_as_json(request.data)]
     return Asked.of(
         person,
         sender=f"{person.public_id} {way}",
@@ -70,8 +70,8 @@ def asked_under_key(request: Request, person: User) -> Asked | None:
     )
 
 
-def _said(data: Any) -> Any:
-    """Return a body as JSON; a file by its name, length and SHA-256."""
+def _body_as_json(data: Any) -> Any:
+    """Return a request body as JSON. A file is represented by its name, length and SHA-256."""
     if not isinstance(data, MultiValueDict):
         return data
     return {name: [_part(value) for value in values] for name, values in data.lists()}
@@ -130,25 +130,25 @@ class Asked:
     def of(cls, user: User, *, sender: str, key: str, said: str) -> Asked:
         """Return the request's identity as keyed hashes.
 
-        ``sender``: a person and their session or API key. ``said``: the request.
+        ``sender``: a person and their session or API key. ``said``: the request's method, path and body.
         """
         return cls(user, _hash("name", f"{sender} {key}"), _hash("fingerprint", said))
 
 
 @dataclass(frozen=True)
 class Done(Generic[T]):
-    """Result of a request. ``result`` is None if it was done before; ``note`` is then the stored note."""
+    """Result of a request. If the request was done before, ``result`` is None and ``note`` the note stored then."""
 
     result: T | None
     note: Note
 
 
 def do_once(request: Asked, act: Callable[[], T], *, keep: Callable[[T], Note], now: datetime) -> Done[T]:
-    """Run ``act`` in a transaction and store a note of it, or return the note if the same request was done within 24
-    hours.
+    """Run ``act`` and store a note of its result in one transaction, unless the request was done within 24 hours.
 
-    If ``act`` raises, nothing is stored and the key can be used again. Raises StillRunning while the first request
-    runs, OtherRequest if the key was used with another request.
+    In that case return its note. ``keep`` converts the result to the note. If ``act`` raises, nothing is stored and the
+    key can be used again. Raises StillRunning while the first request runs, OtherRequest if the key was used with
+    another request.
     """
     with transaction.atomic():
         if not _only_one(request.name):

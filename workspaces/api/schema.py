@@ -1,4 +1,4 @@
-"""The OpenAPI schema, made from a decorator of each view method and its docstring.
+"""The OpenAPI schema. It is made from the decorator and docstring of each view method.
 
 The docstring's first line is the summary, the rest the description. Errors follow from the kind of route
 (``error_codes``), and examples are made from the fields. The settings name ``Schema``, so this module must not import
@@ -115,7 +115,7 @@ class Route:
         return [each for each in asked if each is not None]
 
     def error_codes(self, method: str, path: str, view: Any) -> set[int]:
-        """Return the statuses of errors: 401 always, the others depending on the route's arguments."""
+        """Return the statuses of errors: 401 always, others depending on the method, the path and the parameters."""
         queries, codes = self.queries(view), {401, *self.errors}
         if no_keys(method, view) or (method != "GET" and not getattr(view, "only_reads", False)):
             codes.add(403)
@@ -141,11 +141,11 @@ def no_keys(method: str, view: Any) -> bool:
 
 
 def documented_under(tag: str) -> Callable[..., Callable[[F], F]]:
-    """Return a decorator for methods of views: ``@documented("chats_list", page_of(ChatJson))``.
+    """Return a decorator for methods of views, used as ``@documented("chats_list", page_of(ChatJson))``.
 
-    The answer is a serializer for status 200, nothing for 204, or a serializer for each status. ``query``: query
-    parameters besides those of every list. ``errors``: statuses besides those of ``error_codes``. ``fresh``: the method
-    requires re-authentication.
+    Its arguments: ``operation`` is the operation's id. ``answers`` is a serializer for status 200, a serializer for
+    each status, or nothing for 204. ``query``: query parameters besides those of every list. ``errors``: statuses
+    besides those of ``error_codes``. ``fresh``: the method requires re-authentication.
     """
 
     def documented(
@@ -173,8 +173,8 @@ def documented_under(tag: str) -> Callable[..., Callable[[F], F]]:
     return documented
 
 
-def said_of(method: Callable[..., Any]) -> tuple[str, str]:
-    """Return the summary and description of a docstring, without line ends."""
+def summary_and_description(method: Callable[..., Any]) -> tuple[str, str]:
+    """Return the first line and the rest of a docstring, without line breaks."""
     summary, _, more = (inspect.getdoc(method) or "").partition("\n\n")
     summary = " ".join(summary.split()).removesuffix(".")
     return summary, " ".join(more.split())
@@ -298,7 +298,7 @@ BY_TYPE = {"string": "…", "integer": 1, "number": 0.5, "boolean": False, "obje
 
 
 def add_examples(result: dict[str, Any], generator: Any, **options: Any) -> dict[str, Any]:
-    """Add an example to each body and answer without one. A postprocessing hook of drf-spectacular."""
+    """Add an example to each request and response body without one. A postprocessing hook of drf-spectacular."""
     kinds = {
         component.name: component.object
         for component in generator.registry._components.values()
@@ -320,7 +320,7 @@ class _Examples:
         self._schemas, self._kinds = schemas, kinds
 
     def of(self, schema: dict[str, Any], name: str = "", *, sent: bool = False) -> Any:
-        """Return an example value for a schema. ``name``: the field's name."""
+        """Return an example value for a schema. ``name``: the field's name. ``sent``: for a request body."""
         if "$ref" in schema:
             return self._of_component(schema["$ref"].split("/")[-1], name, sent=sent)
         for several in ("allOf", "oneOf", "anyOf"):
@@ -367,7 +367,7 @@ def _either(made: Any, known: Any) -> Any:
 
 
 class Schema(AutoSchema):
-    """drf-spectacular's schema, from ``documented_under`` and docstrings. A DELETE may have a body."""
+    """drf-spectacular's schema of a view, from ``documented_under`` and docstrings. A DELETE may have a body."""
 
     def get_operation(self, path: str, path_regex: str, path_prefix: str, method: str, registry: Any) -> Any:
         self._method = getattr(self.view, method.lower())
@@ -383,10 +383,10 @@ class Schema(AutoSchema):
         return [self._route.tag]
 
     def get_summary(self) -> str:
-        return said_of(self._method)[0]
+        return summary_and_description(self._method)[0]
 
     def get_description(self) -> str:  # type: ignore[override]  # spectacular's own hint is of another kind
-        summary, more = said_of(self._method)
+        summary, more = summary_and_description(self._method)
         return self._route.description(more, self.method, self.view) or f"{summary}."
 
     def get_override_parameters(self) -> list[Any]:

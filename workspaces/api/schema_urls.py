@@ -29,7 +29,10 @@ class SchemaView(SpectacularAPIView):
 
 @cache
 def written(language: str, *, is_json: bool) -> bytes:
-    """Return the schema as bytes. Cached per process, because generating it takes up to two seconds of CPU time."""
+    """Return the schema as JSON or YAML.
+
+    Cached per process, because generating it takes up to two seconds of CPU time.
+    """
     with translation.override(language):
         schema = SchemaGenerator().get_schema(request=None, public=True)
         renderer = OpenApiJsonRenderer() if is_json else OpenApiYamlRenderer()

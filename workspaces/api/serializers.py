@@ -45,7 +45,7 @@ class WorkspaceJson(serializers.Serializer[Any]):
 
 
 def shown_id(connection: Connection | None) -> str | None:
-    """Return the id of the chosen connection, or None if it was deleted."""
+    """Return the public id of the chosen connection, or None if it was deleted."""
     if connection is None or connection.deleted_at is not None:
         return None
     return BUILT_IN if connection.is_built_in else connection.public_id
@@ -100,7 +100,7 @@ MOVES = (
 
 
 class PersonalField(serializers.BooleanField):
-    """Field of an ``Owned`` row: whether it is personal."""
+    """Field that is true for a personal document or artifact."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -135,7 +135,7 @@ class MemberBody(Body):
     role = Choice(Role.values, default=Role.VIEWER.value)
 
     def validate_username(self, value: str) -> User:
-        """Return the user with this name, which the view uses."""
+        """Return the user with this name. The view then gets a user instead of the name."""
         person = User.objects.filter(username=value, is_active=True).first()
         if person is None:
             raise serializers.ValidationError(_("There is no person with this username."))

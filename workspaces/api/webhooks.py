@@ -71,7 +71,7 @@ class WebhookBody(Body):
 
 
 class DeliveryJson(serializers.Serializer[Any]):
-    """A delivery of a webhook, with ids and no text of people."""
+    """A delivery of a webhook: ids only, no texts."""
 
     example = {
         "id": f"evt_{ID}",
@@ -119,8 +119,8 @@ class WebhookList(ApiView):
     def post(self, request: Request, workspace_id: str) -> Response:
         """Create a webhook.
 
-        Its address receives these events from now on, signed according to Standard Webhooks with the `secret`, which
-        only this response contains. The address is not contacted yet.
+        From now on its address receives these events, signed according to Standard Webhooks with the `secret`. Only
+        this response contains the `secret`. The address is not contacted yet.
         """
         workspace = get_workspace(self.person, workspace_id, need=Role.OWNER)
         self.require_fresh_password()
@@ -140,8 +140,8 @@ class WebhookDetail(_WebhookView):
     def patch(self, request: Request, workspace_id: str, webhook_id: str) -> Response:
         """Change a webhook.
 
-        Fields you leave out stay as they are. `enabled: false` drops the deliveries that are not sent yet; when you
-        enable it again, only new events are delivered.
+        Fields you leave out stay as they are. With `enabled: false`, deliveries that are not sent yet are dropped; when
+        you enable it again, only new events are delivered.
         """
         found = self.found(workspace_id, webhook_id)
         self.require_fresh_password()
@@ -191,7 +191,7 @@ class DeliveryResend(_WebhookView):
     def post(self, request: Request, workspace_id: str, webhook_id: str, delivery_id: str) -> Response:
         """Send a delivery again.
 
-        Under the same `webhook-id`, also after a success.
+        It has the same `webhook-id` as before. You can also resend a delivery that succeeded.
         """
         found = self.found(workspace_id, webhook_id)
         again = hooks.send_again(found, delivery_id, by=self.person, now=timezone.now())

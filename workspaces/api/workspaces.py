@@ -132,8 +132,8 @@ class WorkspaceDetail(ApiView):
     def delete(self, request: Request, workspace_id: str) -> Response:
         """Delete a workspace.
 
-        Owners only. Removes its chats and memories for good, from every table, and says how much was removed. 409 for a
-        person's own workspace.
+        Owners only. Removes its chats and memories for good, from every table, and returns the numbers of removed rows.
+        409 for a person's own workspace.
         """
         workspace = access.get_workspace(self.person, workspace_id, need=Role.OWNER)
         self.require_fresh_password()
@@ -229,8 +229,8 @@ class MemberDetail(ApiView):
     def delete(self, request: Request, workspace_id: str, user_id: str) -> Response:
         """Remove a member, or end an invitation.
 
-        Owners can remove anybody, and anybody can leave. 409 for the last owner. For an invited person, an owner
-        withdraws the invitation, and the invited person declines it.
+        Owners can remove anybody, and anybody can leave. 409 for the last owner. If the person has not accepted their
+        invitation yet, an owner withdraws it this way, and the person declines it.
         """
         which = {"workspace__public_id": workspace_id, "user__public_id": user_id}
         with suppress(NotFound):
@@ -316,8 +316,8 @@ class WorkspaceRetention(ApiView):
     def put(self, request: Request, workspace_id: str) -> Response:
         """Set the retention rules of a workspace.
 
-        Owners only. From a day later on, older items are deleted, and can be restored until they are purged. Pinned
-        chats and memories stay. A field that you leave out has no rule.
+        Owners only. The rules apply after one day. Older items are then deleted; they can be restored until they are
+        purged. Pinned chats and memories stay. A field that you leave out has no rule.
         """
         workspace = get_workspace(self.person, workspace_id, need=Role.OWNER)
         days = {**dict.fromkeys(rules.NAMES), **self.body(RetentionBody)}

@@ -1,4 +1,4 @@
-"""Models of users, workspaces and their content, exported from one place."""
+"""Models of users, workspaces and their content."""
 
 from workspaces.models.accounts import (
     ApiKey,

@@ -21,7 +21,7 @@ class KeyScope(models.TextChoices):
 class ApiKey(models.Model):
     """A key with which a program acts as the key's creator in one workspace. Written by ``workspaces.accounts.keys``.
 
-    Only the hash of the key's text is stored, so the text cannot be shown again.
+    Only a hash of the secret is stored, so it cannot be shown again.
     """
 
     public_id = PublicIdField(prefix="key")
@@ -84,7 +84,7 @@ class OAuthClient(models.Model):
 
 
 class OAuthCode(models.Model):
-    """An authorization code, which stores a person's consent and is exchanged once.
+    """An authorization code. It stores a person's consent and is exchanged for tokens once.
 
     ``key``: the API key that the exchange created.
     """
@@ -147,8 +147,8 @@ class OAuthToken(models.Model):
 class Invitation(models.Model):
     """An offer of membership to one person (``user``), or to everyone who has its link.
 
-    The link is not stored: it holds the signed ``public_id`` (``invitations.link_token``). ``used_by`` also lists
-    people whom an owner has removed or given a lesser role since, so that they cannot use the invitation.
+    The link is not stored: it holds the signed ``public_id`` (``invitations.link_token``). ``used_by``: people who used
+    the invitation, and members whom an owner has since removed or given a lesser role. They cannot use it again.
     """
 
     public_id = PublicIdField(prefix="inv")
@@ -203,7 +203,7 @@ class DirectoryGroup(models.Model):
 class GroupGrant(models.Model):
     """A right that a person has through a group: a role in a workspace, or staff rights if ``workspace`` is None.
 
-    It is stored so that leaving the group revokes this right, and never one granted by hand.
+    When the person leaves the group, this right is revoked. Rights that were granted by hand have no such row and stay.
     """
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")

@@ -48,8 +48,9 @@ class ConnectionQuerySet(models.QuerySet["Connection"]):
         return self.live().shared().filter(is_default=True).first()
 
     def built_in(self) -> Connection:
-        """Return the row for the model in the settings, created if missing, so that it can be chosen instead of a
-        default.
+        """Return the row that stands for the model in the settings, created if missing.
+
+        With it a workspace or chat can choose this model even if a shared connection is the default.
         """
         row, _made = self.get_or_create(
             is_built_in=True, defaults={"name": "Built-in model", "is_local": True}
@@ -67,8 +68,8 @@ class ConnectionQuerySet(models.QuerySet["Connection"]):
 class Connection(models.Model):
     """A connection to a language model: shared by an administrator (``owner`` is None), or a person's own.
 
-    Written by ``workspaces.actions.connections``. If chats or workspaces use a connection when it is deleted, the row
-    stays with its name only, so that they can show which connection is missing.
+    Written by ``workspaces.actions.connections``. If a chat or workspace uses a connection that is deleted, the row
+    stays with its name only, to show which connection is missing.
     """
 
     public_id = PublicIdField(prefix="conn")
@@ -186,11 +187,10 @@ class Purpose(models.TextChoices):
 
 
 class ModelUse(models.Model):
-    """Daily sum of one person's use of one model in one workspace for one purpose. Written by
-    ``workspaces.billing``.
+    """Daily sum of one person's use of one model in one workspace for one purpose. Written by ``workspaces.billing``.
 
-    A thousand people make about ten thousand rows a month. Rows of a deleted person or workspace stay without the
-    reference. INDEX rows belong to the installation, because one embedding call may serve many workspaces.
+    A thousand people make about ten thousand rows a month. When a person or workspace is deleted, the rows stay without
+    the reference. Rows with the purpose INDEX have neither, because one embedding call may serve many workspaces.
     """
 
     workspace = models.ForeignKey(

@@ -87,7 +87,7 @@ class DeliveryStatus(models.TextChoices):
 class Webhook(models.Model):
     """A webhook of a workspace.
 
-    ``sealed_before``: the previous secret, which also signs deliveries until ``before_until``.
+    ``sealed_before``: the previous secret, encrypted. Until ``before_until``, deliveries are signed with it too.
     """
 
     public_id = PublicIdField(prefix="hook")

@@ -44,8 +44,9 @@ _HELD = 0x757365726E616D65  # "username": key of the lock for checking and creat
 
 
 def check_username(name: str, others: Any) -> None:
-    """Raise ValidationError for a new name that has invisible characters, mixes scripts, or looks like another
-    user's.
+    """Raise ValidationError if a new name has invisible characters, mixes scripts, or looks like another user's.
+
+    ``others``: a queryset of the users to compare with.
     """
     if any(unicodedata.category(sign) in {"Cc", "Cf"} or sign in FILLERS for sign in name):
         raise ValidationError(UNSEEN, code="unseen")
@@ -56,21 +57,21 @@ def check_username(name: str, others: Any) -> None:
         raise ValidationError(ALIKE, code="alike")
 
 
-def hold_usernames() -> None:
+def lock_usernames() -> None:
     """Lock the creation of user names until the transaction ends.
 
-    Concurrent transactions would not see each other's names.
+    Otherwise two concurrent transactions could create names that look alike, because neither sees the other's.
     """
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_HELD])
 
 
 def looks_of(name: str) -> list[str]:
-    """Return the confusable skeletons of a name (Unicode TR39), of the name as written and in lower case.
+    """Return the skeletons of a name (Unicode TR39): of the name as written and of the name in lower case.
 
-    Names that share a skeleton look alike. Case, width, accents, invisible characters, strokes and signs at the ends
-    are ignored: ``nora.`` could be read as ``nora`` before a full stop. Confusable letters are equal: ``I``, ``l``,
-    ``i`` and ``1``; ``rn`` and ``m``; small capitals and their letters.
+    Two names that share a skeleton look alike. Case, width, accents, invisible characters, strokes and signs at the
+    ends are ignored: ``nora.`` could be read as ``nora`` before a full stop. Confusable letters are equal: ``I``,
+    ``l``, ``i`` and ``1``; ``rn`` and ``m``; small capitals and their letters.
     """
     name = name.strip(ENDS) or name
     return sorted({_skeleton(name), _skeleton(name.casefold())})
@@ -79,7 +80,7 @@ def looks_of(name: str) -> list[str]:
 def _skeleton(text: str) -> str:
     """Return the confusable skeleton of a text.
 
-    The mapping is repeated until nothing changes, because the lower-case form of a look-alike may map further.
+    Characters are replaced until nothing changes, because a replacement may itself be confusable in lower case.
     """
     alike = _bare("".join(_prototypes().get(sign, sign) for sign in _bare(text))).casefold()
     return alike.replace("i", "l") if alike == text else _skeleton(alike)
@@ -98,7 +99,7 @@ def _is_nothing(sign: str) -> bool:
 
 @cache
 def _prototypes() -> dict[str, str]:
-    """Return Unicode's table of confusables, as the prototype of each character. It is read once, in 70 ms."""
+    """Return the prototype of each character in Unicode's table of confusables. Reading the table takes 70 ms, once."""
     table = {sign: [other["c"] for other in others] for sign, others in load("confusables.json").items()}
     found = {}
     for sign, (first, *more) in table.items():
@@ -184,7 +185,7 @@ class User(AbstractUser):
         if (fields is not None and "username" not in fields) or not self._is_renamed():
             return super().save(*args, **kwargs)
         with transaction.atomic():
-            hold_usernames()
+            lock_usernames()
             check_username(self.username, User.objects.exclude(pk=self.pk))
             self.looks = looks_of(self.username)
             if fields is not None:
@@ -375,7 +376,7 @@ class Agent(models.Model):
 class SignIn(models.Model):
     """A browser in which a person is signed in. Written by ``accounts.sessions``.
 
-    Django has no list of a user's sessions; with this one a person can end the session on a lost phone.
+    Django has no list of a user's sessions. With this one a person can sign out a lost phone.
     """
 
     public_id = PublicIdField(prefix="ses")
@@ -396,7 +397,7 @@ class SignIn(models.Model):
 
 
 class Spent(models.Model):
-    """A person's use of a rate limit. Only ``workspaces.quotas`` reads and writes it."""
+    """State of one rate limit of a person. Only ``workspaces.quotas`` reads and writes it."""
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
     limit = models.CharField(max_length=20)
@@ -410,8 +411,9 @@ class Spent(models.Model):
 
 
 class DoneRequest(models.Model):
-    """A completed request with an ``Idempotency-Key``, stored for a day by ``workspaces.api.idempotency`` without
-    its text.
+    """A completed request with an ``Idempotency-Key``, without its text.
+
+    Stored for a day by ``workspaces.api.idempotency``.
     """
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")

@@ -49,7 +49,7 @@ REASONS = {
 
 @register.simple_tag
 def why_confirm(request: HttpRequest) -> str:
-    """Return what the page behind ``?next=`` does that needs re-authentication; "" for a page not listed."""
+    """Return what the page in ``?next=`` does that needs re-authentication, or "" for other pages."""
     try:
         name = resolve((request.POST.get("next") or request.GET.get("next", "")).partition("?")[0]).view_name
     except Resolver404:

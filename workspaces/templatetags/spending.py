@@ -88,7 +88,7 @@ def costs(paid: Bill) -> str:
 
 @register.simple_tag
 def parts_of_bill(stored: dict[str, Any]) -> SafeString:
-    """Show the parts of an answer's tokens. Not a template, for speed, because a chat shows it under each answer."""
+    """Show the kinds of an answer's tokens. Not a template, for speed, because a chat shows it under each answer."""
     paid = Bill.from_json(stored)
     rows = [
         (_("Tokens in"), counted(paid.tokens_in, paid.about)),
@@ -105,7 +105,7 @@ def parts_of_bill(stored: dict[str, Any]) -> SafeString:
 
 @register.simple_tag
 def near_budget(workspace: Workspace, user: User) -> Standing | None:
-    """Return the budget with the largest used share if it should be mentioned, else None. One query."""
+    """Return the budget with the largest used share if four fifths of it are used, else None. One query."""
     found = standings(workspace.pk, user.pk, now=timezone.now())
     return found[0] if found and found[0].is_near else None
 

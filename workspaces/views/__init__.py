@@ -15,5 +15,5 @@ class PageRequest(HttpRequest):
 
 
 def reload_or_redirect(request: PageRequest, *to: str) -> HttpResponse:
-    """Reload the page for htmx, as after a notice's Undo; redirect others."""
+    """Reload the page after a request by htmx, such as a notice's Undo button. Redirect other requests to ``to``."""
     return HttpResponse(headers={"HX-Refresh": "true"}) if request.htmx else redirect(*to)

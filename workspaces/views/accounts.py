@@ -91,7 +91,7 @@ def change(request: PageRequest) -> HttpResponse:
 @csrf_protect
 @require_POST
 def _change(request: PageRequest) -> HttpResponse:
-    """Set the person's picture to ``file``, or delete it if there is no file but ``remove``."""
+    """Set the person's picture to the uploaded ``file``, or delete it if the form contains ``remove``."""
     file = request.FILES.get("file")
     try:
         if file is not None:
@@ -126,7 +126,7 @@ SECONDS = 10  # limit of processor time for re-encoding
 
 
 def set_picture(user: User, content: Iterable[bytes], *, now: datetime) -> None:
-    """Store the centre of the picture, re-encoded in another process.
+    """Re-encode the centre of the picture in another process and store it.
 
     Raises TooManyRequests, TooLarge above ``MOST_BYTES``, and Invalid if the file is no picture.
     """
@@ -144,20 +144,20 @@ def set_picture(user: User, content: Iterable[bytes], *, now: datetime) -> None:
     if drawn is None:
         raise Invalid(_("This picture could not be read. Choose a PNG, JPEG, GIF or WebP."))
     with transaction.atomic():
-        _mark(user, secrets.token_hex(8))
+        _set_picture_version(user, secrets.token_hex(8))
         PersonPicture.objects.update_or_create(user=user, defaults={"jpeg": drawn.jpeg})
 
 
 def remove_picture(user: User) -> None:
     with transaction.atomic():
-        _mark(user, "")
+        _set_picture_version(user, "")
         PersonPicture.objects.filter(user=user).delete()
 
 
 def picture_of(asker: User, user_id: str) -> bytes:
-    """Return a person's picture as JPEG for a member of a shared workspace.
+    """Return a person's picture as JPEG, if ``asker`` shares a workspace with them.
 
-    Raises NotFound for others, or without a picture.
+    Raises NotFound if not, or if they have no picture.
     """
     shared = Q(user__memberships__workspace__memberships__user=asker)
     found = PersonPicture.objects.filter(Q(user=asker) | shared, user__public_id=user_id).first()
@@ -166,7 +166,7 @@ def picture_of(asker: User, user_id: str) -> bytes:
     return bytes(found.jpeg)
 
 
-def _mark(user: User, version: str) -> None:
+def _set_picture_version(user: User, version: str) -> None:
     """Store the version of the picture.
 
     The row stays locked until the commit, so that concurrent changes run in sequence.

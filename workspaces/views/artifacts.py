@@ -80,9 +80,9 @@ def artifact_list(request: PageRequest, ws_id: str) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def artifact(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
-    """Show an artifact, with ``?version=`` an earlier version (GET), or save an edit as a new version (POST).
+    """Show an artifact (GET), or save an edit as a new version (POST). ``?version=`` shows an earlier version.
 
-    For htmx it is shown in the panel next to the chat.
+    For htmx it is shown in the panel beside the chat.
     """
     if request.method == "GET":
         return show(request, _artifact(request, ws_id, art_id))
@@ -115,7 +115,10 @@ def artifact(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
 def show(
     request: PageRequest, found: Artifact, more: dict[str, Any] | None = None, *, status: int = 200
 ) -> HttpResponse:
-    """Render an artifact on its own page, or for htmx in the panel beside a chat. ``more``: added to the context."""
+    """Render an artifact on its own page, or for htmx in the panel beside the chat.
+
+    ``more``: more variables for the template's context.
+    """
     number = _number(request.GET.get("version"), found.version)
     shows_source = found.kind != ArtifactKind.HTML or request.GET.get("show") == "source"
     context = {
@@ -135,7 +138,7 @@ def show(
 
 
 def beside_chat(response: HttpResponse) -> HttpResponse:
-    """Direct an htmx response into the panel beside the chat, also after a refusal."""
+    """Make htmx show the response in the panel beside the chat, also if it contains an error."""
     response["HX-Retarget"], response["HX-Reswap"] = "#panel", "innerHTML"
     return response
 
@@ -168,7 +171,7 @@ def download(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
 
 @require_GET
 def versions(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
-    """Show what changed between two versions, the newest two by default, and list all."""
+    """List all versions, and show what changed between two of them, by default the newest two."""
     found = _artifact(request, ws_id, art_id)
     after = artifacts.get_version(found, _number(request.GET.get("to"), found.version))
     before = artifacts.get_version(found, _number(request.GET.get("from"), max(1, after.number - 1)))

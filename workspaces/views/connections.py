@@ -38,7 +38,10 @@ from workspaces.views.forms import DomainForm
 
 @require_http_methods(["GET", "POST"])
 def connection_list(request: PageRequest) -> HttpResponse:
-    """List the connections. On POST, ``act`` names the button: list the server's models, test, save, or both."""
+    """List the connections (GET), or do what the pressed button ``act`` says (POST).
+
+    It lists the server's models, tests the connection, saves it, or tests and saves it.
+    """
     form, act = _new_form(request), request.POST.get("act", "")
     who: dict[str, Any] = {"by": request.user, "now": timezone.now()}
     more: dict[str, Any] = {}
@@ -76,7 +79,7 @@ def _new_form(request: PageRequest, *, sent: bool = True) -> NewConnectionForm:
 
 
 def _leave(request: PageRequest, away: HttpResponse) -> HttpResponse:
-    """Return the redirect in a form that makes htmx load the whole page."""
+    """Return a redirect with which htmx, too, loads a whole page."""
     return HttpResponse(headers={"HX-Redirect": away["Location"]}) if request.htmx else away
 
 
@@ -107,7 +110,7 @@ def find_here(request: PageRequest) -> HttpResponse:
 
 @require_POST
 def connect_here(request: PageRequest) -> HttpResponse:
-    """Connect a found local model for the workspace visited last."""
+    """Connect a model that was found on this machine, for the workspace that the person visited last."""
     server, model = request.POST.get("server", ""), request.POST.get("model", "")
     made = connections.connect_local(
         server, model, by=request.user, now=timezone.now(), place=_last_place(request)
@@ -315,7 +318,7 @@ class SharedConnectionForm(ConnectionForm):
 
 
 class NewConnectionForm(ConnectionForm):
-    """Form of a new connection, whose capabilities are found by a test."""
+    """Form of a new connection. A test finds out its capabilities."""
 
     name = forms.CharField(
         label=later("Name"),
@@ -384,8 +387,9 @@ def larger_model_status() -> Status | None:
 
 @require_http_methods(["GET", "POST"])
 def larger_model(request: PageRequest) -> HttpResponse:
-    """Show the download's progress as a fragment (GET), or pause, fetch or remove the model by ``want`` (POST,
-    administrators).
+    """Show the download's progress as a fragment (GET), or change it (POST, administrators only).
+
+    ``want`` says whether to pause the download, fetch the model or remove it.
     """
     if request.method == "POST":
         if not may_manage(request.user):

@@ -57,10 +57,10 @@ class Line:
 
 
 def compare(before: str, after: str) -> list[Line]:
-    """Return the changed lines with some unchanged lines around each; empty if nothing changed."""
+    """Return the changed lines and some unchanged lines around them; an empty list if nothing changed."""
     old, new = _lines(before), _lines(after)
-    begins = _alike(old, new)
-    ends = _alike(old[begins:][::-1], new[begins:][::-1])
+    begins = _equal_at_start(old, new)
+    ends = _equal_at_start(old[begins:][::-1], new[begins:][::-1])
     changed_old, changed_new = old[begins : len(old) - ends], new[begins : len(new) - ends]
     if not changed_old and not changed_new:
         return []
@@ -85,12 +85,12 @@ def compare(before: str, after: str) -> list[Line]:
 
 
 def _lines(text: str) -> list[str]:
-    """Split at line feeds only, so that texts that differ in another line separator are not shown as equal."""
+    """Split a text at line feeds only. A difference in other line separators is then shown as a change."""
     return text.replace("\r\n", "\n").removesuffix("\n").split("\n") if text else []
 
 
-def _alike(one: list[str], other: list[str]) -> int:
-    """Return the number of equal lines at the beginning."""
+def _equal_at_start(one: list[str], other: list[str]) -> int:
+    """Return the number of lines at the beginning that are equal in both lists."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
@@ -139,7 +139,7 @@ def _require_fitting(request: PageRequest) -> None:
 @csrf_protect
 @require_http_methods(["GET", "POST"])
 def _document_list(request: PageRequest, ws_id: str) -> HttpResponse:
-    """List the documents, for htmx only the list (GET), or add files or a text (POST)."""
+    """List the documents (GET), or add files or a text (POST). For htmx only the list is rendered."""
     need = Role.EDITOR if request.method == "POST" else Role.VIEWER
     workspace = get_workspace(request.user, ws_id, need=need)
     if request.method == "POST":
@@ -162,7 +162,7 @@ def _document_list(request: PageRequest, ws_id: str) -> HttpResponse:
 
 
 def _bring(request: PageRequest, workspace: Any) -> None:
-    """Add each file or text separately, so that one failure does not stop the others."""
+    """Add each file and the text of the form separately, so that one failure does not stop the others."""
     text = request.POST.get("text", "")
     who: dict[str, Any] = {
         "personal": request.POST.get("personal") == "on",
@@ -199,7 +199,7 @@ def _bring(request: PageRequest, workspace: Any) -> None:
 
 @require_GET
 def choices(request: PageRequest, ws_id: str) -> HttpResponse:
-    """List the newest documents as choices of the composer. ``?documents=`` is selected."""
+    """List the newest documents for the composer's menu. ``?documents=`` is the selected one, listed first."""
     chosen = request.GET.get("documents", "")
     workspace = get_workspace(request.user, ws_id)
     found = in_reach(Document.objects.live(), workspace, request.user, Reach.here(workspace))
@@ -275,7 +275,7 @@ def _replace(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
         if made.is_known:
             notices.success(request, _("It is the same file as before."))
         else:
-            _tell_of_version(request, found, _("The newer file is being read."))
+            _offer_undo(request, found, _("The newer file is being read."))
     return redirect("workspaces:document", ws_id, doc_id)
 
 
@@ -283,7 +283,7 @@ def _replace(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
 def edit(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
     """Show the document's text for editing (GET), or save it as a newer version (POST).
 
-    If another person saved in between, both texts are shown.
+    If another person saved in between, the differences between both texts are shown.
     """
     found = _document(request, ws_id, doc_id, Role.EDITOR)
     text = documents.text_of(found)
@@ -301,12 +301,12 @@ def edit(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
     if made.is_known:
         notices.info(request, _("Nothing was changed."))
     else:
-        _tell_of_version(request, found, _("The newer text is being read."))
+        _offer_undo(request, found, _("The newer text is being read."))
     return redirect("workspaces:document", ws_id, doc_id)
 
 
-def _tell_of_version(request: PageRequest, before: Document, said: str) -> None:
-    """Show a notice with an Undo, which restores the previous version."""
+def _offer_undo(request: PageRequest, before: Document, said: str) -> None:
+    """Show the notice ``said`` with an Undo button, which restores the version of ``before``."""
     ids = [before.workspace.public_id, before.public_id, before.version]
     notices.success(request, said, extra_tags=reverse("workspaces:document_back", args=ids))
 

@@ -42,9 +42,9 @@ def _plain_field() -> forms.TextInput:
 
 class DomainForm(forms.Form):
     def done(self, act: Callable[[], T]) -> T | None:
-        """Return the result of ``act`` if the form is valid, else None.
+        """Call ``act`` if the form is valid, and return its result, else None.
 
-        An error that ``act`` raises is added to the form.
+        If ``act`` raises a DomainError, add its errors to the form.
         """
         if self.is_bound and self.is_valid():
             try:
@@ -54,7 +54,7 @@ class DomainForm(forms.Form):
         return None
 
     def add_domain_error(self, error: DomainError) -> None:
-        """Add the domain's error to the fields that it names, or to the whole form."""
+        """Add the errors to the fields that they name, or to the whole form."""
         named = {name: text for name, text in error.fields.items() if name in self.fields}
         for name, text in named.items():
             self.add_error(name, text)
@@ -63,8 +63,9 @@ class DomainForm(forms.Form):
 
 
 class NewPasswordForm(ChangePasswordForm):
-    """allauth's form, which also records wrong current passwords in the audit log: a person at an open session may
-    be guessing.
+    """allauth's form, which also records wrong current passwords in the audit log.
+
+    A person who finds a browser signed in may be guessing the password.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -191,9 +192,9 @@ class KeyForm(DomainForm):
 
 
 def whose(found: Document | Artifact, user: User) -> dict[str, Any]:
-    """Return the context of the form that moves a document or artifact, without choices if the user may not move it.
+    """Return the context of the form that moves a document or artifact. One query.
 
-    One query.
+    It has no choices if the user may not move it.
     """
     if not found.is_personal and not may_move_away(found, user, found.role):
         return {"places": []}

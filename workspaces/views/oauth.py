@@ -63,7 +63,8 @@ def base_of(request: HttpRequest) -> str:
 def for_programs(method: str, *, limit: str = "", form: bool = False) -> Callable[[View], View]:
     """Return a decorator for endpoints without cookies, which limits the body's size and the request rate.
 
-    ``limit``: the rate limit's name in the settings. ``form``: the body is form-encoded.
+    ``method``: the only method allowed. ``limit``: the rate limit's name in the settings. ``form``: the body must be
+    form-encoded.
     """
 
     def decorate(view: View) -> View:
@@ -234,9 +235,9 @@ class Asked:
 
     @property
     def form_target(self) -> str:
-        """Return the redirect target for the page's ``form-action`` policy.
+        """Return the redirect target as a source of the page's Content-Security-Policy, ``form-action``.
 
-        It cannot name IPv6 hosts, so these get the scheme.
+        A policy cannot name IPv6 hosts, so for these it is the scheme.
         """
         parts = urlsplit(self.agreed.redirect_uri)
         if parts.scheme not in {"http", "https"} or ":" in (parts.hostname or ""):
@@ -273,8 +274,9 @@ class SentBack(HttpResponseRedirect):
 @require_http_methods(["GET", "POST"])
 @confirmed()
 def authorize(request: PageRequest) -> HttpResponse:
-    """Ask the person for consent before any redirect, because a registered program could otherwise redirect people
-    anywhere.
+    """Ask the person for consent, and redirect to the program only after their answer.
+
+    A registered program could otherwise redirect people anywhere.
     """
     asked = read_asked(request)
     base = base_of(request)
@@ -300,7 +302,7 @@ def authorize(request: PageRequest) -> HttpResponse:
 def read_asked(request: HttpRequest) -> Asked:
     """Return the authorization request in the query string.
 
-    Raises Malformed, shown to the person instead of a redirect, because the redirect URI may be wrong.
+    Raises Malformed, which is shown to the person. There is no redirect then, because its URI may be wrong.
     """
     from mcp.server.auth.handlers.authorize import AuthorizationRequest
 

@@ -1,4 +1,4 @@
-"""Pages of workspaces and of a person's own settings, and the stream of events for open pages, limited per person."""
+"""Pages of workspaces and of a person's own settings, and the stream of events for open pages."""
 
 import json
 import threading
@@ -58,12 +58,12 @@ class Overloaded(Unavailable):
 
 
 class Place:
-    """A slot for an open stream of a person. It is released by ``leave`` or when it is garbage-collected.
+    """A slot for an open stream of a person, released by ``leave`` or by garbage collection.
 
-    Raises Overloaded above MEMORYHUB_STREAMS_AT_ONCE streams in this process, and TooManyRequests above
-    MEMORYHUB_EVENT_STREAMS of this person. The new stream is refused instead of closing the oldest, which would
-    reconnect and close the next. ``of``: streams of programs with a key are counted separately
-    (MEMORYHUB_ANSWER_STREAMS).
+    ``of``: the kind of stream; those of programs with an API key (ANSWERS) are counted separately. Raises Overloaded
+    above MEMORYHUB_STREAMS_AT_ONCE streams in this process, and TooManyRequests above MEMORYHUB_EVENT_STREAMS (or
+    MEMORYHUB_ANSWER_STREAMS) of this person. A new stream is refused, because the oldest, if closed instead, would
+    reconnect and close the next.
     """
 
     def __init__(self, user: User, *, of: str = EVENTS) -> None:
@@ -80,9 +80,9 @@ class Place:
 
 
 class EventStream(StreamingHttpResponse):
-    """A response of server-sent events that holds its ``place`` until it is closed.
+    """A response of server-sent events. Closing it releases its ``place``.
 
-    If it fails, it ends with an ``error`` event.
+    If an error occurs, it ends with an ``error`` event.
     """
 
     def __init__(self, events: AsyncGenerator[str, None], *, place: Place) -> None:
@@ -136,9 +136,7 @@ def workspace_list(request: PageRequest) -> HttpResponse:
 
 
 def _members(workspace: Workspace) -> list[Membership]:
-    """Return the members, with ``must_stay`` set for the last owner and for the person whose default workspace it
-    is.
-    """
+    """Return the members. ``must_stay`` is True for the last owner, and for the owner of a personal workspace."""
     members = list(workspace.memberships.select_related("user"))
     owners = [member for member in members if member.role == Role.OWNER]
     for member in members:
@@ -206,7 +204,7 @@ def settings(request: PageRequest, ws_id: str) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def delete(request: PageRequest, ws_id: str) -> HttpResponse:
-    """Delete a workspace after its name was typed and the person re-authenticated. GET redirects to the settings."""
+    """Delete a workspace after the person re-authenticated and typed its name. GET redirects to the settings."""
     workspace = get_workspace(request.user, ws_id, need=Role.OWNER)
     if request.method == "GET":
         return redirect("workspaces:settings", ws_id)
@@ -335,7 +333,7 @@ def revoke_key(request: PageRequest, key_id: str) -> HttpResponse:
 
 @require_POST
 def memory_default(request: PageRequest) -> HttpResponse:
-    """Store the answer to the first-run question, from the card or the profile."""
+    """Store whether automatic memory is on by default, from the question on the first page or the profile."""
     workspaces.set_memory_default(request.user, request.POST.get("memory") == "on")
     if request.htmx and request.POST.get("page") != "profile":
         response = HttpResponse(status=204)
@@ -374,7 +372,8 @@ def _sse(event: bus.Event | None) -> str:
 def _may_still_see(workspace_pk: int, user_pk: int, session_key: str, *, has_news: bool) -> bool:
     """Return whether the person is still a member with an open session. Checked at every event.
 
-    ``has_news``: an event follows, so pin the person to the primary, since a replica may not have the change yet.
+    ``has_news``: an event is about to be sent. The person's next reads then use the primary, because a replica may not
+    have the change yet.
     """
     from django.contrib.sessions.models import Session
 
@@ -414,7 +413,7 @@ def revoke(request: PageRequest, ws_id: str, invitation_id: str) -> HttpResponse
 @login_not_required
 @require_safe
 def invitation(request: HttpRequest, token: str) -> HttpResponse:
-    """Show the inviter, workspace and role. GET changes nothing, because mail scanners open links too."""
+    """Show an invitation's sender, workspace and role. GET changes nothing, because mail scanners open links too."""
     try:
         found = invitations.read_link(token, now=timezone.now())
     except (Ended, NotFound) as error:

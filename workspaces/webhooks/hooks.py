@@ -71,7 +71,10 @@ def create_webhook(workspace: Workspace, *, by: User, now: datetime, **values: A
 
 
 def update_webhook(webhook: Webhook, *, by: User, now: datetime, **changes: Any) -> Webhook:
-    """Change the given fields. Enabling it again makes ``by`` its creator, and only new events are delivered."""
+    """Change the given fields.
+
+    Enabling a disabled webhook makes ``by`` its creator; only new events are then delivered.
+    """
     with transaction.atomic():
         held = _held(webhook, by)
         _set(held, changes)
@@ -94,7 +97,7 @@ def update_webhook(webhook: Webhook, *, by: User, now: datetime, **changes: Any)
 
 
 def rotate_secret(webhook: Webhook, *, by: User, now: datetime) -> str:
-    """Return a new secret, shown once. For 24 hours the previous secret signs deliveries too."""
+    """Create a new secret and return it. It is shown once. For 24 hours the previous secret signs deliveries too."""
     secret = new_secret()
     with transaction.atomic():
         held = _held(webhook, by)
@@ -181,7 +184,7 @@ def _set(webhook: Webhook, values: dict[str, Any]) -> None:
 def _wrong_address(webhook: Webhook) -> str:
     """Return an error message for the URL, or an empty string.
 
-    Does not connect to it; each delivery checks the rest.
+    Does not connect to it. The addresses that its host name resolves to are checked at each delivery.
     """
     example = _("Must be an address such as https://example.org/hooks.")
     if problem := wrong_shape(webhook.url, longest=WEBHOOK_URL_LENGTH, example=example, query=True):
@@ -208,7 +211,7 @@ def new_secret() -> str:
 
 
 def headers_of(message_id: str, body: bytes, keys: Iterable[str], *, now: datetime) -> dict[str, str]:
-    """Return the headers of a delivery, with a signature by each secret, so that receivers can change to a new one."""
+    """Return the headers of a delivery, with a signature by each of ``keys``, the webhook's secrets."""
     stamp = str(int(now.timestamp()))
     signed = f"{message_id}.{stamp}.".encode() + body
     signatures = (
@@ -231,7 +234,10 @@ _ENABLED = Ready(
 
 
 def register_text(kind: str, loader: TextLoader) -> None:
-    """Register the loader of texts of a ``kind`` ("memory"). It returns None if the item is gone or personal."""
+    """Register the function that loads an item of this ``kind``, such as "memory", for webhooks that include texts.
+
+    It returns None if the item is gone or personal.
+    """
     _loaders[kind] = loader
 
 
@@ -240,10 +246,10 @@ def text_of(workspace: Workspace, kind: str, about: str) -> Mapping[str, Any] | 
 
 
 def emit(workspace_id: int, event: str, abouts: Sequence[str], *, action: str) -> None:
-    """Create a delivery of ``event`` for each subscribed webhook and public id, and queue sending, in the caller's
-    transaction.
+    """Create deliveries of ``event`` to each subscribed webhook, one for each public id in ``abouts``, and queue
+    sending.
 
-    One small query if no webhook is enabled.
+    Runs in the caller's transaction. One small query if no webhook is enabled.
     """
     hooks = [hook for hook in _ENABLED.all(workspace=workspace_id) if event in hook.events]
     now = timezone.now()
@@ -267,19 +273,22 @@ def queue_sending() -> None:
 
 
 def queue_one() -> None:
-    """Queue the sending job unless one is queued or running, so that slow receivers occupy at most one worker.
+    """Queue the sending job unless one is queued or running. Slow receivers then occupy at most one worker.
 
-    A running job looks for new deliveries before it ends (``release``). The mark of a killed job expires.
+    A running job looks for new deliveries before it ends. A cache entry marks the job as queued or running; after a job
+    was killed, the entry expires.
     """
     if cache.add(_ONE_JOB, True, settings.JOB_TIMEOUT):
         async_task("workspaces.tasks.tell_webhooks", task_name="tell webhooks")
 
 
 def hold() -> None:
-    """Mark the job as running, for the full job timeout."""
+    """Mark the sending job as running, for the full job timeout."""
     cache.set(_ONE_JOB, True, settings.JOB_TIMEOUT)
 
 
 def release() -> None:
-    """Remove the mark, so that new events queue a job. The caller then checks for earlier events."""
+    """Mark the sending job as ended, so that new events queue a job. The caller must then look for deliveries made
+    before.
+    """
     cache.delete(_ONE_JOB)

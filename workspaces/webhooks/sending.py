@@ -1,8 +1,8 @@
 """Sending webhook deliveries, at least once: due deliveries are claimed, sent and recorded.
 
-A claim lasts some minutes; a killed job's deliveries are due again after that, under the same id. Nothing is sent
-inside a transaction. A receiver that does not answer is retried less and less often (``WAITS``), without delaying
-others.
+A claim lasts some minutes. If the job was killed, its deliveries are then due again, with the same id. Nothing is sent
+inside a transaction. A receiver that does not answer is retried after longer and longer waits (``WAITS``), without
+delaying others.
 """
 
 import asyncio
@@ -55,9 +55,9 @@ KEPT_FOR = timedelta(days=30)
 
 @dataclass(frozen=True)
 class Answer:
-    """Result of an attempt.
+    """Result of an attempt to send a delivery.
 
-    ``code``: HTTP status, or None without a response. ``wait``: the requested delay in seconds.
+    ``code``: HTTP status, or None without a response. ``wait``: the delay in seconds that the receiver requested.
     """
 
     code: int | None = None
@@ -70,9 +70,9 @@ class Answer:
 
 
 def send_alone(*, seconds: float) -> str:
-    """Send due deliveries, as the only job that does, and queue another job if new deliveries are left.
+    """Send due deliveries while no other job does, and queue another job if new deliveries are left.
 
-    Failed deliveries wait for the job of the next minute.
+    Failed deliveries wait for the next job, which runs every minute.
     """
     hold()
     try:
@@ -108,11 +108,12 @@ def _due(now: datetime) -> QuerySet[WebhookDelivery]:
 
 
 def _claim(failing: set[int], *, now: datetime) -> list[WebhookDelivery]:
-    """Claim the oldest due deliveries and count the attempt before it is made. A failing webhook gets one delivery.
+    """Claim the oldest due deliveries, except of the webhooks ``failing``, and count an attempt for each.
 
-    Webhooks take turns by creator and in random order, so that one person's many do not delay others.
+    A webhook that failed before gets one delivery. Webhooks are chosen in random order, taking turns by creator, so
+    that the many webhooks of one person do not delay others.
     """
-    _stop_those_of_nobody(now=now)
+    _disable_those_of_former_owners(now=now)
     due = _due(now).exclude(webhook__in=failing)
     turn = Window(RowNumber(), partition_by=[F("created_by")], order_by=Random())
     hooks = Webhook.objects.filter(Exists(due.filter(webhook=OuterRef("pk")))).annotate(turn=turn)
@@ -131,8 +132,9 @@ def _claim(failing: set[int], *, now: datetime) -> list[WebhookDelivery]:
 
 
 def payload_of(delivery: WebhookDelivery) -> dict[str, Any]:
-    """Return the payload: ids, and the text if the webhook includes texts, it still exists and it may leave this
-    machine.
+    """Return the payload, which has only ids unless the webhook includes texts.
+
+    The text is null if the item no longer exists or may not leave this machine.
     """
     hook, kind = delivery.webhook, delivery.event.partition(".")[0]
     data: dict[str, Any] = {
@@ -151,8 +153,8 @@ def payload_of(delivery: WebhookDelivery) -> dict[str, Any]:
     return {"type": delivery.event, "timestamp": stamp, "data": data}
 
 
-def range_of(webhook: Webhook) -> AddressRange | None:
-    """Return the addresses that this webhook may reach by the current settings, or None if none.
+def allowed_addresses(webhook: Webhook) -> AddressRange | None:
+    """Return the kind of addresses that this webhook may reach by the current settings, or None if it may reach none.
 
     Deliveries without encryption, and those of local-only workspaces, may reach internal addresses only.
     """
@@ -163,7 +165,7 @@ def range_of(webhook: Webhook) -> AddressRange | None:
 
 
 def note(delivery: WebhookDelivery, answer: Answer, *, now: datetime) -> None:
-    """Record the result of an attempt. Disables a webhook that fails for ``DISABLED_AFTER`` or answers 410."""
+    """Record the result of an attempt. Disable the webhook if it has failed for ``DISABLED_AFTER`` or answered 410."""
     with transaction.atomic():
         hook = Webhook.objects.select_for_update(of=("self",)).filter(pk=delivery.webhook_id).first()
         if hook is None:
@@ -194,7 +196,7 @@ def note(delivery: WebhookDelivery, answer: Answer, *, now: datetime) -> None:
             _disable(hook, _("Nothing could be delivered for %d days.") % DISABLED_AFTER.days, now=now)
 
 
-def _stop_those_of_nobody(*, now: datetime) -> None:
+def _disable_those_of_former_owners(*, now: datetime) -> None:
     """Disable webhooks whose creator is no longer an owner of the workspace, so that former owners get no events."""
     owners = Membership.objects.filter(role=Role.OWNER, user__is_active=True)
     theirs = owners.filter(workspace=OuterRef("workspace"), user=OuterRef("created_by"))
@@ -230,7 +232,7 @@ class _Prepared:
 
 
 def _prepared(delivery: WebhookDelivery) -> _Prepared:
-    hook, reach = delivery.webhook, range_of(delivery.webhook)
+    hook, reach = delivery.webhook, allowed_addresses(delivery.webhook)
     if reach is None:
         return _Prepared(refused=_("Webhooks may not go to this address from this workspace."))
     try:

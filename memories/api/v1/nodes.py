@@ -14,7 +14,7 @@ from memories.api.v1.views import OrganisationView
 from memories.models import Memory, MemoryNode
 from memories.models.topics import KIND_LENGTH, NODE_DESCRIPTION_LENGTH, NODE_NAME_LENGTH, RELATION_LENGTH
 from memories.topics import DEEPEST, MOST_NEIGHBOURS
-from workspaces.api.fields import Body, Moment, PageQuery, Text, from_to
+from workspaces.api.fields import Body, Moment, PageQuery, Text, range_errors
 from workspaces.api.idempotency import ONCE
 from workspaces.api.schema import ID, documented_under, page_of
 from workspaces.models import Role
@@ -116,14 +116,14 @@ class NeighboursQuery(PlaceQuery):
         max_value=DEEPEST,
         default=1,
         help_text="How many relations away at most.",
-        error_messages=from_to(1, DEEPEST),
+        error_messages=range_errors(1, DEEPEST),
     )
     limit = serializers.IntegerField(
         min_value=1,
         max_value=MOST_NEIGHBOURS,
         default=50,
         help_text="How many nodes at most.",
-        error_messages=from_to(1, MOST_NEIGHBOURS),
+        error_messages=range_errors(1, MOST_NEIGHBOURS),
     )
 
 

@@ -310,7 +310,7 @@ def test_a_workspace_that_stays_here_tells_nobody_outside_and_no_text(
     far = make_webhook(cast.workspace, cast.owner)
     update_workspace(cast.workspace, by=cast.owner, local_only=True)
     make_memory("The deadline is March 15", cast.editor, cast.workspace)
-    assert sending.range_of(Webhook.objects.get(pk=far.pk)) == sending.AddressRange.INTERNAL
+    assert sending.allowed_addresses(Webhook.objects.get(pk=far.pk)) == sending.AddressRange.INTERNAL
     far.deliveries.all().delete()
     send()
     [told] = receiver.told

@@ -103,7 +103,10 @@ def utf_16(data: bytes) -> str:
 
 
 def by_name(name: str, otherwise: str = UNKNOWN) -> str:
-    """Return the media type by the file extension. Suffixes that browsers add, such as "(1)" or ".part", are ignored."""
+    """Return the media type by the file extension.
+
+    Suffixes that browsers add, such as "(1)" or ".part", are ignored.
+    """
     plain = re.sub(r"(\s*\(\d+\)|\.(part|crdownload|download|bak|tmp))+$", "", name.lower())
     return _BY_ENDING.get(PurePath(plain).suffix, otherwise or UNKNOWN)
 

@@ -219,7 +219,10 @@ def pictures(files: dict[str, bytes]) -> Blocks:
 
 
 def in_archive(archive: zipfile.ZipFile) -> Blocks:
-    """Read the pictures and embedded files of an office file. The worksheets with the data of its charts are left out."""
+    """Read the pictures and embedded files of an office file.
+
+    The worksheets that hold the data of its charts are left out.
+    """
     names = archive.namelist()
     media = [name for name in names if "/media/" in name or name.startswith("Pictures/")]
     yield from pictures({name: archive.read(name) for name in media})

@@ -129,7 +129,7 @@ class Command(BaseCommand):
 
 
 def _places(document: Document, text: str) -> dict[int, int]:
-    """Return the position of each passage in the original text."""
+    """Return the position of each passage in the original text, by the passage's primary key."""
     places, at = {}, 0
     for passage in document.passages.order_by("number"):
         at = max(text.find(passage.text.strip(), at), at)
@@ -138,7 +138,7 @@ def _places(document: Document, text: str) -> dict[int, int]:
 
 
 def _returned(found: list[FoundPassage], places: dict[int, int]) -> set[int]:
-    """Return the positions of the first RETURNED characters of the results."""
+    """Return the positions, in the original text, of the first RETURNED characters of the results."""
     returned: set[int] = set()
     room = RETURNED
     for each in found:
