@@ -127,8 +127,8 @@ def amount(money: Decimal) -> str:
 class Rate:
     """The price of a model.
 
-    ``model``: its name in the usage records, empty for a person's own connection, which is private. ``is_embedded``:
-    the model is built in, costs nothing and ignores budgets.
+    ``model``: its name in the usage records; empty for a person's own connection, whose model is private.
+    ``is_embedded``: the model is built in, costs nothing and ignores budgets.
     """
 
     model: str

@@ -36,7 +36,7 @@ class QuotaReached(Conflict):
 
 @dataclass(frozen=True)
 class Quota:
-    """A person's use of a quota. ``most``: the limit; with 0 there is none, and ``used`` may be incomplete."""
+    """A person's use of a quota. ``most``: the limit, or 0 for none. Above the limit ``used`` may be incomplete."""
 
     what: str
     used: int

@@ -95,9 +95,9 @@ def update_workspace(
 
 
 def delete_workspace(workspace: Workspace, *, by: User) -> Counts:
-    """Delete a workspace and its content permanently. Return the deleted rows, counted by kind. Owners only.
+    """Delete a workspace and its content permanently. Return the numbers of deleted rows by kind. Owners only.
 
-    Raises Conflict for a person's default workspace.
+    Raises Conflict for a personal workspace.
     """
     with transaction.atomic():
         _lock_as_owner(workspace, by)
@@ -118,7 +118,7 @@ def remove_workspace(workspace: Workspace, *, by: User) -> Counts:
 def change_role(workspace: Workspace, *, user: User, role: str, by: User) -> Membership:
     """Change a member's role. Owners only.
 
-    Raises Conflict for the last owner, and for the person whose default workspace it is.
+    Raises Conflict for the last owner, and for the owner of a personal workspace.
     """
     wanted = _clean_role(role)
     with transaction.atomic():
@@ -137,8 +137,8 @@ def change_role(workspace: Workspace, *, user: User, role: str, by: User) -> Mem
 def remove_member(workspace: Workspace, *, user: User, by: User) -> None:
     """Remove a member. Owners may remove anyone, and everyone may leave.
 
-    Raises Conflict for the last owner, and for the person whose default workspace it is. Open invitations no longer
-    work for a person whom an owner removed.
+    Raises Conflict for the last owner, and for the owner of a personal workspace. A person whom an owner removed can no
+    longer use open invitations.
     """
     with transaction.atomic():
         if user.pk == by.pk:

@@ -373,7 +373,7 @@ class ChangedBySuperusers(LeanAdmin):
 
 
 def acting_owner(workspace: Workspace, request: HttpRequest) -> User:
-    """Return the owner in whose name staff act in the domain, because staff need not be members.
+    """Return the owner in whose name staff act, because services require a member's role and staff need not be members.
 
     The audit log and the admin's log record the staff member.
     """

@@ -61,8 +61,8 @@ class Account(KeyedView):
         """Delete your account for good.
 
         Removes your personal memories, workspaces without other members, your private chats, keys and sessions from
-        every table; what you shared with others stays there without your name. You are signed out everywhere. 409 with
-        code `last_owner` while other people are in a workspace that only you own. This cannot be undone.
+        every table. What you shared with others stays there without your name. You are signed out everywhere. 409 with
+        code `last_owner` if a workspace has other members and you are its only owner. This cannot be undone.
         """
         self.require_fresh_password()
         removed = delete_account(self.person)

@@ -150,9 +150,9 @@ class ArtifactDetail(_OfArtifact):
     def patch(self, request: Request, workspace_id: str, artifact_id: str) -> Response:
         """Change an artifact.
 
-        Creates a new version, unless only `personal` changes; earlier versions stay. Fields you leave out stay as they
-        are. 409 with code `stale` if it has changed since the version you name; 422 with code `sensitive` as for a new
-        artifact.
+        Creates a new version, unless only `personal` changes. Earlier versions stay. Fields you leave out stay as they
+        are. 409 with code `stale` if it has changed since the version in `If-Match`; 422 with code `sensitive` as for a
+        new artifact.
         """
         workspace = get_workspace(self.person, workspace_id, need=Role.EDITOR)
         artifact = artifacts.get_artifact(self.person, artifact_id, workspace=workspace)
@@ -211,7 +211,7 @@ class ArtifactForget(_OfArtifact):
         """Forget an artifact for good.
 
         Its creator or an owner of the workspace may do this, even once it is deleted. Removes its text, all its
-        versions, its words and vectors. The messages of the chat that it came from stay there. This cannot be undone.
+        versions, its words and vectors. If it was saved from a chat, the messages stay there. This cannot be undone.
         """
         artifact = self.artifact(workspace_id, artifact_id, Role.EDITOR, or_deleted=True)
         require_right_to_forget(artifact, self.person)

@@ -265,8 +265,9 @@ class DocumentDetail(_OfDocument):
     def patch(self, request: Request, workspace_id: str, document_id: str) -> Response:
         """Rename a document, or change who sees it.
 
-        The person who added it or an owner of the workspace may make it their personal document. 409 if the same
-        content exists there already, or if the document would leave a workspace that keeps everything on this machine.
+        The person who added it or an owner of the workspace may make it their personal document. 409 if there is
+        already a document with the same content, or if the document would leave a workspace that keeps everything on
+        this machine.
         """
         workspace = get_workspace(self.person, workspace_id, need=Role.EDITOR)
         document = documents.get_document(self.person, document_id, workspace=workspace)
@@ -350,8 +351,8 @@ class DocumentVersions(_OfDocument, _TakesFiles):
     def post(self, request: Request, workspace_id: str, document_id: str) -> Response:
         """Add a newer version of a document.
 
-        Editors and owners only. The previous version is kept. Only passages that changed are embedded again. The same
-        content again changes nothing: 200, with `duplicate: true`. 409 if another document has this content.
+        Editors and owners only. The previous version is kept. Only passages that changed are embedded again. If the
+        content is the same, nothing changes: 200, with `duplicate: true`. 409 if another document has this content.
         """
         document = self.document(workspace_id, document_id, Role.EDITOR)
         body, now = self.body(VersionBody), timezone.now()

@@ -146,7 +146,7 @@ KINDS = {
 
 
 class BudgetForm(BudgetFields, DomainForm):
-    """Form of a budget, with the domain's errors at its fields."""
+    """Form of a budget, which shows the service's errors at its fields."""
 
 
 @require_http_methods(["GET", "POST"])
