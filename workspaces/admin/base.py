@@ -1,4 +1,4 @@
-"""Base classes of the admin pages: lists of any length, saving through services, and actions with a confirmation page."""
+"""Base classes of the admin pages: lists of any length, saving by services, and actions with a confirmation page."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -142,7 +142,7 @@ class LeanAdmin(admin.ModelAdmin):
         return name in names.union(self.links, [self.date_hierarchy]) and how in LOOKUPS
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
-        """Show the list with the model's name as its title. Django's "Select … to change" is wrong for read-only lists."""
+        """Show the list with the model's name as its title. Django's title says "to change", also for read-only lists."""
         title = capfirst(self.opts.verbose_name_plural)
         return super().changelist_view(request, {"title": title, **(extra_context or {})})
 

@@ -1,4 +1,4 @@
-"""Requests with an ``Idempotency-Key``. A client that got no response may repeat such a request; it is executed once."""
+"""Requests with an ``Idempotency-Key``: a client that got no response may repeat one, and it is executed once."""
 
 from __future__ import annotations
 
