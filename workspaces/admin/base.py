@@ -142,7 +142,7 @@ class LeanAdmin(admin.ModelAdmin):
         return name in names.union(self.links, [self.date_hierarchy]) and how in LOOKUPS
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
-        """Show the list with the model's name as its title. Django's title says "to change", also for read-only lists."""
+        """Show the list with the model's name as its title. Django's title says that rows can be changed."""
         title = capfirst(self.opts.verbose_name_plural)
         return super().changelist_view(request, {"title": title, **(extra_context or {})})
 
