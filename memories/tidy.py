@@ -54,7 +54,7 @@ def about_the_same(a: str, b: str, share: float = SHARE) -> bool:
     return shared >= SHARED and shared >= share * min(len(one), len(other))
 
 
-def says_all_of(longer: str, shorter: str) -> bool:
+def contains_as_clause(longer: str, shorter: str) -> bool:
     """Return whether the shorter text is a whole clause of the longer one.
 
     For example, “I eat no fish, I am vegetarian” says all of “I am vegetarian.”
@@ -141,7 +141,7 @@ def _compared(
 
     The third value says whether there are more memories than were compared.
     """
-    holding = _holding(workspace, user, now)
+    holding = _valid_in(workspace, user, now)
     found = holding.order_by("-pk")
     rows = list(found.only("content", "content_hash", "workspace", "owner", "agent")[: COMPARED + 1])
     texts = {memory.pk: memory.content for memory in rows}
@@ -168,7 +168,7 @@ def _compared(
     for pair, (a, b, cosine) in said.items():
         is_near = cosine >= NEAR
         may_be_same = is_near and may_merge(a, b, get_reader(), likely=True)
-        if may_be_same or says_all_of(a, b) or says_all_of(b, a):
+        if may_be_same or contains_as_clause(a, b) or contains_as_clause(b, a):
             same.append(pair)
         elif about_the_same(a, b, SHARE if is_near else SHARE_OF_LESS_NEAR):
             differing.append(pair)
@@ -186,7 +186,7 @@ def _nearest(memories: Sequence[Memory]) -> Iterator[tuple[int, int, float]]:
     found: list[tuple[float, int, int]] = []
     for place in {row[1] for row in rows}:
         here = [(pk, raw) for pk, at, raw in rows if at == place]
-        vectors = np.stack([_halves(raw) for __, raw in here])
+        vectors = np.stack([_decode_halfvec(raw) for __, raw in here])
         for start in range(0, len(here), CHUNK):
             cosines = vectors[start : start + CHUNK] @ vectors.T
             for row, column in zip(*np.nonzero(cosines >= LEAST_NEAR), strict=True):
@@ -196,12 +196,12 @@ def _nearest(memories: Sequence[Memory]) -> Iterator[tuple[int, int, float]]:
         yield older, newer, cosine
 
 
-def _halves(raw: bytes | memoryview) -> Vectors:
+def _decode_halfvec(raw: bytes | memoryview) -> Vectors:
     """Decode the result of ``halfvec_send``: a header of two 2-byte integers, then one 2-byte float per dimension."""
     return np.frombuffer(bytes(raw), dtype=">f2", offset=4).astype(np.float32)
 
 
-def _holding(workspace: Workspace, user: User, now: datetime) -> MemoryQuerySet:
+def _valid_in(workspace: Workspace, user: User, now: datetime) -> MemoryQuerySet:
     """Return the live memories whose validity has not ended. Only these are compared."""
     return live_in(workspace, user, now).not_over(now)
 
@@ -209,7 +209,7 @@ def _holding(workspace: Workspace, user: User, now: datetime) -> MemoryQuerySet:
 def _loaded(workspace: Workspace, user: User, now: datetime, keys: list[tuple[int, int]]) -> list[Memory]:
     ids = {pk for pair in keys for pk in pair}
     return list(
-        _holding(workspace, user, now)
+        _valid_in(workspace, user, now)
         .filter(pk__in=ids)
         .select_related("author", "edited_by", "imported_by", "workspace", "agent")
     )
@@ -235,7 +235,7 @@ def stale(workspace: Workspace, user: User, now: datetime) -> MemoryQuerySet:
         .not_over(now)
         .filter(pinned=False, last_accessed_at__lt=before, updated_at__lt=before)
     )
-    return _undecided(rows, since=before).order_by("last_accessed_at", "pk")
+    return _not_kept(rows, since=before).order_by("last_accessed_at", "pk")
 
 
 def never_used(workspace: Workspace, user: User, now: datetime) -> MemoryQuerySet:
@@ -245,7 +245,7 @@ def never_used(workspace: Workspace, user: User, now: datetime) -> MemoryQuerySe
     rows = (
         live_in(workspace, user, now).not_over(now).filter(~Exists(used), pinned=False, created_at__lt=before)
     )
-    return _undecided(rows, since=now - STALE_AFTER).order_by("created_at", "pk")
+    return _not_kept(rows, since=now - STALE_AFTER).order_by("created_at", "pk")
 
 
 def without_vector(workspace: Workspace, user: User, now: datetime) -> MemoryQuerySet:
@@ -276,7 +276,7 @@ LISTS: Mapping[str, Callable[[Workspace, User, datetime], MemoryQuerySet]] = {
 }
 
 
-def _undecided(rows: MemoryQuerySet, *, since: datetime) -> MemoryQuerySet:
+def _not_kept(rows: MemoryQuerySet, *, since: datetime) -> MemoryQuerySet:
     """Exclude memories that somebody decided to keep after ``since``, unless their text has changed."""
     kept = KeptAsIs.objects.filter(memory=OuterRef("pk"), other=None, at__gte=since)
     return rows.filter(~Exists(kept.filter(texts=OuterRef("content_hash"))))

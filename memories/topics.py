@@ -229,7 +229,7 @@ def create_node(
     ignoring case.
     """
     values = _cleaned(name=name, kind=kind, description=description)
-    _refuse_cut_secret(values["name"], values["description"])
+    _refuse_split_secret(values["name"], values["description"])
     if nodes_in(workspace, by).filter(folded=fold(values["name"])).exists():
         raise _name_is_taken()
     is_alone = workspace.default_of_id == by.pk and workspace.memberships.count() == 1
@@ -267,7 +267,7 @@ def update_node(
     values = _cleaned(**{field: text for field, text in given.items() if text is not None})
     for field, text in values.items():
         setattr(node, field, text)
-    _refuse_cut_secret(node.name, node.description)
+    _refuse_split_secret(node.name, node.description)
     if gathers_by_name is not None:
         node.gathers_by_name = gathers_by_name
     node.updated_at = now
@@ -386,7 +386,7 @@ def _cleaned(**values: str) -> dict[str, str]:
     return cleaned
 
 
-def _refuse_cut_secret(name: str, description: str) -> None:
+def _refuse_split_secret(name: str, description: str) -> None:
     """Raise SecretRefused if name and description together form a credential."""
     if find_secret(f"{name}={description}"):
         raise SecretRefused(fields={"description": _("looks like a credential")})

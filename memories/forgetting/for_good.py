@@ -121,7 +121,7 @@ def forget_source(
         removed += counted(Extraction.objects.filter(message_id__in=part).delete()[1])
         items = ReceiptItem.objects.filter(receipt__message_id__in=part)
         own = own_items(items, by)
-        removed += _counting(Receipt.objects.filter(message_id__in=part).delete()[1], own)
+        removed += _with_own_items(Receipt.objects.filter(message_id__in=part).delete()[1], own)
         MemorySource.objects.filter(source_id__in=part).delete()
     gone = _forget(memories, by=by, among=None, now=now)
     kept = Memory.objects.filter(source_chat_id=chat_id).order_by("pk").select_for_update(of=("self",))
@@ -149,7 +149,7 @@ def purge(*, now: datetime, seconds: float) -> int:
     Works for about ``seconds``. Stores no tombstones, because no person asked that these texts never be saved again.
     """
     rows = Memory.objects.exclude(review=Review.PENDING)
-    return purge_deleted(rows, _remove, "memories", now=now, seconds=seconds, most=BATCH)
+    return purge_deleted(rows, _delete_rows, "memories", now=now, seconds=seconds, most=BATCH)
 
 
 def remove_memories(*, workspace_ids: list[int], user_id: int | None, by: User) -> Counts:
@@ -165,7 +165,7 @@ def remove_memories(*, workspace_ids: list[int], user_id: int | None, by: User) 
         places.append(-user_id)
     removed: Counts = Counter()
     while ids := list(rows.order_by("pk").values_list("pk", flat=True)[:BATCH]):
-        removed += _remove(ids, by)
+        removed += _delete_rows(ids, by)
     for kept in (Tombstone, CommonWord, PlaceStatistics):
         removed += delete_rows(kept, "place = ANY(%(places)s)", {"places": places})
     return removed
@@ -182,7 +182,7 @@ def _forget(
     if not locked:
         return Gone()
     among = _forgettable(by) if among is None else among
-    equals = _equals(locked)
+    equals = _find_equal(locked)
     theirs = set(among.filter(pk__in=equals).values_list("pk", flat=True))
     locked += _lock(Memory.objects.filter(pk__in=theirs))
     ids = [memory.pk for memory in locked]
@@ -191,7 +191,7 @@ def _forget(
     _leave_notes(locked, [pk for pk in equals if pk not in theirs], among, now)
     removed: Counts = Counter()
     for part in parts(ids):
-        removed += _remove(part, by)
+        removed += _delete_rows(part, by)
     wanted = _wanted(locked, texts)
     # A personal memory of the person may come from a chat in one of these workspaces.
     here = Q(workspace__in={memory.workspace_id for memory in locked}) | Q(owner=by, owner__isnull=False)
@@ -277,7 +277,7 @@ def _lock(rows: QuerySet[Memory]) -> list[Memory]:
     return list(locked.defer("search", "source_excerpt"))
 
 
-def _equals(memories: Sequence[Memory]) -> list[int]:
+def _find_equal(memories: Sequence[Memory]) -> list[int]:
     """Return the primary keys of other memories to remove together with these.
 
     - Memories with an equal text in the same scope, if they are soft-deleted or share an author with these.
@@ -313,16 +313,16 @@ def _equals(memories: Sequence[Memory]) -> list[int]:
     ]
 
 
-def _remove(ids: Sequence[int], by: User | None = None) -> Counts:
+def _delete_rows(ids: Sequence[int], by: User | None = None) -> Counts:
     """Permanently delete locked memories with all dependent rows. Return the counts."""
     words = unindex_words(MEMORIES, ids)
     vectors = drop_vectors(MEMORIES, ids)
     own = own_items(ReceiptItem.objects.filter(memory_id__in=ids), by)
     removed = named("memory words", words) + named("memory embeddings", vectors)
-    return removed + _counting(Memory.objects.filter(pk__in=ids).delete()[1], own)
+    return removed + _with_own_items(Memory.objects.filter(pk__in=ids).delete()[1], own)
 
 
-def _counting(by_label: dict[str, int], own: int) -> Counts:
+def _with_own_items(by_label: dict[str, int], own: int) -> Counts:
     """Return the counts of ``delete()`` by label, with ``own`` as the number of receipt items that are reported."""
     removed = counted(by_label)
     for name in ("receipt items", "kept copies"):

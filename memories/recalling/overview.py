@@ -292,14 +292,14 @@ def _profile(workspace: Workspace, user: User, where: SearchArea, now: datetime)
     hidden = Memory.hidden_from_profile_of.through.objects.filter(user=user, memory__in=memories)
     for key in hidden.values_list("memory", flat=True):
         del memories[key]
-    about = [memories[key] for key in you if key in memories and _concerns(memories[key], user)]
+    about = [memories[key] for key in you if key in memories and _is_about_user(memories[key], user)]
     others = [memories[key] for key in here if key in memories and memories[key] not in about]
     profile = Profile(_by_category(about[:LINES]), _by_category(others[:LINES]))
     prefetch_related_objects([*profile.you, *profile.here], "workspace")
     return profile
 
 
-def _concerns(memory: Memory, user: User) -> bool:
+def _is_about_user(memory: Memory, user: User) -> bool:
     """Return whether a memory is about the user: it is personal, names them, or is a statement of theirs about
     themselves.
     """

@@ -216,7 +216,7 @@ class RankedSearch:
                 return self._without_vectors(ranking), "no embedder is configured"
             self.embedded = model, vector = embedded
             self.params |= {"model": model, "dimension": len(vector), "vector": vector}
-            with self._guarded():
+            with self._transaction_if_needed():
                 if ranking == "hybrid":
                     return self._hybrid(embedded), ""
                 return self._longterm() if ranking == "longterm" else self._semantic(), ""
@@ -229,7 +229,7 @@ class RankedSearch:
             logger.exception("Vector search failed; recall fell back to words")
             return self._without_vectors(ranking), "the vector search failed"
 
-    def _guarded(self) -> AbstractContextManager[object]:
+    def _transaction_if_needed(self) -> AbstractContextManager[object]:
         """Return a transaction if one is needed to tune an index or to keep a failure from aborting the caller's
         transaction.
         """
@@ -261,9 +261,9 @@ class RankedSearch:
         """Remove memories that are known to be invalid at the time of the search. Used if ``judge`` returns no
         relevance.
         """
-        return [each for each in scored if self._holds(each[0]) is not False]
+        return [each for each in scored if self._is_valid(each[0]) is not False]
 
-    def _holds(self, pk: int) -> bool | None:
+    def _is_valid(self, pk: int) -> bool | None:
         """Return whether a ranked memory is valid at the time of the search. Return None if its validity is unknown."""
         begins, ends = self.validity.get(pk, (None, None))
         at = self.as_of or self.now
@@ -297,7 +297,7 @@ class RankedSearch:
                 words=parts["words"] / self.weights.words if self.weights.words else 0.0,
                 meaning=parts["meaning"],
                 products=products[pk],
-                holds=self._holds(pk),
+                holds=self._is_valid(pk),
             )
             for pk, parts in scored
             if pk in products
@@ -353,14 +353,14 @@ class RankedSearch:
         """
         depth = 20 * self.depth if self.exact else self.depth
         found = find_candidates(MEMORIES, self.query, embedded, self.where, depth, exact=self.exact)
-        bounded = sorted(zip(self._at_most(found), found, strict=True), reverse=True)
+        bounded = sorted(zip(self._upper_bounds(found), found, strict=True), reverse=True)
         first = max(FIRST, 4 * self.wanted)
-        about, scored = self._fused([candidate for _, candidate in bounded[:first]])
+        about, scored = self._score([candidate for _, candidate in bounded[:first]])
         floor = -math.inf  # fewer results than wanted, because some have expired
         if len(scored) >= self.wanted:
-            floor = sum(scored[self.wanted - 1][1].values()) - self._swing(about)
+            floor = sum(scored[self.wanted - 1][1].values()) - self._most_of_other_signals(about)
         rest = [candidate for most, candidate in bounded[first:] if most >= floor]
-        return _best_first(scored + self._fused(rest, about)[1]) if rest else scored
+        return _best_first(scored + self._score(rest, about)[1]) if rest else scored
 
     def _without_vectors(self, ranking: str) -> list[Scored]:
         """Rank by words alone, or by parts of words if no word matches."""
@@ -368,9 +368,9 @@ class RankedSearch:
             return self._lexical()
         covered = bm25(MEMORIES, self.query, self.params, self.depth)
         found = [Candidate(MEMORY, pk, None, share) for pk, share in covered.items()]
-        return self._fused(found)[1] if found else self._lexical()
+        return self._score(found)[1] if found else self._lexical()
 
-    def _swing(self, about: str) -> float:
+    def _most_of_other_signals(self, about: str) -> float:
         """Return the most that signals other than meaning and words add to a score. ``about``: the name asked about."""
         weights, question = self.weights, self.question
         return (
@@ -381,7 +381,7 @@ class RankedSearch:
             + weights.person * bool(about)
         )  # fmt: skip
 
-    def _at_most(self, found: list[Candidate]) -> list[float]:
+    def _upper_bounds(self, found: list[Candidate]) -> list[float]:
         """Return an upper bound for each candidate's score by meaning and words.
 
         A candidate without a cosine is not nearer than the last result of the search by meaning.
@@ -395,7 +395,7 @@ class RankedSearch:
             for _, _, cosine, words_share in found
         ]
 
-    def _fused(self, found: list[Candidate], about: str | None = None) -> tuple[str, list[Scored]]:
+    def _score(self, found: list[Candidate], about: str | None = None) -> tuple[str, list[Scored]]:
         """Score the candidates. Return the name that the question is about, and the scores, best first.
 
         If ``about`` is None, the name is found here: it is in the question, and some of these candidates are about it.
@@ -558,10 +558,10 @@ def note_use(memories: list[Memory], now: datetime) -> None:
             "ids": [each.pk for each in bumped],
             "workspaces": {each.workspace_id for each in bumped},
         }
-        _try(lambda: queries.rows(statement, given))
+        _log_failure(lambda: queries.rows(statement, given))
 
 
-def _try(write: Callable[[], object]) -> None:
+def _log_failure(write: Callable[[], object]) -> None:
     """Run a write, and only log its failure, so that recall works with a full or read-only database.
 
     If the caller's transaction is aborted by the failure, DatabaseError is raised.
@@ -609,6 +609,6 @@ def _clean(memories: list[Memory]) -> list[Memory]:
         return memories
     if caches["process"].add("memories.recheck", True, RECHECKED_EVERY):
         ids = [memory.pk for memory in stale]
-        _try(lambda: async_task("memories.tasks.recheck_memories", memory_ids=ids))
+        _log_failure(lambda: async_task("memories.tasks.recheck_memories", memory_ids=ids))
     refused = {memory.pk for memory in stale if kind_in(memory)}
     return [memory for memory in memories if memory.pk not in refused]

@@ -348,7 +348,7 @@ def store_receipt(
     pairs = [pair for pair in (*recalled, *withheld) if pair[0].memory.pk not in lines]
     pairs += lines.values()
     with transaction.atomic():
-        there = _hold([item.memory for item, _ in pairs])
+        there = _lock_existing([item.memory for item, _ in pairs])
         kept = [pair for pair in pairs if pair[0].memory.pk in there]
         drop_receipt(message_id)
         receipt = Receipt.objects.create(
@@ -382,7 +382,7 @@ def drop_receipt(message_id: str) -> None:
     Receipt.objects.filter(message_id=message_id).delete()
 
 
-def _hold(memories: list[Memory]) -> set[int]:
+def _lock_existing(memories: list[Memory]) -> set[int]:
     """Lock the rows of these memories until commit. Return the keys of those that still exist."""
     with connection.cursor() as cursor:
         cursor.execute(_HOLD, [[each.pk for each in memories], [each.workspace_id for each in memories]])

@@ -116,7 +116,7 @@ def run(questions: Iterable[RecallQuestion], *, now: datetime, seconds: float | 
         workspace = question.workspace
         state = states.setdefault(workspace.pk, "") or state_of(workspace)
         states[workspace.pk] = state
-        found, used = _ask(question, now)
+        found, used = _recall_for(question, now)
         places = {item.memory.pk: place for place, item in enumerate(found.items)}
         for expected in question.expected.all():
             place = places.get(expected.memory_id)
@@ -177,10 +177,10 @@ def with_expected(questions: QuerySet[RecallQuestion]) -> QuerySet[RecallQuestio
     )
 
 
-def _ask(question: RecallQuestion, now: datetime) -> tuple[Recall, list[tuple[bool, str]]]:
+def _recall_for(question: RecallQuestion, now: datetime) -> tuple[Recall, list[tuple[bool, str]]]:
     """Return what recall finds for the question now, and the verdicts of ``split_recall``."""
     workspace, personal = question.workspace, question.owner is not None
-    person = question.owner or _somebody(workspace)
+    person = question.owner or _any_member(workspace)
     if person is None:
         return Recall(), []
     reach = replace(Reach.here(workspace), personal=personal)
@@ -196,6 +196,6 @@ def _ask(question: RecallQuestion, now: datetime) -> tuple[Recall, list[tuple[bo
     return found, split_recall(found, threshold=threshold, limit=settings.RECALL_LIMIT)
 
 
-def _somebody(workspace: Workspace) -> User | None:
+def _any_member(workspace: Workspace) -> User | None:
     """Return any member, as whom to run a shared question. Its result is the same for every member."""
     return User.objects.filter(memberships__workspace=workspace).order_by("pk").first()

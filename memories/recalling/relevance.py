@@ -56,7 +56,7 @@ Span = tuple[int, int]
 def mentioned(asked: str, memory: str) -> list[Span]:
     """Return the positions of the longest phrases in the memory that also occur in the question, in text order."""
     words = list(_words(asked[:MOST_COMPARED]))
-    idle = _idle({form for _span, form in words})
+    idle = _function_words_of({form for _span, form in words})
     keys = {_key(form) for _span, form in words if form not in idle}
     runs: list[Span] = []
     for (begin, end), form in _words(memory[:MOST_COMPARED]):
@@ -75,7 +75,7 @@ def mentioned(asked: str, memory: str) -> list[Span]:
 def content_keys(text: str) -> frozenset[str]:
     """Return the stems of a text's words, without function words."""
     forms = {form for _span, form in _words(text[:MOST_COMPARED])}
-    return frozenset(_key(form) for form in forms - _idle(forms))
+    return frozenset(_key(form) for form in forms - _function_words_of(forms))
 
 
 def _words(text: str) -> Iterator[tuple[Span, str]]:
@@ -101,7 +101,7 @@ def _key(form: str) -> str:
     return form.removesuffix("s") if 4 <= len(form) < STEM else form[:STEM]
 
 
-def _idle(forms: set[str]) -> frozenset[str]:
+def _function_words_of(forms: set[str]) -> frozenset[str]:
     """Return the function words of the language to which most of the words ``forms`` belong.
 
     If no language matches, return those of all languages.

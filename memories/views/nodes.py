@@ -35,7 +35,7 @@ from workspaces.views import PageRequest
 from workspaces.views.forms import DomainForm
 
 
-def _offering(names: str) -> forms.TextInput:
+def _input_with_suggestions(names: str) -> forms.TextInput:
     """Return a text input with suggestions. ``names`` is the id of a ``<datalist>`` in the page."""
     return forms.TextInput(attrs={"list": names, "autocomplete": "off"})
 
@@ -47,7 +47,10 @@ class NodeForm(DomainForm):
         widget=forms.TextInput(attrs={"autocomplete": "off", "placeholder": later("For example: Apollo")}),
     )
     kind = forms.CharField(
-        label=later("Kind"), max_length=KIND_LENGTH, required=False, widget=_offering("usual-kinds")
+        label=later("Kind"),
+        max_length=KIND_LENGTH,
+        required=False,
+        widget=_input_with_suggestions("usual-kinds"),
     )
     description = forms.CharField(
         label=later("What it is"),
@@ -68,10 +71,12 @@ class RelationForm(DomainForm):
     """Form for a relation such as “works on Apollo”, in which the other node is given by its name."""
 
     relation = forms.CharField(
-        label=later("Relation"), max_length=RELATION_LENGTH, widget=_offering("usual-relations")
+        label=later("Relation"), max_length=RELATION_LENGTH, widget=_input_with_suggestions("usual-relations")
     )
     other = forms.CharField(
-        label=later("The other topic"), max_length=NODE_NAME_LENGTH, widget=_offering("node-names")
+        label=later("The other topic"),
+        max_length=NODE_NAME_LENGTH,
+        widget=_input_with_suggestions("node-names"),
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -32,7 +32,7 @@ def _memory(request: PageRequest, workspace: Workspace, name: str = "memory") ->
     return get_memory(request.user, request.POST.get(name, ""), workspace=workspace, need=Role.EDITOR)
 
 
-def _said(request: PageRequest, workspace: Workspace, text: str, undo_url: str = "") -> HttpResponse:
+def _notice(request: PageRequest, workspace: Workspace, text: str, undo_url: str = "") -> HttpResponse:
     """Return a notice with Undo, and trigger ``memories:changed``, on which fragments with memories reload."""
     context = {"workspace": workspace, "text": text, "undo_url": undo_url, "memory": True}
     response = render(request, "partials/toast_oob.html", context)
@@ -89,7 +89,7 @@ def forget(request: PageRequest, ws_id: str) -> HttpResponse:
         gate.delete_memory(memory, by=request.user, now=now)
         text = _("Forgotten.")
     undo_url = reverse("memories:restore", args=[workspace.public_id, memory.public_id])
-    return _said(request, workspace, text, undo_url)
+    return _notice(request, workspace, text, undo_url)
 
 
 @require_POST
@@ -99,7 +99,7 @@ def replace(request: PageRequest, ws_id: str) -> HttpResponse:
     older, newer = _memory(request, workspace), _memory(request, workspace, "into")
     gate.edit_memory(older, by=request.user, now=timezone.now(), replaced_by=newer)
     undo_url = reverse("memories:tidy_undo_replace", args=[workspace.public_id, older.public_id])
-    return _said(
+    return _notice(
         request, workspace, _("Replaced. The older one is kept for questions about the past."), undo_url
     )
 
@@ -109,7 +109,7 @@ def undo_replace(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
     workspace = _workspace(request, ws_id, Role.EDITOR)
     older = get_memory(request.user, mem_id, workspace=workspace, need=Role.EDITOR)
     gate.edit_memory(older, by=request.user, now=timezone.now(), replaced_by=None)
-    return _said(request, workspace, _("It is listed again."))
+    return _notice(request, workspace, _("It is listed again."))
 
 
 @require_POST
@@ -118,7 +118,7 @@ def keep(request: PageRequest, ws_id: str) -> HttpResponse:
     beside = _memory(request, workspace, "beside") if request.POST.get("beside") else None
     kept = tidy.keep(_memory(request, workspace), beside=beside, by=request.user, now=timezone.now())
     undo_url = reverse("memories:tidy_undo_keep", args=[workspace.public_id, kept.pk])
-    return _said(request, workspace, _("Both kept.") if beside else _("Memory kept."), undo_url)
+    return _notice(request, workspace, _("Both kept.") if beside else _("Memory kept."), undo_url)
 
 
 @require_POST
@@ -126,7 +126,7 @@ def undo_keep(request: PageRequest, ws_id: str, kept_id: int) -> HttpResponse:
     workspace = _workspace(request, ws_id, Role.EDITOR)
     kept = tidy.get_kept(request.user, kept_id, workspace=workspace)
     tidy.take_back(kept)
-    return _said(request, workspace, _("It is listed again."))
+    return _notice(request, workspace, _("It is listed again."))
 
 
 @require_POST
@@ -134,7 +134,7 @@ def index(request: PageRequest, ws_id: str) -> HttpResponse:
     """Queue a job that embeds the memories without a vector."""
     workspace = _workspace(request, ws_id, Role.EDITOR)
     background.reembed(without_vector(workspace, request.user, timezone.now()))
-    return _said(request, workspace, _("They are being indexed in the background."))
+    return _notice(request, workspace, _("They are being indexed in the background."))
 
 
 @require_POST
@@ -198,7 +198,7 @@ def forget_memory(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse
 Asked = tuple[Workspace, str, Agent | None]
 
 
-def _asked(request: PageRequest, ws_id: str) -> Asked:
+def _requested_scope(request: PageRequest, ws_id: str) -> Asked:
     """Return the scope named in the query string. Raises the errors of ``clear.scope_of``."""
     scope, agent_id = request.GET.get("scope", ""), request.GET.get("agent") or None
     workspace, agent = clear.scope_of(request.user, ws_id, scope, agent_id)
@@ -215,7 +215,7 @@ def _begin(request: PageRequest, asked: Asked, *, for_good: bool) -> HttpRespons
 def clear_page(request: PageRequest, ws_id: str) -> HttpResponse:
     """List the scopes that can be cleared (with ``part=list`` only the list). On POST, begin a soft clearing of one."""
     if request.method == "POST":
-        return _begin(request, _asked(request, ws_id), for_good=False)
+        return _begin(request, _requested_scope(request, ws_id), for_good=False)
     workspace = get_workspace(request.user, ws_id)
     scopes = clear.clearable_by(request.user, workspace)
     at_work = any(each.last and each.last.is_at_work for each in scopes)
@@ -227,7 +227,7 @@ def clear_page(request: PageRequest, ws_id: str) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def for_good(request: PageRequest, ws_id: str) -> HttpResponse:
     """Ask for confirmation on GET; begin the permanent clearing of a scope on POST. Both require the password."""
-    asked = _asked(request, ws_id)
+    asked = _requested_scope(request, ws_id)
     ask_for_password(request)
     if request.method == "POST":
         return _begin(request, asked, for_good=True)

@@ -89,7 +89,7 @@ def insert_rows(memories: Iterable[Memory]) -> None:
 
 
 @dataclass
-class _There:
+class _Loaded:
     """The stored and new memories of a scope, loaded once for all drafts of a batch."""
 
     neighbours: dict[int, list[tuple[int, float]]]
@@ -112,7 +112,7 @@ class _There:
 class _Beside:
     """An implementation of ``decide.Beside`` for one draft of a batch, which uses the loaded memories ``there``."""
 
-    there: _There
+    there: _Loaded
     memory: Memory
     now: datetime
 
@@ -212,12 +212,12 @@ class Batch:
                         self.moved_keys.append((previous_key_owner, memory))
                     there.add(memory)
 
-    def _load(self, memories: list[Memory], *, near: bool, up_to: int | None) -> _There:
+    def _load(self, memories: list[Memory], *, near: bool, up_to: int | None) -> _Loaded:
         live = rows_beside(self.rows[0][1], self.now)
         hashes = {memory.content_hash for memory in memories}
         neighbours = self._neighbours(memories) if near else {}
         pks = {pk for found in neighbours.values() for pk, _ in found if pk > 0}
-        there = _There(neighbours, {memory.pk: memory for memory in live.filter(pk__in=pks)}, up_to)
+        there = _Loaded(neighbours, {memory.pk: memory for memory in live.filter(pk__in=pks)}, up_to)
         older = live if up_to is None else live.filter(pk__lte=up_to)
         for memory in older.filter(content_hash__in=hashes).order_by("created_at", "pk"):
             there.equals.setdefault(memory.content_hash, []).append(memory)
