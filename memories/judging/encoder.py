@@ -1,6 +1,4 @@
-"""The interface of the encoder for the modules of judging, and the evaluation of small networks fitted on its
-states.
-"""
+"""The interface of the text encoder, and the evaluation of small networks on its output."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -11,30 +9,30 @@ from memoryhub.llm.base import Vectors
 
 
 class Read(Protocol):
-    """A text as encoded by the encoder."""
+    """The encoder's output for one text."""
 
     @property
     def pieces(self) -> list[str]:
-        """Return the pieces of the text. The first piece of a word begins with ▁."""
+        """Return the pieces (tokens) of the text. The first piece of a word begins with ▁."""
 
     @property
     def vectors(self) -> Vectors:
-        """Return the contextual state of each piece: (pieces, 384)."""
+        """Return the state of each piece in the last layer, as an array of shape (pieces, 384)."""
 
     @property
     def middle(self) -> Vectors:
-        """Return the state of each piece in a middle layer, which says more about grammar: (pieces, 384)."""
+        """Return the state of each piece in a middle layer, which represents grammar better: shape (pieces, 384)."""
 
 
 class Encoder(Protocol):
     """The interface of `memoryhub.llm.e5.MultilingualEncoder`, for which tests use a substitute."""
 
     def states(self, texts: Sequence[str]) -> Sequence[Read]:
-        """Encode the texts, some milliseconds each. Raises EmbedderError if the encoder fails."""
+        """Encode the texts, which takes some milliseconds each. Raises EmbedderError if the encoder fails."""
 
 
 class ReadOnce:
-    """An encoder with a cache, so that texts encoded in one batch can then be requested one by one at no cost."""
+    """An encoder that caches its results, so that texts encoded in one batch can later be requested one by one."""
 
     def __init__(self, encoder: Encoder) -> None:
         self._encoder = encoder
@@ -48,7 +46,7 @@ class ReadOnce:
 
 
 def logits(given: Vectors, fitted: dict[str, Vectors]) -> Vectors:
-    """Return the logit of each network for each row: (networks, rows)."""
+    """Return the logit of each network for each row of ``given``: shape (networks, rows). ``fitted``: the weights."""
     hidden = np.maximum(given @ fitted["inner"] + fitted["inner_bias"][:, None], 0)
     said: Vectors = np.einsum("mnh,mh->mn", hidden, fitted["outer"]) + fitted["outer_bias"][:, None]
     return said

@@ -42,7 +42,7 @@ _FEW = 3  # words; a longer quotation is a sentence of somebody else, a shorter 
 
 
 def sentences(text: str) -> Iterator[tuple[int, int, bool]]:
-    """Yield start and end of each sentence, including its closing mark, and whether it quotes somebody."""
+    """Yield (start, end, is_quote) of each sentence, including its closing punctuation."""
     code = [match.span() for match in _CODE_BLOCK.finditer(text)]
     quoted = [match.span() for match in _QUOTE.finditer(text) if _is_long(match[0])]
     for start, end in _cut(text, quoted):
@@ -55,7 +55,7 @@ def sentences(text: str) -> Iterator[tuple[int, int, bool]]:
 
 
 def own_part(text: str) -> str:
-    """Return the part of a message that is read, which is only the beginning if most of it is pasted."""
+    """Return the beginning of a long message, because the rest is mostly pasted, and a short message whole."""
     text = text[:MAX_READ].replace("\u2019", "'")
     if len(text) <= LONG:
         return text
@@ -64,7 +64,10 @@ def own_part(text: str) -> str:
 
 
 def sentence_with(statement: str, texts: Sequence[str]) -> str:
-    """Return the sentence of these texts that is most similar to the statement, after a short one before it, or ""."""
+    """Return the sentence of ``texts`` that is most similar to the statement, or "" if none is similar.
+
+    A very short sentence before it, such as "No, wait.", is included.
+    """
     wanted, best, most = _threes(statement), "", 0
     for text in map(own_part, texts):
         short = ""
@@ -138,7 +141,7 @@ _ENDS = " ,;:.!。！，；：…–—-\n、"
 
 @dataclass(frozen=True)
 class Passage:
-    """An encoded message: the position of each piece in the text, and its state in the middle layer."""
+    """An encoded message. ``places``: the span of each piece (token); ``vectors``: its state in the middle layer."""
 
     text: str
     places: list[Span]
@@ -146,7 +149,7 @@ class Passage:
 
 
 def windows(text: str) -> list[tuple[str, int, int]]:
-    """Return the parts in which a message is encoded, each as (context before it, start, end)."""
+    """Return the parts in which a message is encoded, as (context put before the part, start, end)."""
     if len(text) <= WINDOW:
         return [("", 0, len(text))]
     found, start, last = [], 0, 0
@@ -184,15 +187,15 @@ def read(text: str, encoder: Encoder) -> Passage:
 
 
 def beside(vectors: Vectors) -> Vectors:
-    """Return the vector of each piece concatenated with those of its neighbours."""
+    """Return for each piece its vector between the vectors of its neighbours, in one row."""
     edge = np.zeros((1, vectors.shape[1]), np.float32)
     padded = np.vstack([edge, vectors, edge])
     return np.hstack([padded[:-2], vectors, padded[2:]])
 
 
 def tagged(scaled: Vectors, fitted: dict[str, Vectors]) -> dict[str, Vectors]:
-    """Return for each piece the probabilities that a clause begins with it, ends with it, and that it is a topic of
-    others.
+    """Return three probabilities for each piece: that a clause begins with it, that one ends with it, and that it is
+    part of the topic of later clauses.
     """
     rows = beside(scaled)
     names = ("inner", "inner_bias", "outer", "outer_bias")
@@ -203,7 +206,10 @@ def tagged(scaled: Vectors, fitted: dict[str, Vectors]) -> dict[str, Vectors]:
 def spans(
     passage: Passage, tags: dict[str, Vectors], start: int, end: int
 ) -> Iterator[tuple[Span, bool, bool]]:
-    """Yield the 28 likeliest clauses of a sentence, each with whether it begins and ends with the sentence."""
+    """Yield the most probable clauses of a sentence, at most 28.
+
+    Each comes with two booleans: whether it begins where the sentence begins, and ends where it ends.
+    """
     text = passage.text
     begins, ends = {start: 1.0}, {end: 1.0}
     for match in _CUT.finditer(text[start:end]):
@@ -228,7 +234,7 @@ def spans(
 
 
 def topic_before(passage: Passage, tags: dict[str, Vectors], at: int) -> Span | None:
-    """Return the likeliest topic of a clause before ``at``: "my sister" in "… my sister. She is a nurse"."""
+    """Return the most probable topic before position ``at``: "my sister" in "… my sister. She is a nurse"."""
     runs: list[tuple[Span, float]] = []
     for (a, b), chance in zip(passage.places, tags["topic"], strict=True):
         if b > at or chance < LEAST_TOPIC:
@@ -244,7 +250,7 @@ def topic_before(passage: Passage, tags: dict[str, Vectors], at: int) -> Span | 
 
 
 def _whole_words(text: str, span: Span) -> Span:
-    """Extend a span to whole words."""
+    """Return the span extended to whole words."""
     start, end = span
     while start > 0 and text[start - 1].isalnum() and not JOINED.match(text[start]):
         start -= 1
@@ -254,7 +260,7 @@ def _whole_words(text: str, span: Span) -> Span:
 
 
 def trim(text: str, start: int, end: int) -> Span:
-    """Return the span without the conjunctions and punctuation at its ends."""
+    """Return the span without conjunctions at its start and punctuation at its end."""
     if match := _LEAD.match(text[start:end]):
         start += match.end()
     while end > start and text[end - 1] in _ENDS:

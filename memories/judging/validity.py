@@ -1,10 +1,9 @@
 # ruff: noqa: RUF001  words of other scripts
-"""Parsing of the validity that a statement states: "since March 2024", "bis Mai", "从5月起".
+"""Parsing of the period that a statement gives for itself: "since March 2024", "bis Mai", "从5月起".
 
-A bound counts only if a month, or a year alone, follows its word; "until noon", "from Monday to Friday" and "up to
-2,000 euros" are no bounds. A range of months without a year recurs every year, so it is no bound either. dateparser
-parses the dates in the language of the word next to them. All times are in UTC. This module does not access the
-database.
+A bound is a word such as "since", followed by a month or a year. "until noon", "from Monday to Friday" and "up to 2,000
+euros" are no bounds. Neither is a range of months without a year, because it recurs every year. dateparser parses the
+dates in the language of the word next to them. All times are in UTC. This module does not access the database.
 """
 
 import re
@@ -97,7 +96,7 @@ class _Words(NamedTuple):
 
 
 class Validity(NamedTuple):
-    """The period in which a statement holds. ``valid_to`` is the last moment of it."""
+    """The period in which a statement is true. ``valid_to`` is the last moment of it."""
 
     valid_from: datetime | None = None
     valid_to: datetime | None = None
@@ -111,10 +110,10 @@ class _Date(NamedTuple):
 
 
 def read_validity(text: str, said_at: datetime) -> Validity:
-    """Parse the validity that a statement states. For a month without a year, ``said_at`` suggests the year.
+    """Return the period that a statement gives for itself, from its first start and its first end.
 
-    The first start and the first end count. Takes some milliseconds, or almost none if the text has no word for a
-    bound.
+    ``said_at``: when the statement was made, by which the year of a month without one is chosen. Takes some
+    milliseconds, or almost none if the text has no word such as "since".
     """
     said_at, text = said_at.astimezone(UTC), text.replace("’", "'")
     begin, until = _east(_EAST_FROM, text, said_at, "from"), _east(_EAST_UNTIL, text, said_at, "until")
@@ -132,7 +131,7 @@ def read_validity(text: str, said_at: datetime) -> Validity:
 
 
 def says_over(text: str) -> bool:
-    """Return whether a sentence of the statement begins by saying that it is about the past."""
+    """Return whether a sentence of the text begins with a word about the past."""
     return _OVER.search(text.replace("’", "'")) is not None
 
 
@@ -153,7 +152,7 @@ def _east(pattern: re.Pattern[str], text: str, said_at: datetime, side: str) -> 
 def _western(
     found: re.Match[str], language: str, words: _Words, said_at: datetime
 ) -> tuple[_Date | None, _Date | None]:
-    """Return the start and end that follow a matched word, if the word is one of this language."""
+    """Return the start and end after a matched word such as "since", if it belongs to this language."""
     word, text = found[1].casefold(), found.string
     if word not in words.since | words.begin | words.until:
         return None, None
@@ -171,7 +170,10 @@ def _western(
 
 
 def _date_at(text: str, at: int, language: str) -> _Date | None:
-    """Return the longest date that begins at this position. A year followed by more words is taken as an amount."""
+    """Return the longest date that begins at this position.
+
+    A number like a year followed by more words is an amount, not a date.
+    """
     rest = text[at : at + 60]
     if broken := _BREAK.search(rest):
         rest = rest[: broken.start()]
@@ -193,7 +195,7 @@ def _may_end(rest: str, language: str) -> bool:
 
 
 def _may_be_date(phrase: str, language: str) -> bool:
-    """Return whether the phrase has a digit or the name of a month, without which it need not be parsed."""
+    """Return whether the phrase has a digit or the name of a month, so that parsing it is worth the time."""
     if any(sign.isdigit() for sign in phrase):
         return True
     return any(word.strip(".,'").casefold() in _months(language) for word in phrase.split())
@@ -217,7 +219,10 @@ def _read(phrase: str, language: str, at: int) -> _Date | None:
 
 
 def _placed(date: _Date, beside: datetime, side: str) -> _Date:
-    """Move a date without a year to the year meant: the last for "since", the next for "until", else the nearest."""
+    """Return the date with a year, which is chosen near ``beside`` if the date has none.
+
+    ``side`` is "since" (the last such date), "until" (the next) or "from" (the nearest).
+    """
     if date.has_year:
         return date
     here = beside.year - date.begins.year

@@ -22,7 +22,7 @@ from django.utils.translation import gettext_lazy as later
 
 from memories.judging.duplicates import normalise
 from memories.judging.extraction.provenance import Source
-from memories.judging.secret_filter import find_delicate, find_secret, find_secrets
+from memories.judging.secret_filter import find_secret, find_secrets, find_sensitive
 from memories.judging.secret_filter.values import is_technical
 from memories.judging.validity import read_validity
 from memories.models import Memory, MemorySource, Scope, SourceType
@@ -406,7 +406,7 @@ def refuse_delicate(
     which are checked only in combination with ``values``.
     """
     texts = texts_of(values, beside or {})
-    findings = (find_delicate if personal else find_secrets)([text for _name, text in texts])
+    findings = (find_sensitive if personal else find_secrets)([text for _name, text in texts])
     found = [(name, each.kind) for (name, _text), each in zip(texts, findings, strict=True) if each]
     for name, kind in found:
         if kind not in PERSONAL:
@@ -439,7 +439,7 @@ def kind_in(memory: Memory) -> str:
 def without_secrets(excerpt: str) -> str:
     """Return the lines of an excerpt without a credential or personal number, or "" if one spans several lines."""
     lines = excerpt.splitlines()
-    *found, in_all = find_delicate([*lines, "\n".join(lines)])
+    *found, in_all = find_sensitive([*lines, "\n".join(lines)])
     if any(found):
         kept = "\n".join(line for line, each in zip(lines, found, strict=True) if not each)
         return "" if is_delicate(kept) else kept
@@ -448,7 +448,7 @@ def without_secrets(excerpt: str) -> str:
 
 def is_delicate(text: str) -> bool:
     """Return whether a text contains a credential or a personal number."""
-    return find_delicate([text])[0] is not None
+    return find_sensitive([text])[0] is not None
 
 
 def cut_at_word(text: str, limit: int = CONTENT_LENGTH) -> str:

@@ -19,7 +19,7 @@ from django.utils.translation import gettext as _
 from django_q.tasks import async_task
 
 from memories.access import vetoed
-from memories.judging.corrections import only_takes_back, surest
+from memories.judging.corrections import find_replaced, only_takes_back
 from memories.judging.extraction.candidates import synthesize
 from memories.judging.sentences import sentence_with
 from memories.models import Extraction, Memory, Revision, Scope, SourceType
@@ -81,7 +81,7 @@ def replaced_by(
         if not _may_write(draft.author, draft.workspace, draft.scope):
             continue
         olds = _beside(draft, embedded[number] if embedded else None, said_at=said_at, now=now)
-        at = surest([old.content for old in olds], sentence, encoder)
+        at = find_replaced([old.content for old in olds], sentence, encoder)
         if at is not None:
             found[olds[at].pk] = number, olds[at]
     return dict(found.values())

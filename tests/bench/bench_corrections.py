@@ -9,7 +9,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from memories.judging.corrections import surest
+from memories.judging.corrections import find_replaced
 from tests.bench.fit_corrections import Facts
 from tests.bench.judging_data import corrections_said
 
@@ -32,7 +32,7 @@ def main() -> None:
                 right = wrong = needless = 0
                 for each in of:
                     olds = [*each.kept, *facts.near(each.language, each.said, number)]
-                    got = surest(olds, each.said, facts.encoder)
+                    got = find_replaced(olds, each.said, facts.encoder)
                     right += got is not None and got == each.replaces
                     wrong += None not in (got, each.replaces) and got != each.replaces
                     needless += got is not None and each.replaces is None

@@ -79,7 +79,9 @@ def main() -> None:
     said = list(corrections_said())
     facts = Facts(said)
     known = rows([each for each in said if each.split == "fit"], facts)
-    given = np.stack([corrections.given_of(facts.words[old], facts.words[new]) for old, new, *_ in known])
+    given = np.stack(
+        [corrections.network_input(facts.words[old], facts.words[new]) for old, new, *_ in known]
+    )
     wanted = np.array([replaces for *_, replaces, _ in known])
     fold = np.array([line % FOLDS for *_, line in known])
     mean, scale = given.mean(axis=0), given.std(axis=0) + 1e-3

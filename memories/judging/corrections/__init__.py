@@ -1,9 +1,9 @@
-"""Small networks that decide whether a message replaces a stored statement, or takes back an earlier message.
+"""Networks that find the stored statement which a message replaces, and messages that only retract another.
 
-A message replaces a statement (a job left for another, a meeting moved, a wrong value) if it reports a change or a
-mistake and is about that statement. The networks therefore get both the alignment of the two texts and the message as a
-whole. They were fitted by tests/bench/fit_corrections.py and tests/bench/fit_taking_back.py, and contain no word lists
-of any language. This module does not access the database.
+A message replaces a statement if it is about the same thing and reports a change or a mistake: a new job, a moved
+meeting, a corrected value. The networks therefore see how the two texts align and also the message as a whole. They
+were fitted by tests/bench/fit_corrections.py and tests/bench/fit_taking_back.py and use no word lists. This module does
+not access the database.
 """
 
 from collections.abc import Sequence
@@ -18,8 +18,8 @@ from memories.judging.sentences import own_part
 from memoryhub.llm.base import Vectors
 
 
-def surest(olds: Sequence[str], said: str, encoder: Encoder) -> int | None:
-    """Return the index of the statement that ``said`` replaces, or None.
+def find_replaced(olds: Sequence[str], said: str, encoder: Encoder) -> int | None:
+    """Return the index of the statement in ``olds`` that the message ``said`` replaces, or None.
 
     Encodes each text, which takes some milliseconds. Raises EmbedderError if the encoder fails.
     """
@@ -28,14 +28,18 @@ def surest(olds: Sequence[str], said: str, encoder: Encoder) -> int | None:
     if not there or not read_said.words:
         return None
     fitted = head()
-    given = (np.stack([given_of(read[at], read_said) for at in there]) - fitted["mean"]) / fitted["scale"]
+    given = (np.stack([network_input(read[at], read_said) for at in there]) - fitted["mean"]) / fitted[
+        "scale"
+    ]
     sure = logits(given.astype(np.float32), fitted).mean(axis=0)
     best = int(sure.argmax())
     return there[best] if sure[best] > fitted["floor"] else None
 
 
-def given_of(old: Words, said: Words) -> Vectors:
-    """Return the input of the networks: how the texts align, the message, and the product of both texts' vectors."""
+def network_input(old: Words, said: Words) -> Vectors:
+    """Return the input of the networks for an old statement and a message: features of how the texts align, the
+    message's vector, and the product of both texts' vectors.
+    """
     width = old.vectors.shape[1]
     whole_old, whole = old.direction, said.direction
     shares = [_own(old, said), _own(said, old), 4 * float(whole_old @ whole)]
@@ -44,13 +48,13 @@ def given_of(old: Words, said: Words) -> Vectors:
 
 
 def _own(words: Words, other: Words) -> float:
-    """Return the share of ``words`` that ``other`` lacks."""
+    """Return the share of ``words`` that do not occur in ``other``."""
     return sum(word not in other.words for word in words.words) / len(words.words)
 
 
 @cache
 def head() -> dict[str, Vectors]:
-    """Return the networks fitted by tests/bench/fit_corrections.py."""
+    """Return the weights and threshold of the networks fitted by tests/bench/fit_corrections.py."""
     with np.load(Path(__file__).with_name("head.npz")) as stored:
         return {name: stored[name].astype(np.float32) for name in stored.files}
 
@@ -59,7 +63,7 @@ LONGEST = 100  # characters of a message that only takes back another
 
 
 def only_takes_back(text: str, encoder: Encoder) -> bool:
-    """Return whether the message only takes back an earlier one.
+    """Return whether the message does nothing but retract an earlier one.
 
     Takes some milliseconds. Raises EmbedderError if the encoder fails.
     """

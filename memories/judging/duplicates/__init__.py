@@ -1,8 +1,8 @@
-"""The guard that tells a rewording of a statement from a similar one with another meaning.
+"""Tests of whether two similar statements mean the same, so that they may be stored as one.
 
-Cosine similarity cannot: "the launch is on March 15" and "the launch is on March 16" are closer to each other than most
-rewordings are. `may_merge` is symmetric and does not access the database. When in doubt it returns False, so that both
-statements are kept.
+Cosine similarity cannot tell: "the launch is on March 15" and "the launch is on March 16" are closer to each other than
+most rewordings are. `may_merge` does not depend on the order of the texts and does not access the database. When in
+doubt it returns False, so that both statements stay.
 """
 
 import json
@@ -45,9 +45,9 @@ _KOREAN_PARTICLES = (
 
 
 def with_parties_in_order(a: str, b: str) -> str:
-    """Return `a` with its two parties in the order of `b` if their order means nothing.
+    """Return `a` with its two parties in the order in which `b` names them, where their order does not matter.
 
-    This applies to "X and Y", "X met Y", and a whole statement "X is Y".
+    It does not matter in "X and Y", in "X met Y", and if the whole statement is "X is Y".
     """
     if max(len(a), len(b)) > 400:
         return a
@@ -67,7 +67,7 @@ def with_parties_in_order(a: str, b: str) -> str:
 
 
 def _sides(text: str) -> Iterator[list[str]]:
-    """Yield the normalized texts before and after each "is"."""
+    """Yield, for each "is" in the text, a list of the normalized texts before and after it."""
     for link in _patterns()["is"].finditer(text):
         yield [side.strip(" .!\u3002").casefold() for side in (text[: link.start()], text[link.end() :])]
 
@@ -105,9 +105,8 @@ def _is_unspaced(sign: str) -> bool:
 
 
 def states_differ(a: str, b: str) -> bool:
-    """Return whether only one text says that something is over ("former", "no longer"), or they say opposite things.
-
-    Opposites are left and right, and before and after.
+    """Return whether only one text says that something is over, or they have opposite words: left and right, before and
+    after.
     """
     a, b = _folded(a), _folded(b)
     patterns = _patterns()
@@ -126,9 +125,9 @@ def _folded(text: str) -> str:
 
 
 def roles_differ(a: Words, b: Words) -> bool:
-    """Return whether the roles differ ("my boss trusts me", "I trust my boss"), or two names have changed places.
+    """Return whether the texts differ in who acts and who is acted upon: "my boss trusts me" and "I trust my boss".
 
-    A passive reverses the order of its parties, so there the same order is the difference.
+    A passive reverses the order of the two, so if only one text is passive, the same order means different roles.
     """
     if _parties_exchanged(a, b):
         return True
@@ -145,7 +144,7 @@ def roles_differ(a: Words, b: Words) -> bool:
 
 
 def _is_fronted(a: list[str], b: list[str]) -> bool:
-    """Return whether `b` is `a` with two neighbouring parts exchanged, one of them of several words."""
+    """Return whether exchanging two adjacent parts of `a` gives `b`. At least one part must have several words."""
     if len(a) != len(b) or len(a) < 3:
         return False
     start = next((at for at, (x, y) in enumerate(zip(a, b, strict=True)) if x != y), len(a))
@@ -156,12 +155,12 @@ def _is_fronted(a: list[str], b: list[str]) -> bool:
 
 
 def without_speaker(words: list[str]) -> list[str]:
-    """Return the words without pronouns for "I", which verb forms express too, as in Spanish, Russian and Arabic."""
+    """Return the words without pronouns for "I", which languages such as Spanish, Russian and Arabic may omit."""
     return [word for word in words if word not in _forms()["self"]]
 
 
 def _parties_exchanged(a: Words, b: Words) -> bool:
-    """Return whether two words or names have changed places without a passive that explains it."""
+    """Return whether two words or names have changed places, unless one text is passive, which explains the change."""
     if max(len(a.words), len(b.words)) > _MOST_WORDS:
         return False
     matched = _matched(a.words, b.words)
@@ -200,12 +199,15 @@ def _parties_exchanged(a: Words, b: Words) -> bool:
 
 
 def _is_caseless(word: str) -> bool:
-    """Return whether the word's script has no capitals, by which names could be recognized ("Amit Neha ko")."""
+    """Return whether the word's script has no capitals, so that names cannot be recognized by them ("Amit Neha ko")."""
     return not word.isdecimal() and word.upper() == word.lower()
 
 
 def _parts_exchanged(order: list[int]) -> bool:
-    """Return whether two parts have changed places around a third, one of them of several words, such as "Li Wei"."""
+    """Return whether the parts before and after a middle part have changed places, one of them having several words.
+
+    ``order``: for each matched word of one text, its index in the other.
+    """
     ranks = sorted(order)
     moved = [(at, ranks.index(place)) for at, place in enumerate(order) if ranks[at] != place]
     if not moved:
@@ -217,14 +219,16 @@ def _parts_exchanged(order: list[int]) -> bool:
 
 
 def _restores(matched: list[tuple[int, int]], one: tuple[int, int], other: tuple[int, int]) -> bool:
-    """Return whether exchanging the two matches puts all words in the same order."""
+    """Return whether exchanging the matches ``one`` and ``other`` puts all matched words in the same order in both
+    texts.
+    """
     back = {one: other[1], other: one[1]}
     order = [back.get(pair, pair[1]) for pair in matched]
     return order == sorted(order)
 
 
 def _names(words: Words) -> set[str]:
-    """Return the capitalized words without "I", months, days and German nouns, which follow an article."""
+    """Return the capitalized words that are not pronouns, months, days of the week or German nouns after an article."""
     forms = _forms()
     after = {word for before, word in pairwise(words.words) if before in forms["determiners"]}
     common = forms["acting"] | forms["acted_upon"] | forms["determiners"] | after
@@ -234,7 +238,10 @@ def _names(words: Words) -> set[str]:
 
 
 def _matched(a: list[str], b: list[str]) -> list[tuple[int, int]]:
-    """Return (index in `a`, index in `b`) of words that occur once in both, in any form, in the order of `a`."""
+    """Return pairs (index in `a`, index in `b`) of equal words, sorted by the first index.
+
+    Equal words must occur once in each text. Words that seem to be forms of one word are paired too.
+    """
     pairs = [(at, b.index(word)) for at, word in enumerate(a) if a.count(word) == b.count(word) == 1]
     free_b = [at for at, word in enumerate(b) if word not in a]
     for at, word in enumerate(a):
@@ -248,7 +255,7 @@ def _matched(a: list[str], b: list[str]) -> list[tuple[int, int]]:
 
 
 def _are_kin(x: str, y: str) -> bool:
-    """Return whether two words may be forms of one word, by their beginnings: Ola and Oli, admires and admired."""
+    """Return whether two words may be forms of one word ("admires" and "admired"), judging by their common prefix."""
     same = _shared(x, y)
     if max(len(x), len(y)) <= _SHORT:
         return same > 0
@@ -256,13 +263,13 @@ def _are_kin(x: str, y: str) -> bool:
 
 
 def _shared(x: str, y: str) -> int:
-    """Return the length of the common beginning of two texts."""
+    """Return the length of the common prefix of two texts."""
     pairs = enumerate(zip(x, y, strict=False))
     return next((at for at, (one, other) in pairs if one != other), min(len(x), len(y)))
 
 
 def _without_kin(left: set[str], right: set[str]) -> set[str]:
-    """Return the words of one side only, without pairs that are forms of one word, such as looks and look."""
+    """Return the words of both sets without pairs that seem to be forms of one word, such as "looks" and "look"."""
     kin = {(x, y) for x in left for y in right if x[:4] == y[:4] and min(len(x), len(y)) >= 4}
     return (left | right) - {word for pair in kin for word in pair}
 
@@ -275,7 +282,7 @@ def _data() -> dict[str, str]:
 
 @cache
 def _forms() -> dict[str, frozenset[str]]:
-    """Return the words in many languages for the person acting, the person acted upon, "I", "by" and determiners."""
+    """Return words in many languages, by role: person acting, person acted upon, "I", "by", determiners."""
     return {
         role: frozenset(_data()[role].split())
         for role in ("acting", "acted_upon", "self", "by", "determiners")
@@ -289,7 +296,7 @@ def determiners() -> frozenset[str]:
 
 @cache
 def _patterns() -> dict[str, re.Pattern[str]]:
-    """Return a pattern for each list of phrases, which matches whole words, or parts in scripts without spaces."""
+    """Return a regular expression for each list of phrases. It matches only whole words in scripts that have spaces."""
     found = {}
     for name in ("over", "left", "right", "before", "after"):
         spaced = [phrase for phrase in _data()[name].split("|") if not _is_joined(phrase)]
@@ -316,22 +323,24 @@ _USER = re.compile(  # the subject that extraction adds in the language of the m
 
 
 def normalise(text: str) -> str:
-    """Return the form in which texts are compared and hashed: NFKC, case-folded, single spaces, no closing punctuation.
+    """Return the text as it is compared and hashed: NFKC, case-folded, single spaces, no punctuation at the end.
 
-    A question mark is kept, since it changes the meaning.
+    A question mark stays, because it changes the meaning.
     """
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     return _BLANKS.sub(" ", folded).strip().rstrip(_TRAILING)
 
 
 def may_merge(a: str, b: str, encoder: Encoder | None, *, least: float = 0.0, likely: bool = False) -> bool:
-    """Return whether `a` and `b`, which have similar vectors, may be stored as one statement.
+    """Return whether `a` and `b`, which have similar vectors, mean the same and may be stored as one statement.
 
-    Return False if they differ in a number, a date, a day, who does what to whom or whether it still holds. Otherwise a
-    small network, fitted on rewordings and edits in seven languages, judges the alignment of their words. Without an
-    encoder, only texts with the same words merge. `least` is the minimum cosine by this encoder. `likely` lowers the
-    threshold to a probability of one half, for suggestions that a person decides about. Costs two texts encoded. Raises
-    EmbedderError if the encoder fails.
+    They may not if they differ in a number, a date, a day, who acts on whom, or whether something is over. Otherwise a
+    small network judges how their words align. It was fitted on rewordings and edits in seven languages. Without an
+    encoder, only texts with the same words merge.
+
+    `least` is the minimum cosine of the two texts by this encoder. `likely` lowers the network's threshold to a
+    probability of one half, for suggestions that a person decides about. Encodes two texts. Raises EmbedderError if the
+    encoder fails.
     """
     if bool(_USER.match(a)) != bool(_USER.match(b)):
         a, b = _USER.sub("", a, count=1), _USER.sub("", b, count=1)

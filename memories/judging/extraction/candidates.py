@@ -1,4 +1,4 @@
-"""Candidates that a language model extracts: the prompt, the safe parsing of its reply, and their checks."""
+"""Extraction of candidates for memories by a language model: the prompts, the parsing and the checks of its reply."""
 
 import functools
 import html
@@ -36,7 +36,7 @@ _BETWEEN = re.compile(r"[\s,]*")  # separates two objects of a list without brac
 
 @dataclass(frozen=True)
 class Candidate:
-    """A lasting statement that may become a memory. `details` records how it was found, for the memory's source."""
+    """A lasting statement that may become a memory. `details` says how it was found, and is stored with its source."""
 
     text: str
     kind: str = "fact"
@@ -46,20 +46,20 @@ class Candidate:
 
 @dataclass(frozen=True)
 class _Cut:
-    """A list that was cut off, with its complete entries."""
+    """A JSON list that was cut off. ``entries`` are its complete entries."""
 
     entries: list[Any]
 
 
 def parse_candidates(reply: str, unread: Callable[[], None] | None = None) -> list[Candidate]:
-    """Parse the candidates from a model's reply: the last JSON list of {text, kind, importance}, or else of strings.
+    """Return the candidates in a model's reply.
 
-    The list may stand in a code fence or in prose, or be the only list of an object. Malformed JSON is repaired, and of
-    a list that was cut off the complete entries are used. For anything else the result is empty and ``unread`` is
-    called.
+    They are read from the last JSON list of {text, kind, importance} or, if there is none, of strings. The list may be
+    in a code fence, in prose or in an object. Malformed JSON is repaired, and of a list that was cut off the complete
+    entries are used. If there is no list, or no valid entry in it, the result is empty and ``unread`` is called.
 
-    An entry is dropped if its text is no string or has more than 25 words, because a shortened statement could say
-    something else. An unknown kind becomes "fact". A null counts as missing, and a number may be a string.
+    An entry is dropped if its text is no string or has more than 25 words, because shortening could change the meaning.
+    An unknown kind becomes "fact". The importance may be a number, a string or null.
     """
     lists = list(_lists_in(without_thoughts(reply)[:_MAX_REPLY]))
     found = next((entries for entries in reversed(lists) if not _is_strings(entries)), None)
@@ -72,7 +72,7 @@ def parse_candidates(reply: str, unread: Callable[[], None] | None = None) -> li
 
 
 def keep_best(candidates: Iterator[Candidate] | Sequence[Candidate]) -> list[Candidate]:
-    """Drop repeated statements and all but the eight most important, keeping the order."""
+    """Return the candidates without repetitions and at most the eight most important, in their given order."""
     unique: dict[str, Candidate] = {}
     for candidate in candidates:
         key = normalise(candidate.text)
@@ -83,17 +83,17 @@ def keep_best(candidates: Iterator[Candidate] | Sequence[Candidate]) -> list[Can
 
 
 def one_line(text: str) -> str:
-    """Return a text as one escaped line for a prompt."""
+    """Return the text on one line with angle brackets escaped, for a prompt."""
     return html.escape(" ".join(text.split()), quote=False)
 
 
 def render_conversation(
     messages: Sequence[tuple[str, str]], limit: int | None = MAX_CONVERSATION, *, tag: str = "conversation"
 ) -> str:
-    """Return the user's and the assistant's messages, given as (role, text), as a block of data for a prompt.
+    """Return (role, text) messages of the user and the assistant as a block of text for a prompt.
 
-    Only the last ``limit`` characters are kept; None keeps all. Every line begins with the role of its message, so no
-    text can forge a turn, and angle brackets are escaped, so no text can end the block.
+    The block contains at most the last ``limit`` characters; None means all. Every line begins with the role of its
+    message, and angle brackets are escaped, so a text can neither imitate another message nor end the block.
     """
     lines: list[str] = []
     for role, text in messages:
@@ -118,9 +118,10 @@ def render_conversation(
 
 
 def _lists_in(reply: str) -> Iterator[list[Any]]:
-    """Yield every JSON list of objects, of strings or without entries in the reply or inside an object, in order.
+    """Yield the lists in the reply that may contain candidates, in order.
 
-    Consecutive objects also count as a list, but not after a list that was cut off.
+    These are lists of objects or of strings, and empty lists. A list may also be inside an object. Consecutive objects
+    form a list too, unless a list before them was cut off.
     """
     row: list[Any] = []
     is_cut, ends = False, 0
@@ -152,7 +153,7 @@ def _lists_in(reply: str) -> Iterator[list[Any]]:
 
 
 def _values_in(reply: str) -> Iterator[tuple[Any, int, int]]:
-    """Yield the JSON lists and objects in the reply, repaired if necessary, with their start and end."""
+    """Yield each JSON list or object in the reply, repaired if necessary, with its start and end."""
     decoder = json.JSONDecoder()
     position = repaired = 0
     for _ in range(_MAX_STARTS):
@@ -207,7 +208,7 @@ def _candidate(entry: object) -> Candidate | None:
 
 
 def _about(names: object, text: str) -> list[str]:
-    """Return the names of people, projects and things that a model gives for a statement, if the statement has them."""
+    """Return those of a model's ``names`` of people, projects and things that occur in the statement ``text``."""
     given = names if isinstance(names, list) else []
     words = [" ".join(name.split()) for name in given if isinstance(name, str)]
     return [name for name in dict.fromkeys(words) if 1 < len(name) <= LONGEST_NAME and name in text][
@@ -216,7 +217,7 @@ def _about(names: object, text: str) -> list[str]:
 
 
 def _number(value: object) -> float | None:
-    """Return an importance as models write it, the default for null, or None if it is no number."""
+    """Return a model's importance as a number: the default for null, and None if it is not an importance."""
     if value is None:
         return DEFAULT_IMPORTANCE
     if isinstance(value, str):
@@ -254,7 +255,7 @@ _WORD = re.compile(r"\w{3,}")
 
 @dataclass(frozen=True)
 class Around:
-    """The context of a turn: the messages before it, its time and author, and the memories already saved from it."""
+    """The context of a turn: earlier messages, its date, the speaker's name, and memories already saved from it."""
 
     earlier: Sequence[tuple[str, str]] = ()
     said_on: date | None = None
@@ -268,10 +269,11 @@ def extract_with_model(
     around: Around | None = None,
     unread: Callable[[], None] | None = None,
 ) -> list[Candidate]:
-    """Ask a model what the user states about themselves in the (role, text) messages.
+    """Return the statements about the user that a model finds in the (role, text) messages.
 
     If the reply is not the required JSON, the result is empty and ``unread`` is called. Statements copied from the
-    prompt's examples are dropped. Messages that are only courtesies are not sent. Exceptions of ``complete`` propagate.
+    prompt's examples are dropped. If the user wrote only courtesies, the model is not called. Exceptions of
+    ``complete`` propagate.
     """
     around = around or Around()
     said = [text for role, text in messages if role == "user" and text.strip()]
@@ -279,14 +281,14 @@ def extract_with_model(
         return []
     prompt = _prompt("extract")
     reply = complete(
-        [{"role": "system", "content": prompt}, {"role": "user", "content": _asked(messages, around)}]
+        [{"role": "system", "content": prompt}, {"role": "user", "content": _prompt_data(messages, around)}]
     )
     known = "\n".join(text for _role, text in (*around.earlier, *messages))
     return [found for found in parse_candidates(reply, unread) if not _is_example(found.text, prompt, known)]
 
 
-def _asked(messages: Sequence[tuple[str, str]], around: Around) -> str:
-    """Return the prompt's data: the context of the turn, shortened to the room that the turn leaves, and the turn."""
+def _prompt_data(messages: Sequence[tuple[str, str]], around: Around) -> str:
+    """Return the turn and its context as data for the prompt. The context is shortened to the space the turn leaves."""
     turn = render_conversation(messages)
     parts = [f"Today is {around.said_on:%A}, {around.said_on.isoformat()}."] if around.said_on else []
     if around.speaker:
@@ -301,7 +303,9 @@ def _asked(messages: Sequence[tuple[str, str]], around: Around) -> str:
 
 
 def _is_example(text: str, prompt: str, said: str) -> bool:
-    """Return whether a statement has a name from the prompt's examples that does not occur in the conversation."""
+    """Return whether a statement has a name from the prompt's examples that does not occur in the conversation
+    ``said``.
+    """
     copied = names_in(text) & _names_of_examples(prompt)
     return bool(copied and copied - {word.casefold() for word in _WORD.findall(said)})
 
@@ -314,9 +318,9 @@ def _names_of_examples(prompt: str) -> frozenset[str]:
 def distil_with_model(
     complete: Complete, text: str, unread: Callable[[], None] | None = None
 ) -> list[Candidate]:
-    """Ask a model for the statements of a text that no person said: a summary, a tool result or long thinking.
+    """Return the statements that a model finds in a text no person wrote: a summary, a tool result or long thinking.
 
-    Exceptions of ``complete`` propagate.
+    ``unread`` is called if the reply is not the required JSON. Exceptions of ``complete`` propagate.
     """
     if not text.strip():
         return []
@@ -326,18 +330,18 @@ def distil_with_model(
 
 
 def synthesize(complete: Complete, text: str) -> str:
-    """Rewrite one message into one statement of at most 25 words, or return the message if the model fails to.
+    """Return a message rewritten by the model as one statement of at most 25 words.
 
-    A reply is rejected if it is empty, too long, has several lines, is a refusal or a preamble, or shares no word with
-    the message.
+    Return it unchanged if the reply is empty, too long, of several lines, a refusal or a preamble, or shares no word
+    with it.
     """
     return _rewritten(complete, "synthesize", [("user", text[:_MAX_SYNTHESIZED])]) or text
 
 
 def propose(complete: Complete, messages: Sequence[tuple[str, str]]) -> str:
-    """Return one statement to remember from a question and its answer, given as (role, text).
+    """Return one statement worth remembering from a question and its answer, given as (role, text).
 
-    Return "" if the model gives no usable statement.
+    Return "" if the model's reply is not a usable statement.
     """
     return _rewritten(complete, "propose", messages)
 
@@ -369,9 +373,10 @@ logger = logging.getLogger(__name__)
 
 
 def statement_of(text: str, complete: Complete | None) -> str | None:
-    """Return the text rewritten by the model into one statement, or None if it should be stored as it is.
+    """Return the text rewritten by the model as one statement, or None if it should be stored as it is.
 
-    None if no model is able enough, or the model fails or returns nothing usable. May wait for the model.
+    None is returned if ``complete`` is None, or if the model fails or gives no usable statement. May wait for the
+    model.
     """
     if complete is None:
         return None

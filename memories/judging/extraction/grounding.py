@@ -1,8 +1,8 @@
 """The check that every name and number of a statement occurs in a person's own words.
 
-No other check catches a model that makes one up, or copies it from its own prompt. A date may be computed from a word
-such as "tomorrow", and a year may be added to a day. When in doubt the statement is sent to review, which costs a
-person one click. This module does not access the database.
+It catches names and numbers that a model invents or copies from its prompt, which no other check does. A date may be
+computed from a word such as "tomorrow", and a year may be added to a day. When in doubt the statement is sent to
+review, which costs a person one click. This module does not access the database.
 """
 
 import functools
@@ -53,14 +53,14 @@ _RELATIVE_SIGNS = re.compile(
 
 
 def is_grounded(statement: str, *, said: Iterable[str], today: date | None = None, names: str = "") -> bool:
-    """Return whether every name and number of the statement occurs in ``said``, or in the speaker's ``names``.
+    """Return whether every name and number of the statement occurs in the messages ``said`` or the speaker's ``names``.
 
     ``today`` is the day of the conversation, from which "tomorrow" may have been turned into a date.
     """
     there, stems, whole, is_relative = _read(" ".join([names, *said])[:MOST_SAID])
     free: set[str] = set()
     if today is not None:
-        statement, free = _reckoned(_plain(statement), is_relative, there, today)
+        statement, free = _without_computed_dates(_plain(statement), is_relative, there, today)
     if numbers_in(statement) - there - free:
         return False
     return all(name[:_STEM] in stems or name in whole for name in names_in(statement))
@@ -68,7 +68,7 @@ def is_grounded(statement: str, *, said: Iterable[str], today: date | None = Non
 
 @functools.lru_cache(maxsize=4)
 def _read(said: str) -> tuple[frozenset[str], frozenset[str], str, bool]:
-    """Return the numbers, word beginnings and words of a text, and whether it names a time relative to now."""
+    """Return the numbers, word beginnings and words of a text, and whether it has a word such as "tomorrow"."""
     text = _plain(said)
     words = [word.casefold() for word in _WORD.findall(text)]
     stems = frozenset(word[:_STEM] for word in words)
@@ -76,7 +76,7 @@ def _read(said: str) -> tuple[frozenset[str], frozenset[str], str, bool]:
 
 
 def names_in(text: str) -> set[str]:
-    """Return the words with a capital letter inside a sentence or inside the word, in lower case."""
+    """Return the likely names, in lower case: words with a capital inside a sentence, or after their first letter."""
     plain = _plain(text)
     found = set()
     for match in _WORD.finditer(plain):
@@ -88,7 +88,7 @@ def names_in(text: str) -> set[str]:
 
 
 def numbers_in(text: str) -> set[str]:
-    """Return the numbers of a text without grouping, so that 4,000 is 4000. Dates, times and fractions are split."""
+    """Return the numbers of a text as digits: 4,000 is "4000". Dates, times and fractions are split."""
     found = set()
     for written in _NUMBER.findall(_plain(text)):
         parts = [written] if _GROUPED.fullmatch(written) else re.findall(r"\d+", written)
@@ -98,8 +98,13 @@ def numbers_in(text: str) -> set[str]:
     return found
 
 
-def _reckoned(statement: str, is_relative: bool, there: frozenset[str], today: date) -> tuple[str, set[str]]:
-    """Return the statement without dates that may be computed, and the numbers that other dates may contain."""
+def _without_computed_dates(
+    statement: str, is_relative: bool, there: frozenset[str], today: date
+) -> tuple[str, set[str]]:
+    """Return the statement without dates that may be computed, and the numbers its other dates may contain.
+
+    ``is_relative``: the person used a word such as "tomorrow". ``there``: the numbers that the person used.
+    """
     first, last = today - _BEFORE, today + _AFTER
     years = {str(year) for year in range(first.year, last.year + 1)}
 
@@ -140,9 +145,9 @@ _NO_YES = frozenset({"no", "nope", "ok", "okay", "k", "kk", "got", "fine", "alri
 
 
 def says_nothing(text: str, before: Sequence[tuple[str, str]] = ()) -> bool:
-    """Return whether the message is only a courtesy.
+    """Return whether the message is only a courtesy, such as "ok thanks".
 
-    A bare "yes" is none if the last message of ``before`` is a question of the assistant.
+    A bare "yes" is none after a question of the assistant, in the last (role, text) message of ``before``.
     """
     text = unicodedata.normalize("NFC", text).strip().casefold()
     if len(text) > LONGEST:
@@ -166,7 +171,7 @@ def agrees(text: str) -> bool:
 
 
 def asks_back(question: str) -> bool:
-    """Return whether a question states nothing itself, such as "Is that right?". Offers do not count."""
+    """Return whether a question only asks for confirmation or to remember something, such as "Is that right?"."""
     words = set(_WORDS.findall(unicodedata.normalize("NFC", question).casefold().replace("\u2019", "'")))
     _courtesies, _agreements, asking, beside = _words()
     return bool(words & asking) and words <= asking | beside
@@ -174,6 +179,6 @@ def asks_back(question: str) -> bool:
 
 @functools.cache
 def _words() -> tuple[frozenset[str], ...]:
-    """Return the set of words of each paragraph."""
+    """Return the words of courtesies.txt as one set for each of its four paragraphs."""
     text = Path(__file__).with_name("courtesies.txt").read_text(encoding="utf-8").casefold()
     return tuple(frozenset(_WORDS.findall(part)) for part in text.split("\n\n"))

@@ -1,10 +1,10 @@
 """The source of a statement: a person's own words, or another text in the model's context.
 
 Each sentence of the context is compared with the statement by the cosine of their vectors. The statement is a person's
-own if their nearest sentence is near enough, no other source is nearer, and their words contain all its names and
-numbers. When in doubt the statement is sent to review, which costs a click; the opposite mistake would let a document
-write into somebody's memory. Figures are in docs/figures.md; the thresholds were chosen on half of the cases of
-``tests/memories/writing/resting_cases.py``. This module does not access the database.
+own if three conditions hold: the nearest of their sentences is near enough, no other source is nearer, and their words
+contain all its names and numbers. When in doubt the statement is sent to review, which costs a click; the opposite
+mistake would let a document write into somebody's memory. Figures are in docs/figures.md. The thresholds were chosen on
+half of the cases of ``tests/memories/writing/resting_cases.py``. This module does not access the database.
 """
 
 from __future__ import annotations
@@ -77,10 +77,10 @@ _SECOND_HAND = frozenset({Speaker.MODEL, Speaker.SYSTEM})
 class Source:
     """A text that was in the model's context.
 
-    ``id``: the public id of the document, memory or other object that contains it. ``text`` is None if the object is
-    gone, changed or not visible to the reader. ``is_bag``: ``text`` is only a set of words. ``is_plain``: a person said
-    the statement in nearly these words. ``is_confirmed``: the model asked and the person said yes. ``author``: key of
-    the person who wrote it; 0 for the person who asks.
+    ``id``: public id of the document, memory or other object that contains it. ``text`` is None if the object is
+    deleted, changed or not visible to the user. ``is_bag``: ``text`` is a set of words without order. ``is_plain``: a
+    person stated it in nearly the same words. ``is_confirmed``: the assistant's question, to which the person said yes.
+    ``author``: primary key of the author; 0 is the user who sent the current message.
     """
 
     speaker: Speaker
@@ -94,13 +94,13 @@ class Source:
 
 @dataclass(frozen=True)
 class Provenance:
-    """All texts in the model's context, by who said them, with people's messages newest first."""
+    """The texts in the model's context with their speakers. People's messages are newest first."""
 
     sources: tuple[Source, ...] = ()
 
     @property
     def said(self) -> tuple[str, ...]:
-        """Return people's own words, including those they confirmed."""
+        """Return people's own messages, and the questions of the assistant that they confirmed."""
         return tuple(each.text for each in self.sources if each.speaker is Speaker.PERSON and each.text)
 
     def plus(self, *sources: Source) -> Provenance:
@@ -117,16 +117,17 @@ class Provenance:
     ) -> Source:
         """Return the source that best supports a statement.
 
-        It is a person's only if the statement may be stored without review: each clause is supported, and all by words
-        of the same person. It then has the id and author of their message. ``today`` and ``names`` as in
-        ``is_grounded``; ``by`` is the key of the person with these names. Encodes up to 160 sentences, or none if a
-        person said the statement in the same words. Raises EmbedderError if the encoder fails.
+        Its speaker is a person only if the statement may be stored without review: words of one person support every
+        clause. It then has the id and author of that person's message. ``today`` and ``names`` are as in
+        ``is_grounded``; ``by`` is the primary key of the person with these names.
+
+        Encodes up to 160 sentences, or none if a person used the same words. Raises EmbedderError if the encoder fails.
         """
         read = ReadOnce(encoder) if encoder else None
         clauses = clauses_of(statement)
         found: list[Source] = []
         for part in dict.fromkeys([statement, *clauses]):
-            source = self._carrier(_Compared(part, read), part, today, names)
+            source = self._source_of_clause(_Compared(part, read), part, today, names)
             if source.speaker is not Speaker.PERSON:
                 return source
             found.append(source)
@@ -135,7 +136,7 @@ class Provenance:
         together = Source(Speaker.MODEL, None)
         if any((each.author or by) != author for each in carriers):
             return together
-        if author != by and _speaks_of(statement, names, [each.text or "" for each in carriers]):
+        if author != by and _mentions_user(statement, names, [each.text or "" for each in carriers]):
             return together
         theirs = [text for text, source in self._said if (source.author or by) == author]
         if len(theirs) < len(self._said):
@@ -150,8 +151,10 @@ class Provenance:
     def _said(self) -> list[tuple[str, Source]]:
         return [(each.text, each) for each in self.sources if each.speaker is Speaker.PERSON and each.text]
 
-    def _carrier(self, compared: _Compared, statement: str, today: date | None, names: str) -> Source:
-        """Return the source that supports one clause. If it is a person's, its text is their sentence."""
+    def _source_of_clause(
+        self, compared: _Compared, statement: str, today: date | None, names: str
+    ) -> Source:
+        """Return the source that best supports one clause. If a person is the speaker, ``text`` is their sentence."""
         others = [each for each in self.sources if each.speaker is not Speaker.PERSON]
         unseen = [each for each in others if each.text is None]
         for each in unseen:
@@ -193,14 +196,14 @@ NOTHING = Provenance()
 
 
 def nearest_of(statement: str, texts: Sequence[str], encoder: Encoder | None) -> tuple[int, float]:
-    """Return the index of the text that is nearest to the statement, and its cosine. ``texts`` must not be empty."""
+    """Return the index of the text most similar to the statement, and its cosine. ``texts`` must not be empty."""
     cosines = _Compared(statement, encoder).cosines(texts)
     best = max(range(len(texts)), key=lambda at: cosines[at])
     return best, cosines[best]
 
 
 class _Compared:
-    """A statement to compare with sentences, by the encoder or, without one, by shared words."""
+    """A statement that is compared with sentences by cosine or, without an encoder, by the share of common words."""
 
     def __init__(self, statement: str, encoder: Encoder | None) -> None:
         self._statement, self._encoder = statement, encoder
@@ -209,11 +212,14 @@ class _Compared:
         self._numbers = numbers_in(statement)
 
     def words_in(self, sentence: str) -> bool:
-        """Return whether this sentence contains all of the statement's content words, if there are two or more."""
+        """Return whether the sentence contains all content words of the statement, which must have at least two."""
         return len(self._words) > 1 and self._words <= words_of(sentence)
 
     def support_of(self, own: Sequence[tuple[str, Source]]) -> tuple[float, Source | None]:
-        """Return the similarity of a person's nearest sentence (a question's times ``ASKED``), and its source."""
+        """Return the highest similarity of a sentence in ``own``, and its source.
+
+        ``own``: sentences of people. The similarity of a question is multiplied by ``ASKED``.
+        """
         own = self._likeliest(own, text_of=lambda pair: pair[0])
         texts = [text for text, _source in own]
         best: tuple[float, Source | None] = (0.0, None)
@@ -226,9 +232,9 @@ class _Compared:
         return best
 
     def best_of(self, others: Sequence[Source], own: Sequence[str]) -> tuple[float, Source | None]:
-        """Return the similarity of the nearest other source, and this source.
+        """Return the highest similarity of a source in ``others``, and this source. ``own``: sentences of people.
 
-        Sources that lack a name or number of the statement are ignored.
+        Texts without all names and numbers of the statement are ignored.
         """
         best: tuple[float, Source | None] = (0.0, None)
         pieces: list[tuple[str, Source]] = []
@@ -246,10 +252,11 @@ class _Compared:
         return max([best, *((cosine, source) for cosine, (_p, source) in near)], key=lambda pair: pair[0])
 
     def taken_from(self, others: Sequence[Source], own: Sequence[str]) -> Source | None:
-        """Return the source from which a word of the statement is taken, or None.
+        """Return the source from which a word of the statement seems to be taken, or None.
 
-        The source has a sentence with a name of the statement and a word of it that no person used. So "the warehouse
-        manager Otto Brandt wrote it" can combine a person's words with a document's.
+        A sentence of this source has a name of the statement, and a word of it that no person used. This detects
+        statements such as "the warehouse manager Otto Brandt wrote it", which combine a person's words with a
+        document's.
         """
         foreign = self._words - words_of(" ".join(own)) - self._names
         for source in others if foreign and self._names else ():
@@ -274,7 +281,10 @@ class _Compared:
         return len(self._words & words_of(text)) / len(self._words) if self._words else 0.0
 
     def _share_of_bag(self, bag: str, own: Sequence[str]) -> float:
-        """Return the share of the statement's words used by no person that the bag contains; 0 if these are few."""
+        """Return how many of the statement's words that no person used are in ``bag``, as a share.
+
+        Return 0 if people used most of the statement's words, or if the share is below ``TAKEN``.
+        """
         foreign = self._words - words_of(" ".join(own))
         if len(foreign) <= (1 - OWN_WORDS) * len(self._words):
             return 0.0
@@ -282,7 +292,9 @@ class _Compared:
         return share if share >= TAKEN else 0.0
 
     def _likeliest(self, all_of_them: Sequence[T], text_of: Callable[[T], str] = str) -> Sequence[T]:
-        """Return at most ``MOST_SENTENCES`` entries: half are the newest, half share most words with the statement."""
+        """Return at most ``MOST_SENTENCES`` entries: one half the newest, the other those with most words of the
+        statement.
+        """
         if len(all_of_them) <= MOST_SENTENCES:
             return all_of_them
         half = MOST_SENTENCES // 2
@@ -291,10 +303,10 @@ class _Compared:
 
 
 def confirmed(message: str, before: str) -> str:
-    """Return the statement that a short "Yes, exactly" confirms, which is in the question before it, or "".
+    """Return the statement that a short message such as "Yes, exactly" confirms, or "".
 
-    If the question only asks whether something is true or should be remembered, the sentence before the question is the
-    confirmed one.
+    It is the question that ends the assistant's message ``before``. If this only asks whether something is true or
+    should be remembered, it is the sentence before the question.
     """
     if not agrees(message):
         return ""
@@ -307,7 +319,10 @@ def confirmed(message: str, before: str) -> str:
 
 
 def clauses_of(statement: str) -> list[str]:
-    """Split a statement into its clauses; empty if it has only one. A short part stays with the clause before."""
+    """Return the clauses of a statement, or none if it has only one.
+
+    A part with fewer than two content words is joined to the clause before it.
+    """
     found: list[str] = []
     for sentence in _STOPS.split(statement):
         start = len(found)
@@ -325,17 +340,20 @@ def is_asked(sentence: str) -> bool:
 
 
 def words_to_keep(text: str) -> set[str]:
-    """Return the words of a long text that suffice to check later whether something was taken from it."""
+    """Return the words of a long text, shortened. They suffice to check later whether a statement was taken from it."""
     return {word[:_KEPT] for word in _WORD.findall(text.casefold())}
 
 
 def words_of(text: str) -> set[str]:
-    """Return the content words, cut to their beginnings, so that "deploys" and "deployed" are equal."""
+    """Return the content words, cut to their first letters, so that "deploys" and "deployed" are equal."""
     return {word[:_STEM] for word in _WORD.findall(text.casefold()) if word not in _COMMON}
 
 
-def _speaks_of(statement: str, names: str, carriers: Sequence[str]) -> bool:
-    """Return whether the statement is about the person who asks, while another's supporting sentences are not."""
+def _mentions_user(statement: str, names: str, carriers: Sequence[str]) -> bool:
+    """Return whether the statement mentions the user, with a word or one of ``names``, that no supporting sentence has.
+
+    ``carriers``: the supporting sentences, which another person wrote.
+    """
     said = {word for text in carriers for word in _WORD.findall(text.casefold())}
     asker = _THE_USER | set(_WORD.findall(names.casefold()))
     spoken = {word for word in _WORD.findall(statement.casefold()) if word in asker}
@@ -354,13 +372,13 @@ def _sentences(text: str) -> list[str]:
 
 
 def _with_clauses(sentence: str) -> list[str]:
-    """Return a sentence and, if it has several, its clauses: "the deadline is March 15 and I am vegetarian"."""
+    """Return a sentence, followed by its clauses if it has several: "the deadline is March 15 and I am vegetarian"."""
     clauses = [part for part in CLAUSES.split(sentence) if len(part.split()) > 1]
     return [sentence, *clauses] if len(clauses) > 1 and not is_asked(sentence) else [sentence]
 
 
 def _pieces(text: str) -> list[str]:
-    """Return all sentences of a text, prose or not, in pieces of at most ``LONGEST_PIECE`` characters."""
+    """Return the lines and sentences of any text, also of code, in pieces of at most ``LONGEST_PIECE`` characters."""
     parts = [part for line in _PARTS.split(text[:MOST_OF_A_TEXT]) if (part := line.strip())]
     return [part[at : at + LONGEST_PIECE] for part in parts for at in range(0, len(part), LONGEST_PIECE)]
 

@@ -1,7 +1,7 @@
-"""Extraction without a model: statements of users about themselves, their people, their project and their wishes.
+"""Extraction without a language model: users' statements about themselves, people they know, projects and wishes.
 
-Candidates are the user's own words, trimmed. Small networks choose the clauses. This module limits them to
-eight, and leaves out those that the same message takes back or corrects.
+Candidates are the user's own words, trimmed. Small networks choose the clauses. This module limits them to eight per
+message, and drops those that the same message retracts or corrects.
 """
 
 import re
@@ -13,11 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
-from memories.judging.corrections import surest
+from memories.judging.corrections import find_replaced
 from memories.judging.duplicates import normalise
 from memories.judging.encoder import Encoder, ReadOnce, logits
 from memories.judging.extraction.candidates import MAX_TEXT, MAX_WORDS, Candidate, keep_best
-from memories.judging.secret_filter import find_delicate
+from memories.judging.secret_filter import find_sensitive
 from memories.judging.sentences import (
     JOINED,
     Passage,
@@ -104,18 +104,18 @@ def clauses_of(passage: Passage, tags: dict[str, Vectors]) -> list[Clause]:
 
 
 def scaled(vectors: Vectors, fitted: dict[str, Vectors]) -> Vectors:
-    """Return the vectors centred on the mean of all texts and scaled."""
+    """Return the vectors minus the fitted mean, divided by the fitted spread."""
     return ((vectors - fitted["centre"]) / fitted["spread"]).astype(np.float32)
 
 
 def measure(
     passage: Passage, own: Vectors, found: Sequence[Clause], encoder: Encoder, fitted: dict[str, Vectors]
 ) -> Vectors:
-    """Return a row of measures for each clause.
+    """Return the feature vectors of the clauses ``found``, one row each. ``own``: the scaled states of the passage.
 
-    A row contains the mean of the clause's states in context; its first and last state, and the states before and after
-    the clause; the mean of the message's other states; the mean of the clause's states when it is encoded alone; and
-    ``Clause.marks``.
+    A row contains: (1) the mean of the clause's states in context; (2) its first and last state, and the states before
+    and after it; (3) the mean of the message's other states; (4) the mean of the states of the clause encoded alone;
+    (5) ``Clause.marks``.
     """
     alone = encoder.states([passage.text[each.start : each.end] for each in found])
     edge = np.zeros((1, own.shape[1]), np.float32)
@@ -184,7 +184,10 @@ def _chances(rows: Vectors, nets: dict[str, Vectors]) -> Vectors:
 
 
 def chosen(judged: Sequence[Judged], least: float, *, beside: float = BESIDE) -> list[Judged]:
-    """Choose the non-overlapping clauses that are the most certain, so that two facts joined by "and" stay two."""
+    """Return the most probable clauses that do not overlap, so that two facts joined by "and" stay two.
+
+    ``least`` is the minimum probability. It is lowered by ``beside`` for further clauses of a sentence.
+    """
     sure = {each.sentence for each in judged if each.chance >= least}
     least -= beside
     likely = sorted(
@@ -237,7 +240,9 @@ def statement(question: str, answer: str) -> str:
 
 
 def measure_reply(question: str, answer: str, encoder: Encoder, fitted: dict[str, Vectors]) -> Vectors:
-    """Return the mean states of the question and the reply, encoded together, and the reply's first and last state."""
+    """Return the feature vector of a question with its reply: the mean states of each, and the reply's first and last
+    state.
+    """
     passage = read(statement(question, answer), encoder)
     own = scaled(passage.vectors, fitted)
     asked = sum(a < len(question) for a, _b in passage.places)
@@ -266,11 +271,14 @@ def extract_with_rules(
     least: float = LEAST,
     faint: bool = False,
 ) -> list[Candidate]:
-    """Return up to eight candidates from the user's messages among (role, text), in order.
+    """Return up to eight candidates from the user's messages among the (role, text) ``messages``, in order.
 
-    If there are none, a short reply to the question that ends the last message of ``before`` is returned with that
-    question. ``faint`` adds up to eight uncertain candidates, marked in their details, which are stored only if they
-    replace a memory. Returns none without an encoder. Raises EmbedderError if the encoder fails.
+    ``before``: earlier messages. If there are no candidates and the last of these ends with a question of the
+    assistant, a short reply is returned together with the question. ``least``: the minimum probability. ``faint`` adds
+    up to eight less probable candidates, which have "faint" in their details and are stored only if they replace a
+    memory.
+
+    Returns none without an encoder. Raises EmbedderError if the encoder fails.
     """
     texts = [text for role, text in messages if role == "user"]
     found = [each for of_message in _from_messages(texts, encoder, least) for each in of_message]
@@ -306,7 +314,9 @@ def _from_reply(before: str, answer: str, encoder: Encoder) -> list[Candidate]:
 
 
 def _from_messages(texts: Sequence[str], encoder: Encoder | None, least: float) -> list[list[Candidate]]:
-    """Return the candidates of each message. Encodes the clauses of all messages first, then possible corrections."""
+    """Return the candidates of each message. Encodes first all clauses together, then all sentences that may correct
+    one.
+    """
     if encoder is None:
         return [[] for _ in texts]
     texts = [unicodedata.normalize("NFC", own_part(text)) for text in texts]
@@ -317,11 +327,11 @@ def _from_messages(texts: Sequence[str], encoder: Encoder | None, least: float) 
 
 
 class _Message:
-    """A message with the clauses that are likely to be kept."""
+    """A message with the clauses that probably become memories, and less probable ones."""
 
     def __init__(self, text: str, judged: list[Judged], least: float) -> None:
         sentences = {each.sentence for each in judged}
-        found = find_delicate([text[slice(*span)] for span in sentences])  # a clause might hide it
+        found = find_sensitive([text[slice(*span)] for span in sentences])  # a clause might hide it
         secret = {span for span, each in zip(sentences, found, strict=True) if each}
         judged = [each for each in judged if each.sentence not in secret]
         self.text, self.judged = text, judged
@@ -341,13 +351,16 @@ class _Message:
     def candidates(self, encoder: Encoder) -> list[Candidate]:
         kept, faint = _corrected(self.text, self.kept, self.unsure, encoder)
         kept = _not_taken_back(kept, self.judged)
-        made = [_made(self.text, each) for each in kept]
-        made += [_made(self.text, each, faint=True) for each in faint]
+        made = [_candidate(self.text, each) for each in kept]
+        made += [_candidate(self.text, each, faint=True) for each in faint]
         return [candidate for candidate in made if candidate]
 
 
 def _without_taking_back(judged: list[Judged]) -> list[Judged]:
-    """Keep only the second clause of "Scratch that, deploy on Friday", with the higher of both probabilities."""
+    """Drop clauses that include a retraction, if their sentence also has clauses without it.
+
+    Of "Scratch that, deploy on Friday" only "deploy on Friday" stays, with the higher of both probabilities.
+    """
     backs = [each for each in judged if each.takes_back >= TAKEN_BACK and each.start == each.sentence[0]]
     holding = [each for each in judged if any(_holds(each, back) for back in backs)]
     rest = [each for each in judged if each not in holding]
@@ -381,15 +394,15 @@ def _corrected(
     for each in sorted([*kept, *unsure], key=lambda each: each.start):
         earlier = [other for other in left if other.sentence != each.sentence]
         olds = [text[other.start : other.end] for other in earlier]
-        at = surest(olds, text[slice(*each.sentence)], encoder) if olds else None
+        at = find_replaced(olds, text[slice(*each.sentence)], encoder) if olds else None
         if at is not None:
             left.remove(earlier[at])
         (left if at is not None or each in kept else faint).append(each)
     return left, faint
 
 
-def _made(text: str, judged: Judged, *, faint: bool = False) -> Candidate | None:
-    """Return a clause as a candidate, preceded by its topic if it does not name it: "My sister: she is a nurse"."""
+def _candidate(text: str, judged: Judged, *, faint: bool = False) -> Candidate | None:
+    """Return a clause as a candidate, after its topic if it does not name it ("My sister: she is a nurse"), or None."""
     said = _BLANKS.sub(" ", text[judged.start : judged.end]).strip()
     if judged.topic is not None:
         topic = text[slice(*judged.topic)]

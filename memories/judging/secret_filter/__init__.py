@@ -1,9 +1,11 @@
-"""The filter that finds credentials in text, which are never stored, and personal numbers, stored only with consent.
+"""The filter that finds credentials, which are never stored, and personal numbers, stored only with consent.
 
-It does not access the database and takes linear time: every quantifier is bounded, or can start only where the previous
-attempt ended, and judging candidates may read at most as many characters as the text has. The worst of 139 kinds of
-hostile text costs about a third more per byte than synthetic ASCII prose (tests/bench/bench_secret_filter.py). A
-finding has a kind and a position; the credential or number itself is never kept or returned.
+It does not access the database and takes linear time. Every quantifier of its expressions is bounded, or can start only
+where the previous attempt ended. Judging candidates may read at most as many characters as the text has. The worst of
+139 kinds of hostile text costs about a third more per byte than synthetic ASCII prose
+(tests/bench/bench_secret_filter.py). A finding has a kind and a position, and never contains the credential or number.
+
+In this package, a folded text is the result of `terms.fold`.
 """
 
 import base64
@@ -86,14 +88,12 @@ _NAMES_A_SECRET = re.compile(r"secret|token|key\Z|passw|pwd")
 
 @cache
 def _assignment() -> re.Pattern[str]:
-    """Return the pattern of an assignment. It is compiled on first use, because that takes a fifteenth of the startup
-    time.
-    """
+    """Return the pattern of an assignment, compiled on first use, which saves a fifteenth of the startup time."""
     return re.compile(_ASSIGNMENT)
 
 
 class _Sign(Enum):
-    """The formality of an assignment, most formal first."""
+    """The sign or word between a name and its value, from the most to the least formal."""
 
     EQUALS = 1
     COLON = 2
@@ -105,7 +105,7 @@ class _Sign(Enum):
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
-    """A name, a sign and a value found in the text. It exists only while it is judged."""
+    """A name, a sign and a value found in the text, with what is needed to judge them."""
 
     name: str  # as written, with its suffix
     same_name: bool  # with its suffix it is still a name for a secret
@@ -120,7 +120,7 @@ class _Statement:
 
 
 def _lower(text: str) -> str:
-    """Return the text in lower case, except letters that become longer."""
+    """Return the text in lower case, except letters that would become several characters."""
     lower = text.lower()
     if len(lower) == len(text):
         return lower
@@ -128,7 +128,7 @@ def _lower(text: str) -> str:
 
 
 def find_assignment(text: str) -> Finding | None:
-    """Return the first value in `text` (folded) that its name and its form show to be a credential."""
+    """Return the first assigned value in `text` (folded) that is a credential, judging by its name and form."""
     lower = _lower(text)
     harmless: set[tuple[str, int]] = set()  # repeated statements are judged once
     spent = 0
@@ -150,15 +150,15 @@ def find_assignment(text: str) -> Finding | None:
 
 
 def find_layout(text: str) -> Finding | None:
-    """Return the first value in `text` (folded) whose position shows it to be a credential."""
+    """Return the first value in `text` (folded) that is a credential, judging by its position."""
     lower = _lower(text)
     return find_command_secret(lower) or find_placed(text, lower) or find_seed_words(lower)
 
 
 def _is_plain_speech(match: re.Match[str], text: str) -> bool:
-    """Return whether the statement is no assignment, or is followed by a plain word as in speech.
+    """Return whether the match is ordinary speech, not an assignment.
 
-    The later rules would have the same result, at ten times the cost.
+    `_judge` would reject it too, at ten times the cost.
     """
     spoken = match["verb"] or match["foreign"] or match["space"] or match["dash"]
     if spoken and (match["some_key"] or (match["pass"] and not match["quote"])):
@@ -181,7 +181,7 @@ def _is_plain_speech(match: re.Match[str], text: str) -> bool:
 
 
 def _is_stand_in(match: re.Match[str], text: str) -> bool:
-    """Return whether the value is masked ("****") or a variable, both frequent in logs and templates."""
+    """Return whether the value is masked ("****") or a variable, as is frequent in logs and templates."""
     start, end = match.span("value")
     if text[start] not in "*$[{(":
         return False
@@ -241,7 +241,7 @@ def _sign(match: re.Match[str]) -> _Sign:
 def _is_password(statement: _Statement) -> bool:
     """Return whether the value looks like a password, given the form of the statement.
 
-    Passwords are short and often words, so the more formal the statement, the fewer demands on the value.
+    Passwords are often short and plain words. The more formal the statement, the less is required of the value.
     """
     value, rest = statement.value, statement.rest
     if not statement.same_name:
@@ -282,7 +282,7 @@ def _is_password(statement: _Statement) -> bool:
 def _is_secret(statement: _Statement) -> bool:
     """Return whether the value looks like a token or key.
 
-    "token", "secret" and "key" are also ordinary words and names in code, so the value must look less like either.
+    More is required than of a password, because "token", "secret" and "key" are also ordinary words and names in code.
     """
     value, rest = statement.value, statement.rest
     if not statement.same_name or value.isdigit():
@@ -315,7 +315,7 @@ _ALLOWANCE = 4_096  # decoded characters that are judged; a text with more encod
 
 
 def find_encoded(text: str) -> Finding | None:
-    """Return the first base64 token of `text` (folded) that decodes to text with a credential assigned in it."""
+    """Return the first base64 token in `text` (folded) whose decoded text contains a credential."""
     spent = 0
     for match in _TOKEN.finditer(text):
         token = match.group()
@@ -339,10 +339,10 @@ _SECRETS: tuple[_Rule, ...] = (find_shape, find_assignment, find_layout, find_en
 
 
 def find_secret(text: str) -> Finding | None:
-    """Return the first credential found in `text`, or None. Positions count characters of `text` as given.
+    """Return the first credential found in `text`, or None. Its position refers to `text` itself.
 
     Recognizable shapes (a GitHub token, a private key, a URL with a password) are searched first, then values that the
-    words before them call a secret ("password = …", "API key: …").
+    words before them announce ("password = …", "API key: …").
     """
     return find_secrets([text])[0]
 
@@ -353,21 +353,21 @@ def find_secrets(texts: Sequence[str]) -> list[Finding | None]:
 
 
 def find_personal(text: str) -> Finding | None:
-    """Return the first personal number in `text`, or None. Positions count characters of `text` as given.
+    """Return the first personal number in `text`, or None. Its position refers to `text` itself.
 
-    Personal numbers are cards, PINs, accounts, identity numbers, recovery codes and wallet keys. ``find_secret`` does
-    not find these.
+    Personal numbers are those of cards, accounts and identity documents, PINs, recovery codes and wallet keys.
+    ``find_secret`` does not find these.
     """
     return _found([text], personal.find_personal)[0]
 
 
-def find_delicate(texts: Sequence[str]) -> list[Finding | None]:
-    """Return the first credential found in each text, or else the first personal number."""
+def find_sensitive(texts: Sequence[str]) -> list[Finding | None]:
+    """Return the first credential of each text, or its first personal number if it has no credential."""
     return _found(texts, *_SECRETS, personal.find_personal)
 
 
 def _found(texts: Sequence[str], *rules: _Rule) -> list[Finding | None]:
-    """Apply the rules in turn, each to the texts in which no earlier rule found anything."""
+    """Return the finding of each text, by the first of ``rules`` that has one."""
     folded = [fold(text) for text in texts]
     findings: list[Finding | None] = [None] * len(folded)
     for rule in rules:
@@ -376,7 +376,7 @@ def _found(texts: Sequence[str], *rules: _Rule) -> list[Finding | None]:
 
 
 def _placed(finding: Finding | None, text: str, folded: str) -> Finding | None:
-    """Return the finding with its position in the text as given."""
+    """Return the finding with its position converted from the folded text to the original."""
     if finding is None or folded == text:
         return finding
     start, end = original_span(text, finding.start, finding.end)
@@ -384,10 +384,10 @@ def _placed(finding: Finding | None, text: str, folded: str) -> Finding | None:
 
 
 def _checksum(folder: Path) -> int:
-    """Return a 31-bit checksum of the source code of all rules, as their version.
+    """Return a 31-bit checksum of the source code of all rules, which serves as their version.
 
-    A changed comment causes an unnecessary check of stored rows, but a forgotten version number could leave a secret
-    stored.
+    A version number might be forgotten, and stored rows then not be checked by new rules. The price is that a changed
+    comment causes a check too.
     """
     checksum = 0
     for source in sorted(folder.glob("*.py")):

@@ -81,7 +81,7 @@ _PLACES: tuple[tuple[str, re.Pattern[str]], ...] = (
 def find_placed(text: str, lower: str) -> Finding | None:
     """Return the first credential in `text` that its position reveals, or None.
 
-    `text` is folded; `lower` is the same in lower case.
+    `text` is folded; `lower` is `text` in lower case.
     """
     for kind, pattern in _PLACES:
         if pattern is _SET_UP and not _DIGIT.search(lower):
@@ -116,7 +116,7 @@ def _is_one(pattern: re.Pattern[str], match: re.Match[str], value: str) -> bool:
 
 
 def _find_said_after(text: str, lower: str) -> Finding | None:
-    """Return the value before "… is my password" if no sentence would have it as a word."""
+    """Return the value before "… is my password", unless it could be a word of a sentence."""
     for match in _SAID_AFTER.finditer(lower):
         before = text[max(match.start() - _BACK, 0) : match.start()].rstrip(" \"'`*,)")
         word = before[max(before.rfind(" "), before.rfind("\n")) + 1 :].lstrip("\"'`*(")
@@ -137,7 +137,7 @@ def _find_said_after(text: str, lower: str) -> Finding | None:
 
 
 def _find_behind_account(text: str, lower: str) -> Finding | None:
-    """Return the value after "admin / …" or "credentials: bob / …". Skips texts without any of these words."""
+    """Return the value after "admin / …" or "credentials: bob / …"."""
     known, named = (any(map(lower.__contains__, words)) for words in (_KNOWN, _CREDENTIALS))
     for match in _SLASH.finditer(lower) if known or named else ():
         before = lower[max(match.start() - _BACK, 0) : match.start()]
@@ -159,21 +159,21 @@ def _find_behind_account(text: str, lower: str) -> Finding | None:
 
 
 def _is_login(before: str, value: str) -> bool:
-    """Return whether this is a login as in "admin:admin123", but not "postgres:16-alpine" or "root:x:0:0"."""
+    """Return whether it is a login such as "admin:admin123", not "postgres:16-alpine" or "root:x:0:0"."""
     if before.endswith("postgres") or ":" in value or not value[0].isalpha():
         return False
     return any(char.isdigit() for char in value) and not values.is_technical(value)
 
 
 def _is_strong(value: str) -> bool:
-    """Return whether the value meets usual password rules, which no word after an account's name in a sentence does."""
+    """Return whether the value has six characters, a symbol and two kinds of letters or digits, unlike plain words."""
     if len(value) < 6 or not _STRONG_SIGN.search(value):
         return False
     return sum(bool(kind.search(value)) for kind in _KINDS) >= 2
 
 
 def _find_in_column(text: str, lower: str) -> Finding | None:
-    """Return the first value in a column whose header says password, in Markdown, CSV and similar tables."""
+    """Return the first value of a column headed "password" in a Markdown table, CSV or similar table."""
     for number, header in enumerate(
         _COLUMN.finditer("\n" + lower)
     ):  # with the added "\n", a match begins where the cell begins in `lower`
@@ -248,7 +248,7 @@ _SENTENCE_WORDS = frozenset(
 
 
 def find_command_secret(lower: str) -> Finding | None:
-    """Return the first credential of a command, a database driver or a wallet in `lower`, folded and in lower case."""
+    """Return the first credential of a command, database driver or wallet in `lower`, a folded text in lower case."""
     if finding := _find_flag(lower):
         return finding
     for match in _DRIVER.finditer(lower):
@@ -273,7 +273,7 @@ def find_command_secret(lower: str) -> Finding | None:
 
 
 def _find_flag(lower: str) -> Finding | None:
-    """Return the first password given to a command by a flag ("mysql -p…", "curl -u name:…")."""
+    """Return the first password passed to a command by a flag ("mysql -p…", "curl -u name:…")."""
     ends: dict[str | None, int] = {}  # the end of the last command of each sort
     commands = _COMMAND.finditer(lower)
     command: re.Match[str] | None = None
@@ -316,7 +316,7 @@ _BETWEEN = re.compile(r"[\s,;.|()-]{0,6}(?:[0-9]{1,2}[\s.):-]{1,3})?")
 
 @cache
 def _listed() -> dict[str, frozenset[str]]:
-    """Return the words of each list, folded like the text. Loaded on first use."""
+    """Return the folded BIP-39 words of each language, loaded on first use."""
     return {language: frozenset(map(fold, Mnemonic(language).wordlist)) for language in _LISTS}
 
 
@@ -347,7 +347,7 @@ def find_seed_words(lower: str) -> Finding | None:
 
 
 def _run(words: list[str], at: int) -> int:
-    """Count the different words in the run of listed words around this position; 0 if the run is too short."""
+    """Return the number of different words in the run of listed words around index ``at``, or 0 if it is too short."""
     listed, first, last = _any(), at, at
     while first and at - first < _LEAST and words[first - 1] in listed:
         first -= 1

@@ -1,11 +1,12 @@
 """Personal numbers: cards, PINs, accounts, identity numbers, recovery codes and wallet keys.
 
-They are no credentials, so a person may confirm that one is stored, but nothing is stored automatically. Searching
-takes linear time: each position of a text is read a bounded number of times, and a text with too many candidates is
-refused without being read further.
+They are not credentials: a person may confirm that one is stored, but nothing is stored automatically. The search takes
+linear time. Each position of a text is read a bounded number of times, and a text with too many candidates is refused
+without being read to the end.
 
-A number of a unique form with correct check digits is found anywhere. Others need a word shortly before them ("SSN",
-"PESEL", "my PIN is"), and if the check digits are wrong, the text must state that this is the number.
+A number of a unique form with correct check digits is found anywhere. Others are found only shortly after a word that
+names them ("SSN", "PESEL", "my PIN is"). If their check digits are wrong, the text must also state that this is the
+number.
 """
 
 import re
@@ -52,13 +53,16 @@ Check = Callable[[str], bool]
 
 
 def _digits(*counts: int) -> str:
-    """Return an expression for numbers of these digit counts, which may be separated by a space, a dot or a hyphen."""
+    """Return an expression for numbers with any of these digit counts.
+
+    The digits may be separated by a space, a dot or a hyphen.
+    """
     forms = "|".join(rf"[0-9](?:[ .-]{{0,2}}[0-9]){{{count - 1}}}" for count in sorted(counts)[::-1])
     return rf"(?<![0-9A-Za-z_.-])(?:{forms})(?![0-9])"
 
 
 def any_number(number: str) -> bool:
-    """Accept any number. Used for numbers without check digits, which their name and form must identify."""
+    """Accept any number, for kinds without check digits."""
     return bool(number)
 
 
@@ -189,7 +193,7 @@ def find_personal(text: str) -> Finding | None:
 
 
 def _same_length(text: str, change: Callable[[str], str]) -> str:
-    """Return the text in another case. Letters that would become longer are kept, so that positions stay valid."""
+    """Return ``change(text)``, an upper- or lower-case version, without changes that would move later positions."""
     changed = change(text)
     if len(changed) == len(text):
         return changed
@@ -203,7 +207,7 @@ _JOINED = re.compile("[\u1100-\u11ff\u3040-\u30ff\u4e00-\u9fff]")  # scripts wit
 
 
 def _any_of(words: list[str]) -> str:
-    """Return an expression for any of the words: whole words, or also parts of words in scripts without spaces."""
+    """Return an expression for any of the words. It matches whole words only, except in scripts without spaces."""
     apart = [spelled for word in words if not _JOINED.search(word) for spelled in spell_out(word)]
     joined = [spelled for word in words if _JOINED.search(word) for spelled in spell_out(word)]
     return (
@@ -249,9 +253,9 @@ def _luhn(number: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Named:
-    """A kind of number that follows one of its words, in one of its forms.
+    """A kind of number that counts only after one of ``words``, in one of ``forms``.
 
-    ``said``: the text must state that this is the number, because there are no check digits.
+    ``said``: the text must also state that this is the number, because it has no check digits.
     """
 
     kind: str
@@ -268,7 +272,7 @@ def _form(expression: str, check: Check = any_number) -> tuple[tuple[re.Pattern[
 
 
 def _nothing(number: str) -> bool:
-    """Reject every number. Used for numbers that count only if the text states what they are."""
+    """Reject every number, for kinds that count only if the text states what the number is."""
     return False
 
 
@@ -314,9 +318,7 @@ _NUMBER = re.compile("[0-9]+")
 
 @cache
 def _word() -> re.Pattern[str]:
-    """Return the pattern of all words. It is compiled on first use, because that takes a twentieth of the
-    startup time.
-    """
+    """Return the pattern of all words, compiled on first use, which saves a twentieth of the startup time."""
     return re.compile(
         _any_of(sorted({word for rule in _RULES for word in rule.words}, key=len, reverse=True))
     )
@@ -324,14 +326,14 @@ def _word() -> re.Pattern[str]:
 
 @lru_cache(maxsize=1000)
 def _rules_of(word: str) -> tuple[_Named, ...]:
-    """Return the rules for this word of a text: the first that has it, and those for numbers issued by states."""
+    """Return the rules for a word: the first that lists it, and all that list it for numbers issued by states."""
     rules = (rule for rule in _RULES if re.fullmatch("|".join(rule.words), word))
     first = next(rules)
     return (first, *(rule for rule in rules if rule.states))
 
 
 def _words(lower: str) -> Iterator[re.Match[str]]:
-    """Yield the words that have a number within reach after them. The rest of the text is not searched."""
+    """Yield the words that are near enough before a number. The rest of the text is not searched, to save time."""
     begun = end = 0
     for number in _NUMBER.finditer(lower):
         if number.start() - _REACH - _LONGEST > end:
@@ -359,7 +361,7 @@ def _find_named(lower: str, upper: str) -> Finding | None:
 
 
 def _is_said(word: re.Match[str], number: re.Match[str], lower: str) -> bool:
-    """Return whether the text states that this is the identity number which the word names."""
+    """Return whether the text states that the number is the identity number named by ``word``."""
     if word.group() in AMBIGUOUS and _ALMOST_NOTHING.fullmatch(lower, word.end(), number.start()):
         return bool(_ENDS.match(lower, number.end()))
     return bool(_SAYS_ID.fullmatch(lower, word.end(), number.start()))
@@ -368,7 +370,7 @@ def _is_said(word: re.Match[str], number: re.Match[str], lower: str) -> bool:
 # Numbers before their word: "4711 is my PIN".
 @cache
 def _backwards() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return the patterns for a code and for an identity number before their word, compiled on first use."""
+    """Return the patterns for a PIN and an identity number that stand before their word, compiled on first use."""
     codes = _any_of(column("pin") + column("door"))
     states = _any_of([word for rule in _RULES if rule.states for word in rule.words])
     return (
@@ -391,7 +393,7 @@ def _find_backwards(lower: str) -> Finding | None:
 
 
 def _is_it(rule: _Named, word: re.Match[str], number: re.Match[str], lower: str) -> bool:
-    """Return whether the number is the kind that the word names, by the text between and around them."""
+    """Return whether the number is of the kind that ``word`` names, judging by the text between and around them."""
     between = lower[word.end() : number.start()]
     around = lower[max(word.start() - AROUND, 0) : number.end() + AROUND]
     if rule.kind == "pin" and is_postal(word.group(), number.group(), around):
@@ -448,9 +450,9 @@ def _card(match: re.Match[str]) -> int:
 
 
 def _iban(match: re.Match[str]) -> int:
-    """Return the length of the account number, or 0 if there is none.
+    """Return the length of the IBAN at the match, or 0 if there is none.
 
-    The country determines the length, because text may follow without a gap.
+    The country code determines the length, because other text may follow without a space.
     """
     given, wanted = match[1], _iban_length(match[1][:2])
     end = 0
@@ -463,7 +465,7 @@ def _iban(match: re.Match[str]) -> int:
 
 @cache
 def _iban_length(country: str) -> int:
-    """Return the number of characters of the country's account numbers, or 0 if it has none."""
+    """Return the number of characters of the country's IBANs, or 0 if it has none."""
     known: list[tuple[str, dict[str, str]]] = numdb.get("iban").info(country)
     form = known[0][1].get("bban", "") if known else ""
     return 4 + sum(map(int, re.findall("[0-9]+", form))) if form else 0
@@ -479,7 +481,7 @@ def _recovery_key(match: re.Match[str]) -> int:
 
 
 def _wallet_key(match: re.Match[str]) -> int:
-    """Return the length of a wallet key, or 0. It looks like any hash, so the words around it decide."""
+    """Return the length of the wallet key at the match, or 0 if the words around it do not name a wallet."""
     around = match.string[max(match.start() - AROUND, 0) : match.end() + AROUND].lower()
     return len(match.group()) if _OF_A_WALLET.search(around) and not _PUBLIC_HASH.search(around) else 0
 
@@ -494,7 +496,7 @@ _SHAPED: tuple[tuple[str, re.Pattern[str], Callable[[re.Match[str]], int]], ...]
 
 
 def find_shaped(upper: str) -> Finding | None:
-    """Return the first number recognized by its form in a folded upper-case text, or None."""
+    """Return the first number that its form and check digits show, in a folded upper-case text, or None."""
     for kind, pattern, length_of in _SHAPED:
         spent = 0
         for match in pattern.finditer(upper):
@@ -517,5 +519,5 @@ _PLACE = re.compile(
 
 
 def is_postal(word: str, number: str, around: str) -> bool:
-    """Return whether `number`, named by `word`, is a postal code, by the text `around` it (lower case)."""
+    """Return whether `number`, which the text calls `word`, is a postal code. `around` is the text near it."""
     return word.startswith("pin") and bool(_POSTAL_CODE.fullmatch(number) and _PLACE.search(around))

@@ -1,7 +1,7 @@
 """Credentials with a distinctive shape, found anywhere in a text.
 
-All rules are compiled into one expression and grouped by first character, so that each position of a text is read once
-for any number of rules.
+All rules are compiled into one expression, grouped by first character. The time therefore does not depend on the number
+of rules.
 """
 
 import base64
@@ -17,9 +17,9 @@ _BASIC = re.compile(r"(?<![A-Za-z0-9])[Bb](?:asic|ASIC) {1,3}[\"']?([A-Za-z0-9+/
 
 
 def _compile(rules: tuple[tuple[str, str], ...], before: str) -> re.Pattern[str]:
-    """Compile all rules into one expression.
+    """Compile all rules into one expression. ``before``: the expression that must precede each of them.
 
-    Rules that may begin with any letter come last, and are tried only before six letters or digits in a row.
+    Rules that may begin with any letter come last. They are tried only before six consecutive letters or digits.
     """
     spelled = [variant for _, rule in rules for variant in spell_out(rule)]
     wide = [rule for rule in spelled if rule.startswith(_RANGES)]
@@ -34,12 +34,12 @@ _BEFORE = "(?<![A-Za-z0-9])(?=[A-Za-z0-9_])"  # the look-ahead quickly skips pun
 
 @cache
 def _patterns() -> tuple[tuple[re.Pattern[str], tuple[tuple[str, str], ...]], ...]:
-    """Return the compiled rules. They are compiled on first use, not when a process starts."""
+    """Return the compiled rules with their sources, compiled on first use."""
     return (_compile(RULES, _BEFORE), RULES), (_compile(SIGNED, ""), SIGNED)
 
 
 def find_shape(text: str) -> Finding | None:
-    """Return the first credential in `text` (folded) that is recognized by its shape alone."""
+    """Return the first credential in `text` (folded) that its shape alone shows."""
     for pattern, rules in _patterns():
         if match := pattern.search(text):
             kind = next(kind for kind, rule in rules if re.compile(rule).match(text, match.start()))
@@ -51,7 +51,7 @@ def find_shape(text: str) -> Finding | None:
 
 
 def _is_user_and_password(encoded: str) -> bool:
-    """Return whether base64 text decodes to printable "user:password"."""
+    """Return whether the base64 text decodes to printable "user:password"."""
     try:
         decoded = base64.b64decode(
             encoded + "=" * (-len(encoded) % 4), altchars=b"-_" if "-" in encoded else None

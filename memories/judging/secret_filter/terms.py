@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A credential or number of `kind` at text[start:end]. It deliberately contains no part of the text."""
+    """A credential or number of `kind` at text[start:end]. It intentionally contains no part of the text."""
 
     kind: str
     start: int
@@ -50,10 +50,10 @@ def _unescape(match: re.Match[str]) -> str:
 
 
 def fold(text: str) -> str:
-    """Return `text` in a normalized form that is ASCII as far as possible. Plain ASCII without escapes is unchanged.
+    """Return `text` normalized for searching, in ASCII as far as possible.
 
-    Invisible characters and accents are removed, compatibility forms (full-width letters) and look-alike letters become
-    ASCII, and HTML entities and JSON string escapes are resolved once.
+    Removes invisible characters and accents. Turns compatibility forms such as full-width letters, and letters that
+    look like Latin ones, into ASCII. Resolves HTML entities and JSON string escapes once.
     """
     if "&" in text:
         text = _ENTITY.sub(lambda entity: html.unescape(entity.group()), text)
@@ -68,7 +68,7 @@ def fold(text: str) -> str:
 
 
 def original_span(text: str, start: int, end: int) -> tuple[int, int]:
-    """Return the shortest span of `text` whose folded form covers this span of fold(text)."""
+    """Return the shortest span of `text` whose folded form covers fold(text)[start:end]."""
 
     def original(position: int) -> int:
         low, high = 0, len(text)
@@ -92,10 +92,9 @@ _PLAIN = re.compile(r"[\w-](?![{?*+])")
 
 
 def choice_of(rules: list[str], shared: int = 0) -> str:
-    """Return an expression for any of the rules, whose first `shared` characters are the same.
+    """Return an expression for any of the rules, whose first `shared` characters are equal.
 
-    Rules that share more characters form a branch of their own. The regex parser factors out common prefixes, so most
-    branches are rejected after a single comparison.
+    Rules are grouped by their common prefixes, so that most are rejected by a single comparison.
     """
     branches: dict[str, list[str]] = {}
     for rule in dict.fromkeys(rules):
@@ -108,7 +107,7 @@ def choice_of(rules: list[str], shared: int = 0) -> str:
 
 
 def spell_out(rule: str) -> list[str]:
-    """Return the rule once for each character or word that it may begin with."""
+    """Return the rule once for each of the characters or words in the choice at its beginning."""
     if match := _LISTED.match(rule):
         return [first + rule[match.end() :] for first in match[1] or match[2].split("|")]
     return [rule]
@@ -363,7 +362,8 @@ _CYRILLIC = re.compile("[\u0400-\u04ff]")
 def folded(words: str) -> list[str]:
     """Return the words as expressions over folded lower-case text.
 
-    Cyrillic capitals have Latin look-alikes that their lower-case letters lack, so each case is folded separately.
+    Some Cyrillic letters look like a Latin one only as a capital. Words with such letters are therefore returned in
+    several cases, each folded.
     """
     spelled = [
         spelling
@@ -374,7 +374,7 @@ def folded(words: str) -> list[str]:
 
 
 def column(name: str) -> list[str]:
-    """Return the words of one column in all languages, each once and longer ones first, so that the longest matches."""
+    """Return the words of one column of ``LANGUAGES``, each once. Longer words come first, so that they match first."""
     words = {word for language in LANGUAGES.values() for word in folded(language.get(name, ""))}
     return sorted(words, key=lambda word: (-len(word), word))
 
@@ -383,7 +383,7 @@ def column(name: str) -> list[str]:
 
 
 def any_of(words: str) -> str:
-    """Return an expression for any of the words, which are separated by spaces and may be expressions themselves."""
+    """Return an expression for any of the words or expressions in ``words``, which are separated by spaces."""
     return "|".join(words.split())
 
 
@@ -397,7 +397,7 @@ _OTHERS = [word for word in _WORDS if not word.isascii()]
 
 
 def _initials(words: list[str]) -> str:
-    """Return the Latin letters with which any of the words begins."""
+    """Return the Latin initial letters of the words."""
     return "".join(sorted({word[0] for word in words if word[0].isalpha() and word[0].isascii()}))
 
 

@@ -79,7 +79,7 @@ _IDENTIFIER = re.compile(
 
 
 def trim(value: str, *, quoted: bool) -> str:
-    """Return a raw value without the parts that belong to the surrounding sentence or code."""
+    """Return the value without adjacent signs of the sentence or code, such as a full stop or a bracket."""
     if not quoted and (following := _NEXT_FIELD.search(value)):
         value = value[: following.start()]
     if ("%" in value or "&" in value) and (closing_quote := _ENCODED_QUOTE.search(value)):
@@ -111,12 +111,12 @@ def is_placeholder(value: str) -> bool:
 
 
 def is_code(value: str, rest: str) -> bool:
-    """Return whether the value is an expression or a type, not a literal."""
+    """Return whether the value is an expression or a type, not a literal. ``rest``: the text after it."""
     return bool(_CODE.fullmatch(value)) or (value.isidentifier() and rest[:1] in ("(", "["))
 
 
 def is_path(value: str) -> bool:
-    """Return whether the value is a file, a folder or a URL, which name the place of a secret, not the secret."""
+    """Return whether the value is a file, a folder or a URL, which may locate a secret but is none."""
     return bool(_PATH.match(value))
 
 
@@ -131,7 +131,7 @@ def is_status(value: str) -> bool:
 
 
 def is_technical(value: str) -> bool:
-    """Return whether the value begins with the name of an algorithm, standard or product with letters and digits."""
+    """Return whether the value begins like the name of an algorithm, standard or product with letters and digits."""
     return bool(_TECHNICAL.match(value))
 
 
@@ -141,12 +141,12 @@ def is_identifier(name: str) -> bool:
 
 
 def ends_statement(rest: str) -> bool:
-    """Return whether only the end of a line, a clause or a sentence follows."""
+    """Return whether ``rest``, the text after a value, begins with the end of a line, clause or sentence."""
     return bool(_ENDS.match(rest))
 
 
 def is_mixed(value: str, *, at_least: int) -> bool:
-    """Return whether letters are mixed with digits or symbols, as in hunter2 or S!mple, but not well-known or 2nd."""
+    """Return whether letters are mixed with digits or symbols, as in hunter2 or S!mple, not as in well-known or 2nd."""
     if len(value) < at_least or is_path(value):
         return False
     has_digit = bool(_DIGIT.search(value))
@@ -164,7 +164,8 @@ def is_word(value: str) -> bool:
 def is_random(value: str, *, at_least: int) -> bool:
     """Return whether a value of at least this many characters looks random.
 
-    It contains no words, has many different characters, and mixes letters with digits, or both cases outside camelCase.
+    It then has many different characters and does not consist of words. It mixes letters with digits, or capitals with
+    small letters in another way than camelCase.
     """
     if len(value) < at_least or is_path(value):
         return False
@@ -174,7 +175,7 @@ def is_random(value: str, *, at_least: int) -> bool:
 
 
 def may_be_random(value: str) -> bool:
-    """Return False if the value cannot be random, because it has no digit, only one case and no long part."""
+    """Return whether the value has a digit, both cases or a long part, without which it is not random."""
     return bool(
         _DIGIT.search(value)
         or (value != value.lower() and value != value.upper())
@@ -183,7 +184,7 @@ def may_be_random(value: str) -> bool:
 
 
 def has_entropy(value: str) -> bool:
-    """Return whether the value has the Shannon entropy of a random one: 2.5 bits per character, less if short."""
+    """Return whether the value's Shannon entropy is that of a random one: 2.5 bits per character, less if short."""
     size = len(value)
     repeats = sum(count * math.log2(count) for count in map(value.count, set(value)) if count > 1)
     return math.log2(size) - repeats / size >= min(2.5, math.log2(size) - 0.8) - 1e-9
