@@ -1,6 +1,6 @@
 """The base package below all apps: settings, database, models, files, monitoring and supervisor.
 
-It does not know users.
+It has no user accounts and imports none of the apps.
 """
 
 import os

@@ -34,7 +34,7 @@ ENGINES = {"django.db.backends.postgresql", "memoryhub.database"}
 
 @register()
 def queue_times(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    """Check that jobs time out before the queue gives them to another worker."""
+    """Check that a job's time limit ends before the queue gives the job to another worker."""
     cluster: dict[str, Any] = settings.Q_CLUSTER
     if cluster["timeout"] >= cluster["retry"]:
         return [Error("Q_CLUSTER's timeout must be shorter than its retry.", id="memoryhub.E001")]

@@ -39,7 +39,7 @@ class Environment:
         self._known: set[str] = set()
 
     def refuse_unknown(self, *others: str) -> None:
-        """Raise ImproperlyConfigured for a variable with the prefix that was neither read nor is in ``others``."""
+        """Raise ImproperlyConfigured if a set variable with the prefix was never read and is not in ``others``."""
         known = sorted(
             self._known | {f"{self.prefix}{name}{end}" for name in others for end in ("", "_FILE")}
         )
@@ -207,8 +207,8 @@ def libpq_settings(database: Mapping[str, Any]) -> dict[str, Any]:
 def mail_from_url(url: str) -> tuple[str, int, str, str, bool, bool]:
     """Return host, port, user, password, STARTTLS and TLS of ``smtp://user:password@host:587``.
 
-    ``smtps`` uses TLS from the start. ``smtp`` uses STARTTLS, except on this machine. Raises ImproperlyConfigured for
-    other URLs.
+    ``smtps`` uses TLS from the start. ``smtp`` uses STARTTLS, except for a server on this machine. Raises
+    ImproperlyConfigured for other URLs.
     """
     try:
         parts = urlsplit(url)

@@ -36,7 +36,7 @@ class DomainError(Exception):
 
     @property
     def for_all(self) -> str:
-        """Return the text to store where other users read it, because ``message`` is only for the caller."""
+        """Return the text that may be stored where other users read it. ``message`` is only for the caller."""
         return self.message
 
     default_message: str | Promise = later("That did not work.")
@@ -180,7 +180,7 @@ class Busy(Unavailable):
 
 
 class Collided(Unavailable):
-    """A deadlock, or a lock timeout."""
+    """Two transactions collided, so that one got a deadlock or a lock timeout."""
 
     default_message = later("Someone else was changing the same thing. Try again.")
     retry_after = 1
@@ -203,10 +203,10 @@ _BY_SQLSTATE: dict[str, type[Unavailable]] = {
 
 
 def trouble_of(error: BaseException | None) -> Unavailable | None:
-    """Return the error to respond with if the database or a full disk caused ``error``, and log it; otherwise None.
+    """Return the error to respond with after a database failure or a full disk, and log it. Return None for other
+    errors.
 
-    Errors that are raised while a cursor is closed, for example of a form's choices, are psycopg's own, because Django
-    does not wrap them.
+    Also handles psycopg's own errors, because Django does not wrap those that are raised while a cursor is closed.
     """
     if is_disk_full(error):
         logger.error("The disk is full: %s", error)
@@ -235,9 +235,10 @@ def is_disk_full(error: BaseException | None) -> bool:
 
 
 def refuse_writes(*, ask: bool = False) -> None:
-    """Raise ReadOnly if this connection cannot write. No query: the server reports its state (since version 14).
+    """Raise ReadOnly if this connection cannot write.
 
-    ``ask`` makes one query to detect a read-only transaction too.
+    Needs no query, because Postgres reports its state to the client. ``ask`` makes one query to also detect a read-only
+    transaction.
     """
     connection.ensure_connection()
     info = connection.connection.info

@@ -34,9 +34,9 @@ class Event:
 
 
 def publish(channel: str, name: str, data: dict[str, Any] | None = None) -> None:
-    """Send an event to the subscribers of ``channel``, when the transaction commits. One query.
+    """Send an event to the subscribers of ``channel`` when the transaction commits. One query.
 
-    Send only ids and numbers, because Postgres limits a notification to 7,900 bytes.
+    ``data`` may contain only ids and numbers, because Postgres limits a notification to 7,900 bytes.
     """
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_notify(%s, %s)", [NOTIFY_CHANNEL, payload(channel, name, data)])
@@ -48,7 +48,7 @@ def payload(channel: str, name: str, data: dict[str, Any] | None = None) -> str:
 
 
 def _connection_params() -> dict[str, Any]:
-    """Return libpq's settings of Django's database, without a pooler and without Django's own options."""
+    """Return libpq's settings for a connection to Django's database that does not go through a pooler."""
     django_only = {"cursor_factory", "context", "prepare_threshold"}
     params = connections["default"].get_connection_params()
     return {name: value for name, value in params.items() if name not in django_only} | settings.LISTEN_AT

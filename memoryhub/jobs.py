@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 def run_every(minutes: int, func: str, *, name: str, app: AppConfig) -> None:
-    """Schedule a recurring job. Its row in the queue is created or updated after each migration."""
+    """Schedule a recurring job. ``func`` is a dotted path. The schedule is saved after each migration of ``app``."""
 
     def schedule(sender: Any, **kwargs: Any) -> None:
         from django_q.models import Schedule
@@ -39,25 +39,25 @@ def follow_traces() -> None:
     from django_q.signals import pre_enqueue, pre_execute
 
     def send_along(sender: Any, task: dict[str, Any], **kwargs: Any) -> None:
-        if parent := tracing.parent_here():
+        if parent := tracing.current_traceparent():
             task[tracing.PARENT] = parent
 
     def go_on(sender: Any, task: dict[str, Any], **kwargs: Any) -> None:
-        tracing.go_on_from(task.get(tracing.PARENT, ""))
+        tracing.continue_trace(task.get(tracing.PARENT, ""))
 
     pre_enqueue.connect(send_along, weak=False, dispatch_uid="traces")
     pre_execute.connect(go_on, weak=False, dispatch_uid="traces")
 
 
 class JobFailed(Exception):
-    """Replaces a job's error in the queue's tables and in the log."""
+    """Raised in place of a job's error, so that the queue's tables and the log do not contain people's texts."""
 
 
 def job(function: Callable[P, T]) -> Callable[P, T]:
-    """Wrap a task so that only an error's type and traceback are recorded.
+    """Wrap a task so that only an error's type and traceback are recorded, by raising JobFailed.
 
-    The queue stores error messages, and messages of the database quote rows, which "forget for good" could not delete
-    from there. Raises JobFailed in place of the task's error.
+    The queue stores error messages, and database errors quote rows. "Forget for good" cannot delete from the queue's
+    tables.
     """
 
     @wraps(function)

@@ -26,7 +26,7 @@ TURNS = {"R", "AL", "RLE", "LRE", "RLO", "LRO", "RLI", "LRI", "FSI", "PDI", "PDF
 
 
 def isolated(name: str) -> str:
-    """Return a name, with Unicode isolates around it if its text direction could affect the text around it."""
+    """Return a name, wrapped in Unicode isolates if its text direction could affect the text around it."""
     if translation.get_language_bidi() or any(bidirectional(letter) in TURNS for letter in name):
         return f"\u2068{name}\u2069"
     return name
@@ -39,9 +39,9 @@ def chosen_by(person: Any) -> str:
 
 
 def translated(text: str) -> str:
-    """Translate one of our stored English texts sentence by sentence, numbers included.
+    """Return a text that is stored in English in the active language, sentence by sentence, with its numbers.
 
-    Unknown sentences stay unchanged.
+    Unknown sentences stay English.
     """
     return " ".join(_sentence(each) for each in SENTENCES_END.split(text)) if text else ""
 
@@ -56,7 +56,7 @@ def _sentence(english: str) -> str:
 
 
 def _with_its_numbers(english: str) -> str:
-    """Translate a sentence that contains numbers, by its template with placeholders."""
+    """Translate a sentence that contains numbers. In the catalogue, the numbers are placeholders."""
     numbers = [*NUMBER.finditer(english)]
     for number in numbers:
         before, after = english[: number.start()], english[number.start() :]
@@ -85,5 +85,5 @@ def file_size(size: int) -> str:
 
 
 def speaking_to(person: Any) -> AbstractContextManager[None]:
-    """Activate this user's language inside the block; English if the user chose none."""
+    """Activate this user's language inside the block, or English if the user has not chosen one."""
     return translation.override(chosen_by(person) or settings.LANGUAGE_CODE)

@@ -35,7 +35,7 @@ def _send(subject: str, text: str, address: str) -> None:
 
 
 def as_name(typed: str) -> str:
-    """Clean a name that a user entered, for our mails: one short line that no mail program turns into a link."""
+    """Return a user's name for a mail: one short line that no mail program turns into a link."""
     line = OPENS.sub(r"\g<0> ", " ".join(typed.split()))
     return line if len(line) <= LONGEST_NAME else f"{line[: LONGEST_NAME - 1].rstrip()}…"
 

@@ -1,8 +1,8 @@
-"""Users' files in Django's ``STORAGES``: a local folder or an S3-compatible store, and downloads.
+"""Users' files in Django's ``STORAGES`` (a local folder or an S3-compatible store), and downloads.
 
-A file is completely stored before its row is committed, and deleted after the deletion of its row is committed. So a
-crash may leave a file without a row, which ``sweep`` removes, but never a row without its file. With an S3 store
-configured, files that are still in the folder are read there until ``move_files`` or a restore moves them.
+A file is stored before its row is committed, and deleted after the deletion of its row is committed. A crash may
+therefore leave a file without a row, which ``sweep`` removes, but never a row without its file. If an S3 store is
+configured later, files in the local folder are read from there until ``move_files`` or a restore moves them.
 """
 
 from __future__ import annotations
@@ -120,7 +120,10 @@ def file_stores(env: Environment) -> tuple[dict[str, dict[str, Any]], bool]:
 
 
 def client_config(*, own_address: bool, past_proxies: bool) -> Any:
-    """Return boto3's configuration. ``own_address`` means a store other than Amazon's."""
+    """Return boto3's configuration.
+
+    ``own_address``: the store is not Amazon's. ``past_proxies``: ignore the environment's proxies.
+    """
     from botocore.config import Config  # slow to import, and only needed with such a store
 
     return Config(
@@ -169,7 +172,10 @@ class Stored:
 
 
 class StoredFiles:
-    """The files of one storage. ``workspace_lookups``: models with a ``file_name``, and their path to the workspace."""
+    """The files in one entry of ``STORAGES``.
+
+    ``workspace_lookups`` maps each model that has a ``file_name`` to the lookup of its workspace.
+    """
 
     every: ClassVar[dict[str, StoredFiles]] = {}  # by name, which is also the folder in a backup
 
@@ -232,7 +238,7 @@ class StoredFiles:
         transaction.on_commit(partial(self.remove, instance.file_name))
 
     def sweep(self, *, now: datetime) -> int:
-        """Remove files without a row, in one of the 256 folders each hour. Return their number.
+        """Remove files that have no row, and return their number. Each hour another of the 256 folders is checked.
 
         Such files remain when a backup replaces a newer database, or when a process is killed before the row is
         committed.
@@ -240,7 +246,7 @@ class StoredFiles:
         folder, removed = f"{int(now.timestamp() / 3600) % 256:02x}", 0
         for place in self._places():
             names = _listed(place, folder)[1]
-            known = self._told_of(names)
+            known = self._names_with_row(names)
             for key in (f"{folder}/{name}" for name in names if name not in known):
                 if now - place.get_modified_time(key) > ORPHAN_AGE:
                     place.delete(key)
@@ -252,15 +258,16 @@ class StoredFiles:
         yield from _names(self._places())
 
     def left(self) -> Iterator[tuple[str, bool]]:
-        """Yield (name, may move) of files that are still in the folder although a store is configured."""
+        """Yield (name, may move) of the files in the local folder, if another store is configured."""
         *stores, folder = self._places()
         for name in _names([folder]) if stores else ():
             yield name, not isinstance(self._place_of(name), FileSystemStorage)
 
     def move(self) -> Iterator[bool]:
-        """Move the local files that ``left`` yields to the configured store, and yield for each whether it was moved.
+        """Move files from the local folder to the configured store. Yield for each file in the folder whether it was
+        moved.
 
-        Raises any error of the storage's library; files that were moved before the error stay in the store.
+        Raises any error of the storage's library. Files that were moved before the error stay in the store.
         """
         folder = Folder(self.name)
         for name, goes in self.left():
@@ -268,12 +275,12 @@ class StoredFiles:
                 with suppress(FileNotFoundError), folder.open(key_of(name)) as content:  # deleted since
                     self.put_back(name, content)
                 folder.delete(key_of(name))
-                if not self._told_of([name]):  # its row was deleted during the move
+                if not self._names_with_row([name]):  # its row was deleted during the move
                     self.remove(name)
             yield goes
 
     def put_back(self, file_name: str, content: IO[bytes]) -> Callable[[], object] | None:
-        """Store a file of a backup under its name, and return a function that undoes it, or None if it exists."""
+        """Store a file from a backup under its name. Return a function that deletes it, or None if it exists."""
         place, key = self._place_of(file_name), key_of(file_name)
         if place.exists(key):
             return None
@@ -297,7 +304,7 @@ class StoredFiles:
         return [own] if isinstance(own, FileSystemStorage) else [own, Folder(self.name)]
 
     def _place_of(self, file_name: str) -> Storage:
-        """Return a file's storage: the local folder if its workspace is local-only or unknown, else the configured."""
+        """Return the storage in which a file belongs: the local folder if its workspace is local-only or unknown."""
         if settings.FILES_STAY_HERE:
             return self._storage
         stays = [
@@ -309,7 +316,7 @@ class StoredFiles:
         ]
         return self._storage if stays and not any(stays) else Folder(self.name)
 
-    def _told_of(self, names: Iterable[str]) -> set[str]:
+    def _names_with_row(self, names: Iterable[str]) -> set[str]:
         return {
             name
             for model in self._workspace_lookups
@@ -318,7 +325,7 @@ class StoredFiles:
 
 
 def key_of(file_name: str) -> str:
-    """Return a file's key in its storage, which spreads files over 256 folders."""
+    """Return a file's path in its storage, which spreads files over 256 folders."""
     return f"{file_name[:2]}/{file_name}"
 
 
@@ -330,7 +337,7 @@ def _names(places: Sequence[Storage]) -> Iterator[str]:
 
 
 def _listed(place: Storage, folder: str) -> tuple[list[str], list[str]]:
-    """Return the folders and files of a folder; both empty if it does not exist."""
+    """Return the names of subfolders and files of a folder. Both lists are empty if it does not exist."""
     try:
         return place.listdir(folder)
     except (FileNotFoundError, NotADirectoryError):
@@ -342,9 +349,9 @@ HEAD = 512  # bytes from which a file's type is detected
 
 
 def says_too_long(request: HttpRequest, most: int) -> bool:
-    """Return whether Content-Length exceeds ``most`` bytes of files.
+    """Return whether, by its Content-Length, a request has files of more than ``most`` bytes.
 
-    Check it first, because the CSRF check reads the whole form.
+    Call this first, because the CSRF check reads the whole form.
     """
     length = request.META.get("CONTENT_LENGTH") or "0"
     return length.isdecimal() and int(length) > most + ENVELOPE
@@ -355,7 +362,7 @@ def too_long(most: int) -> TooLarge:
 
 
 def copied(content: Iterable[bytes], file: IO[bytes], most: int) -> tuple[int, str, bytes]:
-    """Copy the content, and return its size, SHA-256 and first bytes.
+    """Copy the content to ``file``. Return its size, SHA-256 and first bytes.
 
     Raises TooLarge above ``most`` bytes, and Invalid if the content is empty.
     """
@@ -386,7 +393,7 @@ SHUT = {
 
 
 def file_response(file: IO[Any], *, name: str, size: int, content_type: str) -> StreamingHttpResponse:
-    """Return a streaming download, which no browser renders as a page. An ``<img>`` may still show it."""
+    """Return a streaming response that browsers download and do not render as a page. An ``<img>`` may show it."""
     response = StreamingHttpResponse(_chunks(file), content_type=content_type, headers=SHUT)
     response["Content-Length"] = str(size)
     response["Content-Disposition"] = content_disposition_header(True, name) or "attachment"
@@ -396,7 +403,7 @@ def file_response(file: IO[Any], *, name: str, size: int, content_type: str) -> 
 async def _chunks(file: IO[Any]) -> AsyncIterator[bytes]:
     """Yield the file's chunks.
 
-    Asynchronous, because under ASGI Django reads a synchronous iterator completely first.
+    This is asynchronous, because under ASGI Django would first read all of a synchronous iterator.
     """
     try:
         while chunk := await asyncio.to_thread(file.read, CHUNK):

@@ -270,7 +270,7 @@ def detect_vision(chosen: Chosen) -> None:
 
     Once per process, at most 2 s.
     """
-    chosen.model.find_sight()
+    chosen.model.detect_vision()
     store_vision(chosen.connection, chosen.model.sees)
 
 

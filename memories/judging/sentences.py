@@ -187,7 +187,7 @@ def read(text: str, encoder: Encoder) -> Passage:
 
 
 def beside(vectors: Vectors) -> Vectors:
-    """Return for each piece its vector between the vectors of its neighbours, in one row."""
+    """Return a row for each piece: the vector of the piece before it, its own, and that of the piece after it."""
     edge = np.zeros((1, vectors.shape[1]), np.float32)
     padded = np.vstack([edge, vectors, edge])
     return np.hstack([padded[:-2], vectors, padded[2:]])

@@ -110,10 +110,11 @@ class _Date(NamedTuple):
 
 
 def read_validity(text: str, said_at: datetime) -> Validity:
-    """Return the period that a statement gives for itself, from its first start and its first end.
+    """Return the period that a statement gives for itself. If it gives several, the first start and the first end
+    count.
 
-    ``said_at``: when the statement was made, by which the year of a month without one is chosen. Takes some
-    milliseconds, or almost none if the text has no word such as "since".
+    ``said_at``: the time of the statement, which decides the year of a month without one. Takes some milliseconds, or
+    almost none if the text has no word such as "since".
     """
     said_at, text = said_at.astimezone(UTC), text.replace("’", "'")
     begin, until = _east(_EAST_FROM, text, said_at, "from"), _east(_EAST_UNTIL, text, said_at, "until")

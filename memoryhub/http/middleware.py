@@ -75,7 +75,7 @@ class OriginMiddleware:
         source = origin.origin_of(request)
         origin.begin(source)
         began = time.perf_counter()
-        parent, method = origin.traced_before(request), metrics.method_of(request)
+        parent, method = origin.trusted_traceparent(request), metrics.method_of(request)
         with tracing.span("memoryhub.request", kind=SpanKind.SERVER, parent=parent) as traced:
             response = self.get_response(request)
             seconds = time.perf_counter() - began

@@ -128,7 +128,7 @@ def may_reach(address: Address, reach: AddressRange) -> bool:
 def literal(host: str) -> Address | None:
     """Parse a host as an IP address, also in the forms 127.1 and 2130706433, which resolvers accept.
 
-    None for a name.
+    Returns None for a name.
     """
     host = _plain(host)
     with suppress(ValueError):
@@ -193,7 +193,7 @@ def _place(request: httpx2.Request) -> tuple[str, int]:
 
 
 def _attempts(request: httpx2.Request, found: Iterable[str], reach: AddressRange) -> list[httpx2.Request]:
-    """Return a copy of the request for each permitted address. Host header and TLS keep the name."""
+    """Return a copy of the request for each permitted address. The Host header and TLS still use the name."""
     attempts = []
     for text in dict.fromkeys(found):
         if may_reach(ipaddress.ip_address(text.split("%")[0]), reach):
@@ -216,7 +216,7 @@ INTERNAL_NAMES = ("localhost", "local", "internal", "lan", "home.arpa")
 def wrong_shape(url: str, *, longest: int, example: str, query: bool = False) -> str:
     """Return what is wrong with a URL's form, or an empty string.
 
-    ``example`` is the message for text that is no URL.
+    ``longest`` is the maximum length, ``example`` the message for text that is no URL. ``query`` allows a query string.
     """
     try:
         parts = urlsplit(url)

@@ -179,11 +179,8 @@ class ChatModel(Protocol):
         """Return whether the model accepts pictures, as configured or learned from a call; None if unknown."""
         ...
 
-    def find_sight(self) -> None:
-        """Look up vision support in the server's list of models if it is unknown.
-
-        Requests the list once, for at most 2 s.
-        """
+    def detect_vision(self) -> None:
+        """Set ``sees`` from the server's list of models if it is unknown. Requests the list once, for at most 2 s."""
         ...
 
     @property
@@ -243,7 +240,7 @@ class Embedder(Protocol):
         ...
 
     def embed_question(self, texts: Sequence[str]) -> Vectors:
-        """Return the vectors of a question and, if given, its shorter variants, which follow it in ``texts``."""
+        """Return the vectors of a question, the first text, and of its shorter variants, the other texts."""
         ...
 
 

@@ -63,13 +63,13 @@ class Encoder:
 
 
 def model_of(layers: Iterable[Layer], *, rounded: bool, also: int | None = None) -> bytes:
-    """Build the ONNX model that computes hidden states from ``embedded`` (texts, tokens, 384) and ``mask`` (texts,
-    tokens).
+    """Return a serialized ONNX model that computes hidden states.
 
-    Its outputs are the states of the last layer and of the layer ``also``, counted from 1.
+    Its inputs are ``embedded`` of shape (texts, tokens, 384) and ``mask`` of shape (texts, tokens). Its outputs are the
+    states of the last layer and, if given, of the layer ``also``, counted from 1.
 
-    ``rounded`` keeps weights in eight bits and quantizes states to eight bits before each product. That takes a third
-    of the time and a quarter of the memory, and changes vectors by a few thousandths.
+    ``rounded`` keeps the weights in eight bits, and quantizes states to eight bits before each product. The model then
+    needs a third of the time and a quarter of the memory, and its vectors change by a few thousandths.
     """
     nodes: list[bytes] = []
     tensors: list[bytes] = []
@@ -92,7 +92,10 @@ _Node = tuple[str, list[str], str, dict[str, Any]]
 
 
 def _layer(own: str, state: str, after: str, *, rounded: bool) -> Iterator[_Node]:
-    """Yield the nodes of a layer: attention and feed-forward, each added to its input and normalized."""
+    """Yield the nodes of a layer: attention and feed-forward, each added to its input and normalized.
+
+    ``own`` is the prefix of the layer's names, ``state`` the name of its input, ``after`` that of its output.
+    """
     product = _rounded_product if rounded else _product
     for name in "qkv":
         yield product(own, name, state)
@@ -181,9 +184,9 @@ MOST_PIECES = 256  # tokens of a batch, padding included
 
 
 def in_batches(lengths: Sequence[int]) -> list[list[int]]:
-    """Return batches of texts by position.
+    """Return batches of texts, as indexes into ``lengths``.
 
-    Texts of similar length share a batch, since padding costs as much as text.
+    A batch has texts of similar length, because padding costs as much as text.
     """
     batches: list[list[int]] = []
     for at in sorted(range(len(lengths)), key=lengths.__getitem__):

@@ -83,7 +83,7 @@ class Clients:
             return client
 
     def complete(self, endpoint: Endpoint, seconds: float, **request: Any) -> httpx2.Response:
-        """Return the reply to a chat completion without streaming, which may take this many seconds. Blocks."""
+        """Request a chat completion without streaming, and return the response. Blocks for at most ``seconds``."""
 
         async def ask() -> httpx2.Response:
             completions = self.for_running_loop(endpoint).chat.completions
@@ -135,13 +135,15 @@ def async_client(endpoint: Endpoint) -> httpx2.AsyncClient:
     """
     hooks: dict[str, list[Any]] = {"request": [refuse_metadata]}
     if endpoint.reach is AddressRange.CONFIGURED:
-        return httpx2.AsyncClient(follow_redirects=True, event_hooks=hooks, **_way(endpoint))
+        return httpx2.AsyncClient(follow_redirects=True, event_hooks=hooks, **_transport_options(endpoint))
     hooks["response"] = [bound]
-    return httpx2.AsyncClient(follow_redirects=False, event_hooks=hooks, headers=PLAIN, **_way(endpoint))
+    return httpx2.AsyncClient(
+        follow_redirects=False, event_hooks=hooks, headers=PLAIN, **_transport_options(endpoint)
+    )
 
 
-def _way(endpoint: Endpoint) -> dict[str, Any]:
-    """Return the transport options: the environment's proxies if allowed and set, else a direct, checked connection."""
+def _transport_options(endpoint: Endpoint) -> dict[str, Any]:
+    """Return a client's transport: the environment's proxies, if allowed and set, or a direct, checked connection."""
     by_proxy = endpoint.reach not in PINNED and not endpoint.is_on_this_machine
     if by_proxy and getproxies().keys() - {"no"}:
         return {"limits": LIMITS}
@@ -150,27 +152,24 @@ def _way(endpoint: Endpoint) -> dict[str, Any]:
 
 
 def _authorities(endpoint: Endpoint) -> ssl.SSLContext:
-    """Return the TLS context. Loading trusted authorities takes 35 ms, so it happens once, and only if needed.
+    """Return the TLS context for connections to the endpoint. Loading the trusted authorities takes 35 ms.
 
-    A plain HTTP server without redirects gets a context without authorities, with which every TLS connection fails.
+    A plain HTTP server without redirects needs none, so its context has none and every TLS connection fails.
     """
     redirects = endpoint.reach is AddressRange.CONFIGURED and not endpoint.is_on_this_machine
     if endpoint.base_url.startswith("http://") and not redirects:
         return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    return _everybodys_authorities()
+    return _shared_tls_context()
 
 
 @cache
-def _everybodys_authorities() -> ssl.SSLContext:
+def _shared_tls_context() -> ssl.SSLContext:
     """Return the TLS context with trusted authorities, which all connections share."""
     return httpx2.create_ssl_context()
 
 
 def timeout_of(seconds: float) -> httpx2.Timeout:
-    """Return httpx timeouts for ``seconds`` of silence; connecting gets 5 s at most.
-
-    The minimum is 0.05 s, as 0 fails.
-    """
+    """Return httpx timeouts of ``seconds`` without data, at least 0.05 s because 0 fails. Connecting has 5 s."""
     seconds = max(seconds, 0.05)
     return httpx2.Timeout(seconds, connect=min(seconds, CONNECT_TIMEOUT_SECONDS))
 
@@ -186,7 +185,7 @@ class ReplyWithoutEnd(httpx2.ReadError):
 
 
 async def bound(response: httpx2.Response) -> None:
-    """Limit a reply's size. A response hook of ``async_client``."""
+    """Limit the size of a reply, and refuse compressed replies. A response hook of ``async_client``."""
     if response.headers.get("content-encoding", "identity").lower() not in {"", "identity"}:
         raise httpx2.DecodingError("A packed reply was not asked for.", request=response.request)
     response.stream = _Bounded(response.stream)
@@ -214,7 +213,7 @@ T = TypeVar("T")
 
 
 class BackgroundLoop:
-    """An event loop in its own thread. It starts with the first call in each process, forked processes included."""
+    """An event loop in its own thread. In each process, also a forked one, it starts with the first call."""
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -65,7 +65,9 @@ class Pieces:
         return ids[::-1], pieces[::-1]
 
     def _likeliest(self, text: str) -> list[tuple[int, int]]:
-        """Return, for each end position, the start and id of the last piece of the best segmentation (Viterbi)."""
+        """Return, for each end position, the start and id of the last piece of the best segmentation up to there
+        (Viterbi).
+        """
         best = [0.0] + [-np.inf] * len(text)
         before = [(0, UNKNOWN)] * (len(text) + 1)
         at = 0
@@ -255,13 +257,14 @@ class Weights:
         return np.frombuffer(self.raw, "<f4", count, at)
 
     def matrix(self, name: str, rows: int) -> NDArray[Any]:
-        """Return a matrix in blocks, of shape (rows, blocks per row). ``plain`` converts blocks to numbers."""
+        """Return a matrix as quantized blocks, of shape (rows, blocks per row). ``plain`` converts them to numbers."""
         at, count = self.offsets[name]
         return np.frombuffer(self.raw, _BLOCK, count // BLOCK, at).reshape(rows, -1)
 
     def layers(self) -> Iterator[Layer]:
-        """Yield the layers in eight bits, which takes a third of the time of four bits with equal search results
-        (docs/figures.md).
+        """Yield the layers, with weights converted from the file's four bits to eight.
+
+        The model then runs in a third of the time, with equal search results (docs/figures.md).
         """
         for own in (f"l{number}." for number in range(LAYERS)):
             bias = np.concatenate([self.vector(f"{own}{name}.b") for name in "qkv"])
@@ -283,7 +286,7 @@ def plain(blocks: NDArray[Any]) -> NDArray[np.float32]:
 
 
 def read_weights() -> Weights:
-    """Check the file's SHA-256, then map it.
+    """Return the weights, memory-mapped, after a check of the file's SHA-256.
 
     Raises ModelFileMissing if it is not installed, ModelFileAltered if it differs.
     """
@@ -337,7 +340,7 @@ def fitted() -> Fitted:
 
 
 def meaning_of(vectors: Vectors) -> Vectors:
-    """Return the vectors with their language removed, so that texts compare across languages, normalized.
+    """Return unit vectors without the language component, so that texts in different languages can be compared.
 
     Most of the mean vector of a large set of texts is subtracted first.
     """

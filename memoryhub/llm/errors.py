@@ -79,7 +79,7 @@ class ModelNotFound(ModelError):
 
 
 class ModelMoved(ModelError):
-    """The endpoint redirects to another address, which is not followed: texts and the API key would go there."""
+    """The endpoint redirects. The redirect is not followed, because it would receive the texts and the API key."""
 
     code = "model_moved"
     about_the_text = False

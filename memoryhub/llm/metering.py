@@ -38,8 +38,8 @@ class Usage:
     """Tokens of one model call, or the sum of several calls.
 
     ``tokens_in`` is the whole prompt, ``cached`` its part that the provider read from its cache. ``tokens_out`` is all
-    generated text, ``reasoning`` its part that is reasoning. ``estimated`` counts the ``calls`` for which the provider
-    reported no usage, so that it is estimated from the length of the texts.
+    generated text, ``reasoning`` its part that is reasoning. ``estimated`` is the number of ``calls`` whose usage is
+    estimated from the length of the texts, because the provider reported none.
     """
 
     tokens_in: int = 0

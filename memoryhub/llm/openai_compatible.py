@@ -52,7 +52,7 @@ from memoryhub.llm.openai_requests import (
     bodies_of,
     fold,
     have_pictures,
-    listed_sight,
+    listed_vision,
     says_it_is_blind,
     without_pictures,
 )
@@ -220,7 +220,7 @@ class OpenAIChatModel:
         return endpoint
 
     def _accepted(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Adapt a request to what this model has rejected so far: parameters, pictures, and the order of roles."""
+        """Return the request without what this model has rejected so far: parameters, pictures or a role order."""
         accepted = {key: value for key, value in request.items() if key not in self._refused_parameters}
         if "max_tokens" in request and "max_tokens" not in accepted:
             accepted["max_completion_tokens"] = request["max_tokens"]
@@ -231,11 +231,11 @@ class OpenAIChatModel:
         return accepted
 
     def _learn_from(self, error: Exception, sent: dict[str, Any]) -> bool:
-        """Return True if the request can be sent again without what the model rejected, and remember the rejection.
+        """Remember what the model rejected, and return whether the request can be sent again without it.
 
-        That is an optional parameter, pictures, or the order of roles. Newer OpenAI models take max_completion_tokens
-        instead of max_tokens, and no temperature; LM Studio has no `json_object` format; older servers report no usage
-        of a stream; many models have no tools. Only the error shows this.
+        This can be an optional parameter, pictures, or the order of roles. Newer OpenAI models take
+        max_completion_tokens instead of max_tokens, and no temperature; LM Studio has no `json_object` format; older
+        servers report no usage of a stream; many models have no tools. Only the error shows this.
         """
         if not isinstance(error, openai.APIError) or isinstance(error, openai.APIConnectionError):
             return False
@@ -259,14 +259,14 @@ class OpenAIChatModel:
         self._refused_parameters.add(refused)
         return True
 
-    def find_sight(self) -> None:
-        """See ChatModel.find_sight."""
+    def detect_vision(self) -> None:
+        """See ChatModel.detect_vision."""
         if self.sees is None and not self._asked_list:
             self._asked_list = True
-            self.sees = listed_sight(self._ready_endpoint())
+            self.sees = listed_vision(self._ready_endpoint())
 
     def _learn_roles(self, message: str, sent: dict[str, Any]) -> bool:
-        """Return True if the error shows a strict chat template and the messages can be merged to fit it."""
+        """Remember a strict chat template, if the error shows it. Return whether merging messages may help."""
         none = bool(NO_SYSTEM.search(message))
         if not none and not STRICT.search(message):
             return False

@@ -87,7 +87,7 @@ def checked(reply: object, response: httpx2.Response | None = None) -> Chunk:
 
 
 def normal_chunk(reply: Chunk) -> Chunk:
-    """Return a reply with `choices` as a list, and with content that came as a list of parts joined to a string."""
+    """Return a reply in which `choices` is a list, and each content a string. Some servers send a list of parts."""
     choices = reply.get("choices")
     if choices is None and "choices" in reply:
         choices = []
@@ -107,7 +107,7 @@ def _normal_choice(choice: Chunk) -> Chunk:
 
 
 def _text_of(parts: list[Any]) -> str:
-    """Join content that came as a list of parts to a string."""
+    """Return the text of a content that was sent as a list of parts."""
     texts = (part.get("text") if isinstance(part, dict) else part for part in parts)
     return "".join(text for text in texts if isinstance(text, str))
 
@@ -262,7 +262,7 @@ def _count(of: Any, name: str) -> int:
 
 
 class StreamedAnswer:
-    """A streamed answer as far as it has been read."""
+    """The part of a streamed answer that has been read."""
 
     def __init__(self) -> None:
         self.has_begun = False

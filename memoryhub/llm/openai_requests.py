@@ -1,4 +1,4 @@
-"""Messages in forms that servers accept, and pass-through of requests of clients that speak the OpenAI API.
+"""Messages in the forms that servers accept, and forwarding of requests from clients of the OpenAI-compatible API.
 
 The request body is forwarded with few changes (model, inserted system messages, a request for usage). The reply is only
 checked to be a chat completion.
@@ -38,7 +38,7 @@ NO_PICTURES = re.compile(
 
 
 def bodies_of(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """Return the messages as the API takes them."""
+    """Return the messages as JSON objects for the API."""
     return [_body_of(message) for message in messages]
 
 
@@ -98,19 +98,21 @@ def says_it_is_blind(error: Exception) -> bool:
     return isinstance(error, openai.APIStatusError) and bool(NO_PICTURES.search(error.message))
 
 
-def listed_sight(endpoint: Endpoint) -> bool | None:
-    """Return whether the server's list of models states vision support; None if unknown. Takes two seconds at most."""
+def listed_vision(endpoint: Endpoint) -> bool | None:
+    """Return whether the model sees pictures, by the server's list of models; None if unknown. Takes at most 2 s."""
     try:
         listed = ask_for_models(endpoint, seconds=SECONDS).json()
     except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, RecursionError):
         return None
     rows = [row for name in ("data", "models") for row in _list(listed, name) if isinstance(row, dict)]
     ours = [row for row in rows if endpoint.model in (row.get("id"), row.get("name"), row.get("model"))]
-    return next((sees for row in ours if (sees := _sight_of(row)) is not None), None)
+    return next((sees for row in ours if (sees := _vision_of(row)) is not None), None)
 
 
-def _sight_of(row: dict[str, Any]) -> bool | None:
-    """Return a listed model's vision support in the formats of OpenRouter, Mistral and llama.cpp; None if unstated."""
+def _vision_of(row: dict[str, Any]) -> bool | None:
+    """Return whether a listed model sees pictures, in the formats of OpenRouter, Mistral and llama.cpp; None if
+    unknown.
+    """
     abilities = row.get("capabilities")
     if isinstance(abilities, dict) and isinstance(abilities.get("vision"), bool):
         return bool(abilities["vision"])
@@ -190,9 +192,9 @@ CLOSED = "The text has a character that cannot be sent."
 class RawChat:
     """A client for raw chat completions.
 
-    ``endpoint`` is called before every attempt and raises ModelUnavailable if there is no endpoint. The flags are
-    learned from errors: ``is_strict`` means that INSERTED messages must be merged into the next message, ``is_silent``
-    that the server rejects the request for a stream's usage.
+    ``endpoint`` is called before every attempt and raises ModelUnavailable if there is no endpoint. Two flags are
+    learned from errors. ``is_strict``: messages marked INSERTED must be merged into the next message. ``is_silent``:
+    the server rejects ``stream_options``, which request a stream's usage.
     """
 
     endpoint: Callable[[], Endpoint]
@@ -261,7 +263,7 @@ class RawChat:
     def _options(self, sent: Reply) -> dict[str, Any]:
         """Return the library's arguments. Fields other than model and messages go unchanged into ``extra_body``.
 
-        A ``timeout`` of a program's request is left out: it is an argument of the library, not a field of the API.
+        A ``timeout`` in the client's request is dropped: it is an argument of the library, not a field of the API.
         """
         known = {"model": sent["model"], "messages": sent["messages"]}
         rest = {name: value for name, value in sent.items() if name not in known and name != "timeout"}
@@ -271,8 +273,10 @@ class RawChat:
         return {**body, "model": endpoint.model, "messages": _placed(body["messages"], merge=self.is_strict)}
 
     def _learns_from(self, error: Exception, body: Reply) -> bool:
-        """Return True if the server rejected an inserted message or the request for usage, and a retry without it is
-        possible.
+        """Remember that the server rejected an inserted message or ``stream_options``, which the request can do
+        without.
+
+        Return whether the request can be sent again.
         """
         said = error_text(error)
         if isinstance(error, openai.APIError) and "stream_options" in said:
@@ -288,7 +292,7 @@ class RawChat:
 
 @dataclass
 class _Read:
-    """The usage and text of a stream as far as it has been read."""
+    """The usage and text of the part of a stream that has been read."""
 
     usage: Usage | None = None
     pieces: list[str] = field(default_factory=list)

@@ -39,7 +39,7 @@ class ThoughtSplitter:
         self._tail = ""  # its last line, with the line break before it
 
     def feed(self, text: str) -> Delta:
-        """Add text and return the part whose kind is certain by now."""
+        """Add text. Return the part of it that is certain to be reasoning or answer by now."""
         text, self._held = self._held + text, ""
         if self._state == "start":
             if opened := _OPENS.match(text):
@@ -93,7 +93,7 @@ class ThoughtSplitter:
 
 
 def _may_be(text: str, opening: str) -> bool:
-    """Return whether a text may be the beginning of a tag, which is also true for whitespace alone."""
+    """Return whether a text may be the beginning of a tag. ``opening`` is "<" or "</". Whitespace alone may be."""
     small = text.lstrip().lower()
     return any(f"{opening}{tag}>".startswith(small) for tag in TAGS)
 
@@ -213,7 +213,7 @@ class OutputParser:
         return self._all_held()
 
     def _passed(self, delta: Delta) -> Delta | None:
-        """Return what of ``delta`` can be passed on. Reasoning passes at once, since it is not part of the answer."""
+        """Return the part of ``delta`` that can be passed on. Reasoning always can, as it is not part of the answer."""
         if not self._is_open or not (delta.text or delta.retracts):
             return delta if delta.text or delta.thought or delta.retracts else None
         if delta.retracts:  # all previous text was reasoning, including the held-back text

@@ -108,7 +108,10 @@ def get_embedder() -> Embedder | None:
 
 
 def embedder_is_local(base_url: str | None = None) -> bool:
-    """Return whether texts to embed stay on this machine. ``base_url`` is given for a model of earlier settings."""
+    """Return whether texts to embed stay on this machine.
+
+    ``base_url`` is the address of an earlier embedder; None stands for the configured one.
+    """
     address = settings.EMBEDDING_BASE_URL if base_url is None else base_url
     if not address:  # the bundled one
         return True
@@ -118,7 +121,7 @@ def embedder_is_local(base_url: str | None = None) -> bool:
 
 
 def get_earlier_embedder(name: str, base_url: str) -> Embedder | None:
-    """Return the embedder of earlier settings; None if it can no longer be used.
+    """Return the embedder that earlier settings configured, or None if it can no longer be used.
 
     The configured API key is sent only to the configured host. Other hosts get EMBEDDING_PREVIOUS_API_KEY.
     """
@@ -264,8 +267,8 @@ class Reader:
 def get_reader() -> Reader | None:
     """Return the encoder for token-by-token comparison, loaded on first use.
 
-    Loading takes a second and 100 MB if another model embeds. Returns None, until the process restarts, if the weights
-    are missing or altered; no comparison happens then.
+    Loading takes a second, and 100 MB if another model embeds. If the weights are missing or altered, it returns None
+    until the process restarts, and nothing is compared.
     """
     global _reader, _is_missing
     with _reader_lock:

@@ -128,7 +128,7 @@ class MiniLM:
         return self._plain(_WORDS, ids)
 
     def places(self) -> Vectors:
-        """Return the position embeddings plus the token type embedding of a first text."""
+        """Return the position embeddings plus the token type embedding of the first of two texts."""
         both: Vectors = (
             self._plain(_PLACES) + self._tensors["inner.embeddings.token_type_embeddings.weight"][0]
         )
@@ -158,7 +158,7 @@ class MiniLM:
 
 
 def _tensor(message: memoryview) -> tuple[str, NDArray[Any]]:
-    """Parse a tensor. Return its name and numbers; the name is empty if its data type is not one of the weights."""
+    """Parse a tensor. Return its name and numbers; the name is empty if its data type is not that of weights."""
     shape: list[int] = []
     kind, name, raw = 0, "", memoryview(b"")
     for field, value in _fields(message):
@@ -281,7 +281,7 @@ class TwoEncoders:
 
         Only MiniLM embeds the variants, since e5 gives them nearly the same vector as the question.
         """
-        self._begin_english(texts)
+        self._start_minilm(texts)
         whole = self._asked.embed(texts[:1])
         if len(texts) < 2 or not _is_latin(texts[0]):
             return whole.repeat(len(texts), axis=0)
@@ -291,18 +291,21 @@ class TwoEncoders:
         return vectors
 
     def _infer_stored(self, texts: Sequence[str]) -> Vectors:
-        self._begin_english(texts)
+        self._start_minilm(texts)
         vectors = self.multilingual.encode(texts, "passage: ")
         share = _english(texts, vectors)
         return self._laid(texts, vectors, share, np.sqrt(1 - share**2))
 
     def _infer_asked(self, texts: Sequence[str]) -> Vectors:
-        self._begin_english(texts)
+        self._start_minilm(texts)
         vectors = self.multilingual.encode(texts, "query: ")
         return self._laid(texts, vectors, _english(texts, vectors), np.zeros(len(texts), dtype=np.float32))
 
-    def _begin_english(self, texts: Sequence[str]) -> None:
-        """Start MiniLM on another core while e5 works. Errors are raised again when the caller requests the result."""
+    def _start_minilm(self, texts: Sequence[str]) -> None:
+        """Start MiniLM in another thread, while e5 runs in this one.
+
+        Its errors are ignored here, because they occur again when this thread requests the vectors.
+        """
         if latin := [text for text in texts if _is_latin(text)][:CACHED_TEXTS]:
             self._beside.submit(self.english.embed, latin)
 
@@ -327,16 +330,16 @@ def _is_latin(text: str) -> bool:
 def likeness(some: Vectors, others: Vectors) -> Vectors:
     """Return the pairwise similarity of stored vectors: their cosine, or MiniLM's cosine if it is higher.
 
-    e5 separates texts with different dates or names well, MiniLM hardly, so MiniLM's cosine shows which statement may
-    replace another. For vectors of other embedders only the cosine is used.
+    Texts that differ only in a date or name are very similar to MiniLM, but not to e5. MiniLM's cosine therefore shows
+    which statement may replace another. For vectors of other embedders only the cosine is used.
     """
     whole: Vectors = some @ others.T
     if some.shape[1] != TwoEncoders.dimension:
         return whole
-    left, right = (_of_length_one(vectors[:, ENGLISH]) for vectors in (some, others))
+    left, right = (_normalised(vectors[:, ENGLISH]) for vectors in (some, others))
     return np.maximum(whole, left @ right.T)
 
 
-def _of_length_one(vectors: Vectors) -> Vectors:
-    """Normalize vectors. Vectors that are almost zero, of texts that are not English, stay almost zero."""
+def _normalised(vectors: Vectors) -> Vectors:
+    """Return unit vectors. Vectors close to zero, of texts that are not English, stay close to zero."""
     return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-2)

@@ -16,7 +16,8 @@ class DataFolderError(Exception):
 def make_data_folders(data_dir: Path, *, passable: bool = False) -> None:
     """Create the data folder, `run/` and `logs/`, accessible to this user only. Raises DataFolderError if not writable.
 
-    `passable` lets other users enter the folder and `run/`, but not list them: as root, Postgres runs as another user.
+    `passable` lets other users enter the data folder and `run/`, but not list them. Started as root, MemoryHub runs
+    Postgres as another user.
     """
     try:
         for folder in (data_dir, data_dir / "run", data_dir / "logs"):

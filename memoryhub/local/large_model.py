@@ -178,7 +178,7 @@ def fetched_bytes(data_dir: Path) -> int:
     return _size(model_file(data_dir)) or _size(part_file(data_dir))
 
 
-def why_not_here(data_dir: Path) -> str:
+def why_too_small(data_dir: Path) -> str:
     """Return a sentence that says why this machine is too small for the model; empty if it is large enough."""
     memory = _memory_limit()
     if memory < LEAST_MEMORY:
@@ -309,7 +309,7 @@ def _append(data_dir: Path, chunks: Iterator[bytes], on_progress: Callable[[Stat
 
 
 def _set_timeout(answer: http.client.HTTPResponse, seconds: float) -> None:
-    """Change the timeout of an open response, because a slow hub may pause longer than the connection timeout."""
+    """Change the timeout of an open response, because a slow hub may pause longer than connecting may take."""
     raw = getattr(getattr(answer, "fp", None), "raw", None)
     if (connection := getattr(raw, "_sock", None)) is not None:
         connection.settimeout(seconds)

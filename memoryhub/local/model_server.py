@@ -36,8 +36,8 @@ RETRY_SECONDS = 3600.0
 class Profile:
     """Settings with which a model is served.
 
-    Each slot answers one request at a time, and all slots share the speed; further requests wait. A slot's context is
-    slightly larger than that of the model's capabilities (memoryhub.llm.registry).
+    Each slot answers one request at a time, and further requests wait. All slots share the machine's speed. A slot's
+    context is slightly larger than the model's ``Capabilities`` in memoryhub.llm.registry promise.
     """
 
     name: str
@@ -210,7 +210,11 @@ def fetch_and_serve(data_dir: Path, port: int, api_key: str, *, anyway: bool = F
 
 
 def _fetched(data_dir: Path, *, anyway: bool) -> Path:
-    """Return the file's path once it is downloaded. Waits through pauses, removals and failures."""
+    """Download the model's file and return its path.
+
+    Waits while the administrator has paused or removed it, and retries after failures. ``anyway``: see
+    ``fetch_and_serve``.
+    """
 
     def tell(status: Status) -> None:
         large_model.write_status(data_dir, status)
@@ -226,7 +230,7 @@ def _fetched(data_dir: Path, *, anyway: bool) -> Path:
                 tell(Status(State.PAUSED, large_model.fetched_bytes(data_dir)))
                 _wait_for_a_change(data_dir, Wanted.PAUSE)
                 continue
-        if not anyway and (why := large_model.why_not_here(data_dir)):
+        if not anyway and (why := large_model.why_too_small(data_dir)):
             tell(Status(State.NO_ROOM, reason=why))
         else:
             tell(Status(State.FETCHING, large_model.fetched_bytes(data_dir)))
@@ -242,7 +246,9 @@ def _fetched(data_dir: Path, *, anyway: bool) -> Path:
 
 
 def _wait_for_a_change(data_dir: Path, since: Wanted, seconds: float = float("inf")) -> None:
-    """Wait until the administrator's choice changes or is repeated ("Try again"), or until ``seconds`` have passed."""
+    """Wait until the administrator's choice is no longer ``since``, or is repeated ("Try again"), for at most
+    ``seconds``.
+    """
     asked_at = large_model.wanted_at(data_dir)
     end = time.monotonic() + seconds
     while time.monotonic() < end:

@@ -283,7 +283,9 @@ class EmbeddedPostgres:
         self.create_database()
 
     def stop(self) -> None:
-        """Stop the server that `start()` started, with stronger signals after each 10 seconds."""
+        """Stop the server that `start()` started. Sends a stronger signal after each 10 seconds in which it has not
+        ended.
+        """
         process, self._process = self._process, None
         if process is None or process.poll() is not None:
             return
@@ -300,9 +302,10 @@ ORPHAN_SECONDS = 1.0
 
 
 def end_leftovers(cluster: Path, locks: Iterable[Path]) -> None:
-    """End a running server of `cluster`, its orphaned children, which hold its shared memory, and remove its locks.
+    """End a running server of `cluster` and its orphaned children, and remove its lock files.
 
-    A remaining lock file would be trusted as soon as another process of this user gets the process id in it.
+    Orphans hold the server's shared memory. A lock file that remains would be trusted as soon as another process of
+    this user has the process id in it.
     """
     for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGKILL):
         servers = [process for process in _processes(cluster) if str(cluster) in _command(process)]
@@ -316,7 +319,7 @@ def end_leftovers(cluster: Path, locks: Iterable[Path]) -> None:
 
 
 def _processes(cluster: Path) -> list[psutil.Process]:
-    """Return all processes of a cluster, found by their working directory. Only the server's command line names it."""
+    """Return all processes of a cluster, found by their working directory. Only the server names it as an argument."""
     return [process for process in psutil.process_iter() if _works_in(process, cluster)]
 
 

@@ -57,11 +57,11 @@ PRIVATE = re.compile(r"^(MEMORYHUB_|DATABASE_URL$|PG|OTEL_)|KEY|TOKEN|SECRET|PAS
 
 @dataclass(frozen=True)
 class Stack:
-    """The services to start, and their settings.
+    """The services to start on this host, and their settings.
 
-    `database` holds psycopg's connection settings. A service that is not in `parts`, or not `embedded_…`, runs
-    elsewhere. With `model_key` the model listens at `host` and `port` for other hosts that have the same key;
-    `embedder_key` does the same for the embedder.
+    `parts` names them. `database` holds psycopg's connection settings. Without `embedded_database` or `embedded_model`,
+    a server elsewhere is used. With `model_key`, the model listens at `host` and `port` for other hosts that have the
+    same key; `embedder_key` does the same for the embedder.
     """
 
     base_dir: Path
@@ -155,8 +155,8 @@ def _start_and_run(stack: Stack) -> None:
 def metrics_folder(data_dir: Path) -> Iterator[Path | None]:
     """Provide a folder for the counters of the web processes and the worker, which `/metrics` adds up.
 
-    The folder is in memory or among temporary files, because the data disk may be full. None if neither has space; each
-    process then counts for itself. Counters start from zero with every start.
+    The folder is in memory or among temporary files, because the data disk may be full. Yields None if neither has
+    space; each process then counts for itself. Counters start from zero with every start.
     """
     folder = _make_metrics_folder(data_dir)
     try:
@@ -214,10 +214,10 @@ def _welcome(stack: Stack) -> None:
 
 
 def _python(*arguments: str, death_signal: signal.Signals = signal.SIGKILL) -> Callable[[], Sequence[str]]:
-    """Return a function that returns the command of a Python program which receives a signal when the supervisor dies.
+    """Return a function that returns the command line of a Python program.
 
-    The signal is sent once per thread of the supervisor, so only programs that tolerate repeated signals may use
-    another one than SIGKILL.
+    The program receives `death_signal` when the supervisor dies, once for each thread of the supervisor. Programs that
+    do not tolerate repeated signals need SIGKILL.
     """
     return lambda: launch_command([sys.executable, *arguments], death_signal=death_signal)
 
@@ -330,9 +330,9 @@ def worker_service(stack: Stack) -> Service:
 
 
 def web_service(stack: Stack, listener: socket.socket, name: str) -> Service:
-    """Return a web process, or a `probes` process for installations without one.
+    """Return the service of a web process or, with the name "probes", of the health checks of a host without one.
 
-    All of them accept on the same socket.
+    All these processes accept connections on the same socket.
     """
     server, asked = (PROBES_SERVER, "/healthz") if name == "probes" else (WEB_SERVER, "/accounts/login/")
     arguments = [*server, "--fd", str(listener.fileno()), "--timeout-graceful-shutdown", "3"]

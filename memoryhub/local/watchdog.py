@@ -23,9 +23,10 @@ FAREWELL = "farewell"
 
 
 def read_children(lines: list[str]) -> tuple[dict[int, tuple[int, bool]], bool]:
-    """Parse the supervisor's lines. Return the process groups with (stop signal, stops last), and if it said farewell.
+    """Parse the supervisor's lines. Return its running process groups and whether the farewell was among the lines.
 
-    A line is `+ GROUP SIGNAL LAST .` (LAST is 0 or 1), `- GROUP .`, or the farewell. An incomplete line is ignored.
+    Each group has (stop signal, stops last). A line is `+ GROUP SIGNAL LAST .` (LAST is 0 or 1), `- GROUP .`, or the
+    farewell. An incomplete line is ignored.
     """
     children: dict[int, tuple[int, bool]] = {}
     for line in lines:
@@ -62,7 +63,7 @@ def _states(groups: Iterable[int]) -> dict[int, bool]:
 
 
 def _states_elsewhere(groups: Iterable[int]) -> dict[int, bool]:
-    """The variant of ``_states`` for systems without /proc."""
+    """Return the same as ``_states`` on systems without /proc."""
     found: dict[int, bool] = {}
     for group in groups:
         with contextlib.suppress(ProcessLookupError, PermissionError):

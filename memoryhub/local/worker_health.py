@@ -2,8 +2,8 @@
 
 A worker that is killed while it waits for a job never releases the lock of the queue that all workers share. The
 cluster replaces the worker, but no worker receives a job again. The same happens if a process that fills or empties the
-queues is lost. So the loss of such a process is a reason for a restart, and so are jobs that wait while a worker is
-idle. A worker that is lost in the middle of a job holds no lock, so the cluster only needs to replace it.
+queues dies. The cluster is therefore restarted after the loss of such a process, and also if jobs wait although a
+worker is idle. A worker that dies in the middle of a job holds no lock, so the cluster only needs to replace it.
 """
 
 import time
@@ -69,9 +69,9 @@ class WorkerHealth:
 
 
 def cluster_members(cluster: int) -> dict[int, str]:
-    """Return the titles of the cluster's workers, pusher and monitor by process id: its main process' grandchildren.
+    """Return the titles of the cluster's workers, pusher and monitor, by process id.
 
-    Processes that jobs start are deeper in the tree and not included.
+    They are grandchildren of the main process ``cluster``. Deeper processes, which jobs start, are not included.
     """
     members: dict[int, str] = {}
     try:

@@ -71,7 +71,7 @@ class JsonFormatter(Formatter):
 
 
 def _lines_of(error: BaseException, seen: set[int]) -> Iterator[str]:
-    """Yield the lines of an error after those of its causes, in Python's order."""
+    """Yield the lines of an error's traceback, after those of its causes, as Python prints them."""
     seen.add(id(error))
     before = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     if before is not None and id(before) not in seen:

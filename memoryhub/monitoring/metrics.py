@@ -28,7 +28,7 @@ _VALUE = struct.Struct("dd")
 
 
 class CounterFile(MmapedDict):
-    """Counters of one type of one process, in memory and in a file in prometheus_client's format.
+    """All metrics of one type of one process, in memory and in a file in prometheus_client's format.
 
     While the file cannot be written, the process counts in memory, and writes everything once it can. Not thread-safe:
     prometheus_client holds a lock.
@@ -167,7 +167,7 @@ THROTTLED = Counter("memoryhub_throttled", "Requests over a limit.", ["limit"], 
 
 
 def count_request(request: HttpRequest, response: HttpResponseBase, seconds: float) -> str:
-    """Count a request under its route's name and return the name. Paths contain ids, so each would be a time series."""
+    """Count a request by its route's name, and return the name. Paths contain ids, so each would be a series."""
     match = request.resolver_match
     route = (match.view_name or match.route) if match else "none"
     REQUESTS.labels(route, method_of(request), response.status_code).inc()
@@ -176,7 +176,7 @@ def count_request(request: HttpRequest, response: HttpResponseBase, seconds: flo
 
 
 def method_of(request: HttpRequest) -> str:
-    """Return the request's HTTP method, or "other" for an unknown method, which would be a time series of its own."""
+    """Return the request's HTTP method, or "other" for an unknown one, which would create a time series."""
     return request.method if request.method in METHODS else OTHER
 
 

@@ -1,7 +1,7 @@
 """Origin of a request: its id, network and client address, and whether it comes from this machine.
 
-``OriginMiddleware`` sets the origin, and log lines and the audit log read it, so that functions do not have to pass it
-on. Background jobs and commands have none.
+``OriginMiddleware`` sets the current origin. Log lines and the audit log read it, so functions need no parameter for
+it. Background jobs and commands have none.
 """
 
 import ipaddress
@@ -35,7 +35,7 @@ def current() -> Origin:
 
 
 def begin(origin: Origin) -> None:
-    """Set the origin in this context, until the next request sets its own."""
+    """Set the current origin, until the next request sets its own."""
     _current.set(origin)
 
 
@@ -44,12 +44,14 @@ def origin_of(request: HttpRequest) -> Origin:
 
 
 def request_id_of(given: str) -> str:
-    """Return the caller's request id if it is well formed, to match the logs of proxies; otherwise a new id."""
+    """Return the request id that the caller sent, which proxies log too, or a new id if it is not well formed."""
     return given if WELL_FORMED.fullmatch(given) else secrets.token_hex(8)
 
 
-def traced_before(request: HttpRequest) -> str:
-    """Return the trace context that a trusted proxy started. Without one it is ignored, since it controls sampling."""
+def trusted_traceparent(request: HttpRequest) -> str:
+    """Return the ``traceparent`` header if proxies are trusted, else "". It controls sampling, so clients may not set
+    it.
+    """
     return request.headers.get("traceparent", "") if settings.TRUSTED_PROXIES else ""
 
 
@@ -116,7 +118,7 @@ def serves_only_here(host: str | None = None) -> bool:
 
 
 def comes_from_here(request: HttpRequest) -> bool:
-    """Return whether a request comes from this machine without a proxy, for a server that ``serves_only_here``."""
+    """Return whether a request comes from this machine without a proxy, if the server ``serves_only_here``."""
     between = any(header.title().startswith(FORWARDED) for header in request.headers)
     return _is_here(client_address(request)) and not between and _protocol(request) != "1.0"
 
@@ -124,7 +126,7 @@ def comes_from_here(request: HttpRequest) -> bool:
 def _protocol(request: HttpRequest) -> str:
     """Return the HTTP version.
 
-    Browsers use 1.1 or later; nginx forwards with 1.0 by default, without adding a header.
+    Version 1.0 shows a proxy: nginx uses it by default and adds no header, while browsers use 1.1 or later.
     """
     scope = getattr(request, "scope", {})
     return str(scope.get("http_version", request.META.get("SERVER_PROTOCOL", "").removeprefix("HTTP/")))

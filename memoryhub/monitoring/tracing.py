@@ -41,9 +41,10 @@ _PROPAGATOR = TraceContextTextMapPropagator()
 
 @cache
 def tracer(process: int) -> trace.Tracer:
-    """Return the tracer of this process, by its id since the queue's workers are forked; one that does nothing if off.
+    """Return the tracer for the process with this id, or one that does nothing if tracing is off.
 
-    The SDK reads the OTEL_… variables for sampler, headers and batches.
+    The queue's workers are forked, and each needs its own. The SDK reads the OTEL_… variables for sampler, headers and
+    batches.
     """
     if not (is_wanted() and is_installed()):
         return trace.NoOpTracer()
@@ -69,8 +70,8 @@ def span(
 ) -> Iterator[Span]:
     """Trace a block, ``with span("memoryhub.recall") as traced: …``, or a function, as its decorator.
 
-    ``alone`` does not make spans that start inside its children; it is for code that is awaited piece by piece, such as
-    a stream. ``parent`` is the ``traceparent`` of another process, which replaces the current span as the parent.
+    ``alone``: spans that start inside are not its children. This is for code that is awaited piece by piece, such as a
+    stream. ``parent``: the ``traceparent`` of another process, which becomes the parent in place of the current span.
     """
     before = _going_on_from(parent) if parent else None
     begun = tracer(os.getpid()).start_span(name, before, kind, dict(attributes or {}))
@@ -102,15 +103,15 @@ def note(attributes: Attributes) -> None:
     trace.get_current_span().set_attributes(attributes)
 
 
-def parent_here() -> str:
-    """Return the ``traceparent`` with which another process can continue this trace; empty if there is none."""
+def current_traceparent() -> str:
+    """Return the ``traceparent`` with which another process can continue this trace, or "" if there is none."""
     carrier: dict[str, str] = {}
     _PROPAGATOR.inject(carrier)
     return carrier.get(PARENT, "")
 
 
-def go_on_from(parent: str) -> None:
-    """Make further spans of this thread children of the span ``parent``; of none if it is empty."""
+def continue_trace(parent: str) -> None:
+    """Make the next spans of this thread children of ``parent``, a ``traceparent``, or of no span if it is empty."""
     context.attach(_going_on_from(parent))
 
 

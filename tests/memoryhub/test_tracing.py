@@ -85,7 +85,7 @@ def test_without_an_endpoint_there_is_neither_a_span_nor_a_change_of_what_runs()
     with tracing.span("memoryhub.whole") as span:
         assert not span.is_recording()
     work()
-    assert (tracing.parent_here(), tracing.trace_id()) == ("", "")
+    assert (tracing.current_traceparent(), tracing.trace_id()) == ("", "")
 
 
 def test_an_error_is_told_by_its_class_alone(traced: Traced) -> None:

@@ -1,4 +1,4 @@
-"""Networks that find the stored statement which a message replaces, and messages that only retract another.
+"""Networks that find the stored statement that a message replaces, and messages that only retract an earlier one.
 
 A message replaces a statement if it is about the same thing and reports a change or a mistake: a new job, a moved
 meeting, a corrected value. The networks therefore see how the two texts align and also the message as a whole. They

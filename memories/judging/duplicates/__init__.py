@@ -105,8 +105,9 @@ def _is_unspaced(sign: str) -> bool:
 
 
 def states_differ(a: str, b: str) -> bool:
-    """Return whether only one text says that something is over, or they have opposite words: left and right, before and
-    after.
+    """Return whether only one text says that something is over ("former", "no longer"), or the texts are opposites.
+
+    They are if one has left and the other right, or one before and the other after.
     """
     a, b = _folded(a), _folded(b)
     patterns = _patterns()

@@ -83,7 +83,10 @@ def is_date(word: str) -> bool:
 
 
 def _together(values: list[int]) -> list[int]:
-    """Combine the values of consecutive number words: 2 and 100 become 200, 20 and 5 become 25. A 0 ends a number."""
+    """Combine the values of consecutive number words: 2 and 100 become 200, 20 and 5 become 25.
+
+    ``values`` has a 0 for each word that is no number.
+    """
     found: list[int] = []
     last = 0
     for value in values:
@@ -246,7 +249,7 @@ def measure(a: Words, b: Words) -> Vectors:
 
 
 def _similarity_in_context(equal: Vectors, likeness: Vectors) -> list[float]:
-    """Return the two lowest similarities of common words in context, which show different roles, and the mean."""
+    """Return the two lowest similarities of common words in context, and the mean. Different roles make them low."""
     kept = np.sort(np.where(equal, likeness, -1.0).max(axis=1)[equal.any(axis=1)])
     return [*[*kept.tolist(), 1.0, 1.0][:2], float(kept.mean()) if len(kept) else 0.0]
 

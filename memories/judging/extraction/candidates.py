@@ -255,7 +255,7 @@ _WORD = re.compile(r"\w{3,}")
 
 @dataclass(frozen=True)
 class Around:
-    """The context of a turn: earlier messages, its date, the speaker's name, and memories already saved from it."""
+    """The context of a turn: earlier messages, the date, the speaker's name, and memories saved from the turn."""
 
     earlier: Sequence[tuple[str, str]] = ()
     said_on: date | None = None

@@ -147,7 +147,7 @@ _NO_YES = frozenset({"no", "nope", "ok", "okay", "k", "kk", "got", "fine", "alri
 def says_nothing(text: str, before: Sequence[tuple[str, str]] = ()) -> bool:
     """Return whether the message is only a courtesy, such as "ok thanks".
 
-    A bare "yes" is none after a question of the assistant, in the last (role, text) message of ``before``.
+    A bare "yes" is no courtesy if the last (role, text) message of ``before`` is a question of the assistant.
     """
     text = unicodedata.normalize("NFC", text).strip().casefold()
     if len(text) > LONGEST:

@@ -79,8 +79,8 @@ class Source:
 
     ``id``: public id of the document, memory or other object that contains it. ``text`` is None if the object is
     deleted, changed or not visible to the user. ``is_bag``: ``text`` is a set of words without order. ``is_plain``: a
-    person stated it in nearly the same words. ``is_confirmed``: the assistant's question, to which the person said yes.
-    ``author``: primary key of the author; 0 is the user who sent the current message.
+    person made the statement in nearly the same words. ``is_confirmed``: a question of the assistant, to which the
+    person said yes. ``author``: primary key of the author; 0 is the user who sent the current message.
     """
 
     speaker: Speaker
@@ -254,9 +254,9 @@ class _Compared:
     def taken_from(self, others: Sequence[Source], own: Sequence[str]) -> Source | None:
         """Return the source from which a word of the statement seems to be taken, or None.
 
-        A sentence of this source has a name of the statement, and a word of it that no person used. This detects
-        statements such as "the warehouse manager Otto Brandt wrote it", which combine a person's words with a
-        document's.
+        A sentence of this source has a name from the statement, and also another of its words that no person used. This
+        detects statements that combine a person's words with a document's: "the warehouse manager Otto Brandt wrote
+        it".
         """
         foreign = self._words - words_of(" ".join(own)) - self._names
         for source in others if foreign and self._names else ():
@@ -292,9 +292,7 @@ class _Compared:
         return share if share >= TAKEN else 0.0
 
     def _likeliest(self, all_of_them: Sequence[T], text_of: Callable[[T], str] = str) -> Sequence[T]:
-        """Return at most ``MOST_SENTENCES`` entries: one half the newest, the other those with most words of the
-        statement.
-        """
+        """Return at most ``MOST_SENTENCES`` entries: half are the newest, half share most words with the statement."""
         if len(all_of_them) <= MOST_SENTENCES:
             return all_of_them
         half = MOST_SENTENCES // 2
@@ -345,14 +343,15 @@ def words_to_keep(text: str) -> set[str]:
 
 
 def words_of(text: str) -> set[str]:
-    """Return the content words, cut to their first letters, so that "deploys" and "deployed" are equal."""
+    """Return the content words, cut to five letters, so that "deploys" and "deployed" are equal."""
     return {word[:_STEM] for word in _WORD.findall(text.casefold()) if word not in _COMMON}
 
 
 def _mentions_user(statement: str, names: str, carriers: Sequence[str]) -> bool:
-    """Return whether the statement mentions the user, with a word or one of ``names``, that no supporting sentence has.
+    """Return whether the statement mentions the user, by a word such as "user" or by ``names``, and ``carriers`` do
+    not.
 
-    ``carriers``: the supporting sentences, which another person wrote.
+    ``carriers`` are the sentences that support the statement, which another person wrote.
     """
     said = {word for text in carriers for word in _WORD.findall(text.casefold())}
     asker = _THE_USER | set(_WORD.findall(names.casefold()))

@@ -186,7 +186,7 @@ def _chances(rows: Vectors, nets: dict[str, Vectors]) -> Vectors:
 def chosen(judged: Sequence[Judged], least: float, *, beside: float = BESIDE) -> list[Judged]:
     """Return the most probable clauses that do not overlap, so that two facts joined by "and" stay two.
 
-    ``least`` is the minimum probability. It is lowered by ``beside`` for further clauses of a sentence.
+    ``least`` is the minimum probability. A sentence with one such clause gives further ones from ``least - beside``.
     """
     sure = {each.sentence for each in judged if each.chance >= least}
     least -= beside

@@ -88,7 +88,9 @@ _NAMES_A_SECRET = re.compile(r"secret|token|key\Z|passw|pwd")
 
 @cache
 def _assignment() -> re.Pattern[str]:
-    """Return the pattern of an assignment, compiled on first use, which saves a fifteenth of the startup time."""
+    """Return the pattern of an assignment. Compiling it takes a fifteenth of the startup time, so it is done on first
+    use.
+    """
     return re.compile(_ASSIGNMENT)
 
 
@@ -386,8 +388,8 @@ def _placed(finding: Finding | None, text: str, folded: str) -> Finding | None:
 def _checksum(folder: Path) -> int:
     """Return a 31-bit checksum of the source code of all rules, which serves as their version.
 
-    A version number might be forgotten, and stored rows then not be checked by new rules. The price is that a changed
-    comment causes a check too.
+    A version number could be forgotten, and new rules then not be applied to stored rows. With a checksum, even a
+    changed comment causes a check of these rows.
     """
     checksum = 0
     for source in sorted(folder.glob("*.py")):

@@ -193,7 +193,7 @@ def find_personal(text: str) -> Finding | None:
 
 
 def _same_length(text: str, change: Callable[[str], str]) -> str:
-    """Return ``change(text)``, an upper- or lower-case version, without changes that would move later positions."""
+    """Return ``change(text)``, in upper or lower case. A letter that would become several is not changed."""
     changed = change(text)
     if len(changed) == len(text):
         return changed
@@ -318,7 +318,7 @@ _NUMBER = re.compile("[0-9]+")
 
 @cache
 def _word() -> re.Pattern[str]:
-    """Return the pattern of all words, compiled on first use, which saves a twentieth of the startup time."""
+    """Return the pattern of all words, compiled on first use: it takes a twentieth of the startup time."""
     return re.compile(
         _any_of(sorted({word for rule in _RULES for word in rule.words}, key=len, reverse=True))
     )
@@ -333,7 +333,7 @@ def _rules_of(word: str) -> tuple[_Named, ...]:
 
 
 def _words(lower: str) -> Iterator[re.Match[str]]:
-    """Yield the words that are near enough before a number. The rest of the text is not searched, to save time."""
+    """Yield the words that announce a number and have one shortly after them."""
     begun = end = 0
     for number in _NUMBER.finditer(lower):
         if number.start() - _REACH - _LONGEST > end:

@@ -107,7 +107,7 @@ def choice_of(rules: list[str], shared: int = 0) -> str:
 
 
 def spell_out(rule: str) -> list[str]:
-    """Return the rule once for each of the characters or words in the choice at its beginning."""
+    """Return a copy of the rule for each alternative at its beginning: "[ab]c" gives "ac" and "bc"."""
     if match := _LISTED.match(rule):
         return [first + rule[match.end() :] for first in match[1] or match[2].split("|")]
     return [rule]

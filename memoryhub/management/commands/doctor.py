@@ -183,7 +183,7 @@ def _mail(connection: psycopg.Connection[Any]) -> Iterator[str]:
 
 
 def _clock(connection: psycopg.Connection[Any]) -> Iterator[str]:
-    """Compare the clocks of database and machine. Due times use either; two-factor codes use the machine's."""
+    """Compare the clocks of database and machine. Due times depend on both, two-factor codes on the machine's."""
     apart = (datetime.now(UTC) - _one(connection, "SELECT clock_timestamp()")).total_seconds()
     if abs(apart) > MOST_APART:
         yield (
@@ -193,7 +193,7 @@ def _clock(connection: psycopg.Connection[Any]) -> Iterator[str]:
 
 
 def _backup(connection: psycopg.Connection[Any]) -> Iterator[str]:
-    """Report if the last backup in the audit log, or without one the first user account, is too old."""
+    """Report if the last backup in the audit log is too old. Without one, the first account must not be too old."""
     if not settings.BACKUP_DAYS:
         return
     last = _one(connection, LAST_BACKUP)

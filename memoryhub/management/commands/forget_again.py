@@ -1,5 +1,5 @@
-"""`manage.py forget_again SOURCE`: repeat the forgetting that happened after the time to which the database was
-recovered.
+"""`manage.py forget_again SOURCE`: after the database was recovered to an earlier time, forget again what was forgotten
+since then.
 """
 
 from collections.abc import Iterator

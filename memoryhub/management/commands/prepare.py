@@ -52,7 +52,7 @@ class Command(BaseCommand):
         self._collect_static_files()
 
     def _bring_up_to_date(self) -> None:
-        """Migrate in one process at a time across all hosts. The others wait."""
+        """Run the migrations. If processes on several hosts call this at once, one migrates and the others wait."""
         said = False
         while True:
             # Wait outside Postgres, because a waiting session would block CREATE INDEX CONCURRENTLY.
@@ -108,9 +108,10 @@ def check_database() -> None:
 
 
 def static_files_state() -> str:
-    """Return a digest of every static file's path, size and modification time, and of the storage's settings and code.
+    """Return a digest that changes when a static file, or the storage's settings or code, changes.
 
-    Files are sorted by path, because the order in a folder depends on the file system.
+    It uses each file's path, size and modification time. Files are sorted by path, because the order in a folder
+    depends on the file system.
     """
     digest = hashlib.sha256(repr(settings.STORAGES["staticfiles"]).encode())
     digest.update(Path(static_files.__file__).read_bytes())
@@ -127,10 +128,7 @@ SOURCES = Path(__file__).resolve().parents[2] / "locale"
 
 
 def compile_translations(into: Path | None = None) -> list[str]:
-    """Compile each changed ``.po`` file to a ``.mo`` file, which takes 0.1 s.
-
-    Return the languages that have changed.
-    """
+    """Compile each changed ``.po`` file to a ``.mo`` file, in 0.1 s. Return the languages that have changed."""
     changed = []
     for source in sorted(SOURCES.glob("*/LC_MESSAGES/django.po")):
         target = (into or Path(settings.LOCALE_PATHS[0])) / source.relative_to(SOURCES).with_suffix(".mo")

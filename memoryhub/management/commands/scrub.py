@@ -50,12 +50,12 @@ def scrub(settings: dict[str, Any], say: Callable[[str], None]) -> None:
     """
     with psycopg.connect(**settings, autocommit=True) as connection:
         connection.execute(sql.SQL("SET lock_timeout = {}").format(sql.Literal(int(PATIENCE * 1000))))
-        _outwait(connection)
+        _wait_for_older_transactions(connection)
         _rewrite(connection, say)
         _renew_log(connection, say)
 
 
-def _outwait(connection: psycopg.Connection[Any]) -> None:
+def _wait_for_older_transactions(connection: psycopg.Connection[Any]) -> None:
     """Wait until all transactions that are older than this call have ended. Raises ScrubError after 60 seconds."""
     row = connection.execute("SELECT clock_timestamp()").fetchone()
     deadline = time.monotonic() + PATIENCE
