@@ -1,7 +1,7 @@
 """Checks of network addresses: the form of a URL that a person entered, and the IP address that a connection uses.
 
-The code here resolves a host name, checks each of its addresses and connects to a checked address, so that a name that
-resolves differently a moment later (DNS rebinding) does not change the target. Cloud metadata services, which hand out
+A host name is resolved once, and the connection uses one of these addresses after a check. A name that resolves
+differently a moment later (DNS rebinding) therefore cannot change the target. Cloud metadata services, which hand out
 the machine's own credentials, are always blocked.
 """
 
@@ -55,7 +55,7 @@ METADATA_NAMES = frozenset(
 
 
 class AddressRange(Enum):
-    """Ranges of addresses that a connection may reach, by who entered the URL. None includes metadata services."""
+    """The addresses that a connection may reach, by who entered the URL. Metadata services are never included."""
 
     # Entered by the operator in the environment: any address, also by proxy and redirect.
     CONFIGURED = "configured"

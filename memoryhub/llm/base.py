@@ -141,8 +141,8 @@ class Capabilities:
 class Delta:
     """A piece of a streamed answer.
 
-    The last piece carries `finish_reason` ("stop", "length" if max_tokens cut the answer off, or "tool_calls"), all
-    tool calls, complete, and possibly no text. Tool calls can come with any finish reason.
+    The last piece has a `finish_reason` ("stop", "tool_calls", or "length" if max_tokens cut the answer off). It has
+    all tool calls, which can come with any finish reason, and possibly no text.
 
     `thought` is the hidden reasoning of a reasoning model, never part of the answer. `retracts` means that all text
     streamed so far was reasoning, which is now repeated in `thought`.
@@ -240,7 +240,7 @@ class Embedder(Protocol):
         ...
 
     def embed_question(self, texts: Sequence[str]) -> Vectors:
-        """Return the vectors of a question, the first text, and of its shorter variants, the other texts."""
+        """Return a vector for each text. The first text is a question, the others are shorter variants of it."""
         ...
 
 

@@ -169,7 +169,7 @@ def _shared_tls_context() -> ssl.SSLContext:
 
 
 def timeout_of(seconds: float) -> httpx2.Timeout:
-    """Return httpx timeouts of ``seconds`` without data, at least 0.05 s because 0 fails. Connecting has 5 s."""
+    """Return httpx timeouts: ``seconds`` without data, and at most 5 s to connect. 0 fails, so 0.05 s is the least."""
     seconds = max(seconds, 0.05)
     return httpx2.Timeout(seconds, connect=min(seconds, CONNECT_TIMEOUT_SECONDS))
 

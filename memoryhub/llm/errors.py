@@ -31,7 +31,7 @@ class _ServiceError(Exception):
 
     @property
     def for_log(self) -> str:
-        """Return the error's code, with the server's message only if that cannot contain a person's text."""
+        """Return the error's code, and the server's message if it cannot contain a person's text."""
         return self.code if self.about_the_text or not self.detail else f"{self.code}: {self.detail}"
 
 

@@ -1,8 +1,8 @@
 """Token usage of model calls, and meters that sum the usage of the calls within a block of code.
 
 The active meter is a context variable, so threads and tasks that copy the context use the same meter. Chat calls
-without an active meter, such as a connection test, are not counted. Embedding calls, which serve many users at once, go
-to the listeners that ``on_embeddings`` registered.
+without an active meter, such as a connection test, are not counted. Embedding calls may serve many users at once.
+Unless the active meter takes them, they are reported to the listeners that ``on_embeddings`` registered.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FREE_OF_USE = Decimal(0)
 
 @cache
 def names_of(of: type[Any]) -> tuple[str, ...]:
-    """Return the names of a dataclass's fields, in order."""
+    """Return the names of the fields of the dataclass ``of``, in order."""
     return tuple(each.name for each in fields(of))
 
 
@@ -99,7 +99,7 @@ NOTHING = Price(FREE_OF_USE, FREE_OF_USE)
 
 
 def cost_of(usage: Usage, price: Price | None) -> Decimal | None:
-    """Return the cost in the installation's currency, to eight places; None if the price is unknown, which is not 0.
+    """Return the cost in the installation's currency, to eight places, or None if the price is unknown.
 
     Every calculation of a cost uses it: answers, jobs, `/v1` and runs. A connection's price is ``Connection.price``; a
     chosen model's price is ``workspaces.billing.rate_of(chosen).price``. Does not access the database.

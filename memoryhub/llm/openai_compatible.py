@@ -386,5 +386,5 @@ class BundledElsewhere(OpenAIEmbedder):
     """
 
     def embed_question(self, texts: Sequence[str]) -> Vectors:
-        """Embed a question, the first text, and its shorter variants, the other texts."""
+        """See Embedder."""
         return normalised(self._embed_batch(list(texts), input_type="question"), count=len(texts))

@@ -119,8 +119,8 @@ def delay_before_retry(
 ) -> float | None:
     """Return the seconds before the next attempt; None if a retry is pointless or would take too long.
 
-    Only for calls of which no output was passed on yet. `attempt` counts from 0. `left` is the rest of the timeout that
-    all attempts share. `after_silence` allows one retry after a timeout; workers do not use it, because their own time
+    Call it only if no output was passed on yet. `attempt` counts from 0. `left` is the rest of the timeout that all
+    attempts share. `after_silence` allows one retry after a timeout; workers do not use it, because their own time
     limit would be exceeded.
     """
     if isinstance(error, errors.ModelTimeout):

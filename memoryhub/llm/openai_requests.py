@@ -273,10 +273,9 @@ class RawChat:
         return {**body, "model": endpoint.model, "messages": _placed(body["messages"], merge=self.is_strict)}
 
     def _learns_from(self, error: Exception, body: Reply) -> bool:
-        """Remember that the server rejected an inserted message or ``stream_options``, which the request can do
-        without.
+        """Remember an inserted message or ``stream_options`` that the server rejected.
 
-        Return whether the request can be sent again.
+        Return whether the request can be sent again without it.
         """
         said = error_text(error)
         if isinstance(error, openai.APIError) and "stream_options" in said:

@@ -263,7 +263,7 @@ def repaired_object(
 
 
 def whole_entries(text: str, start: int) -> tuple[list[Any], int | None]:
-    """Return the complete objects or strings of the list that starts at ``start``, and the list's end or None."""
+    """Return the complete objects or strings of the list at ``start``, and the list's end, or None if it is cut off."""
     entries: list[Any] = []
     waiting: str | None = None  # a string is complete once a comma or bracket follows
     position = start + 1

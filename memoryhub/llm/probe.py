@@ -113,7 +113,7 @@ EXTRACT = [
 
 @dataclass
 class Trial:
-    """Result of a trial: outcome and first error of each step, and durations in seconds."""
+    """Result of a model's test: outcome and first error of each step, and durations in seconds."""
 
     outcomes: dict[str, Outcome] = field(default_factory=lambda: dict.fromkeys(STEPS, "untried"))
     errors: dict[str, ModelError] = field(default_factory=dict)

@@ -277,10 +277,7 @@ class TwoEncoders:
         return self._asked.embed(texts)
 
     def embed_question(self, texts: Sequence[str]) -> Vectors:
-        """Embed a question, the first text, and its shorter variants, the other texts.
-
-        Only MiniLM embeds the variants, since e5 gives them nearly the same vector as the question.
-        """
+        """See Embedder. Only MiniLM embeds the variants, since e5 gives them nearly the same vector as the question."""
         self._start_minilm(texts)
         whole = self._asked.embed(texts[:1])
         if len(texts) < 2 or not _is_latin(texts[0]):

@@ -82,7 +82,7 @@ def write_endpoint(data_dir: Path, endpoint: Endpoint, profile: Profile = SMALL)
 
 
 def read_endpoint(data_dir: Path) -> Endpoint | None:
-    """Return the address of the larger running model, else of the small one; None if neither runs."""
+    """Return the address of the larger model's server if it runs, else of the small model's, else None."""
     for profile in (LARGE, SMALL):
         try:
             values = json.loads(endpoint_file(data_dir, profile).read_text(encoding="utf-8"))
@@ -99,7 +99,7 @@ def remove_endpoint(data_dir: Path, profile: Profile | None = None) -> None:
 
 
 def trouble_file(data_dir: Path) -> Path:
-    """Return the file that says why the small model cannot run. It does not exist while the model can run."""
+    """Return the path of the file that says why the small model cannot run. The file exists only in this case."""
     return data_dir / "run" / "model-server-trouble"
 
 
