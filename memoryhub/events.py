@@ -1,8 +1,8 @@
 """Publish and subscribe across processes, over Postgres LISTEN/NOTIFY.
 
 ``publish`` is part of the running transaction: events are sent on commit and dropped on rollback. Each process has one
-listening connection in its own thread, which the first subscriber starts. Events sent while the connection is lost are
-lost too, so after a reconnect every subscriber receives a ``resync`` event and must reload its data.
+listening connection in its own thread, which the first subscriber starts. Events are lost while this connection is
+lost. After a reconnect every subscriber therefore receives a ``resync`` event and must reload its data.
 """
 
 import asyncio

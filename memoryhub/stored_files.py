@@ -80,7 +80,7 @@ class Folder(FileSystemStorage):
 
 
 def file_stores(env: Environment) -> tuple[dict[str, dict[str, Any]], bool]:
-    """Return the entries of Django's ``STORAGES`` for users' files, and whether these stay on this machine.
+    """Return the entries of Django's ``STORAGES`` for users' files, and whether the files stay on this machine.
 
     Raises ImproperlyConfigured if the MEMORYHUB_S3_… variables are inconsistent.
     """

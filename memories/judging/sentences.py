@@ -1,7 +1,8 @@
 """Splitting of a message into sentences and clauses, without code, logs and quoted lines.
 
-Clauses are split at punctuation, at a few conjunctions, and by small networks over the encoder's states, because words
-are ambiguous: "en" means "and" in Dutch and "in" in Spanish. The networks were fitted by tests/bench/fit_keeping.py.
+Clauses are split at punctuation, at a few conjunctions, and by small networks over the encoder's states. Word lists
+would not suffice: "en" means "and" in Dutch and "in" in Spanish. The networks were fitted by
+tests/bench/fit_keeping.py.
 """
 
 import re

