@@ -39,7 +39,7 @@ if SIGNUP_DOMAINS and not env.optional("SMTP_URL"):
 ACCOUNT_SIGNUP_FIELDS = ["username*", "email*" if SIGNUP_DOMAINS else "email", "password1*", "password2*"]
 ACCOUNT_EMAIL_VERIFICATION = "mandatory" if SIGNUP_DOMAINS else "none"
 ACCOUNT_REAUTHENTICATION_REQUIRED = True  # before changing email addresses, which can reset the password
-ACCOUNT_REAUTHENTICATION_TIMEOUT = 15 * 60  # seconds that a password counts for what asks for it once more
+ACCOUNT_REAUTHENTICATION_TIMEOUT = 15 * 60  # seconds after which a password is required again
 ACCOUNT_LOGOUT_REDIRECT_URL = "account_login"
 ACCOUNT_SESSION_REMEMBER = True
 ACCOUNT_EMAIL_UNKNOWN_ACCOUNTS = False  # otherwise a password reset sends mail to any address

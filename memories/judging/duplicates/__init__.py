@@ -32,10 +32,12 @@ from memories.judging.encoder import Encoder, logits
 # "Anna admires Ben's work" and "Ben admires Anna's work" are almost equal. These rules compare the order of
 # the people instead, reversed if one statement is passive. The words they need are data (roles.json).
 
-# Up to this number of words of one side only, a change of voice or person counts as a change of roles.
+# Maximum number of words that only one text has, at which a change of voice or person is a change of roles.
 _FEW = 3
-_SHORT = 3  # up to this number of letters ("do", "da"), one equal letter makes words forms of one word
-_REPLACED = 2  # maximum number of words of one side only, besides two that have changed places
+_SHORT = (
+    3  # letters; two words up to this length ("do", "da") may be forms of one word if one letter is equal
+)
+_REPLACED = 2  # maximum number of words that only one text has, if two others have changed places
 # Words of a statement in which exchanged parties are searched, because the search is quadratic.
 _MOST_WORDS = 60
 _KOREAN_PARTICLES = (
@@ -182,7 +184,7 @@ def _parties_exchanged(a: Words, b: Words) -> bool:
         if one[1] < other[1] or (a.words[one[0]] == b.words[one[1]]) != (
             a.words[other[0]] == b.words[other[1]]
         ):
-            continue  # in order, or only one has another form, which may be a case that shows who acts
+            continue  # in order, or one word has another form, perhaps the grammatical case that shows who acts
         if all(
             {a.words[x], b.words[y]} & names and a.words[x] in a.capitals and b.words[y] in b.capitals
             for x, y in (one, other)

@@ -126,8 +126,8 @@ def _names() -> dict[str, dict[str, int]]:
 
 _APOSTROPHES = "'\u2019"
 _SAME = 0.98  # minimum similarity of equal words, in any position
-_LOWEST = 4  # number of lowest similarities that are separate measures
-MEASURES = 30  # number of measures of a pair, before those of each dimension
+_LOWEST = 4  # number of lowest similarities that are features
+MEASURES = 30  # number of features of a pair, before those of each dimension
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class Words:
     words: list[str]
     vectors: Vectors  # (words, 384), centred on the mean of all texts and normalized
     whole: Vectors  # the mean of the states
-    names: list[str]  # as far as capitals show
+    names: list[str]  # likely names, recognized by capitals
     capitals: frozenset[str]  # capitalized words, including first words of sentences and German nouns
 
     @property

@@ -41,7 +41,7 @@ LONGEST_PIECE = 400  # characters
 MOST_OF_A_TEXT = 40_000  # maximum characters read of one source
 T = TypeVar("T")
 _STEM = 5
-_KEPT = 12  # characters kept of a word for later comparison, more than any stem has
+_KEPT = 12  # characters of a word that are stored for a later comparison, more than any stem has
 _WORD = re.compile(r"[^\W_]+")
 _PARTS = re.compile("(?<=[.!?…])\\s+|[\u3002\uff01\uff1f\n|;]+")
 CLAUSES = re.compile(

@@ -42,7 +42,7 @@ from memoryhub.llm.base import Vectors
 KINDS = ("fact", "preference", "instruction", "decision", "event")
 NETS = ("inner", "inner_bias", "outer", "outer_bias")
 MOST_CLAUSES = 160  # clauses judged per message
-BESIDE = 0.17  # how much the threshold is lowered for a clause if another one of its sentence is kept
+BESIDE = 0.17  # how much lower the threshold is for a clause whose sentence has another one above it
 LACKING = 0.35  # probability from which a clause counts as not naming its topic
 ALONE = slice(6 * 384, 7 * 384)  # the part of a row that is the mean state of the clause encoded alone
 _ASKS = ("?", "\uff1f")
@@ -252,7 +252,7 @@ def measure_reply(question: str, answer: str, encoder: Encoder, fitted: dict[str
     return row
 
 
-LEAST = 0.53  # probability from which a clause is kept; docs/figures.md compares thresholds
+LEAST = 0.53  # minimum probability of a clause that becomes a candidate; docs/figures.md compares thresholds
 MORE_IN_SHORT = 0.1  # added to the threshold in short messages, which give little context
 SHORT = 30  # maximum characters of a short message
 FAINT = 0.08  # how much the threshold is lowered for a clause that may replace a memory
