@@ -142,16 +142,16 @@ class MessageAdmin(ReadOnlyAdmin):
         return Q(pk=None)
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
-        self._note_look(request)
+        self._record_opening(request)
         return super().changelist_view(request, extra_context)
 
     def changeform_view(
         self, request: HttpRequest, object_id: str | None = None, *args: Any, **more: Any
     ) -> Any:
-        self._note_look(request)
+        self._record_opening(request)
         return super().changeform_view(request, object_id, *args, **more)
 
-    def _note_look(self, request: HttpRequest) -> None:
+    def _record_opening(self, request: HttpRequest) -> None:
         """Record in the audit log that an administrator opened a private chat."""
         private = Message.objects.exclude(NOT_PRIVATE_OF_CHAT).filter(self._opened(request))
         target = private.values_list("chat__public_id", flat=True).first()

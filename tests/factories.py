@@ -170,8 +170,10 @@ def make_token_text(
     """Return an access token of a new program that this user authorized."""
     back, now = "https://example.org/back", timezone.now()
     program = oauth.register(f"Program {next(_number)}", [back], now=now)
-    agreed = oauth.Agreed(program, back, True, "a" * 43, resource)
-    code = oauth.find_code(program.public_id, oauth.agree(agreed, workspace, scope=scope, by=by, now=now))
+    agreed = oauth.CheckedRequest(program, back, True, "a" * 43, resource)
+    code = oauth.find_code(
+        program.public_id, oauth.store_consent(agreed, workspace, scope=scope, by=by, now=now)
+    )
     assert code is not None
     return oauth.exchange_code(code, now=now).access
 

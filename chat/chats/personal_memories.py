@@ -125,7 +125,7 @@ def workspace_for_saving(chat: Chat, user: User, *, answer: Message | None = Non
     return chat.workspace, False
 
 
-def with_personal_of(user: User, workspace: Workspace) -> ChatQuerySet:
+def chats_with_personal_data_of(user: User, workspace: Workspace) -> ChatQuerySet:
     """Return the chats open to all members of the workspace that have an answer with this user's personal data.
 
     Such an answer was written while the user was the only member, or with the user's permission.

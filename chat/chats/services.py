@@ -133,7 +133,7 @@ def set_private(chat: Chat, *, is_private: bool, by: User, now: datetime) -> Cha
         raise Forbidden(_("Only the person who started a chat can make it private or shared."))
     with transaction.atomic():
         publish_chat_list(chat)  # before the change, so that pages of users who lose access are updated too
-        place = audit_place(chat)
+        place = audit_workspace(chat)
         if chat.is_private and not is_private:  # earlier permissions did not foresee the new readers
             chat.personal_of.clear()
             chat.opened_at = now
@@ -156,7 +156,7 @@ def delete_chat(chat: Chat, *, by: User, now: datetime) -> Chat:
     require_own(chat, by)
     with transaction.atomic():
         if soft_delete(chat, now=now):
-            record(Verb.CHAT_DELETED, by=by, workspace=audit_place(chat), target=chat.public_id)
+            record(Verb.CHAT_DELETED, by=by, workspace=audit_workspace(chat), target=chat.public_id)
     return chat
 
 
@@ -168,7 +168,7 @@ def soft_delete(chat: Chat, *, now: datetime) -> bool:
     return was_live
 
 
-def audit_place(chat: Chat) -> Workspace | None:
+def audit_workspace(chat: Chat) -> Workspace | None:
     """Return the workspace whose owners may see audit entries about the chat, or None if only its creator may see the
     chat.
     """
@@ -183,7 +183,7 @@ def restore_chat(chat: Chat, *, by: User, now: datetime) -> Chat:
         if not Chat.objects.filter(pk=chat.pk).update(deleted_at=None, active_at=chat.active_at):
             raise NotFound(_("This chat has since been deleted for good."))
         if chat.deleted_at is not None:
-            record(Verb.CHAT_RESTORED, by=by, workspace=audit_place(chat), target=chat.public_id)
+            record(Verb.CHAT_RESTORED, by=by, workspace=audit_workspace(chat), target=chat.public_id)
     chat.deleted_at = None
     publish_chat_list(chat)
     return chat
@@ -332,7 +332,9 @@ def forget_chat(chat: Chat, *, by: User, now: datetime, memories: bool = False) 
         wanted = memories_of(chat, by) if memories else Memory.objects.none()
         gone, removed = _remove(chat, wanted, by=by, now=now)
         words = {name.replace(" ", "_"): number for name, number in (gone.removed + removed).items()}
-        record(Verb.CHAT_FORGOTTEN, by=by, workspace=audit_place(chat), target=chat.public_id, details=words)
+        record(
+            Verb.CHAT_FORGOTTEN, by=by, workspace=audit_workspace(chat), target=chat.public_id, details=words
+        )
     return for_good.report_on(gone, removed, by=by, now=now)
 
 

@@ -17,7 +17,7 @@ from django.db import DatabaseError, transaction
 from django.db.models import Q
 from django.utils.translation import gettext as _
 
-from chat.chats.services import audit_place
+from chat.chats.services import audit_workspace
 from chat.models import (
     AnswerSource,
     Chat,
@@ -227,7 +227,7 @@ def create_link(
         link.expires_at = now + timedelta(days=days) if days else None
         _take(link, shareable(chat, by), now, with_later=with_later)
         link.save()
-        record(Verb.LINK_MADE, by=by, workspace=audit_place(chat), target=chat.public_id)
+        record(Verb.LINK_MADE, by=by, workspace=audit_workspace(chat), target=chat.public_id)
     return link, token
 
 
@@ -243,7 +243,7 @@ def update_link(link: ShareLink, *, by: User, now: datetime) -> ShareLink:
         found = shareable(link.chat, by)
         _take(link, found, now, with_later=not set(found.later).isdisjoint(link.message_ids))
         link.save(update_fields=["message_ids", "memories_used", "shared_at"])
-        record(Verb.LINK_CHANGED, by=by, workspace=audit_place(link.chat), target=link.chat.public_id)
+        record(Verb.LINK_CHANGED, by=by, workspace=audit_workspace(link.chat), target=link.chat.public_id)
     return link
 
 
@@ -261,7 +261,7 @@ def close_link(link: ShareLink, *, by: User) -> None:
         )
     with transaction.atomic():
         if ShareLink.objects.filter(pk=link.pk).delete()[0]:
-            record(Verb.LINK_CLOSED, by=by, workspace=audit_place(link.chat), target=link.chat.public_id)
+            record(Verb.LINK_CLOSED, by=by, workspace=audit_workspace(link.chat), target=link.chat.public_id)
 
 
 def get_link(chat: Chat, public_id: str) -> ShareLink:

@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from chat.chats.chat_list import chat_list_page
-from chat.chats.personal_memories import with_personal_of
+from chat.chats.personal_memories import chats_with_personal_data_of
 from chat.models import Chat, Message
 from memories.access import memory_on, vetoed
 from memories.models import Memory
@@ -91,7 +91,7 @@ def given_sources(context: Context, memories: Iterable[Any]) -> dict[str, Chat]:
 @register.simple_tag(takes_context=True)
 def chats_with_own(context: Context, workspace: Workspace) -> list[Chat]:
     """Return the newest chats open to all members that have an answer with this user's personal data. One query."""
-    return list(with_personal_of(context["request"].user, workspace)[:MOST_NAMED])
+    return list(chats_with_personal_data_of(context["request"].user, workspace)[:MOST_NAMED])
 
 
 @register.filter

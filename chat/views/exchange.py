@@ -19,7 +19,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from chat.access import get_chat
 from chat.chats.personal_memories import withheld_answers
-from chat.chats.services import audit_place
+from chat.chats.services import audit_workspace
 from chat.exchange import import_run
 from chat.exchange.export import export_response, in_pieces
 from chat.exchange.import_run import ROW_FOR_EACH, refusals, with_texts
@@ -268,7 +268,7 @@ def chat_response(chat: Chat, *, kind: str, by: User, now: datetime) -> Streamin
 
     An answer that is still being written and messages that ``by`` may not read are left out.
     """
-    record(Verb.EXPORTED, by=by, workspace=audit_place(chat), target=chat.public_id)
+    record(Verb.EXPORTED, by=by, workspace=audit_workspace(chat), target=chat.public_id)
     download = (_markdown if kind == "md" else _json)(chat, by)
     response = StreamingHttpResponse(in_pieces(download), content_type=MEDIA_TYPES[kind])
     filename = f"{slugify(str(chat))[:60] or 'chat'}-{now:%Y-%m-%d}.{kind}"

@@ -13,10 +13,10 @@ from django.utils import timezone
 
 from chat.access import get_chat
 from chat.chats.personal_memories import (
+    chats_with_personal_data_of,
     personal_allowed,
     personal_in,
     use_personal,
-    with_personal_of,
 )
 from chat.chats.services import set_private
 from chat.exchange.export import export
@@ -496,7 +496,7 @@ class TestSayingSo:
 class TestWhoJoinsLater:
     def test_settings_name_the_chats_to_the_person_alone(self, cast: Cast, chat: Chat) -> None:
         ask(chat)
-        assert not with_personal_of(cast.owner, cast.workspace).exists()
+        assert not chats_with_personal_data_of(cast.owner, cast.workspace).exists()
         use_personal(chat, allowed=True, by=cast.owner)
         ask(chat)
         told = "Answers in these chats used your personal memories, files or other chats."
@@ -506,9 +506,9 @@ class TestWhoJoinsLater:
             page = client.get(f"/workspaces/{cast.workspace.public_id}/settings/").content.decode()
             assert (told in page) is sees
         set_private(chat, is_private=True, by=cast.owner, now=timezone.now())
-        assert not with_personal_of(cast.owner, cast.workspace).exists()
+        assert not chats_with_personal_data_of(cast.owner, cast.workspace).exists()
 
     def test_a_stranger_has_none(self, cast: Cast, chat: Chat) -> None:
         use_personal(chat, allowed=True, by=cast.owner)
         ask(chat)
-        assert not with_personal_of(make_user(), cast.workspace).exists()
+        assert not chats_with_personal_data_of(make_user(), cast.workspace).exists()

@@ -72,7 +72,7 @@ class Tokens:
 
 
 @dataclass(frozen=True)
-class Agreed:
+class CheckedRequest:
     """A program's authorization request that has passed all checks."""
 
     client: OAuthClient
@@ -82,7 +82,9 @@ class Agreed:
     resource: str
 
 
-def agree(agreed: Agreed, workspace: Workspace, *, scope: str, by: User, now: datetime) -> str:
+def store_consent(
+    agreed: CheckedRequest, workspace: Workspace, *, scope: str, by: User, now: datetime
+) -> str:
     """Store the user's consent to an authorization request. Return the authorization code.
 
     Raises NotFound if the user is not a member, and Invalid as ``check_scope`` does.

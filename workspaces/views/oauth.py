@@ -218,7 +218,7 @@ STATE_LENGTH = 2_000
 
 @dataclass(frozen=True)
 class Asked:
-    agreed: oauth.Agreed
+    agreed: oauth.CheckedRequest
     scope: str
     state: str | None
 
@@ -286,7 +286,7 @@ def authorize(request: PageRequest) -> HttpResponse:
     sent = request.POST if request.method == "POST" else None
     form = ConsentForm(sent, user=request.user, asked=asked, initial=start)
     code = form.done(
-        lambda: oauth.agree(asked.agreed, **form.cleaned_data, by=request.user, now=timezone.now())
+        lambda: oauth.store_consent(asked.agreed, **form.cleaned_data, by=request.user, now=timezone.now())
     )
     if code is not None:
         return SentBack(asked, base, code=code)
@@ -323,7 +323,7 @@ def read_asked(request: HttpRequest) -> Asked:
         raise Malformed(_("The program asks for another server than this one."))
     if not CHALLENGE.fullmatch(said.code_challenge) or len(said.state or "") > STATE_LENGTH:
         raise Malformed(_("The program's request is not right: %s.") % "code_challenge, state")
-    agreed = oauth.Agreed(
+    agreed = oauth.CheckedRequest(
         client,
         _redirect_uri(client, request.GET.get("redirect_uri"), str(said.redirect_uri)),
         said.redirect_uri is not None,

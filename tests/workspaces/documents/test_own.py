@@ -11,7 +11,7 @@ from django.test import Client
 from django.utils import timezone
 from django.utils.html import escape
 
-from chat.chats.personal_memories import use_personal, with_personal_of
+from chat.chats.personal_memories import chats_with_personal_data_of, use_personal
 from chat.chats.sharing import shareable
 from chat.models import Chat, Message, MessageRole, ToolCall
 from chat.tools.base import ToolCaller, ToolTrouble
@@ -221,7 +221,9 @@ def test_a_turn_is_given_it_where_nobody_reads_along_or_its_person_let_it_in(
         answer.pk not in shareable(chat, chat.created_by).message_ids
         and shareable(chat, chat.created_by).personal == 1
     )
-    assert [[*with_personal_of(person, cast.workspace)] for person in (cast.editor, cast.owner)] == [
+    assert [
+        [*chats_with_personal_data_of(person, cast.workspace)] for person in (cast.editor, cast.owner)
+    ] == [
         [chat],
         [],
     ]
