@@ -228,7 +228,7 @@ def trouble_of(error: BaseException | None) -> Unavailable | None:
 
 
 def is_disk_full(error: BaseException | None) -> bool:
-    """Return whether an error means a full disk, including Python's error about temporary files."""
+    """Return whether an error means a full disk, such as Python's error about an unusable temporary folder."""
     return isinstance(error, OSError) and (
         error.errno in {errno.ENOSPC, errno.EDQUOT} or "No usable temporary directory" in str(error)
     )

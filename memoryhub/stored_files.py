@@ -51,7 +51,7 @@ def files_folder() -> Path:
 
 
 class Folder(FileSystemStorage):
-    """A storage below ``files_folder``, readable only by this user. A file gets its name once it is synced to disk."""
+    """A storage below ``files_folder``, readable only by this user. A file gets its final name after a sync to disk."""
 
     def __init__(self, folder: str) -> None:
         super().__init__(

@@ -204,7 +204,7 @@ def _may_be_date(phrase: str, language: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def _read(phrase: str, language: str, at: int) -> _Date | None:
-    """Parse a date. Without a year, the result is in an arbitrary year."""
+    """Return a parsed date, or None. Without a year in the phrase, the year is arbitrary. ``at``: see ``_Date``."""
     has_year = _YEAR.search(phrase) is not None
     for part in ("month", "year") if has_year else ("month",):
         found = _parser(language, part).get_date_data(phrase)

@@ -240,7 +240,7 @@ def wrong_shape(url: str, *, longest: int, example: str, query: bool = False) ->
 def is_internal(url: str) -> bool:
     """Return whether a URL's host is visibly internal: a private address or a name such as localhost.
 
-    Resolves nothing.
+    Does not resolve names.
     """
     host = (urlsplit(url).hostname or "").rstrip(".").lower()
     address = literal(host)

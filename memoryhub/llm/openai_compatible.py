@@ -30,10 +30,10 @@ from memoryhub.llm.errors import EMPTY, ModelBadReply, ModelCut, ModelError, Mod
 from memoryhub.llm.metering import Usage, guessed, report, report_embedding
 from memoryhub.llm.openai_errors import (
     VENDOR_ERRORS,
+    call_with_retries,
     delay_before_retry,
     embedder_error,
     model_error,
-    tried,
 )
 from memoryhub.llm.openai_replies import (
     Chunk,
@@ -201,7 +201,7 @@ class OpenAIChatModel:
                 raise ModelBadReply(EMPTY, detail="nothing but thoughts")
             return text
 
-        return tried(
+        return call_with_retries(
             self._ready_endpoint,
             ask,
             lambda error: self._learn_from(error, sent),
@@ -350,7 +350,7 @@ class OpenAIEmbedder:
         return self.embed(texts)
 
     def _embed_batch(self, batch: list[str], **more: str) -> list[list[float]]:
-        """Embed one batch, with retries. ``more`` holds fields that are not part of OpenAI's API."""
+        """Embed one batch, with retries. ``more``: fields of the request that are not part of OpenAI's API."""
         attempt = 0
         limit = EMBEDDING_TIMEOUT_SECONDS + EMBEDDING_TIMEOUT_PER_TEXT_SECONDS * len(batch)
         ends = time.monotonic() + limit

@@ -155,7 +155,7 @@ def embedder_error(error: errors.ModelError) -> errors.EmbedderError:
 T = TypeVar("T")
 
 
-def tried(
+def call_with_retries(
     endpoint: Callable[[], Endpoint],
     ask: Callable[[Endpoint, Span, float], T],
     learns: Callable[[Exception], bool],
@@ -165,7 +165,7 @@ def tried(
 ) -> T:
     """Call ``ask`` with an endpoint, the trace span and the seconds left, and return its result. Blocks.
 
-    Retries at once if ``learns`` returns True for the error, and with a delay after a temporary failure. Raises the
+    Retries at once if ``learns`` returns True for the error, and after a delay if the failure is temporary. Raises the
     error that ``failure_of`` returns if no retry is left. All attempts share the timeout of ``limit`` seconds.
     """
     attempt, deadline = 0, time.monotonic() + limit

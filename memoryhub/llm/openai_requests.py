@@ -20,7 +20,7 @@ from memoryhub.llm.base import INSERTED, Message
 from memoryhub.llm.clients import Clients, Endpoint, ask_for_models, timeout_of
 from memoryhub.llm.errors import ModelBadReply, ModelBadRequest, ModelError
 from memoryhub.llm.metering import Usage, guessed, report
-from memoryhub.llm.openai_errors import VENDOR_ERRORS, delay_before_retry, model_error, tried
+from memoryhub.llm.openai_errors import VENDOR_ERRORS, call_with_retries, delay_before_retry, model_error
 from memoryhub.llm.openai_replies import checked, chunks_of, error_text, usage_said
 from memoryhub.monitoring.tracing import Span, failed, model_call
 
@@ -214,7 +214,7 @@ class RawChat:
             report(said or guessed(body["messages"], _text_in(answer, "message")), call)
             return answer
 
-        return tried(
+        return call_with_retries(
             self.endpoint, ask, lambda error: self._learns_from(error, body), _failure, limit=self.timeout
         )
 

@@ -37,7 +37,7 @@ PID_FILE_STATUS_LINE = 7  # line of postmaster.pid, from 0 (PostgreSQL's src/inc
 
 
 def socket_folder(data_dir: Path) -> Path:
-    """Return the socket's folder: in the data folder, or below /tmp if that path would be too long."""
+    """Return the socket's folder. It is in the data folder, or below /tmp if its path would be too long there."""
     folder = data_dir.absolute() / "run" / "postgres"
     if len(os.fsencode(folder)) <= LONGEST_SOCKET_FOLDER:
         return folder

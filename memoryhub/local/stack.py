@@ -410,7 +410,7 @@ def answers(host: str, port: int, path: str) -> bool:
 
 @contextmanager
 def starting_page(listener: socket.socket) -> Iterator[None]:
-    """Answer requests during the start with a page that says so and reloads itself."""
+    """Answer requests during the start with a page that says "MemoryHub is starting" and reloads itself."""
     over = threading.Event()
     listener.setblocking(False)  # the web server may accept the connection first
     thread = threading.Thread(target=_answer_all, args=(listener, over), daemon=True)

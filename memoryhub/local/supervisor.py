@@ -341,7 +341,7 @@ class Child:
                 self._log.write(line, is_json=is_json)
 
     def exit_status(self) -> int | None:
-        """Return the exit status, after killing the rest of the process group; None while the process runs.
+        """Return the exit status, or None while the process runs. After its end, kill the rest of its process group.
 
         The group is killed before its leader is reaped, because afterwards the group's id may be reused.
         """

@@ -75,7 +75,7 @@ def _states_elsewhere(groups: Iterable[int]) -> dict[int, bool]:
 def end_groups(groups: Mapping[int, int], seconds: float) -> None:
     """Send each group's leader its signal (0 for none), wait up to ``seconds``, and kill the remaining processes.
 
-    A group without a leader is killed at once, because only the leader could end it in order.
+    A group without a leader is killed at once, because nothing else could stop it properly.
     """
     states = _states if sys.platform.startswith("linux") else _states_elsewhere
     end = time.monotonic() + seconds

@@ -47,8 +47,8 @@ class RefusalFilter(logging.Filter):
 class JsonFormatter(Formatter):
     """A formatter that writes one JSON object per line.
 
-    It always has at, level, logger, service, process and message; request_id, trace_id, error and extra fields if
-    known.
+    The object always has the keys at, level, logger, service, process and message. It has request_id, trace_id, error
+    and extra fields if known.
     """
 
     def format(self, record: logging.LogRecord) -> str:

@@ -118,7 +118,10 @@ def serves_only_here(host: str | None = None) -> bool:
 
 
 def comes_from_here(request: HttpRequest) -> bool:
-    """Return whether a request comes from this machine without a proxy, if the server ``serves_only_here``."""
+    """Return whether a request comes from this machine and not through a proxy.
+
+    The result is reliable only for a server that ``serves_only_here``.
+    """
     between = any(header.title().startswith(FORWARDED) for header in request.headers)
     return _is_here(client_address(request)) and not between and _protocol(request) != "1.0"
 

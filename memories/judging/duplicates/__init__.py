@@ -299,7 +299,7 @@ def determiners() -> frozenset[str]:
 
 @cache
 def _patterns() -> dict[str, re.Pattern[str]]:
-    """Return a regular expression for each list of phrases. It matches only whole words in scripts that have spaces."""
+    """Return a regular expression for each list of phrases. In scripts with spaces it matches only whole words."""
     found = {}
     for name in ("over", "left", "right", "before", "after"):
         spaced = [phrase for phrase in _data()[name].split("|") if not _is_joined(phrase)]

@@ -217,7 +217,7 @@ def _about(names: object, text: str) -> list[str]:
 
 
 def _number(value: object) -> float | None:
-    """Return a model's importance as a number: the default for null, and None if it is not an importance."""
+    """Return a model's importance as a number. Null gives the default, and a value that is no number gives None."""
     if value is None:
         return DEFAULT_IMPORTANCE
     if isinstance(value, str):

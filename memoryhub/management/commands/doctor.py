@@ -193,7 +193,7 @@ def _clock(connection: psycopg.Connection[Any]) -> Iterator[str]:
 
 
 def _backup(connection: psycopg.Connection[Any]) -> Iterator[str]:
-    """Report if the last backup in the audit log is too old. Without one, the first account must not be too old."""
+    """Report if the last backup in the audit log is too old or, if there is none, the first user account."""
     if not settings.BACKUP_DAYS:
         return
     last = _one(connection, LAST_BACKUP)

@@ -8,7 +8,7 @@ from memoryhub.llm import errors
 from memoryhub.llm.base import Capabilities, Delta, Message, ToolCall
 from memoryhub.llm.clients import Endpoint
 from memoryhub.llm.openai_compatible import OpenAIChatModel
-from memoryhub.llm.openai_errors import delay_before_retry, tried
+from memoryhub.llm.openai_errors import call_with_retries, delay_before_retry
 from tests.fakes.openai_failures import NOT_RETRIED, RETRIED
 from tests.fakes.openai_server import HOLD, Answer, Failure, Hang, Raw, Reply, ScriptedOpenAI
 
@@ -331,7 +331,7 @@ def test_attempts_share_the_limit_on_silence() -> None:
         return "Fine."
 
     late, at = errors.ModelUnavailable(), Endpoint("http://localhost/v1", "key-1", "model")
-    answer = tried(lambda: at, ask, lambda error: False, lambda error, at: late, limit=60)
+    answer = call_with_retries(lambda: at, ask, lambda error: False, lambda error, at: late, limit=60)
     assert answer == "Fine." and given[1] < given[0] <= 60
     assert delay_before_retry(late, 0, left=30) is not None and delay_before_retry(late, 0, left=-0.1) is None
 
