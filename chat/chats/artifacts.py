@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.db import transaction
 from django.utils.translation import gettext as _
 
 from chat.chats.personal_memories import workspace_for_saving
@@ -54,6 +55,7 @@ def _code(content: str, language: str, heading: str) -> Block:
     return Block(ArtifactKind.CODE, content, language.split()[0] if language else "", heading)
 
 
+@transaction.atomic
 def save_answer(
     answer: Message, *, block: int | None = None, by: User, now: datetime, confirmed: bool = False
 ) -> Artifact:
@@ -67,6 +69,7 @@ def save_answer(
         raise NotFound(_("Only answers can be saved as artifacts."))
     if answer.status == MessageStatus.STREAMING:
         raise Conflict(_("The answer is still being written."))
+    Message.objects.select_for_update(no_key=True).get(pk=answer.pk)  # two presses at once save one artifact
     chat = answer.chat
     workspace, personal = workspace_for_saving(chat, by, answer=answer)
     piece = Block(ArtifactKind.MARKDOWN, answer.content) if block is None else _piece(answer, block)

@@ -1,8 +1,10 @@
 """Saving an answer or a part of it as a memory, and what the model saves and changes by its tools."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
@@ -76,6 +78,20 @@ def test_each_piece_is_kept_as_it_was_written_in_the_order_of_the_page(answer: M
     assert (whole.kind, whole.content, whole.title) == ("markdown", ANSWER, "A page and more")
     with pytest.raises(Forbidden):
         save_answer(answer, by=cast.viewer, now=now)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_requests_at_once_keep_one_artifact(answer: Message, cast: Cast) -> None:
+    answer.refresh_from_db()
+
+    def press(_: int) -> Artifact:
+        try:
+            return save_answer(answer, by=cast.owner, now=timezone.now())
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(4) as threads:
+        assert len({made.pk for made in threads.map(press, range(4))}) == 1
 
 
 def test_its_title_is_the_first_line_without_markup(cast: Cast) -> None:
