@@ -10,15 +10,15 @@ class ChatConfig(AppConfig):
         from chat.chats.chat_list import find_messages
         from chat.chats.services import CHATS, leave_chats, made_private, most_expensive_chats
         from chat.chats.sharing import forget_in_share_links
-        from chat.exchange.forgetting import forget_in_imports
+        from chat.import_export.forgetting import forget_in_imports
         from chat.models import Chat, Import
         from chat.runs.forgetting import forget_in_runs
         from chat.runs.overview import text_for_webhook
         from chat.runs.progress import stop_runs_of, stop_runs_of_others
-        from chat.turns.extraction import load_message, load_turn
+        from chat.turns.extraction_text import load_message, load_turn
         from memories.forgetting.copies import register_copy_remover
         from memories.recalling.workspace_search import register_messages
-        from memories.writing.mined import register_loaders
+        from memories.writing.extracted_drafts import register_loaders
         from workspaces.accounts.closing import on_closing
         from workspaces.actions.removal import register_remover
         from workspaces.quotas import charged_rows, register_quota

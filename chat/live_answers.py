@@ -17,9 +17,9 @@ from opentelemetry import context
 from chat.models import Chat, Message, MessageStatus
 from chat.models.chats import STOPPED_AFTER
 from chat.models.steps import StepKind, StepOutcome
-from memoryhub.kept import kept
 from memoryhub.llm.errors import ModelError
 from memoryhub.llm.metering import Meter
+from memoryhub.stored_messages import kept
 from workspaces.billing import Account
 from workspaces.models import User
 

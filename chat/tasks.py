@@ -6,13 +6,13 @@ from django.conf import settings
 from django.utils import timezone
 
 from chat.chats import services, sharing
-from chat.exchange import import_run
+from chat.import_export import import_run
 from chat.live_answers import close_abandoned
 from chat.models import Chat, Message, MessageStatus
 from chat.prompting.short_term import drop_expired
 from chat.rendering.rendered import store_html
 from chat.runs import worker
-from chat.turns import extraction
+from chat.turns import extraction_text
 from chat.turns.compaction import compact, write_title
 from memoryhub.jobs import job
 from workspaces.models import User
@@ -74,7 +74,7 @@ def sweep() -> str:
     dropped, _ = Chat.objects.filter(is_temporary=True, active_at__lt=now - TEMPORARY_KEPT).delete()
     imports = import_run.sweep(now=now)
     worker.sweep(now=now)
-    extraction.sweep(now=now)
+    extraction_text.sweep(now=now)
     sharing.sweep(now=now)
     purged = services.purge(now=now, seconds=settings.JOB_TIMEOUT / 6)
     return f"{closed} abandoned answers, {dropped} temporary rows, {imports} imports, {purged} chats purged"

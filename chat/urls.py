@@ -3,7 +3,7 @@
 from django.urls import include, path, re_path
 
 from chat.programs.openai_api import views as openai_api
-from chat.views import chat_settings, chats, exchange, messages, palette, runs, sharing
+from chat.views import chat_settings, chats, import_export, messages, palette, runs, sharing
 from chat.views import chat_settings as forget_views
 from chat.views import chats as views
 from chat.views import saved_prompts as prompts
@@ -75,17 +75,17 @@ chat_patterns = [
     path("chats/<str:chat_id>/messages/<str:message_id>/save/", messages.save_again, name="save_again"),
 ]
 exchange_patterns = [
-    path("workspaces/<str:ws_id>/export/", exchange.export_workspace, name="export_workspace"),
-    path("export/", exchange.export_all, name="export_all"),
-    path("chats/<str:chat_id>/export/", exchange.export_chat, name="export_chat"),
-    path("profile/copy/", exchange.personal_copy, name="personal_copy"),
-    path("imports/", exchange.imports, name="imports"),
-    path("imports/<str:import_id>/", exchange.import_page, name="import"),
-    path("imports/<str:import_id>/progress/", exchange.progress, name="progress"),
-    path("imports/<str:import_id>/start/", exchange.start, name="start"),
-    path("imports/<str:import_id>/stop/", exchange.stop, name="stop"),
-    path("imports/<str:import_id>/resume/", exchange.resume, name="resume"),
-    path("imports/<str:import_id>/delete/", exchange.delete, name="delete"),
+    path("workspaces/<str:ws_id>/export/", import_export.export_workspace, name="export_workspace"),
+    path("export/", import_export.export_all, name="export_all"),
+    path("chats/<str:chat_id>/export/", import_export.export_chat, name="export_chat"),
+    path("profile/copy/", import_export.personal_copy, name="personal_copy"),
+    path("imports/", import_export.imports, name="imports"),
+    path("imports/<str:import_id>/", import_export.import_page, name="import"),
+    path("imports/<str:import_id>/progress/", import_export.progress, name="progress"),
+    path("imports/<str:import_id>/start/", import_export.start, name="start"),
+    path("imports/<str:import_id>/stop/", import_export.stop, name="stop"),
+    path("imports/<str:import_id>/resume/", import_export.resume, name="resume"),
+    path("imports/<str:import_id>/delete/", import_export.delete, name="delete"),
 ]
 openai_patterns = [
     path("models", openai_api.ModelList.as_view(), name="models"),

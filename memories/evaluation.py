@@ -23,8 +23,8 @@ from memories.writing.drafts import Draft, cut_at_word
 from memoryhub.errors import Invalid
 from memoryhub.llm.errors import EmbedderError
 from memoryhub.llm.registry import get_embedder
-from workspaces.index.candidates import bm25, search_area
 from workspaces.index.embedding import embed_query, embed_texts
+from workspaces.index.hybrid_search import bm25, search_area
 from workspaces.models import User, Workspace
 from workspaces.policy import Reach
 

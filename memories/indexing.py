@@ -16,7 +16,7 @@ from memories.models.memory import MEMORY, PLACE
 from memories.topics import link_to_named_topics
 from memoryhub.database import queries
 from memoryhub.database.queries import current_connection
-from workspaces.index import candidates, embedding
+from workspaces.index import embedding, hybrid_search
 from workspaces.index.embedding import Embedded, store_vector
 from workspaces.models.index import Kind
 
@@ -69,14 +69,14 @@ def index_lexemes(memories: Sequence[Memory]) -> None:
     already.
     """
     ids, within = _of(memories)
-    candidates.index_words(MEMORIES, ids, within=within)
+    hybrid_search.index_words(MEMORIES, ids, within=within)
     link_to_named_topics(memories)
 
 
 def unindex_words(memories: Sequence[Memory]) -> int:
     """Remove memories from the BM25 index, before their text changes or they are deleted. Return the number of rows."""
     ids, within = _of(memories)
-    return candidates.unindex_words(MEMORIES, ids, within=within)
+    return hybrid_search.unindex_words(MEMORIES, ids, within=within)
 
 
 def _of(memories: Sequence[Memory]) -> tuple[list[int], set[int]]:

@@ -11,7 +11,7 @@ from memories.assets import ASSET_FILES
 from memories.forgetting import clear, copies, for_good
 from memories.models import Clearing, Memory
 from memories.recalling import recall_test
-from memories.writing import background, extracting
+from memories.writing import background, extraction_jobs
 from memoryhub.jobs import job
 from memoryhub.llm.errors import EmbedderError
 from workspaces.index import embedding, reembedding
@@ -65,7 +65,7 @@ def evict(*, workspace_id: int, owner_id: int | None, agent_id: int | None = Non
 
 @job
 def extract_turn(*, extraction_id: int) -> str:
-    return extracting.extract(extraction_id, now=timezone.now())
+    return extraction_jobs.extract(extraction_id, now=timezone.now())
 
 
 @job
@@ -74,7 +74,7 @@ def rerun_extraction(*, memory_id: int, by_id: int | None, version: str = "") ->
     by = User.objects.filter(pk=by_id).first() if by_id else None
     if memory is None:
         return "the memory is gone"
-    return extracting.refresh(memory, by=by, now=timezone.now(), version=version)
+    return extraction_jobs.refresh(memory, by=by, now=timezone.now(), version=version)
 
 
 @job
@@ -87,7 +87,7 @@ def recheck_memories(*, memory_ids: Sequence[int]) -> int:
 @job
 def sweep() -> str:
     """Do waiting work whose job was lost or is due again. Runs every minute."""
-    extracted = extracting.sweep(now=timezone.now())
+    extracted = extraction_jobs.sweep(now=timezone.now())
     if reembedding.has_work():
         reembedding.queue()
     missing: list[int] = []

@@ -18,7 +18,7 @@ from django.utils.translation import gettext as _
 
 from memories.access import live_in
 from memories.judging.duplicates import may_merge
-from memories.judging.extraction.provenance import CLAUSES
+from memories.judging.extraction.speaker import CLAUSES
 from memories.models import KeptAsIs, Memory, ReceiptItem
 from memories.models.memory import MEMORY, MemoryQuerySet
 from memories.recalling.recall_test import state_of

@@ -28,7 +28,7 @@ from pytest_django.fixtures import Settings
 from pytest_django.plugin import DjangoDbBlocker
 
 from memoryhub import events
-from memoryhub.llm import two_encoders
+from memoryhub.llm import bundled_embedder
 from memoryhub.local.postgres import EmbeddedPostgres, connection_settings
 from memoryhub.management.commands.prepare import compile_translations
 from tests.copies import copied
@@ -146,7 +146,7 @@ def make_cast() -> Cast:
 @pytest.fixture(scope="session", autouse=True)
 def _vectors_are_kept_for_the_whole_run() -> None:
     """Embedding took half the time of tests that store memories, and many tests store the same texts."""
-    two_encoders.CACHED_TEXTS = 10_000
+    bundled_embedder.CACHED_TEXTS = 10_000
 
 
 @pytest.fixture(autouse=True)

@@ -110,7 +110,7 @@ def _names(tree: ast.Module) -> dict[str, str]:
                 function = name.name.removesuffix("_lazy").removesuffix("_noop")
                 if function in TAKES:
                     found[name.asname or name.name] = function
-        if isinstance(node, ast.ImportFrom) and node.module == "memoryhub.kept":
+        if isinstance(node, ast.ImportFrom) and node.module == "memoryhub.stored_messages":
             found["kept"] = "kept"
     return found
 

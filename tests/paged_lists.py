@@ -38,9 +38,9 @@ from tests.factories import (
 )
 from workspaces.accounts.invitations import invite
 from workspaces.models import Agent, ApiKey, Membership, Role
+from workspaces.models.audit_and_webhooks import Webhook
 from workspaces.models.connections import Connection
 from workspaces.models.documents import Artifact, Document
-from workspaces.models.events import Webhook
 
 API, V1 = "/chat/api", "/api/v1"
 

@@ -20,7 +20,7 @@ EMBEDDING = (
     "tests/memories/judging/test_extraction_rules.py",
     "tests/memoryhub/llm/test_e5.py",
     "tests/memoryhub/llm/test_onnx_embedder.py",
-    "tests/memoryhub/llm/test_two_encoders.py",
+    "tests/memoryhub/llm/test_bundled_embedder.py",
 )
 
 

@@ -154,8 +154,8 @@ def test_nothing_else_asks_which_mode_an_answer_is_made_in() -> None:
 # Long-running: the time differs at each step.
 LONG = {
     "chat/runs": {"memory", "progress", "worker", "workspace_tools"},
-    "chat/exchange": {"import_run"},
-    "chat": {"answer_steps"},
+    "chat/import_export": {"import_run"},
+    "chat": {"shown_steps"},
     "chat/modes": {"deep_think", "research"},
     "chat/tools": {"loop"},
     "chat/turns": {"prepare", "stream", "turn"},
@@ -170,7 +170,7 @@ LONG = {
 STAMPS = {
     "memories": {"access"},
     "memories/models": {"memory"},
-    "memories/writing": {"gate", "mined"},
+    "memories/writing": {"extracted_drafts", "gate"},
     "memoryhub/http": {"health"},
     "memoryhub/llm": {"openai_errors"},
     "workspaces": {"audit", "billing"},
@@ -248,7 +248,7 @@ def test_what_may_leave_is_said_by_every_caller() -> None:
                     (silent if has_default else asking).add(path.stem)
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "Reach":
                 making.add(path.stem)
-    assert {"recall", "embedding", "candidates", "documents", "deep_think", "policy"} <= asking
+    assert {"recall", "embedding", "hybrid_search", "documents", "deep_think", "policy"} <= asking
     assert silent == making == set()
     assert all(field.default is MISSING for field in fields(Reach))
 

@@ -14,7 +14,7 @@ from chat.models import Chat, Message, MessageRole
 from chat.turns.remembering import remember_message
 from memories import tasks
 from memories.models import Memory, Receipt, ReceiptItem, Scope
-from memories.writing import extracting as run
+from memories.writing import extraction_jobs as run
 from memoryhub import events
 from tests.conftest import Cast
 from tests.factories import make_chat, make_memory, make_message

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from chat.chats.services import delete_chat
 from chat.chats.sharing import create_link
-from chat.exchange import import_run
+from chat.import_export import import_run
 from chat.models import Chat, Message, MessageRole, Run
 from chat.models.imports import Import
 from chat.runs.services import save_template

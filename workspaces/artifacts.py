@@ -29,8 +29,8 @@ from workspaces.access import (
 from workspaces.actions.removal import Counts, counted, purge_deleted
 from workspaces.actions.workspaces import clean_text
 from workspaces.audit import Verb
-from workspaces.index.candidates import area_within, index_words, unindex_words
 from workspaces.index.embedding import queue_embedding
+from workspaces.index.hybrid_search import area_within, index_words, unindex_words
 from workspaces.index.scores import excerpt, related
 from workspaces.models import Artifact, ArtifactKind, ArtifactVersion, PassageVector, Role, User, Workspace
 from workspaces.models.documents import (

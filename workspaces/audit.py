@@ -20,9 +20,9 @@ from django.utils.translation import gettext_lazy as later
 
 from memoryhub.errors import Malformed
 from memoryhub.ids import PATTERN
-from memoryhub.kept import kept
 from memoryhub.languages import translated
 from memoryhub.monitoring import origin
+from memoryhub.stored_messages import kept
 from workspaces.models import AuditEvent, User, Workspace
 
 Word: TypeAlias = str | int | float | bool | None

@@ -19,7 +19,7 @@ from memoryhub.llm.addresses import AddressRange
 from memoryhub.llm.base import ChatModel
 from memoryhub.llm.clients import Endpoint
 from memoryhub.llm.errors import ModelError, ModelNotLocal, ModelRefused
-from memoryhub.llm.probe import STEPS, Outcome, Trial, try_model
+from memoryhub.llm.model_check import STEPS, Outcome, Trial, try_model
 from memoryhub.llm.registry import LARGE_CAPABILITIES, chat_model_at, get_chat_model
 from workspaces.models import User, Workspace
 from workspaces.models.connections import Connection

@@ -24,7 +24,7 @@ from memories.api.saving import (
 )
 from memories.api.serializers import MemoryJson, MemoryUpdate
 from memories.models import Memory
-from memories.writing.extracting import rerun
+from memories.writing.extraction_jobs import rerun
 from memoryhub.errors import NotFound
 from workspaces.api.base import ETAG, IF_MATCH, ApiView
 from workspaces.api.fields import Body, Moment, Text

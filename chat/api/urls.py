@@ -3,7 +3,7 @@
 from django.urls import path, re_path
 
 import workspaces.api.fields  # noqa: F401  registers the path converters
-from chat.api import exchange, memories, runs, saved_prompts, share_links, views
+from chat.api import import_export, memories, runs, saved_prompts, share_links, views
 from chat.api.memories import ShortTermView
 from workspaces.api.base import NoSuchRoute
 
@@ -30,7 +30,7 @@ urlpatterns = [
     path(f"chats/{CHAT}/links/{LINK}", share_links.ChatLink.as_view(), name="chat_link"),
     path(f"chats/{CHAT}/links/{LINK}/update", share_links.ChatLinkUpdate.as_view(), name="chat_link_update"),
     path("workspaces/<ws_id:workspace_id>/links", share_links.WorkspaceLinks.as_view(), name="ws_links"),
-    path(f"chats/{CHAT}/export", exchange.ChatExport.as_view(), name="chat_export"),
+    path(f"chats/{CHAT}/export", import_export.ChatExport.as_view(), name="chat_export"),
     path(f"chats/{CHAT}/restore", views.ChatRestore.as_view(), name="chat_restore"),
     path(f"chats/{CHAT}/forget", views.ChatForget.as_view(), name="chat_forget"),
     path(f"{CHAT}/messages", views.MessageList.as_view(), name="messages"),
@@ -48,7 +48,9 @@ urlpatterns = [
     path(MEMORY, memories.ChatMemoryDetail.as_view(), name="memory"),
     path(f"{MEMORY}/rerun-extraction", memories.RerunExtraction.as_view(), name="rerun_extraction"),
     path(
-        "workspaces/<ws_id:workspace_id>/export", exchange.WorkspaceExport.as_view(), name="workspace_export"
+        "workspaces/<ws_id:workspace_id>/export",
+        import_export.WorkspaceExport.as_view(),
+        name="workspace_export",
     ),
     path(PROMPTS, saved_prompts.PromptList.as_view(), name="prompts"),
     path(f"{PROMPTS}/<prm_id:prompt_id>", saved_prompts.PromptDetail.as_view(), name="prompt"),
@@ -63,14 +65,14 @@ urlpatterns = [
     path(TEMPLATES, runs.RunTemplateList.as_view(), name="run_templates"),
     path(TEMPLATE, runs.RunTemplateDetail.as_view(), name="run_template"),
     path(f"{TEMPLATE}/start", runs.RunTemplateStart.as_view(), name="run_template_start"),
-    path("account/copy", exchange.PersonalCopy.as_view(), name="personal_copy"),
-    path("export", exchange.Export.as_view(), name="export"),
-    path("imports", exchange.ImportList.as_view(), name="imports"),
-    path(IMPORT, exchange.ImportDetail.as_view(), name="import"),
-    path(f"{IMPORT}/rows", exchange.ImportRows.as_view(), name="import_rows"),
-    path(f"{IMPORT}/start", exchange.ImportStart.as_view(), name="import_start"),
-    path(f"{IMPORT}/stop", exchange.ImportStop.as_view(), name="import_stop"),
-    path(f"{IMPORT}/resume", exchange.ImportResume.as_view(), name="import_resume"),
+    path("account/copy", import_export.PersonalCopy.as_view(), name="personal_copy"),
+    path("export", import_export.Export.as_view(), name="export"),
+    path("imports", import_export.ImportList.as_view(), name="imports"),
+    path(IMPORT, import_export.ImportDetail.as_view(), name="import"),
+    path(f"{IMPORT}/rows", import_export.ImportRows.as_view(), name="import_rows"),
+    path(f"{IMPORT}/start", import_export.ImportStart.as_view(), name="import_start"),
+    path(f"{IMPORT}/stop", import_export.ImportStop.as_view(), name="import_stop"),
+    path(f"{IMPORT}/resume", import_export.ImportResume.as_view(), name="import_resume"),
     # The last one mounted below /chat/api/: matches what none of the routes above matched.
     re_path(r"", NoSuchRoute.as_view(), name="no_such_route"),
 ]

@@ -15,13 +15,12 @@ from django.db import DatabaseError
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as later
 
-from chat.answer_steps import begin_step, end_step
 from chat.chats.personal_memories import personal_allowed
 from chat.live_answers import BROKEN, LiveAnswer, in_thread
 from chat.models import Message, MessageStatus, ToolCall
 from chat.models.steps import Mode, Step, StepKind, StepOutcome
 from chat.prompting.context import room_beside_answer
-from chat.prompting.labels import (
+from chat.prompting.prompt_text import (
     BYTES_PER_TOKEN,
     category_label,
     cut_to,
@@ -31,7 +30,8 @@ from chat.prompting.labels import (
     text_of,
     tokens,
 )
-from chat.prompting.provenance import AnswerFlags, mark_answer
+from chat.prompting.shown_sources import AnswerFlags, mark_answer
+from chat.shown_steps import begin_step, end_step
 from chat.tools.loop import AnswerMode, Plan, replied, write
 from memories.access import count_live
 from memories.judging.extraction.candidates import render_conversation
@@ -39,11 +39,11 @@ from memories.models import Memory, ReceiptItem, SourceType
 from memories.recalling.ranking import injection_threshold
 from memories.recalling.recall import recall
 from memories.writing.drafts import UNSTORABLE
-from memoryhub.kept import kept
 from memoryhub.llm.base import Capabilities, ChatModel, Speaker, Tool
 from memoryhub.llm.base import Message as PromptMessage
 from memoryhub.llm.errors import ModelError
 from memoryhub.llm.output_parsing import MOST_REPAIRED, repaired_object
+from memoryhub.stored_messages import kept
 from workspaces.models import User
 from workspaces.policy import Reach
 
@@ -119,7 +119,7 @@ def build_check(
     question: str, answer: str, memories: Sequence[Memory], capabilities: Capabilities
 ) -> tuple[list[PromptMessage], int]:
     """Return the prompt of the check, and the number of memories in it: 0 if the answer leaves no space for any."""
-    room = room_beside_answer(capabilities) - tokens(prompt_text("check"))
+    room = room_beside_answer(capabilities) - tokens(prompt_text("deep_think_check"))
     said = render_conversation([("user", cut_to(question, room // 4)), ("assistant", answer)], limit=None)
     room -= tokens(said)
     lines: list[str] = []
@@ -132,7 +132,7 @@ def build_check(
         lines.append(line)
     asked = "\n".join(["<memories>", *lines, "</memories>", said])
     prompt = [
-        PromptMessage("system", prompt_text("check"), speaker=Speaker.SYSTEM),
+        PromptMessage("system", prompt_text("deep_think_check"), speaker=Speaker.SYSTEM),
         PromptMessage("user", asked, speaker=Speaker.MEMORY),
     ]
     return prompt, len(lines)
@@ -221,7 +221,11 @@ class DeepThink(AnswerMode):
 
     def reserve(self) -> int:
         """Return the tokens for the plan and its instructions."""
-        return PLAN_TOKENS + max(tokens(prompt_text("plan")), tokens(prompt_text("planned"))) + 16
+        return (
+            PLAN_TOKENS
+            + max(tokens(prompt_text("deep_think_plan")), tokens(prompt_text("deep_think_planned")))
+            + 16
+        )
 
     async def answer(self, live: LiveAnswer, plan: Plan, user_pk: int) -> None:
         """Write a plan, the answer and a check. Once ``live.is_whole`` is True, a stop cancels only the check.
@@ -241,7 +245,7 @@ def plan_prompt(prompt: Sequence[PromptMessage]) -> list[PromptMessage]:
 
     The provider can then reuse the cached beginning for the answer.
     """
-    wish = PromptMessage("system", prompt_text("plan"), speaker=Speaker.SYSTEM)
+    wish = PromptMessage("system", prompt_text("deep_think_plan"), speaker=Speaker.SYSTEM)
     return [*prompt[:-1], wish, prompt[-1]]
 
 

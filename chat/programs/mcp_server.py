@@ -17,7 +17,7 @@ from mcp.shared.exceptions import MCPError
 
 from chat.programs.mcp_tools import TOOLS, asking, caller, in_sight, page
 from chat.prompting.context import recalled_block
-from chat.prompting.labels import escape, validity_label, writer_label
+from chat.prompting.prompt_text import escape, validity_label, writer_label
 from chat.tools.artifacts import piece_of
 from chat.tools.base import Arguments, ToolTrouble, read_arguments
 from memories.models import Memory

@@ -16,7 +16,7 @@ from django.conf import settings
 
 from chat.chats.personal_memories import PromptPolicy
 from chat.models import Compaction, Message, MessageRole
-from chat.prompting.labels import (
+from chat.prompting.prompt_text import (
     category_label,
     cut_to,
     escape,
@@ -448,7 +448,7 @@ class Found:
         """Return the last line of the recalled block: the number of memories left out, and the URL ``page`` that lists
         them.
         """
-        return prompt_text("overview").format(count=self.more, page=page) if self.more else ""
+        return prompt_text("overview_closing").format(count=self.more, page=page) if self.more else ""
 
     @cached_property
     def used(self) -> list[Recalled]:

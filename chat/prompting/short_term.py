@@ -26,7 +26,7 @@ from chat.models import (
     ShortTermMemory,
     was_reader,
 )
-from chat.prompting.labels import BYTES_PER_TOKEN, escape, named, prompt_text, text_of
+from chat.prompting.prompt_text import BYTES_PER_TOKEN, escape, named, prompt_text, text_of
 from memories.judging.extraction.grounding import says_nothing
 from memories.judging.secret_filter import find_secret
 from memories.models import Revision

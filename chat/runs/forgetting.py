@@ -20,7 +20,7 @@ from django.db.models import F, Model, Q, QuerySet, TextField
 from django.db.models.functions import Cast
 
 from chat.models.runs import Run, RunEntry, RunEvent, RunStep, RunStepStatus, RunTemplate
-from chat.prompting.labels import escape
+from chat.prompting.prompt_text import escape
 from chat.runs.memory import as_json_text
 from memories.forgetting.copies import AT_ONCE, Wanted, holding, named
 from workspaces.actions.removal import Counts

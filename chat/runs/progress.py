@@ -35,8 +35,8 @@ from chat.runs.stored_run import (
 )
 from chat.runs.team import BoardTask, TaskBoard, TeamExecutor
 from memoryhub.database.queries import Ready
-from memoryhub.kept import kept
 from memoryhub.llm.metering import Meter, Metered
+from memoryhub.stored_messages import kept
 from workspaces.billing import Account, Bill, put
 from workspaces.connections import Chosen
 from workspaces.models import User, WebhookEvent

@@ -13,16 +13,16 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
 from chat.prompting.context import tokens_of, tokens_of_tools
-from chat.prompting.labels import BYTES_PER_TOKEN, cut_to, one_line, prompt_text, tokens
+from chat.prompting.prompt_text import BYTES_PER_TOKEN, cut_to, one_line, prompt_text, tokens
 from chat.runs.memory import AgentMemory, MemoryKind, memory_keys
 from chat.runs.memory_tools import LONGEST_RESULT, StepTool, memory_tools
 from chat.runs.plan import PlannedStep, fitted, troubles_with
 from chat.runs.stored_run import CONCLUDE_AT, SPENT, Budget
 from chat.tools.base import ToolTrouble
 from memoryhub.errors import DomainError
-from memoryhub.kept import kept
 from memoryhub.llm.base import Message, Speaker, Tool, ToolCall
 from memoryhub.llm.output_parsing import repaired_object
+from memoryhub.stored_messages import kept
 
 FINISH = "finish_step"
 LONGEST_REPAIRED, DEEPEST = 50_000, 12  # limits for repairing invalid JSON: characters, levels
@@ -34,7 +34,7 @@ def system_prompt(
     parts = [preamble.strip(), prompt_text("run_step")]
     if in_team:
         parts.append(prompt_text("run_team"))
-    parts.append(prompt_text("run_plain" if step.schema is None else "run_finish"))
+    parts.append(prompt_text("run_finish_plain" if step.schema is None else "run_finish"))
     if finishes_task:
         parts.append(prompt_text("run_finish_task"))
     return "\n\n".join(filter(None, parts))

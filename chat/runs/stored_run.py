@@ -17,8 +17,8 @@ from chat.models.runs import Run, RunEvent, RunMode, RunQuerySet, RunStatus, Run
 from chat.runs.plan import TaskPlan
 from memoryhub import events
 from memoryhub.database import queries
-from memoryhub.kept import kept
 from memoryhub.llm.metering import Price, Usage, cost_of
+from memoryhub.stored_messages import kept
 from workspaces.billing import Bill, rate_of
 from workspaces.connections import Chosen, chosen_for
 from workspaces.models import User

@@ -22,7 +22,7 @@ from django.utils.translation import gettext as _
 
 from chat.models.runs import Run, RunMode, RunStep
 from chat.prompting.context import room_beside_answer
-from chat.prompting.labels import prompt_text
+from chat.prompting.prompt_text import prompt_text
 from chat.runs.executors import Unit
 from chat.runs.plan import PlanTrouble, read_plan
 from chat.runs.progress import (

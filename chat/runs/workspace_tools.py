@@ -19,8 +19,8 @@ from pydantic import Field
 
 from chat.models import ToolOutcome
 from chat.models.runs import Run
-from chat.prompting.labels import escape
-from chat.prompting.provenance import MOST_SHOWN, AnswerFlags, Shown, mark_answer, provenance_of_run
+from chat.prompting.prompt_text import escape
+from chat.prompting.shown_sources import MOST_SHOWN, AnswerFlags, Shown, mark_answer, provenance_of_run
 from chat.runs.memory_tools import StepTool, step_tool
 from chat.runs.progress import locked_run
 from chat.runs.team import TaskBoard
@@ -36,7 +36,7 @@ from chat.tools.base import (
     within,
 )
 from chat.tools.memory import X_RECALL_MEMORY, X_SAVE_MEMORY, X_WORKSPACE_SEARCH
-from memories.judging.extraction.provenance import Provenance
+from memories.judging.extraction.speaker import Provenance
 from memories.models import Memory
 from memoryhub.llm.base import Speaker
 from workspaces.access import get_workspace

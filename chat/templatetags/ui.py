@@ -19,7 +19,7 @@ from django.utils.timesince import timesince
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext_lazy
 
-from chat.prompting.labels import imported, withheld
+from chat.prompting.prompt_text import imported, withheld
 from chat.rendering.highlighting import coloured
 from chat.rendering.markdown import COLOURED_LENGTH, Budget, TooHeavy, render_markdown
 from chat.rendering.rendered import MESSAGE_STEPS

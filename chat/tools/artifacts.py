@@ -8,8 +8,8 @@ from typing import Annotated
 from pydantic import StringConstraints
 
 from chat.models import ToolOutcome
-from chat.prompting.labels import escape
-from chat.prompting.provenance import Shown
+from chat.prompting.prompt_text import escape
+from chat.prompting.shown_sources import Shown
 from chat.tools.base import (
     READ_AT_ONCE,
     Arguments,

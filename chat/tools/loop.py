@@ -18,7 +18,6 @@ from django.utils import timezone
 from django.utils.functional import Promise
 
 from chat.access import get_chat
-from chat.answer_steps import Thinking, call_event
 from chat.chats.personal_memories import personal_allowed
 from chat.live_answers import LiveAnswer, in_thread, in_tool_thread
 from chat.models import Message as StoredMessage
@@ -26,8 +25,9 @@ from chat.models import ToolCall as StoredCall
 from chat.models import ToolOutcome, ToolStatus
 from chat.models.steps import Mode
 from chat.prompting.context import answer_tokens, parts_of, room_beside_answer
-from chat.prompting.labels import BYTES_PER_TOKEN, cut_to, loop_length, tokens
-from chat.prompting.provenance import mark_tool_call, provenance_until
+from chat.prompting.prompt_text import BYTES_PER_TOKEN, cut_to, loop_length, tokens
+from chat.prompting.shown_sources import mark_tool_call, provenance_until
+from chat.shown_steps import Thinking, call_event
 from chat.tools.base import (
     MOST_ARGUMENTS,
     Arguments,
@@ -40,7 +40,7 @@ from chat.tools.base import (
 )
 from memories.models import SourceType
 from memories.writing.drafts import UNSTORABLE, is_delicate
-from memories.writing.extracting import queue_distillation
+from memories.writing.extraction_jobs import queue_distillation
 from memoryhub import events
 from memoryhub.errors import DomainError
 from memoryhub.llm.base import Capabilities, ChatModel, Delta, Message, Speaker, Tool, ToolCall

@@ -11,7 +11,7 @@ from django.db.models import Q
 from pydantic import AllowInfNan, Field, StringConstraints
 
 from chat.models import SUMMARY_LENGTH, Message, ToolOutcome
-from chat.prompting.labels import (
+from chat.prompting.prompt_text import (
     category_label,
     escape,
     excerpt_around,
@@ -19,8 +19,8 @@ from chat.prompting.labels import (
     validity_label,
     writer_label,
 )
-from chat.prompting.provenance import GONE, Shown
 from chat.prompting.short_term import TOOL_NAME, set_summary
+from chat.prompting.shown_sources import GONE, Shown
 from chat.tools import artifacts
 from chat.tools.base import (
     Arguments,
@@ -33,7 +33,7 @@ from chat.tools.base import (
     at_most,
     within,
 )
-from memories.judging.extraction.provenance import Source
+from memories.judging.extraction.speaker import Source
 from memories.judging.secret_filter import find_personal
 from memories.models import Memory, Scope, SourceType
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH

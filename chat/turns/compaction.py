@@ -14,7 +14,7 @@ from chat.chats.services import publish_chat_list, title_from
 from chat.models import Chat, Compaction, Message, MessageRole, MessageStatus
 from chat.modes.registry import chosen_for_chat
 from chat.prompting.context import history_room, room_beside_answer, system_text
-from chat.prompting.labels import (
+from chat.prompting.prompt_text import (
     cut_to,
     escaped_lines,
     prompt_text,
@@ -26,7 +26,7 @@ from chat.prompting.labels import (
 from memories.judging.extraction.candidates import render_conversation
 from memories.models import SourceType
 from memories.writing.drafts import UNSTORABLE
-from memories.writing.extracting import queue_distillation
+from memories.writing.extraction_jobs import queue_distillation
 from memoryhub import events
 from memoryhub.llm.base import Capabilities, ChatModel, Speaker
 from memoryhub.llm.base import Message as PromptMessage

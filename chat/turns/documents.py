@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 
 from chat.chats.personal_memories import personal_allowed, workspace_for_saving
 from chat.models import AnswerSource, Chat, Message
-from chat.prompting.labels import escape, prompt_text, tokens
+from chat.prompting.prompt_text import escape, prompt_text, tokens
 from memories.recalling.relevance import silence_of
 from memoryhub.errors import Invalid
 from memoryhub.ids import PATTERN

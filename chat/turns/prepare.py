@@ -26,9 +26,9 @@ from chat.prompting.context import (
     tokens_of,
     with_profile,
 )
-from chat.prompting.labels import BYTES_PER_TOKEN, prompt_text
-from chat.prompting.provenance import AnswerFlags
+from chat.prompting.prompt_text import BYTES_PER_TOKEN, prompt_text
 from chat.prompting.short_term import ShortTerm, short_term_for
+from chat.prompting.shown_sources import AnswerFlags
 from chat.tools import tools_for
 from chat.tools.loop import Plan
 from chat.turns.compaction import latest_compaction

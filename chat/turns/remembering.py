@@ -11,14 +11,14 @@ from django.utils.translation import gettext as _
 from chat.chats.personal_memories import workspace_for_saving
 from chat.models import Chat, Message, MessageRole
 from chat.modes.registry import chosen_for_chat
-from chat.prompting.labels import excerpt_around
+from chat.prompting.prompt_text import excerpt_around
 from memories.judging.extraction.candidates import Complete, propose, statement_of
-from memories.judging.extraction.rules import extract_with_rules
+from memories.judging.extraction.without_model import extract_with_rules
 from memories.models import Scope
 from memories.writing.drafts import cut_at_word
-from memories.writing.extracting import rerun
+from memories.writing.extracted_drafts import completer
+from memories.writing.extraction_jobs import rerun
 from memories.writing.gate import Draft, Saved, save_memory
-from memories.writing.mined import completer
 from memoryhub.errors import Invalid
 from memoryhub.llm.errors import ModelError
 from memoryhub.llm.registry import get_reader

@@ -15,11 +15,11 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from chat.answer_steps import call_event, step_event
 from chat.live_answers import close_abandoned, in_thread, live_answer, message_channel
 from chat.models import Chat, Message, MessageStatus
 from chat.rendering.markdown import Budget, TooHeavy, render_markdown
 from chat.rendering.rendered import MESSAGE_STEPS
+from chat.shown_steps import call_event, step_event
 from memoryhub import events
 from memoryhub.database.replicas import pin_to_primary
 from memoryhub.errors import NotFound

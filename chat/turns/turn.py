@@ -21,7 +21,6 @@ from django.urls import reverse
 from django.utils import timezone
 from opentelemetry.trace import StatusCode
 
-from chat.answer_steps import begin_step, close_unfinished, end_step
 from chat.chats.services import notify_done, publish_chat_list
 from chat.live_answers import (
     BROKEN,
@@ -42,11 +41,12 @@ from chat.models.steps import Step, StepKind, StepOutcome
 from chat.modes.registry import get_mode
 from chat.prompting.short_term import update_short_term
 from chat.rendering.rendered import set_html
+from chat.shown_steps import begin_step, close_unfinished, end_step
 from chat.tools.loop import Plan
 from chat.turns.compaction import can_compact, can_title, queue_compaction, queue_title
 from chat.turns.prepare import prepare
 from memories.models import SourceType
-from memories.writing.extracting import queue_distillation, queue_extraction
+from memories.writing.extraction_jobs import queue_distillation, queue_extraction
 from memoryhub import events
 from memoryhub.llm.errors import EMPTY, ModelError
 from memoryhub.llm.metering import metered

@@ -39,7 +39,7 @@ from memories.access import count_listed
 from memories.models import Extraction
 from memories.models.extraction import ExtractionStatus
 from memories.models.memory import CONTENT_LENGTH
-from memories.writing.extracting import retry as retry_extraction
+from memories.writing.extraction_jobs import retry as retry_extraction
 from memoryhub.database.queries import release_connection
 from memoryhub.errors import Conflict, Invalid, NotFound, Sensitive
 from workspaces.artifacts import LooksDelicate

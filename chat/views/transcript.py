@@ -12,7 +12,6 @@ from django.utils.functional import cached_property
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from chat.answer_steps import ShownCall, ShownStep, artifacts_of, calls_of, steps_of
 from chat.chats.personal_memories import PromptPolicy, withheld_answers
 from chat.chats.services import ratings_of
 from chat.live_answers import CUT, PLAN, advice_for
@@ -23,6 +22,7 @@ from chat.prompting.short_term import wants_long_term
 from chat.rendering.rendered import Shown, cited_in, show, with_links
 from chat.runs import plan
 from chat.runs.services import may_steer
+from chat.shown_steps import ShownCall, ShownStep, artifacts_of, calls_of, steps_of
 from chat.turns.compaction import latest_compaction
 from chat.turns.documents import sources_for_reader
 from chat.turns.services import Turn, count_versions, current_version_of

@@ -20,7 +20,7 @@ from memories.forgetting.for_good import forget_memories
 from memories.indexing import CONFIG
 from memories.models import Memory, Review, Revision, SourceType
 from memories.models.memory import MAY_REPLACE, MEMORY
-from memories.writing import changing, extracting, gate, review
+from memories.writing import changing, extraction_jobs, gate, review
 from memories.writing.background import reembed
 from memories.writing.drafts import CLEANERS
 from memoryhub.database.queries import EXACT_COUNT_UP_TO
@@ -381,7 +381,7 @@ class MemoryAdmin(LeanAdmin):
         "What a text was before stays in its history.",
     )
     def extract_anew(self, request: HttpRequest, rows: QuerySet[Memory]) -> Messages:
-        yield from self.each(request, rows, rows, extracting.rerun, "queued to be extracted again")
+        yield from self.each(request, rows, rows, extraction_jobs.rerun, "queued to be extracted again")
 
     @action(
         "Replace the older one",

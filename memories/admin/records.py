@@ -30,7 +30,7 @@ from memories.models import (
 )
 from memories.models.extraction import ExtractionStatus
 from memories.topics import number_of
-from memories.writing import extracting
+from memories.writing import extraction_jobs
 from memoryhub.languages import file_size
 from workspaces.accounts.sign_in import ask_for_password
 from workspaces.admin.base import Messages, ReadOnlyAdmin, ReadOnlyInline, action, counted
@@ -70,7 +70,7 @@ class ExtractionAdmin(ReadOnlyAdmin):
         failed = rows.filter(status=ExtractionStatus.FAILED)
 
         def again(extraction: Extraction, *, by: User, now: datetime) -> None:
-            extracting.retry(extraction, now=now)
+            extraction_jobs.retry(extraction, now=now)
 
         yield from self.each(request, rows, failed, again, "queued again")
 

@@ -43,8 +43,8 @@ from memoryhub.errors import Forbidden, NotFound
 from workspaces.access import role_in
 from workspaces.actions.removal import Counts, counted, delete_rows, lines_of, purge_deleted
 from workspaces.audit import MOST_WORDS, Verb, Word, record
-from workspaces.index.candidates import unindex_words
 from workspaces.index.embedding import drop_vectors
+from workspaces.index.hybrid_search import unindex_words
 from workspaces.models import Agent, CommonWord, Membership, PlaceStatistics, Role, User, Workspace
 from workspaces.policy import Reach
 

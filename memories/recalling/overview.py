@@ -24,7 +24,7 @@ from django.utils.translation import gettext as _
 from numpy.typing import NDArray
 
 from memories.access import get_memory
-from memories.judging.extraction.provenance import names_the_user
+from memories.judging.extraction.speaker import names_the_user
 from memories.judging.validity import says_over
 from memories.models import Memory, NodeMemory
 from memories.models.memory import MemoryQuerySet
@@ -34,7 +34,7 @@ from memories.recalling.relevance import PRIOR_COUNT, statement_kinds
 from memories.topics import whole_words
 from memoryhub.database.replicas import read
 from memoryhub.errors import NotFound
-from workspaces.index.candidates import SearchArea, area_within
+from workspaces.index.hybrid_search import SearchArea, area_within
 from workspaces.models import Agent, User, Workspace
 from workspaces.policy import Reach
 

@@ -48,12 +48,12 @@ from memoryhub.database import queries
 from memoryhub.database.queries import current_connection, using
 from memoryhub.database.replicas import is_reading, stands_in
 from memoryhub.llm.base import Vectors
+from memoryhub.llm.bundled_embedder import LENGTH, MULTILINGUAL, TwoEncoders
 from memoryhub.llm.errors import EmbedderError
-from memoryhub.llm.two_encoders import LENGTH, MULTILINGUAL, TwoEncoders
 from workspaces.index import embedding
-from workspaces.index.candidates import Candidate, SearchArea, bm25, find_candidates
+from workspaces.index.hybrid_search import Candidate, SearchArea, bm25, find_candidates
+from workspaces.index.question_gist import with_gist
 from workspaces.index.scores import PRODUCTS
-from workspaces.index.without_names import with_gist
 from workspaces.models import Agent, User, Workspace
 
 logger = logging.getLogger(__name__)

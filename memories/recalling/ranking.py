@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Literal
 
-from workspaces.index.without_names import MONTH, MONTHS, SHARE, gist_of, is_name, names_in, words_in
+from workspaces.index.question_gist import MONTH, MONTHS, SHARE, gist_of, is_name, names_in, words_in
 
 Ranking = Literal["hybrid", "semantic", "longterm", "lexical"]
 RANKINGS: tuple[Ranking, ...] = ("hybrid", "semantic", "longterm", "lexical")

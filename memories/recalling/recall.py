@@ -22,10 +22,10 @@ from memories.recalling.ranking import RANKINGS, WEIGHTS, Weights, read_question
 from memories.recalling.relevance import Relevance, mentioned
 from memoryhub.database.replicas import read
 from memoryhub.errors import Invalid, NotFound
-from memoryhub.llm.two_encoders import MULTILINGUAL
+from memoryhub.llm.bundled_embedder import MULTILINGUAL
 from memoryhub.monitoring import metrics, tracing
 from workspaces.index import embedding
-from workspaces.index.candidates import area_within
+from workspaces.index.hybrid_search import area_within
 from workspaces.models import Agent, User, Workspace
 from workspaces.policy import Caller, Reach
 

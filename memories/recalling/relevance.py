@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from memories.judging.validity import says_over, speaks_of_before
 from memories.recalling.ranking import WEIGHTS
-from memoryhub.llm.two_encoders import E5_WEIGHS, MULTILINGUAL
+from memoryhub.llm.bundled_embedder import E5_WEIGHS, MULTILINGUAL
 from workspaces.index.scores import Asked, cosines, read_asked
 
 # Phrases of a memory that also occur in the question. Does not access the database. They are shown to people

@@ -36,9 +36,9 @@ from memories.writing.decide import (
     rows_beside,
 )
 from memories.writing.drafts import Draft
+from memories.writing.export_lines import Past
 from memories.writing.gate import Saved, keep_to_cap
-from memories.writing.portable import Past
-from memoryhub.llm.two_encoders import likeness
+from memoryhub.llm.bundled_embedder import likeness
 from memoryhub.monitoring import metrics
 from workspaces.access import default_workspace
 from workspaces.index.embedding import Embedded, copy_vectors, embed_texts, put_vectors, stored_vectors

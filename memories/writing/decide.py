@@ -20,8 +20,8 @@ from memories.models.memory import PLACE, MemoryQuerySet
 from memories.writing.drafts import TEXTS, Draft, refuse_delicate
 from memoryhub.database import queries
 from memoryhub.errors import Conflict, DomainError, SecretRefused
+from memoryhub.llm.bundled_embedder import ENGLISH, TwoEncoders
 from memoryhub.llm.registry import get_reader
-from memoryhub.llm.two_encoders import ENGLISH, TwoEncoders
 from workspaces.index.embedding import Embedded
 from workspaces.models import Workspace
 

@@ -21,7 +21,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as later
 
 from memories.judging.duplicates import normalise
-from memories.judging.extraction.provenance import Source
+from memories.judging.extraction.speaker import Source
 from memories.judging.secret_filter import find_secret, find_secrets, find_sensitive
 from memories.judging.secret_filter.values import is_technical
 from memories.judging.validity import read_validity

@@ -40,7 +40,7 @@ from memoryhub.database.replicas import (
 )
 from memoryhub.database.startup import psycopg_settings, what_is_newer
 from memoryhub.errors import NO_SPACE
-from memoryhub.llm.probe import chat_model_trouble, embedder_trouble
+from memoryhub.llm.model_check import chat_model_trouble, embedder_trouble
 from memoryhub.local.worker_health import OLDEST_WAITING
 from memoryhub.monitoring.metrics import REGISTRY
 

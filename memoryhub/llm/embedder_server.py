@@ -24,8 +24,8 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from memoryhub.llm.base import Vectors, estimated_tokens
+from memoryhub.llm.bundled_embedder import TwoEncoders
 from memoryhub.llm.errors import EmbedderError
-from memoryhub.llm.two_encoders import TwoEncoders
 
 KEY_VARIABLE = "MEMORYHUB_EMBEDDER_KEY"
 MOST_BYTES = 8 * 1024 * 1024  # limit of a request

@@ -7,7 +7,7 @@ later without any change.
 The message of a chat model's error is stored with the answer, in English, and translated when it is shown.
 """
 
-from memoryhub.kept import kept
+from memoryhub.stored_messages import kept
 
 MAX_DETAIL_CHARS = 300
 EMPTY = kept("The model gave an empty answer.")

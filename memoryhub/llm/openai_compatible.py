@@ -13,7 +13,6 @@ import openai
 import openai.resources.chat.completions  # otherwise imported lazily, during the first answer
 import openai.resources.embeddings
 
-from memoryhub.kept import kept
 from memoryhub.llm.addresses import AddressRange
 from memoryhub.llm.base import (
     Capabilities,
@@ -58,6 +57,7 @@ from memoryhub.llm.openai_requests import (
 )
 from memoryhub.llm.output_parsing import OutputParser, without_thoughts
 from memoryhub.monitoring.tracing import Span, failed, model_call
+from memoryhub.stored_messages import kept
 
 DEFAULT_TIMEOUT_SECONDS = 60.0
 # Error messages of Ollama, vLLM, llama.cpp and others for a model without tool support.

@@ -13,13 +13,13 @@ import httpx2
 import openai
 from opentelemetry.trace import Span
 
-from memoryhub.kept import kept
 from memoryhub.llm import errors
 from memoryhub.llm.addresses import AddressRefused
 from memoryhub.llm.clients import Endpoint
 from memoryhub.llm.errors import ModelError
 from memoryhub.llm.openai_replies import error_text
 from memoryhub.monitoring.tracing import failed, model_call
+from memoryhub.stored_messages import kept
 
 VENDOR_ERRORS: Final = (openai.OpenAIError, httpx2.HTTPError, ValueError)
 """All errors that a call may raise. ValueError stands for invalid JSON (JSONDecodeError, UnicodeDecodeError)."""

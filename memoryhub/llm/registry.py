@@ -13,11 +13,11 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.utils.module_loading import import_string
 
-from memoryhub.kept import kept
 from memoryhub.llm.base import Capabilities, ChatModel, Embedder
 from memoryhub.llm.clients import Endpoint
 from memoryhub.llm.e5 import MultilingualEncoder, States
 from memoryhub.llm.errors import EmbedderError, ModelMissing, ModelUnavailable
+from memoryhub.stored_messages import kept
 
 # Loaded by dotted path, because this package and memoryhub.local may not import each other.
 EMBEDDED_TROUBLE_READER = "memoryhub.local.model_server.read_trouble"
@@ -125,7 +125,7 @@ def get_earlier_embedder(name: str, base_url: str) -> Embedder | None:
 
     The configured API key is sent only to the configured host. Other hosts get EMBEDDING_PREVIOUS_API_KEY.
     """
-    from memoryhub.llm.two_encoders import OnnxEmbedder, TwoEncoders
+    from memoryhub.llm.bundled_embedder import OnnxEmbedder, TwoEncoders
 
     bundled: dict[str, Callable[[], Embedder]] = {each.name: each for each in (OnnxEmbedder, TwoEncoders)}
     if not base_url:
@@ -220,14 +220,14 @@ def _make_embedder() -> Embedder | None:
         return _embedder_at(
             Endpoint(settings.EMBEDDING_BASE_URL, settings.EMBEDDING_API_KEY, settings.EMBEDDING_MODEL)
         )
-    from memoryhub.llm.two_encoders import TwoEncoders
+    from memoryhub.llm.bundled_embedder import TwoEncoders
 
     return TwoEncoders()
 
 
 def _embedder_at(endpoint: Endpoint) -> Embedder:
+    from memoryhub.llm.bundled_embedder import TwoEncoders
     from memoryhub.llm.openai_compatible import BundledElsewhere, OpenAIEmbedder
-    from memoryhub.llm.two_encoders import TwoEncoders
 
     return (BundledElsewhere if endpoint.model == TwoEncoders.name else OpenAIEmbedder)(endpoint)
 

@@ -44,7 +44,7 @@ HTTP_SERVER = (
     *("--no-access-log", "--no-server-header", "--lifespan", "off", "--log-level", "warning"),
 )
 WEB_SERVER = (*HTTP_SERVER, "memoryhub.asgi:application")
-PROBES_SERVER = (*HTTP_SERVER, "memoryhub.probes:application")
+PROBES_SERVER = (*HTTP_SERVER, "memoryhub.worker_asgi:application")
 WEB_STOP_SECONDS = 6.0  # uvicorn waits three seconds for open streams
 DATABASE_STOP_SECONDS = 20.0
 CLEANER_SECONDS = 25.0

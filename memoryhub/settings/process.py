@@ -17,7 +17,7 @@ FILES_DIR = env.optional("FILES_DIR")  # a folder shared by several hosts; None:
 RUNNING_WORKER = "qcluster" in sys.argv[1:2]
 RUNNING_COMMAND = Path(sys.argv[0]).name == "manage.py"
 RUNNING_SERVER = "uvicorn" in Path(sys.argv[0]).parts[-2:]  # run as a module or as a script
-RUNNING_PROBES = RUNNING_SERVER and "memoryhub.probes:application" in sys.argv
+RUNNING_PROBES = RUNNING_SERVER and "memoryhub.worker_asgi:application" in sys.argv
 PROCESS_ROLE = (
     "worker" if RUNNING_WORKER else "command" if RUNNING_COMMAND else "probes" if RUNNING_PROBES else "web"
 )

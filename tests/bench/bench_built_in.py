@@ -24,7 +24,7 @@ sys.path.insert(0, str(ROOT))
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memoryhub.settings")
 django.setup()
 
-from chat.prompting.labels import prompt_text  # noqa: E402
+from chat.prompting.prompt_text import prompt_text  # noqa: E402
 from chat.tools import OF_EVERY_CHAT  # noqa: E402
 from memories.judging.extraction.candidates import extract_with_model, propose, synthesize  # noqa: E402
 from memoryhub.llm.base import Capabilities, ChatModel, Delta, Message, Tool  # noqa: E402
@@ -221,10 +221,10 @@ def titles(model: ChatModel, _process: psutil.Process) -> None:
 def plans(model: ChatModel, _process: psutil.Process) -> None:
     for facts, text in TASKS:
         prompt = [Message("system", prompt_text("system")), Message("system", facts),
-                  Message("system", prompt_text("plan")), Message("user", text)]  # fmt: skip
+                  Message("system", prompt_text("deep_think_plan")), Message("user", text)]  # fmt: skip
         print("  plan", repr(model.complete(prompt, max_tokens=250)))
     for answer, contradicts in (("The deadline is March 20.", True), ("The deadline is March 15.", False)):
-        prompt = [Message("system", prompt_text("check")),
+        prompt = [Message("system", prompt_text("deep_think_check")),
                   Message("user", f"<memories>\n1. The deadline is March 15.\n</memories>\n<conversation>\n"
                           f"user: When is it?\nassistant: {answer}\n</conversation>")]  # fmt: skip
         print(

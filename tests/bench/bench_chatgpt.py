@@ -92,7 +92,7 @@ def export(chats: int, messages: int) -> Iterator[bytes]:
 def measure(chats: int, messages: int, *, store: bool) -> None:
     from django.utils import timezone
 
-    from chat.exchange import import_run
+    from chat.import_export import import_run
     from workspaces.access import default_workspace
     from workspaces.models import User
 

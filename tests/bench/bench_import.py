@@ -83,8 +83,8 @@ def timed(what: str, rows: int, begun: float) -> None:
 def measure(rows: int, *, plain: bool) -> None:
     from django.utils import timezone
 
-    from chat.exchange import import_run
-    from chat.exchange.export import export
+    from chat.import_export import import_run
+    from chat.import_export.export import export
     from workspaces.access import default_workspace
     from workspaces.models import User
 

@@ -90,7 +90,7 @@ def measured() -> dict[str, Any]:
     from django.utils import timezone
 
     from memories.recalling.recall import recall
-    from memories.writing import extracting
+    from memories.writing import extraction_jobs
     from memories.writing.gate import Draft, save_memory
     from memoryhub.database.startup import running_database
     from tests.factories import HERE as REACH
@@ -106,12 +106,12 @@ def measured() -> dict[str, Any]:
 
         def mine(text: str) -> None:
             answer = make_message(chat, "Noted.", "assistant", reply_to=make_message(chat, text))
-            row = extracting.queue_extraction(
+            row = extraction_jobs.queue_extraction(
                 workspace=here, user=person, chat_id=chat.public_id, message_id=answer.public_id,
                 source_type="auto_chat", now=timezone.now(),
             )  # fmt: skip
             begun = time.perf_counter()
-            outcome = extracting.extract(row.pk, now=timezone.now())
+            outcome = extraction_jobs.extract(row.pk, now=timezone.now())
             times["extraction"].append((time.perf_counter() - begun) * 1000)
             assert outcome.startswith("stored"), outcome
 

@@ -29,9 +29,9 @@ from tests.bench import bench_scale, synthetic
 from tests.bench.row_copies import copy_places
 from workspaces.documents.passages import DOCUMENTS, find_passages
 from workspaces.index import embedding, indexes
-from workspaces.index.candidates import index_words
 from workspaces.index.embedding import copy_vectors
-from workspaces.index.without_names import gist_of
+from workspaces.index.hybrid_search import index_words
+from workspaces.index.question_gist import gist_of
 from workspaces.models import Document, DocumentPassage, Membership, Role, User, Workspace
 from workspaces.models.documents import DOCUMENT
 from workspaces.policy import Reach

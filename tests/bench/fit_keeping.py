@@ -16,7 +16,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from memories.judging.extraction import rules
+from memories.judging.extraction import without_model
 from memories.judging.sentences import (
     TAGS,
     Passage,
@@ -33,7 +33,7 @@ from tests.bench.bench_keeping import found_of, shares
 from tests.bench.judging_data import AUTHORS, DATA, Fact, Message, bucket, messages, replies, takings_back
 from tests.bench.nets import Net, Remembering, fit_net, together
 
-TARGET = Path(rules.__file__).with_name("head.npz")
+TARGET = Path(without_model.__file__).with_name("head.npz")
 HIDDEN, NETS, STEPS, DROPPED = 24, 6, 2000, 0.5
 TAG_HIDDEN, TAG_STEPS, TAG_DROPPED, OTHERS = 24, 1200, 0.4, 12  # untagged pieces for each tagged one
 SMALL_HIDDEN, SMALL_STEPS = 16, 800
@@ -56,7 +56,7 @@ class Fitted:
         centre = every.mean(axis=0)
         spread = np.array(np.linalg.norm(every - centre, axis=1).mean() / 4)
         self.base = {"centre": centre, "spread": spread}
-        self.own = [rules.scaled(passage.vectors, self.base) for passage in self.passages]
+        self.own = [without_model.scaled(passage.vectors, self.base) for passage in self.passages]
         self.tags = [tag_wanted(*pair) for pair in zip(known, self.passages, strict=True)]
 
     def tag_nets(self, at: np.ndarray) -> dict[str, Vectors]:
@@ -82,12 +82,12 @@ class Fitted:
 
     def clauses(self) -> None:
         """Cut every message into clauses by nets that were fitted on others."""
-        self.found: list[list[rules.Clause]] = [[] for _ in self.known]
+        self.found: list[list[without_model.Clause]] = [[] for _ in self.known]
         self.rows: list[Rows] = [np.zeros((0, 0))] * len(self.known)
         for at in range(FOLDS):
             nets = self.tag_nets(self.fold != at)
             for n in np.flatnonzero(self.fold == at):
-                found = rules.clauses_of(self.passages[n], tagged(self.own[n], nets))
+                found = without_model.clauses_of(self.passages[n], tagged(self.own[n], nets))
                 self.found[n] = found
             print("cut fold", at, flush=True)
         parts = [
@@ -98,7 +98,9 @@ class Fitted:
         self.warm.states(parts)
         for n, found in enumerate(self.found):
             if found:
-                self.rows[n] = rules.measure(self.passages[n], self.own[n], found, self.warm, self.base)
+                self.rows[n] = without_model.measure(
+                    self.passages[n], self.own[n], found, self.warm, self.base
+                )
 
     def heads(self, at: np.ndarray) -> dict[str, Vectors]:
         """Fit the heads that judge clauses on these messages."""
@@ -113,9 +115,13 @@ class Fitted:
         facts = np.array([number for number, (share, _) in enumerate(pairs) if share == 1])
         lacks = np.array([fact.lacks_topic for share, fact in pairs if fact and share == 1], np.float32)
         fitted |= {f"lacks_{name}": value for name, value in small(rows[facts], lacks).items()}
-        vectors = rows[:, rules.ALONE]
-        kinds = np.array([rules.KINDS.index(fact.kind) for share, fact in pairs if fact and share == 1])
-        fitted["kinds"], fitted["kinds_bias"] = softmax_fit(vectors[facts], kinds, len(rules.KINDS), 2e-3)
+        vectors = rows[:, without_model.ALONE]
+        kinds = np.array(
+            [without_model.KINDS.index(fact.kind) for share, fact in pairs if fact and share == 1]
+        )
+        fitted["kinds"], fitted["kinds_bias"] = softmax_fit(
+            vectors[facts], kinds, len(without_model.KINDS), 2e-3
+        )
         back = [
             self.known[n].takes_back is not None and clause.sentence[0] == self.known[n].takes_back
             for n in of
@@ -154,7 +160,7 @@ def tag_wanted(message: Message, passage: Passage) -> list[tuple[Vectors, Vector
     ]
 
 
-def fact_of(message: Message, clause: rules.Clause) -> tuple[float, Fact | None]:
+def fact_of(message: Message, clause: without_model.Clause) -> tuple[float, Fact | None]:
     """Return the fact that a clause matches, and the share of it that counts."""
     for fact in message.facts:
         a, b = trim(message.text, fact.start, fact.end)
@@ -210,14 +216,14 @@ def reply_nets(known: list[Message], warm: Remembering, base: dict[str, Vectors]
     for each in pairs:
         of = [other.text for other in nothing if other.language == each.language]
         given += [(each.question, str(chance.choice(of)), False)] if of else []
-    rows = [rules.measure_reply(question, answer, warm, base) for question, answer, _ in given]
+    rows = [without_model.measure_reply(question, answer, warm, base) for question, answer, _ in given]
     wanted = np.array([is_kept for *_, is_kept in given], np.float32)
     return {f"reply_{name}": value for name, value in small(np.stack(rows), wanted).items()}
 
 
 def write(fitted: dict[str, Vectors]) -> None:
     np.savez_compressed(TARGET, **{name: np.asarray(value, np.float16) for name, value in fitted.items()})
-    rules.head.cache_clear()
+    without_model.head.cache_clear()
 
 
 def main() -> None:
@@ -234,7 +240,7 @@ def main() -> None:
     known = [*older(), *taking_back(), *(each for each in messages() if each.split in ("fit", "tune"))]
     texts = [part for message in known for part in texts_read(message.text)]
     for reply in replies():
-        texts.append(rules.statement(reply.question, reply.answer))
+        texts.append(without_model.statement(reply.question, reply.answer))
     print(len(known), "messages,", len(set(texts)), "texts to read", flush=True)
     warm = Remembering(MultilingualEncoder(), texts, options.states)
     of = Fitted(known, warm)
@@ -251,7 +257,7 @@ def print_folds(of: Fitted) -> None:
     """Print messages, facts, precision and recall for each threshold, by nets that have not seen the author."""
     for author in AUTHORS:
         fitted = of.heads(of.author != author) | of.tag_nets(of.author != author)
-        rules.head = lambda fitted=fitted: fitted  # type: ignore[assignment]
+        without_model.head = lambda fitted=fitted: fitted  # type: ignore[assignment]
         for least in LEASTS:
             counts = [found_of(each, of.warm, least) for each in of.known if each.author == author]
             print(f"author {author}, {least}: {shares(counts)}", flush=True)

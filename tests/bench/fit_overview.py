@@ -32,7 +32,7 @@ import django
 django.setup()
 
 from memories.recalling import overview
-from memoryhub.llm.two_encoders import TwoEncoders
+from memoryhub.llm.bundled_embedder import TwoEncoders
 from tests.bench.fit_relevance import softmax, units
 from tests.bench.judging_data import bucket
 from tests.bench.relevance_data import DATA, everyday, own_workspaces, past_questions

@@ -39,7 +39,7 @@ from memories.recalling import relevance
 from memories.recalling.ranked_search import RankedSearch
 from memories.recalling.recall import recall
 from memoryhub.database.startup import running_database
-from memoryhub.llm.two_encoders import MULTILINGUAL, TwoEncoders
+from memoryhub.llm.bundled_embedder import MULTILINGUAL, TwoEncoders
 from tests.bench.bench_threshold import scratch_user
 from tests.bench.relevance_data import (
     Case,

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from memories.indexing import MEMORIES, SEARCH
 from memories.judging.secret_filter import RULES
 from memoryhub.llm.base import Embedder, Vectors
-from workspaces.index.candidates import index_words
 from workspaces.index.embedding import copy_vectors
+from workspaces.index.hybrid_search import index_words
 
 
 def _parts(text: str) -> list[str]:

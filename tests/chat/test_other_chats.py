@@ -13,15 +13,15 @@ from chat.access import get_chat
 from chat.chats import sharing
 from chat.chats.personal_memories import use_personal
 from chat.chats.services import set_private
-from chat.exchange.export import export
+from chat.import_export.export import export
 from chat.models import Chat, Compaction, Message, Run
 from chat.modes.research import _start as start_research
-from chat.prompting.labels import excerpt_around
+from chat.prompting.prompt_text import excerpt_around
 from chat.prompting.short_term import set_summary
 from chat.turns.compaction import compact
 from chat.turns.services import begin_turn
 from chat.turns.turn import wait_until_idle
-from chat.views.exchange import _markdown
+from chat.views.import_export import _markdown
 from memories.models import Memory, Scope
 from tests.api import Api
 from tests.conftest import Cast

@@ -19,7 +19,7 @@ from chat.chats.personal_memories import (
     use_personal,
 )
 from chat.chats.services import set_private
-from chat.exchange.export import export
+from chat.import_export.export import export
 from chat.models import Chat, Message, ToolCall
 from chat.models.steps import Step
 from chat.prompting.short_term import set_summary

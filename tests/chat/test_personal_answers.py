@@ -18,16 +18,16 @@ from chat.runs.services import RunRequest, rerun, start_run
 from chat.runs.workspace_tools import caller_of
 from chat.tools.base import InChat, ToolCaller
 from chat.tools.memory import ToSave, save
-from chat.turns.extraction import load_passing, load_turn
+from chat.turns.extraction_text import load_passing, load_turn
 from chat.turns.remembering import remember_message
 from chat.turns.services import begin_turn
 from chat.turns.turn import wait_until_idle
-from chat.views.exchange import _json, _markdown
+from chat.views.import_export import _json, _markdown
 from memories.models import Extraction, Memory, Review, Scope, SourceType
 from memories.tasks import rerun_extraction
-from memories.writing.extracting import extract, queue_extraction
+from memories.writing.extraction_jobs import extract, queue_extraction
 from memoryhub.errors import Conflict
-from tests.chat.exchange.test_exchange import empty_installation, exported, imported_whole, lines_of
+from tests.chat.import_export.test_exchange import empty_installation, exported, imported_whole, lines_of
 from tests.conftest import Cast
 from tests.factories import (
     HERE,

@@ -18,7 +18,7 @@ from memories.recalling.recall import Recall, recall
 from memories.recalling.workspace_search import search_workspace
 from memories.writing.gate import Draft, edit_memory, save_memory
 from tests.api import Api
-from tests.chat.exchange.test_exchange import empty_installation, exported, imported_whole
+from tests.chat.import_export.test_exchange import empty_installation, exported, imported_whole
 from tests.conftest import Cast
 from tests.factories import HERE, make_chat, make_memory, make_message
 from workspaces.models import Role, User

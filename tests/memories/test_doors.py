@@ -60,7 +60,7 @@ WRITES = {
     ("memories/forgetting/copies.py", "drop_noted"): {"update"},
     ("memories/writing/changing.py", "set_sources"): {"save"},
     ("memories/writing/gate.py", "move_memory"): {"update"},
-    ("memories/writing/extracting.py", "supersede"): {"save"},
+    ("memories/writing/extraction_jobs.py", "supersede"): {"save"},
     ("memories/indexing.py", "-"): {"UPDATE"},
     ("memories/recalling/ranked_search.py", "-"): {"UPDATE"},
     ("memories/forgetting/copies.py", "-"): {"UPDATE"},

@@ -29,9 +29,9 @@ from memories.writing.gate import delete_memory, save_memory
 from memoryhub.errors import DomainError
 from memoryhub.llm.registry import get_embedder
 from tests.api import V1, Api
-from tests.chat.exchange.test_exchange import imported_whole
-from tests.chat.exchange.test_exchange_rules import file_of
-from tests.chat.exchange.test_exchange_rules import memory as line
+from tests.chat.import_export.test_exchange import imported_whole
+from tests.chat.import_export.test_exchange_rules import file_of
+from tests.chat.import_export.test_exchange_rules import memory as line
 from tests.conftest import Cast
 from tests.factories import HERE, make_key_text, make_memory
 from workspaces.index.embedding import embed_one

@@ -16,14 +16,14 @@ from memories.models import Memory, Scope
 from memories.writing import decide
 from memories.writing.changing import restore_memory
 from memories.writing.drafts import Draft
+from memories.writing.export_lines import read_memory
 from memories.writing.gate import delete_memory, edit_memory, save_memory
-from memories.writing.portable import read_memory
 from memories.writing.tombstones import WasForgotten
 from memoryhub.errors import Conflict, Invalid
 from tests.admin_pages import run_action, said
 from tests.api import V1, Api
-from tests.chat.exchange.test_exchange import exported, imported_whole, lines_of
-from tests.chat.exchange.test_exchange_rules import file_of, memory
+from tests.chat.import_export.test_exchange import exported, imported_whole, lines_of
+from tests.chat.import_export.test_exchange_rules import file_of, memory
 from tests.conftest import Cast
 from tests.factories import make_agent, make_key_text, make_memory
 from tests.races import Pause, meanwhile

@@ -13,7 +13,7 @@ from django.utils import timezone
 from django_q.models import OrmQ
 
 from memoryhub.http import health
-from memoryhub.llm import probe
+from memoryhub.llm import model_check
 from tests.conftest import make_cast
 from workspaces.documents.documents import add_document
 from workspaces.models import Document
@@ -186,9 +186,9 @@ def test_what_does_not_answer_is_not_waited_for(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_no_embedder_is_no_trouble_and_the_bundled_one_embeds(settings: Any) -> None:
-    assert probe.embedder_trouble() == ""
+    assert model_check.embedder_trouble() == ""
     settings.EMBEDDING_MODEL = "none"
-    assert probe.embedder_trouble() == ""
+    assert model_check.embedder_trouble() == ""
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ import pytest
 
 from memoryhub import model_files
 from memoryhub.llm import errors
+from memoryhub.llm.bundled_embedder import OnnxEmbedder
 from memoryhub.llm.e5 import MultilingualEncoder
-from memoryhub.llm.two_encoders import OnnxEmbedder
 from memoryhub.local.model_server import KEY_VARIABLE
 from memoryhub.model_files import CHAT_MODEL, EMBEDDER, MULTILINGUAL, TOKENIZER, ModelFile
 

@@ -18,13 +18,13 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from memories.recalling.recall import recall
+from memoryhub.llm.bundled_embedder import TwoEncoders
 from memoryhub.llm.clients import Endpoint
 from memoryhub.llm.embedder_server import MOST_BYTES
 from memoryhub.llm.errors import EmbedderError
+from memoryhub.llm.model_check import embedder_trouble
 from memoryhub.llm.openai_compatible import EMBEDDING_BATCH, BundledElsewhere
-from memoryhub.llm.probe import embedder_trouble
 from memoryhub.llm.registry import get_embedder
-from memoryhub.llm.two_encoders import TwoEncoders
 from tests.conftest import Cast
 from tests.factories import HERE, make_memory
 from tests.memoryhub.local.processes import is_running, wait_until

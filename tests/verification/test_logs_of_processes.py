@@ -95,7 +95,7 @@ def test_no_log_has_a_word_of_what_people_said(hub: Hub) -> None:
     assert {"POST", "GET", "PATCH", "DELETE"} <= {each["method"] for each in requests}
     assert all(each["request_id"] for each in requests)
     by_worker = [line for name, line in lines(stack) if name == "noticing.log"]
-    assert any('"memories.writing.extracting"' in line for line in by_worker)
+    assert any('"memories.writing.extraction_jobs"' in line for line in by_worker)
     gained = counted(other)
     gained.subtract(before)
     assert gained['memoryhub_memories_saved_total{source="auto_chat"}'] == 1, "by the worker"

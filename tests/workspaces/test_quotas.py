@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from chat.chats.services import create_chat, delete_chat
-from chat.exchange import import_run, upload_formats
+from chat.import_export import import_run, upload_formats
 from chat.models import Chat, ToolCall, ToolOutcome
 from chat.models.imports import Import, ImportStatus
 from chat.turns.services import begin_turn
@@ -18,7 +18,7 @@ from memories import assets, tasks
 from memories.models import Asset, Memory
 from memories.writing import changing, gate
 from memories.writing.bulk import save_memories
-from memories.writing.extracting import queue_extraction
+from memories.writing.extraction_jobs import queue_extraction
 from memoryhub.languages import NUMBER, SENTENCES_END
 from tests.conftest import Cast
 from tests.factories import (

@@ -24,7 +24,7 @@ from memoryhub.languages import grouped
 from memoryhub.llm.addresses import CONTROL, AddressRange, is_internal, literal, wrong_shape
 from memoryhub.llm.clients import Endpoint
 from memoryhub.llm.metering import MOST_PRICE
-from memoryhub.llm.probe import list_models
+from memoryhub.llm.model_check import list_models
 from workspaces.actions.workspaces import update_workspace
 from workspaces.audit import Verb, Word, record
 from workspaces.connections import Report, reach_of, report_on, why_not_allowed

@@ -8,7 +8,7 @@ from rest_framework import serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memoryhub.llm.probe import STEPS
+from memoryhub.llm.model_check import STEPS
 from workspaces.actions import connections
 from workspaces.api.base import ApiView
 from workspaces.api.fields import Body, Choice, Flag, Moment, Money, PageQuery, Text, WholeNumber

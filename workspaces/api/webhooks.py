@@ -12,7 +12,7 @@ from workspaces.api.base import ApiView
 from workspaces.api.fields import Body, Choice, Flag, Moment, PageQuery, StoredSentence, Text
 from workspaces.api.schema import ID, documented_under, page_of
 from workspaces.models import DeliveryStatus, Role, Webhook, WebhookEvent
-from workspaces.models.events import WEBHOOK_NAME_LENGTH, WEBHOOK_URL_LENGTH
+from workspaces.models.audit_and_webhooks import WEBHOOK_NAME_LENGTH, WEBHOOK_URL_LENGTH
 from workspaces.webhooks import hooks
 from workspaces.webhooks.hooks import PREFIX
 

@@ -43,7 +43,7 @@ from workspaces.documents.files import (
 )
 from workspaces.documents.passages import DOCUMENTS
 from workspaces.documents.reading_jobs import queue_embedding_of, queue_reading
-from workspaces.index.candidates import index_words, unindex_words
+from workspaces.index.hybrid_search import index_words, unindex_words
 from workspaces.models import (
     Document,
     DocumentQuerySet,

@@ -16,7 +16,7 @@ from pgvector.django import CosineDistance
 
 from memoryhub.database import queries
 from memoryhub.llm.registry import get_embedder
-from workspaces.index.candidates import SearchArea, area_within, bm25
+from workspaces.index.hybrid_search import SearchArea, area_within, bm25
 from workspaces.index.scores import (
     CANDIDATES,
     FLOOR,

@@ -27,8 +27,8 @@ from workspaces.documents.reading.process import (
     read_file,
     sentences_of,
 )
-from workspaces.index.candidates import index_words
 from workspaces.index.embedding import queue_embedding
+from workspaces.index.hybrid_search import index_words
 from workspaces.index.reembedding import missing
 from workspaces.models import (
     Document,

@@ -17,7 +17,7 @@ from psycopg import Connection, sql
 from psycopg import connect as psycopg_connect
 
 from memoryhub.database.startup import psycopg_settings
-from workspaces.index.candidates import MOST_DIMENSIONS_OF_HALFVEC_INDEX
+from workspaces.index.hybrid_search import MOST_DIMENSIONS_OF_HALFVEC_INDEX
 from workspaces.models import CommonWord, PlaceStatistics, VectorIndex
 from workspaces.models.index import Kind, kinds
 

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from memoryhub.database import queries
 from memoryhub.llm.base import Vectors
+from memoryhub.llm.bundled_embedder import E5_WEIGHS, ENGLISH, LENGTH, MULTILINGUAL, TwoEncoders
 from memoryhub.llm.errors import EmbedderError
-from memoryhub.llm.two_encoders import E5_WEIGHS, ENGLISH, LENGTH, MULTILINGUAL, TwoEncoders
 from workspaces.index import embedding
-from workspaces.index.candidates import SearchArea, bm25, find_candidates
-from workspaces.index.without_names import gist_of, with_gist
+from workspaces.index.hybrid_search import SearchArea, bm25, find_candidates
+from workspaces.index.question_gist import gist_of, with_gist
 from workspaces.models.index import Kind
 
 logger = logging.getLogger(__name__)

@@ -12,6 +12,14 @@ from workspaces.models.accounts import (
     TokenKind,
     WaitingMail,
 )
+from workspaces.models.audit_and_webhooks import (
+    AuditEvent,
+    AuditEventQuerySet,
+    DeliveryStatus,
+    Webhook,
+    WebhookDelivery,
+    WebhookEvent,
+)
 from workspaces.models.connections import Budget, Connection, ConnectionQuerySet, ModelUse, Purpose
 from workspaces.models.documents import (
     Artifact,
@@ -24,14 +32,6 @@ from workspaces.models.documents import (
     DocumentStatus,
     DocumentVersion,
     OwnedQuerySet,
-)
-from workspaces.models.events import (
-    AuditEvent,
-    AuditEventQuerySet,
-    DeliveryStatus,
-    Webhook,
-    WebhookDelivery,
-    WebhookEvent,
 )
 from workspaces.models.index import (
     CommonWord,

@@ -197,7 +197,7 @@ class PassageVector(models.Model):
 
 
 class PassageWord(models.Model):
-    """Weight of a lexeme in a live passage. Only ``workspaces.index.candidates`` writes it."""
+    """Weight of a lexeme in a live passage. Only ``workspaces.index.hybrid_search`` writes it."""
 
     pk = models.CompositePrimaryKey("place", "lexeme", "kind", "ref")
     place = models.BigIntegerField()

@@ -30,7 +30,7 @@ from workspaces.models import (
     WebhookEvent,
     Workspace,
 )
-from workspaces.models.events import WEBHOOK_NAME_LENGTH, WEBHOOK_URL_LENGTH
+from workspaces.models.audit_and_webhooks import WEBHOOK_NAME_LENGTH, WEBHOOK_URL_LENGTH
 from workspaces.views import PageRequest
 
 T = TypeVar("T")

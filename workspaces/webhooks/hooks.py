@@ -1,4 +1,4 @@
-"""Creating, changing and deleting webhooks, and resending deliveries. For owners of the workspace only."""
+"""Webhooks: create, change and delete them, and resend deliveries (owners only); sign deliveries; queue events."""
 
 import hashlib
 import hmac
@@ -20,12 +20,12 @@ from django_q.tasks import async_task
 from memoryhub.database.queries import Ready
 from memoryhub.encryption import seal, unseal
 from memoryhub.errors import Conflict, Invalid, NotFound
-from memoryhub.kept import kept
 from memoryhub.llm.addresses import CONTROL, is_internal, wrong_shape
+from memoryhub.stored_messages import kept
 from workspaces.access import get_workspace
 from workspaces.audit import Verb, record
 from workspaces.models import DeliveryStatus, Role, User, Webhook, WebhookDelivery, WebhookEvent, Workspace
-from workspaces.models.events import WEBHOOK_NAME_LENGTH, WEBHOOK_URL_LENGTH
+from workspaces.models.audit_and_webhooks import WEBHOOK_NAME_LENGTH, WEBHOOK_URL_LENGTH
 from workspaces.quotas import spend
 
 MOST_HOOKS = 10  # per workspace; each event creates a delivery for each webhook

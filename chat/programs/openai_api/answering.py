@@ -20,7 +20,7 @@ from django.utils.translation import gettext as _
 from chat.live_answers import in_thread
 from chat.programs.openai_api.memory import Noted, Remembered, expect_recall, note_turn, reason, remember
 from chat.programs.openai_api.request import Asked, Body, ModelMissing, error_of, parts_of_body
-from chat.turns import extraction, turn
+from chat.turns import extraction_text, turn
 from memoryhub.database.queries import release_connection
 from memoryhub.errors import DomainError, Forbidden, Invalid, NotFound
 from memoryhub.llm.errors import ModelError
@@ -87,7 +87,7 @@ class Answering:
         self._is_noted.wait(NOTED_WITHIN)
         now = timezone.now()
         if self.noted.turn is not None:
-            extraction.end(self.noted.turn.pk, read.said, is_over=read.is_over, now=now)
+            extraction_text.end(self.noted.turn.pk, read.said, is_over=read.is_over, now=now)
         self.meter.add(Usage(), parts_of_body(self.body))
         record(self.account, self.meter, now=now)
 

@@ -18,10 +18,10 @@ from chat.prompting.context import (
     recalled_block,
     room_beside_answer,
 )
-from chat.turns import extraction
-from chat.turns.extraction import Shown
+from chat.turns import extraction_text
+from chat.turns.extraction_text import Shown
 from memories.access import memory_on, vetoed
-from memories.judging.extraction.provenance import words_to_keep
+from memories.judging.extraction.speaker import words_to_keep
 from memories.recalling.ranked_search import Recalled
 from memories.recalling.recall import NO_ROOM, expect
 from memoryhub.database.queries import Ready
@@ -61,7 +61,7 @@ class Remembered:
 
     messages: list[Body]
     given: list[Body]
-    said: extraction.Said | None = None
+    said: extraction_text.Said | None = None
     used: tuple[str, ...] = ()
     degraded: str = ""
     unused: str = ""
@@ -126,7 +126,7 @@ def remember(asked: Asked, caller: Caller, chosen: Chosen) -> Remembered:
     block: list[Body] = (
         [_ours(recalled_block(used, names_people=_several(caller), closing=closing))] if used else []
     )
-    said = extraction.Said(list(_lines(messages[: at + 1])))
+    said = extraction_text.Said(list(_lines(messages[: at + 1])))
     return Remembered([*messages[:at], *block, *messages[at:]], messages, said, ids, degraded, unused)
 
 
@@ -139,13 +139,15 @@ def note_turn(asked: Asked, caller: Caller, chosen: Chosen, remembered: Remember
     said = remembered.said
     if said is None:
         return Noted(unsaved=remembered.unused)
-    saved = extraction.saved_from(extraction.conversation_id(caller, said), caller.person, now=caller.now)
+    saved = extraction_text.saved_from(
+        extraction_text.conversation_id(caller, said), caller.person, now=caller.now
+    )
     turn, unsaved = None, _why_unsaved(asked, caller)
     if not unsaved:
         shown, used = shown_in(asked.body, remembered.given), remembered.used
         # Extraction uses the same connection, so that no other model reads the text.
         answers = chosen.connection or Connection.objects.built_in()
-        turn = extraction.begin(caller, said, shown, used=used, connection=answers)
+        turn = extraction_text.begin(caller, said, shown, used=used, connection=answers)
     return Noted(tuple(saved), turn, unsaved)
 
 

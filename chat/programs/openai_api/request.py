@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from rest_framework.response import Response
 
 from chat.prompting import context
-from chat.prompting.labels import tokens
+from chat.prompting.prompt_text import tokens
 from memories.writing.drafts import UNSTORABLE
 from memoryhub.errors import DomainError, Invalid, NotFound, Unavailable
 from memoryhub.languages import grouped

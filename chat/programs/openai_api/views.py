@@ -17,7 +17,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chat.programs.openai_api.answering import DEFAULT, AnswerStream, AsChunks, prepare, served, whole
-from chat.programs.openai_api.messages import MessageWriter, limit_answer, read_message
+from chat.programs.openai_api.anthropic_messages import MessageWriter, limit_answer, read_message
 from chat.programs.openai_api.request import (
     ModelMissing,
     anthropic_exception_handler,
@@ -26,7 +26,7 @@ from chat.programs.openai_api.request import (
     read_asked,
 )
 from chat.programs.openai_api.responses import Responding, read_response
-from chat.prompting.labels import tokens
+from chat.prompting.prompt_text import tokens
 from memoryhub.database.queries import release_connection
 from memoryhub.errors import Invalid, NotFound, TooLarge
 from memoryhub.languages import grouped

@@ -21,7 +21,7 @@ from memoryhub.backup.dump import kept_of_before
 from memoryhub.database.startup import psycopg_settings
 from memoryhub.environment import database_from_url, libpq_settings
 from memoryhub.http.health import LAST_BACKUP, UNKNOWN, check
-from memoryhub.llm.probe import embedder_trouble
+from memoryhub.llm.model_check import embedder_trouble
 from memoryhub.stored_files import PLACES, Folder, StoredFiles, files_folder
 
 WHAT_TO_DO = {

@@ -15,7 +15,7 @@ from chat.modes import deep_think
 from chat.modes.deep_think import PLAN_TOKENS, DeepThink
 from chat.modes.registry import require_mode
 from chat.prompting.context import room_beside_answer
-from chat.prompting.labels import tokens
+from chat.prompting.prompt_text import tokens
 from chat.turns.services import begin_turn, edit_message, retry_answer
 from chat.turns.turn import close_interrupted, wait_until_idle
 from memories.models import Memory, Scope

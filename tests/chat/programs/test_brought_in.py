@@ -10,7 +10,7 @@ from django.utils import timezone
 from chat.models import PassingTurn
 from chat.turns import turn
 from memories.models import Extraction, Memory
-from memories.writing.extracting import extract
+from memories.writing.extraction_jobs import extract
 from tests.conftest import Cast
 from tests.factories import make_key_text
 from tests.fakes.openai_server import Answer, Call, ScriptedOpenAI

@@ -13,11 +13,11 @@ from django_q.models import OrmQ
 from chat.access import get_chat
 from chat.models import PassingTurn
 from chat.prompting.short_term import set_summary
-from chat.turns import extraction as program_turns
+from chat.turns import extraction_text as program_turns
 from chat.turns.turn import wait_until_idle
 from memories.models import Extraction, Memory
 from memories.recalling.overview import LINES
-from memories.writing.extracting import extract
+from memories.writing.extraction_jobs import extract
 from memoryhub.llm.registry import get_embedder
 from tests.chat.programs.conftest import client_of
 from tests.conftest import Cast

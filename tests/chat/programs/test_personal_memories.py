@@ -10,7 +10,7 @@ from django.utils import timezone
 from chat.models import Chat, MessageRole
 from chat.turns import turn
 from memories.models import Extraction, Memory, Scope
-from memories.writing.extracting import extract
+from memories.writing.extraction_jobs import extract
 from tests.chat.programs.conftest import client_of
 from tests.chat.programs.test_mcp import called
 from tests.conftest import Cast

@@ -13,7 +13,7 @@ from chat.turns.compaction import compact
 from chat.turns.services import begin_turn
 from chat.turns.turn import wait_until_idle
 from memories.models import Extraction, Memory
-from memories.writing.extracting import extract
+from memories.writing.extraction_jobs import extract
 from tests.factories import make_chat, make_connection, make_message, make_user
 from tests.fakes.openai_server import Answer, Failure, Received, Reply, ScriptedOpenAI
 from workspaces.models import Membership, Role

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from chat.prompting.context import Conversation, Line, build_prompt, recalled_block
-from chat.prompting.labels import escape
+from chat.prompting.prompt_text import escape
 from memories.models import Memory
 from memories.recalling.ranked_search import Recalled
 from memoryhub.llm.base import Capabilities

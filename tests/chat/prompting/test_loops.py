@@ -2,7 +2,7 @@
 
 import pytest
 
-from chat.prompting.labels import loop_length
+from chat.prompting.prompt_text import loop_length
 
 SORRY = "I'm sorry for your loss. "
 

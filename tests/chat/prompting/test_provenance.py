@@ -7,9 +7,9 @@ from django.utils import timezone
 
 from chat.models import Message, MessageRole, ToolCall
 from chat.models.steps import Step, StepKind
-from chat.prompting.provenance import provenance_until
+from chat.prompting.shown_sources import provenance_until
 from memories.models import Extraction, Memory, Receipt
-from memories.writing.extracting import extract, queue_extraction
+from memories.writing.extraction_jobs import extract, queue_extraction
 from tests.conftest import Cast
 from tests.factories import make_chat, make_memory, make_message
 from workspaces.models import Membership, User

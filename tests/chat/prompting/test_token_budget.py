@@ -18,7 +18,7 @@ from chat.prompting.context import (
     system_text,
     tokens_of_tools,
 )
-from chat.prompting.labels import tokens
+from chat.prompting.prompt_text import tokens
 from chat.prompting.short_term import short_term_for
 from chat.tools import OF_AN_AGENT, OF_EVERY_CHAT, tools_for
 from chat.turns.services import begin_turn

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from chat.prompting.labels import tokens
+from chat.prompting.prompt_text import tokens
 from chat.runs import worker as asking_module
 from chat.runs.executors import ParallelTaskExecutor, State, TaskExecutor, agent_step
 from chat.runs.memory import AgentMemory, MemoryKind

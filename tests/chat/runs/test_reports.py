@@ -11,7 +11,7 @@ from chat.runs.progress import _end, locked_run
 from chat.runs.services import RunRequest, rerun, save_template, start_run
 from chat.runs.workspace_tools import caller_of
 from memories.models import Memory
-from memories.writing.extracting import extract, queue_extraction
+from memories.writing.extraction_jobs import extract, queue_extraction
 from tests.chat.turns.test_auto_saved import found
 from tests.conftest import Cast
 from tests.factories import make_chat, make_message, make_webhook

@@ -18,7 +18,7 @@ from chat.turns.compaction import compact
 from chat.turns.services import begin_turn, retry_answer
 from chat.turns.turn import wait_until_idle
 from memories.models import Extraction
-from memories.writing.extracting import extract
+from memories.writing.extraction_jobs import extract
 from memoryhub.llm.metering import Price
 from tests.factories import make_chat, make_memory, make_message, make_user
 from tests.fakes.openai_server import HOLD, Answer, Call, Failure, ScriptedOpenAI

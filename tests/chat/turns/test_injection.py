@@ -6,7 +6,7 @@ import unicodedata
 from django.utils import timezone
 
 from chat.prompting.context import recalled_block
-from chat.prompting.labels import escape
+from chat.prompting.prompt_text import escape
 from memories.judging.extraction.candidates import render_conversation
 from memories.models import Memory
 from memories.recalling.ranked_search import Recalled

@@ -11,7 +11,7 @@ from django.utils import timezone
 from chat.chats.personal_memories import use_personal
 from chat.models import Chat, Message, PersonalUse
 from chat.prompting.context import PROFILE_TOKENS, profile_block
-from chat.prompting.labels import tokens
+from chat.prompting.prompt_text import tokens
 from chat.turns.services import begin_turn
 from chat.turns.turn import wait_until_idle
 from memories.models import Memory, Scope

@@ -10,11 +10,11 @@ from chat.access import get_chat
 from chat.models import Chat, Compaction, Message, ToolCall
 from chat.models.steps import Step
 from chat.prompting.short_term import set_summary
-from chat.turns.extraction import load_turn
+from chat.turns.extraction_text import load_turn
 from chat.turns.services import begin_turn
 from chat.turns.turn import wait_until_idle
 from memories import tasks
-from memories.judging.extraction.rules import extract_with_rules
+from memories.judging.extraction.without_model import extract_with_rules
 from memories.models import Extraction, Memory, Receipt, Review, SourceType
 from memories.writing import review
 from memoryhub.llm.registry import get_reader

@@ -8,10 +8,10 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from chat.exchange.export import export
+from chat.import_export.export import export
 from chat.models import Chat, Compaction, Message, MessageStatus, ShortTermMemory, ToolCall
 from chat.turns.compaction import latest_compaction
-from chat.turns.extraction import load_turn
+from chat.turns.extraction_text import load_turn
 from chat.turns.services import (
     Place,
     begin_turn,
@@ -26,7 +26,7 @@ from chat.turns.turn import wait_until_idle
 from memories.models import Memory, SourceType
 from memoryhub.errors import Conflict, Forbidden, Invalid
 from tests.api import Api
-from tests.chat.exchange.test_exchange import imported_whole
+from tests.chat.import_export.test_exchange import imported_whole
 from tests.conftest import Cast
 from tests.factories import make_chat, make_memory, make_message, make_user, shown_to
 from tests.fakes.openai_server import HOLD, Answer, ScriptedOpenAI

@@ -15,7 +15,7 @@ from memories.models import Extraction, Memory, Receipt, ReceiptItem
 from memories.recalling.ranked_search import note_use
 from memories.recalling.recall import recall, split_recall, store_receipt
 from memories.writing import changing as undoing
-from memories.writing import extracting as run
+from memories.writing import extraction_jobs as run
 from memories.writing import gate
 from memories.writing.bulk import save_memories
 from memories.writing.decide import one_writer_at_a_time
@@ -98,9 +98,9 @@ def test_an_extraction_that_has_read_the_turn(
     pause = Pause()
     # Any candidate counts as the duplicate, so that only the race matters.
     monkeypatch.setattr(
-        "memories.writing.extracting.candidate_of", lambda memory, candidates, text: candidates[0]
+        "memories.writing.extraction_jobs.candidate_of", lambda memory, candidates, text: candidates[0]
     )
-    monkeypatch.setattr("memories.writing.extracting.candidates_of", pause.after(run.candidates_of))
+    monkeypatch.setattr("memories.writing.extraction_jobs.candidates_of", pause.after(run.candidates_of))
     meanwhile(pause, lambda: tasks.extract_turn(extraction_id=extraction.pk), forget)
     assert [each.content for each in Memory.objects.all()] == ["I am vegetarian"]
     extraction.refresh_from_db()
@@ -112,9 +112,9 @@ def test_an_extraction_of_a_chat_that_is_forgotten(cast: Cast, monkeypatch: pyte
     pause = Pause()
     # Any candidate counts as the duplicate, so that only the race matters.
     monkeypatch.setattr(
-        "memories.writing.extracting.candidate_of", lambda memory, candidates, text: candidates[0]
+        "memories.writing.extraction_jobs.candidate_of", lambda memory, candidates, text: candidates[0]
     )
-    monkeypatch.setattr("memories.writing.extracting.candidates_of", pause.after(run.candidates_of))
+    monkeypatch.setattr("memories.writing.extraction_jobs.candidates_of", pause.after(run.candidates_of))
     act = lambda: forget_chat(chat, by=cast.owner, now=timezone.now(), memories=True)  # noqa: E731
     outcome = meanwhile(pause, lambda: tasks.extract_turn(extraction_id=extraction.pk), act)
     assert outcome == "its chat was forgotten"
@@ -215,9 +215,9 @@ def test_a_rerun_of_the_extraction(
     pause = Pause()
     # Any candidate counts as the duplicate, so that only the race matters.
     monkeypatch.setattr(
-        "memories.writing.extracting.candidate_of", lambda memory, candidates, text: candidates[0]
+        "memories.writing.extraction_jobs.candidate_of", lambda memory, candidates, text: candidates[0]
     )
-    monkeypatch.setattr("memories.writing.extracting.candidates_of", pause.after(run.candidates_of))
+    monkeypatch.setattr("memories.writing.extraction_jobs.candidates_of", pause.after(run.candidates_of))
     outcome = meanwhile(
         pause, lambda: tasks.rerun_extraction(memory_id=memory.pk, by_id=cast.owner.pk), forget
     )
@@ -238,9 +238,9 @@ def test_a_rerun_from_a_chat_that_is_forgotten(
     pause = Pause()
     # Any candidate counts as the duplicate, so that only the race matters.
     monkeypatch.setattr(
-        "memories.writing.extracting.candidate_of", lambda memory, candidates, text: candidates[0]
+        "memories.writing.extraction_jobs.candidate_of", lambda memory, candidates, text: candidates[0]
     )
-    monkeypatch.setattr("memories.writing.extracting.candidates_of", pause.after(run.candidates_of))
+    monkeypatch.setattr("memories.writing.extraction_jobs.candidates_of", pause.after(run.candidates_of))
     act = lambda: forget_chat(chat, by=cast.owner, now=timezone.now())  # noqa: E731
     outcome = meanwhile(pause, lambda: tasks.rerun_extraction(memory_id=memory.pk, by_id=cast.owner.pk), act)
     assert outcome == "it was forgotten in the meantime"

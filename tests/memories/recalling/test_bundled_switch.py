@@ -8,8 +8,8 @@ from django.utils import timezone
 from memories.recalling.recall import Recall, recall
 from memories.writing.gate import edit_memory
 from memoryhub.llm.base import Embedder
+from memoryhub.llm.bundled_embedder import OnnxEmbedder, TwoEncoders
 from memoryhub.llm.registry import get_embedder
-from memoryhub.llm.two_encoders import OnnxEmbedder, TwoEncoders
 from tests.conftest import Cast
 from tests.factories import HERE, make_document, make_memory
 from workspaces.documents.passages import find_passages

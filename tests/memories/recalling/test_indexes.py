@@ -15,9 +15,9 @@ from memories.models import Memory
 from memoryhub.llm.base import Vectors
 from tests.factories import make_user, make_workspace
 from workspaces import tasks
-from workspaces.index import candidates, indexes
-from workspaces.index.candidates import bm25
+from workspaces.index import hybrid_search, indexes
 from workspaces.index.embedding import copy_vectors
+from workspaces.index.hybrid_search import bm25
 from workspaces.index.indexes import keep_up
 from workspaces.models import CommonWord, PassageVector, PlaceStatistics, User, VectorIndex, Workspace
 
@@ -60,11 +60,11 @@ def present() -> list[str]:
 
 
 def find(workspace: Workspace, user: User, vector: Vectors, *, exact: bool = False) -> set[tuple[int, float]]:
-    where = candidates.search_area(workspace.pk, user.pk)
+    where = hybrid_search.search_area(workspace.pk, user.pk)
     assert where is not None
 
     with transaction.atomic():
-        found = candidates.find_candidates(MEMORIES, "xyzzy", (MODEL, vector), where, 20, exact=exact)
+        found = hybrid_search.find_candidates(MEMORIES, "xyzzy", (MODEL, vector), where, 20, exact=exact)
     return {(c.ref, round(c.cosine or 0, 3)) for c in found}
 
 
@@ -185,7 +185,7 @@ def test_only_one_run_at_a_time(place: tuple[Workspace, User]) -> None:
 def test_counts_made_beforehand_change_no_score(place: tuple[Workspace, User]) -> None:
     workspace, user = place
     fill(workspace, 220)
-    params = candidates.SearchArea(workspace.pk, user.pk).params
+    params = hybrid_search.SearchArea(workspace.pk, user.pk).params
     before = bm25(MEMORIES, "note 17 about thing7", params, 50)
     keep_up(now=NOW)
     assert PlaceStatistics.objects.get().passage_count == 220

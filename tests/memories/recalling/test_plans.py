@@ -17,7 +17,7 @@ from memories.recalling.recall import recall
 from tests.conftest import Cast
 from tests.factories import HERE, make_workspace
 from tests.fakes.embedder import FakeEmbedder
-from workspaces.index import candidates
+from workspaces.index import hybrid_search
 from workspaces.index.embedding import active_or_first, copy_vectors
 
 pytestmark = pytest.mark.django_db
@@ -114,12 +114,12 @@ def test_a_place_with_an_index_is_read_by_it(grown: Cast, fake_embedder: FakeEmb
             f"WHERE place = {place} AND kind = 1 AND model = '{model.label}' "
             f"AND dimension = {fake_embedder.dim} AND live"
         )
-    where = candidates.SearchArea(
+    where = hybrid_search.SearchArea(
         place, grown.stranger.pk, frozenset({(place, 1, model.label, fake_embedder.dim)})
     )
     vector = fake_embedder.embed(["thing4"])[0]
     with CaptureQueriesContext(connection) as captured:
-        found = candidates.find_candidates(MEMORIES, "xyzzy", (model.label, vector), where, 20)
+        found = hybrid_search.find_candidates(MEMORIES, "xyzzy", (model.label, vector), where, 20)
     assert len(found) == 20
     arms = [query["sql"] for query in captured.captured_queries if query["sql"].lstrip().startswith("WITH")]
     assert "passages_near_test" in {node.get("Index Name") for node in plans(arms)}

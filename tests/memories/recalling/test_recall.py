@@ -10,8 +10,8 @@ from memories.recalling.recall import recall
 from memories.writing.gate import delete_memory
 from memoryhub.errors import Invalid, NotFound
 from memoryhub.llm.base import Embedder
+from memoryhub.llm.bundled_embedder import TwoEncoders
 from memoryhub.llm.errors import EmbedderUnavailable
-from memoryhub.llm.two_encoders import TwoEncoders
 from tests.conftest import Cast
 from tests.factories import HERE, make_memory, make_workspace
 from tests.fakes.embedder import FakeEmbedder

@@ -18,7 +18,7 @@ from chat.turns.services import begin_turn
 from memories import tasks
 from memories.models import Memory, Scope, SourceType
 from memories.recalling.recall import recall
-from memories.writing import extracting as run
+from memories.writing import extraction_jobs as run
 from memories.writing.bulk import save_memories
 from memories.writing.gate import Draft, edit_memory, save_memory
 from memories.writing.review import approve

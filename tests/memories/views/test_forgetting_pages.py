@@ -11,7 +11,7 @@ from chat.models import Chat
 from memories.models import Memory, Tombstone
 from memories.recalling.recall import recall
 from memories.tasks import embed_memories, extract_turn
-from memories.writing.extracting import queue_extraction
+from memories.writing.extraction_jobs import queue_extraction
 from memories.writing.gate import delete_memory
 from tests.admin_pages import run_action, said
 from tests.api import Api, error_of, type_password_again

@@ -12,7 +12,7 @@ from django.utils.formats import date_format
 from chat.models import Chat
 from memories import tasks
 from memories.models import Memory
-from memories.writing import extracting
+from memories.writing import extraction_jobs
 from memories.writing.changing import hold_again, restore_memory
 from memories.writing.gate import Draft, edit_memory, save_memory
 from tests.factories import make_chat, make_message, make_user, make_workspace
@@ -47,7 +47,7 @@ def say_in(here: Chat, person: User, *texts: str, at: datetime | None = None) ->
     for text in texts:
         question = make_message(here, text, author=person, created_at=at or timezone.now())
         answer = make_message(here, "Noted.", "assistant", reply_to=question)
-        row = extracting.queue_extraction(
+        row = extraction_jobs.queue_extraction(
             workspace=here.workspace, user=person, chat_id=here.public_id, message_id=answer.public_id,
             source_type="auto_chat", now=timezone.now(),
         )  # fmt: skip
@@ -200,7 +200,7 @@ def test_what_is_forgotten_meanwhile_replaces_nothing(
 ) -> None:
     """It is deleted between reading and the transaction."""
     [older] = kept(room, person, "The meeting is on Tuesday")
-    find = extracting.replaced_by
+    find = extraction_jobs.replaced_by
 
     def and_forget(*args: object, **named: object) -> object:
         found = find(*args, **named)  # type: ignore[arg-type]
@@ -208,7 +208,7 @@ def test_what_is_forgotten_meanwhile_replaces_nothing(
         Memory.objects.filter(pk=older.pk).delete()
         return found
 
-    monkeypatch.setattr(extracting, "replaced_by", and_forget)
+    monkeypatch.setattr(extraction_jobs, "replaced_by", and_forget)
     assert len(take_turns(room, person, "Actually the meeting is on Thursday, not Tuesday.")) == 1
     assert Memory.objects.get().may_replace is None
 
@@ -218,7 +218,7 @@ def test_what_is_changed_meanwhile_is_not_taken_back(
     room: Workspace, person: User, monkeypatch: pytest.MonkeyPatch, meanwhile: dict[str, object]
 ) -> None:
     """It is changed between reading and the transaction."""
-    find = extracting.taken_back
+    find = extraction_jobs.taken_back
 
     def and_change(*args: object, **named: object) -> Memory | None:
         found: Memory | None = find(*args, **named)  # type: ignore[arg-type]
@@ -226,7 +226,7 @@ def test_what_is_changed_meanwhile_is_not_taken_back(
             edit_memory(Memory.objects.get(pk=found.pk), by=person, now=timezone.now(), **meanwhile)
         return found
 
-    monkeypatch.setattr(extracting, "taken_back", and_change)
+    monkeypatch.setattr(extraction_jobs, "taken_back", and_change)
     take_turns(room, person, "My brother is called Ted.", "Scratch that.")
     [stays] = Memory.objects.live(timezone.now())
     assert [getattr(stays, name) for name in meanwhile] == [*meanwhile.values()]
@@ -276,6 +276,6 @@ def test_who_may_not_write_here_any_more_replaces_nothing(
 def test_a_newer_one_takes_the_place_of_one_alone(room: Workspace, person: User) -> None:
     first, second, newer = kept(room, person, "I live in Oslo", "My dog is called Rex", "I live in Bergen")
     for older in (first, second):
-        extracting.supersede(older, by=newer, now=timezone.now())
+        extraction_jobs.supersede(older, by=newer, now=timezone.now())
     newer.refresh_from_db()
     assert newer.may_replace == first and live() == ["My dog is called Rex", "I live in Bergen"]

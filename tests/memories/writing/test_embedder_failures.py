@@ -10,12 +10,12 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
-from chat.exchange.transcripts import Said, Transcript, lines_of
+from chat.import_export.transcripts import Said, Transcript, lines_of
 from chat.turns.remembering import proposal_for
 from memories import tasks
 from memories.recalling.recall import recall
+from memories.writing.extracted_drafts import TurnText, candidates_of
 from memories.writing.gate import Draft, save_memory
-from memories.writing.mined import TurnText, candidates_of
 from memoryhub.llm import openai_compatible, registry
 from memoryhub.llm.clients import Endpoint
 from memoryhub.llm.openai_compatible import OpenAIEmbedder

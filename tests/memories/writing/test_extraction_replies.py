@@ -11,7 +11,7 @@ from django.utils import timezone
 from memories import tasks
 from memories.judging.extraction.grounding import is_grounded, says_nothing
 from memories.models import Extraction, Memory, Refusal
-from memories.writing import extracting
+from memories.writing import extraction_jobs
 from memories.writing.gate import Draft, save_memory
 from memoryhub.llm.output_parsing import without_thoughts
 from tests.factories import make_chat, make_message, make_user
@@ -36,7 +36,7 @@ def turn(person: User, said: str, answer: str = "Noted.", before: tuple[str, ...
         make_message(room, text, "assistant" if at % 2 else "user", created_at=DAY)
     question = make_message(room, said, author=person, created_at=DAY)
     reply = make_message(room, answer, "assistant", reply_to=question)
-    return extracting.queue_extraction(
+    return extraction_jobs.queue_extraction(
         workspace=room.workspace,
         user=person,
         chat_id=room.public_id,
@@ -85,7 +85,7 @@ def test_what_the_model_is_told_of_a_turn(scripted_model: ScriptedOpenAI, olive:
     extraction = turn(olive, "Yes, exactly.", before=before)
     saved = Draft(
         content="User likes tea", workspace=extraction.workspace, author=olive, source_type="model",
-        source_message_id=extracting.load_turn(extraction.message_id, "auto_chat", olive).user_message_id,  # type: ignore[union-attr]
+        source_message_id=extraction_jobs.load_turn(extraction.message_id, "auto_chat", olive).user_message_id,  # type: ignore[union-attr]
     )  # fmt: skip
     save_memory(saved, by=olive, now=timezone.now())
     scripted_model.script(Answer('{"memories": []}'))
@@ -148,7 +148,7 @@ def test_a_tools_save_and_the_extraction_of_its_turn_store_one_row(
     scripted_model: ScriptedOpenAI, olive: User, said: str, again: tuple[str, str], stored: int
 ) -> None:
     extraction = turn(olive, said)
-    loaded = extracting.load_turn(extraction.message_id, "auto_chat", olive)
+    loaded = extraction_jobs.load_turn(extraction.message_id, "auto_chat", olive)
     assert loaded is not None
     saved = Draft(
         content=again[0],

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from memories import tasks
 from memories.models import Extraction, Memory
-from memories.writing import extracting as run
+from memories.writing import extraction_jobs as run
 from memories.writing.gate import delete_memory
 from memoryhub import events
 from memoryhub.errors import Conflict

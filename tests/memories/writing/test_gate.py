@@ -19,8 +19,8 @@ from memories.writing.gate import Draft, delete_memory, edit_memory, save_memory
 from memoryhub.database import queries
 from memoryhub.errors import Conflict, Invalid, NotFound, SecretRefused
 from memoryhub.llm.base import Embedder
+from memoryhub.llm.bundled_embedder import TwoEncoders
 from memoryhub.llm.errors import EmbedderUnavailable
-from memoryhub.llm.two_encoders import TwoEncoders
 from tests.conftest import Cast
 from tests.factories import HERE, make_memory, make_user, make_workspace
 from tests.fakes.embedder import FakeEmbedder

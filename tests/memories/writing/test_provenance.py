@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from memories.judging.extraction.provenance import Provenance, Source, confirmed
+from memories.judging.extraction.speaker import Provenance, Source, confirmed
 from memoryhub.llm.base import Speaker
 from memoryhub.llm.registry import get_reader
 from tests.memories.writing.resting_cases import CASES, LATER, Case

@@ -8,7 +8,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from memories.judging.extraction.provenance import Source
+from memories.judging.extraction.speaker import Source
 from memories.models import Memory, Review
 from memories.writing.gate import Draft, save_memory
 from memoryhub.llm.base import Speaker

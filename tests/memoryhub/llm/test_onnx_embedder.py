@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from memoryhub.llm import bert, errors, registry, two_encoders
+from memoryhub.llm import bert, bundled_embedder, errors, registry
 from memoryhub.llm.base import Embedder, Vectors
 from memoryhub.llm.bert import MOST_PIECES, MOST_TEXTS, in_batches, open_session
-from memoryhub.llm.two_encoders import MiniLM, OnnxEmbedder
+from memoryhub.llm.bundled_embedder import MiniLM, OnnxEmbedder
 from memoryhub.model_files import EMBEDDER
 
 
@@ -77,7 +77,7 @@ def test_equal_texts_are_computed_once_and_remembered(
     def fail(*args: object) -> None:
         raise AssertionError("computed again")
 
-    monkeypatch.setattr(two_encoders, "_run", fail)
+    monkeypatch.setattr(bundled_embedder, "_run", fail)
     np.testing.assert_array_equal(embedder.embed(["coffee", "tea"]), first[[1, 0]])
 
 
@@ -89,7 +89,7 @@ def test_a_caller_cannot_change_what_is_remembered(embedder: OnnxEmbedder) -> No
 
 
 def test_only_the_last_texts_are_remembered(embedder: OnnxEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(two_encoders, "CACHED_TEXTS", 3)
+    monkeypatch.setattr(bundled_embedder, "CACHED_TEXTS", 3)
     embedder.embed(["first"])
     embedder.embed(["second", "third", "fourth"])
     assert list(embedder._recent._recent) == ["second", "third", "fourth"]
@@ -105,10 +105,10 @@ def test_threads_may_share_it() -> None:
 
 def test_a_missing_model_is_said_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     missing = replace(EMBEDDER, package="no_such_package")
-    monkeypatch.setattr(two_encoders, "EMBEDDER", missing)
+    monkeypatch.setattr(bundled_embedder, "EMBEDDER", missing)
     with pytest.raises(errors.EmbedderNotInstalled, match="not installed"):
         OnnxEmbedder().embed(["tea"])
-    monkeypatch.setattr(two_encoders, "EMBEDDER", replace(EMBEDDER, relative="no-such-file.onnx"))
+    monkeypatch.setattr(bundled_embedder, "EMBEDDER", replace(EMBEDDER, relative="no-such-file.onnx"))
     with pytest.raises(errors.EmbedderNotInstalled):
         OnnxEmbedder().embed(["tea"])
 
@@ -116,7 +116,7 @@ def test_a_missing_model_is_said_in_a_sentence(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     "made",
     [
-        "import memoryhub.llm.two_encoders as module; module.OnnxEmbedder()",
+        "import memoryhub.llm.bundled_embedder as module; module.OnnxEmbedder()",
         # As each command's checks do
         "import django; django.setup(); from memoryhub.urls import urlpatterns",
     ],

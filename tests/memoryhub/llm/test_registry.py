@@ -6,7 +6,7 @@ from pytest_django.fixtures import Settings
 
 from memoryhub.llm import errors, registry
 from memoryhub.llm.base import Capabilities, Message
-from memoryhub.llm.two_encoders import TwoEncoders
+from memoryhub.llm.bundled_embedder import TwoEncoders
 from memoryhub.local import model_server
 from tests.fakes.openai_server import ScriptedOpenAI
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from memoryhub.llm import probe
+from memoryhub.llm import model_check
 from memoryhub.llm.addresses import AddressRange
 from memoryhub.llm.base import Capabilities
 from memoryhub.llm.clients import Endpoint
-from memoryhub.llm.probe import Trial, try_model
+from memoryhub.llm.model_check import Trial, try_model
 from tests.fakes.openai_server import HOLD, Answer, Call, Drop, Failure, Hang, Raw, Reply, ScriptedOpenAI
 
 CAPABILITIES = Capabilities(has_tools=True, can_extract=True, context_tokens=4096, local=False)
@@ -24,7 +24,7 @@ def tried(
 
 
 def outcomes(found: Trial) -> str:
-    return " ".join(f"{step}:{found.outcomes[step]}" for step in probe.STEPS)
+    return " ".join(f"{step}:{found.outcomes[step]}" for step in model_check.STEPS)
 
 
 ALL = "reachable:works key:works model:works streams:works"
@@ -72,17 +72,19 @@ def test_chatting_works_and_some_of_the_rest(
 )
 def test_how_far_it_came(scripted_openai: ScriptedOpenAI, reply: Reply, step: str, code: str) -> None:
     found = tried(scripted_openai, reply, reply, reply)
-    at = probe.STEPS.index(step)
-    assert [found.outcomes[each] for each in probe.STEPS[:at]] == ["works"] * at
+    at = model_check.STEPS.index(step)
+    assert [found.outcomes[each] for each in model_check.STEPS[:at]] == ["works"] * at
     assert found.outcomes[step] == "fails" and found.errors[step].code == code
-    assert {found.outcomes[each] for each in probe.STEPS[at + 1 :]} == {"untried"}
+    assert {found.outcomes[each] for each in model_check.STEPS[at + 1 :]} == {"untried"}
     assert not found.answers
 
 
 @pytest.mark.parametrize("reply", [Drop(), Failure(503, "starting")])
 def test_nobody_there(scripted_openai: ScriptedOpenAI, reply: Reply) -> None:
     found = tried(scripted_openai, reply, reply, reply)
-    assert outcomes(found) == "reachable:fails " + " ".join(f"{step}:untried" for step in probe.STEPS[1:])
+    assert outcomes(found) == "reachable:fails " + " ".join(
+        f"{step}:untried" for step in model_check.STEPS[1:]
+    )
 
 
 def test_a_wrong_key(scripted_openai: ScriptedOpenAI) -> None:
@@ -98,7 +100,7 @@ def test_an_address_that_may_not_be_reached(scripted_openai: ScriptedOpenAI) -> 
 def test_it_waits_so_long_and_no_longer(
     scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(probe, "TRIAL_SECONDS", 0.3)
+    monkeypatch.setattr(model_check, "TRIAL_SECONDS", 0.3)
     found = tried(scripted_openai, Answer("ready"), Hang())
     assert found.outcomes["tools"] == "fails" and found.errors["tools"].code == "model_timeout"
     assert found.outcomes["json"] == "untried" and found.answers
@@ -108,7 +110,7 @@ def test_one_that_is_slow_to_its_end_answers_all_the_same(
     scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A model on a CPU, which writes more than requested."""
-    monkeypatch.setattr(probe, "TRIAL_SECONDS", 0.7)
+    monkeypatch.setattr(model_check, "TRIAL_SECONDS", 0.7)
     found = tried(scripted_openai, Answer("ready", HOLD))
     assert outcomes(found) == f"{ALL} tools:fails json:untried"
     assert found.answers and found.errors["tools"].code == "model_timeout"

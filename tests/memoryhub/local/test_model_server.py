@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from pytest_django.fixtures import Settings
 
-from memoryhub.llm.probe import chat_model_trouble
+from memoryhub.llm.model_check import chat_model_trouble
 from memoryhub.local.data_folder import make_data_folders
 from memoryhub.local.model_server import (
     KEY_VARIABLE,

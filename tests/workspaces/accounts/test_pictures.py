@@ -11,7 +11,7 @@ from django.test import Client
 from django.utils import timezone
 from PIL import Image
 
-from chat.exchange.export import export
+from chat.import_export.export import export
 from tests.conftest import Cast
 from tests.factories import make_chat, make_message
 from tests.workspaces.documents.hostile import IMAGES, png

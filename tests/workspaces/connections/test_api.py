@@ -181,7 +181,7 @@ def test_a_chats_choice(cast: Cast) -> None:
 
 
 def test_no_export_holds_any_of_it(cast: Cast) -> None:
-    from tests.chat.exchange.test_exchange import exported
+    from tests.chat.import_export.test_exchange import exported
     from tests.factories import make_chat
 
     mine = make_connection(cast.owner, name="Whatever its name", api_key=KEY)

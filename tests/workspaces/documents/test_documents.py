@@ -31,8 +31,8 @@ from workspaces.actions.workspaces import delete_workspace
 from workspaces.documents import documents, files, reading_jobs
 from workspaces.documents.passages import DOCUMENTS, find_passages
 from workspaces.documents.reading.process import Read, read_file
-from workspaces.index import candidates, scores
-from workspaces.index.candidates import search_area
+from workspaces.index import hybrid_search, scores
+from workspaces.index.hybrid_search import search_area
 from workspaces.index.reembedding import embed_passages
 from workspaces.models import (
     AuditEvent,
@@ -138,7 +138,7 @@ def test_an_index_is_asked_in_a_transaction(cast: Cast, monkeypatch: pytest.Monk
     where, asked = search_area(cast.workspace.pk, cast.owner.pk), []
     assert where is not None
     indexed = replace(where, indexed=frozenset({(cast.workspace.pk, DOCUMENT, "model", 3)}))
-    monkeypatch.setattr(candidates, "search_area", lambda *_: indexed)
+    monkeypatch.setattr(hybrid_search, "search_area", lambda *_: indexed)
     found = lambda *_, **__: asked.append(connection.in_atomic_block) or []  # noqa: E731
     monkeypatch.setattr(scores, "find_candidates", found)
     find_passages("key", cast.workspace, cast.viewer, limit=5, reach=HERE)

@@ -16,7 +16,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection, transaction
 from django.utils import timezone
 
-from chat.exchange import personal_copy
+from chat.import_export import personal_copy
 from memories.assets import ASSET_FILES, open_file
 from memories.forgetting.for_good import forget_memories
 from memories.models import Asset

@@ -19,7 +19,8 @@ from tests.fakes.embedder import FakeEmbedder
 from tests.memories.recalling.test_embedding_models import Models
 from workspaces import tasks
 from workspaces.index import indexes, reembedding
-from workspaces.index.candidates import (
+from workspaces.index.embedding import embed_query, queue_embedding
+from workspaces.index.hybrid_search import (
     Candidate,
     bm25,
     find_candidates,
@@ -27,7 +28,6 @@ from workspaces.index.candidates import (
     search_area,
     unindex_words,
 )
-from workspaces.index.embedding import embed_query, queue_embedding
 from workspaces.models import CommonWord, PassageVector, PassageWord, PlaceStatistics, Workspace, index
 from workspaces.models.index import Kind, kind_numbered
 

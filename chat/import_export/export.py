@@ -1,0 +1,253 @@
+"""Export of one workspace, or of all workspaces of a user, as JSON lines (docs/exchange.md).
+
+Rows are read a few hundred at a time, so that the memory used does not grow with the size of the export.
+"""
+
+import base64
+import json
+from collections.abc import AsyncIterator, Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from asgiref.sync import sync_to_async
+from django.db.models import Model, OuterRef, Prefetch, Q, QuerySet, Subquery
+from django.http import StreamingHttpResponse
+from django.utils.text import slugify
+
+from chat.import_export.conversations import version_fields, with_versions
+from chat.import_export.files import artifact_line, document_line
+from chat.import_export.import_lines import SETTINGS
+from chat.models import Chat, Message
+from memories.models import Memory, Receipt, ReceiptItem, Revision
+from memories.writing.export_lines import memory_line
+from memoryhub.database.queries import release_connection
+from workspaces.audit import Verb
+from workspaces.audit import record as audit
+from workspaces.models import Agent, Artifact, ArtifactVersion, Document, PersonPicture, Role, User, Workspace
+
+FORMAT, VERSION = "memoryhub", 1
+ROWS = 500  # per query and per piece of the response
+MEDIA_TYPE = "application/x-ndjson"
+
+Line = dict[str, Any]
+Row = TypeVar("Row", bound=Model)
+
+
+def export_response(
+    user: User, *, workspace: Workspace | None = None, now: datetime
+) -> StreamingHttpResponse:
+    """Return the export of one workspace, or of all workspaces of which the user is a member, as a download."""
+    audit(Verb.EXPORTED, by=user, workspace=workspace, target=(workspace or user).public_id)
+    name = slugify(workspace.name)[:60] if workspace else slugify(user.get_username())[:60]
+    response = StreamingHttpResponse(
+        in_pieces(export(user, workspace=workspace, now=now)), content_type=MEDIA_TYPE
+    )
+    filename = f"memoryhub-{name or 'export'}-{now:%Y-%m-%d}.jsonl"
+    response["Content-Disposition"] = f'attachment; filename="{filename}"'
+    response["Cache-Control"] = "no-store"
+    response["X-Content-Type-Options"] = "nosniff"
+    return response
+
+
+async def in_pieces(made: Iterator[bytes]) -> AsyncIterator[bytes]:
+    """Yield the pieces of a streaming response. Each is made in a thread, and no connection is held between pieces."""
+    while piece := await sync_to_async(_next)(made):
+        yield piece
+
+
+def _next(made: Iterator[bytes]) -> bytes:
+    try:
+        return next(made, b"")
+    finally:
+        release_connection()  # the client may read slowly
+
+
+def export(user: User, *, workspace: Workspace | None = None, now: datetime) -> Iterator[bytes]:
+    """Yield the file in pieces of whole lines. Rows that become invisible to the user are missing from later pieces."""
+    workspaces = Workspace.objects.visible_to(user).order_by("created_at", "pk")
+    if workspace is not None:
+        workspaces = workspaces.filter(pk=workspace.pk)
+    header = {"type": FORMAT, "version": VERSION, "exported_at": _at(now), "by": user.get_username()}
+    yield _joined(
+        [header | ({"of": "workspace"} if workspace else {"of": "person", "picture": _picture(user)})]
+    )
+    for key in list(workspaces.values_list("pk", flat=True)):
+        each = Workspace.objects.visible_to(user).filter(pk=key).first()
+        for lines in _of_workspace(user, each, now) if each else ():
+            yield _joined(lines)
+
+
+def _picture(user: User) -> str | None:
+    """Return the user's own picture as a JPEG in base64."""
+    kept = PersonPicture.objects.filter(user=user).first()
+    return base64.b64encode(kept.jpeg).decode() if kept else None
+
+
+def _of_workspace(user: User, workspace: Workspace, now: datetime) -> Iterator[list[Line]]:
+    """Yield the lines of a workspace, ordered so that each line refers only to earlier ones."""
+    role = Role(workspace.role)
+    yield [_workspace_line(workspace)]
+    agents = Agent.objects.visible_to(user).filter(workspace=workspace).select_related("created_by")
+    chats = Chat.objects.visible_to(user).filter(workspace=workspace, is_temporary=False)
+    if role != Role.OWNER:  # include a deleted chat only if this user could restore it
+        own = Q(created_by=user) if role == Role.EDITOR else Q(pk=None)
+        chats = chats.filter(Q(deleted_at=None) | own)
+    memories = Memory.objects.visible_to(user).filter(workspace=workspace)
+    memories = memories.filter(Q(expires_at=None) | Q(expires_at__gt=now))
+    if not role.allows(Role.EDITOR):
+        memories = memories.filter(deleted_at=None)
+    said = Message.objects.filter(chat__in=chats).readable_by(user)
+    messages = with_versions(said.select_related("chat__workspace", "author", "imported_by", "reply_to"))
+    yield from _in_pieces(agents, _agent_line)
+    yield from _in_pieces(chats.select_related("workspace", "created_by", "agent"), _chat_line)
+    yield from _in_pieces(messages, _message_line)
+    loaded = memories.select_related(
+        "workspace", "owner", "author", "edited_by", "imported_by", "agent", "may_replace"
+    )
+    revisions = Prefetch("revisions", Revision.objects.select_related("by"))
+    yield from _in_pieces(loaded.prefetch_related("sources", "replaces", revisions), memory_line)
+    answer = said.filter(public_id=OuterRef("message_id"))
+    receipts = Receipt.objects.filter(workspace=workspace)
+    receipts = receipts.annotate(chat=Subquery(answer.values("chat__public_id"))).exclude(chat=None)
+    items = ReceiptItem.objects.filter(memory__in=_visible(user, role)).select_related("memory")
+    receipts = receipts.select_related("user", "workspace").prefetch_related(Prefetch("items", items))
+    yield from _in_pieces(receipts, _receipt_line)
+    held = Document.objects.visible_to(user).live().filter(workspace=workspace)
+    yield from _in_pieces(held.select_related("workspace", "created_by"), document_line, rows_at_once=1)
+    artifacts = Artifact.objects.visible_to(user).live().filter(workspace=workspace)
+    newest = ArtifactVersion.objects.select_related("by")
+    artifacts = artifacts.select_related("workspace", "created_by")
+    artifacts = artifacts.prefetch_related(Prefetch("versions", newest))
+    yield from _in_pieces(artifacts, artifact_line, rows_at_once=1)
+
+
+def _visible(user: User, role: Role) -> QuerySet[Memory]:
+    memories = Memory.objects.visible_to(user)
+    return memories if role.allows(Role.EDITOR) else memories.filter(deleted_at=None)
+
+
+def _in_pieces(
+    rows: QuerySet[Row], line: Callable[[Row], Line], *, rows_at_once: int = ROWS
+) -> Iterator[list[Line]]:
+    """Yield the lines of the rows by primary key, with one query per piece that starts after the last row."""
+    last = 0
+    while found := list(rows.filter(pk__gt=last).order_by("pk")[:rows_at_once]):
+        yield [line(row) for row in found]
+        last = found[-1].pk
+
+
+def _workspace_line(workspace: Workspace) -> Line:
+    members = workspace.memberships.select_related("user").order_by("pk")
+    return {
+        "type": "workspace",
+        "id": workspace.public_id,
+        "name": workspace.name,
+        "description": workspace.description,
+        "is_default": workspace.is_default,
+        "created_at": _at(workspace.created_at),
+        "settings": {name: getattr(workspace, name) for name in SETTINGS},
+        "members": [{"username": each.user.get_username(), "role": each.role} for each in members],
+    }
+
+
+def _agent_line(agent: Agent) -> Line:
+    return {
+        "type": "agent",
+        "id": agent.public_id,
+        "workspace": agent.workspace.public_id,
+        "name": agent.name,
+        "description": agent.description,
+        "instructions": agent.instructions,
+        "created_by": _who(agent.created_by),
+        "imported": agent.imported,
+        "created_at": _at(agent.created_at),
+        "updated_at": _at(agent.updated_at),
+        "archived_at": _at(agent.archived_at),
+    }
+
+
+def _chat_line(chat: Chat) -> Line:
+    return {
+        "type": "chat",
+        "id": chat.public_id,
+        "workspace": chat.workspace.public_id,
+        "created_by": _who(chat.created_by),
+        "imported": chat.is_imported,
+        "agent": chat.agent.public_id if chat.agent else None,
+        "title": chat.title,
+        "memory_enabled": chat.memory_enabled,
+        "is_private": chat.is_private,
+        "created_at": _at(chat.created_at),
+        "active_at": _at(chat.active_at),
+        "deleted_at": _at(chat.deleted_at),
+    }
+
+
+def _message_line(message: Message) -> Line:
+    return {
+        "type": "message",
+        "id": message.public_id,
+        "workspace": message.chat.workspace.public_id,
+        "chat": message.chat.public_id,
+        "role": message.role,
+        "author": _who(message.author),
+        "imported_by": _who(message.imported_by),
+        "imported_at": _at(message.imported_at),
+        "content": message.content,
+        "status": message.status,
+        "error_code": message.error_code,
+        "error": message.error,
+        "reply_to": message.reply_to.public_id if message.reply_to else None,
+        "personal": message.personal,
+        "stays_here": message.stays_here,
+        "memory_enabled": message.memory_enabled,
+        "model": message.model,
+        "attempt": message.attempt,
+        "created_at": _at(message.created_at),
+        "finished_at": _at(message.finished_at),
+        "superseded_at": _at(message.superseded_at),
+        **version_fields(message),
+    }
+
+
+def _receipt_line(receipt: Any) -> Line:
+    return {
+        "type": "receipt",
+        "workspace": receipt.workspace.public_id,
+        "chat": receipt.chat,
+        "message": receipt.message_id,
+        "user": _who(receipt.user),
+        "ranking": receipt.ranking,
+        "threshold": receipt.threshold,
+        "degraded": receipt.degraded,
+        "created_at": _at(receipt.created_at),
+        "items": [
+            {
+                "memory": item.memory.public_id,
+                "position": position,  # among the memories that this user may see
+                "score": item.score,
+                "score_parts": item.score_parts,
+                "strength": item.strength,
+                "content": item.content,
+                "mentions": item.mentions,
+                "used": item.used,
+                "in_profile": item.in_profile,
+                "reason": item.reason,
+                "not_relevant": item.not_relevant,
+            }
+            for position, item in enumerate(receipt.items.all(), start=1)
+        ],
+    }
+
+
+def _who(person: User | None) -> str | None:
+    return person.get_username() if person else None
+
+
+def _at(moment: datetime | None) -> str | None:
+    return moment.astimezone(UTC).isoformat() if moment else None
+
+
+def _joined(lines: list[Line]) -> bytes:
+    text = "".join(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n" for line in lines)
+    return text.encode("utf-8", "replace")

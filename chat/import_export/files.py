@@ -1,0 +1,268 @@
+"""Lines of an export and an import for documents (with the newest file) and artifacts (with all versions)."""
+
+import base64
+import binascii
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.conf import settings
+from django.utils.translation import gettext as _
+
+from chat.import_export.conversations import chats_at, messages_at
+from chat.import_export.import_lines import MAX_LINE, Places, Record, existing_rows, resolve, text_of
+from memories.writing.export_lines import read_moment
+from memoryhub.errors import DomainError, Invalid, NotFound
+from memoryhub.languages import grouped
+from memoryhub.stored_messages import kept
+from workspaces.artifacts import Past, Written, checked_versions, import_artifact
+from workspaces.documents import documents, files
+from workspaces.documents.files import open_document
+from workspaces.models import Artifact, ArtifactKind, ArtifactVersion, Document, Workspace
+from workspaces.models.documents import CONTENT_LENGTH, LANGUAGE_LENGTH, TITLE_LENGTH
+from workspaces.models.documents import TITLE_LENGTH as ARTIFACT_TITLE_LENGTH
+from workspaces.quotas import QuotaReached
+
+LARGEST = (MAX_LINE - 2**16) // 4 * 3  # limit in bytes of a file, so that its base64 fits in a line
+NO_FILE = kept("its file is missing from the export: it was too large or no longer there")
+BROKEN_FILE = kept("its file is not the one that was exported")
+
+
+def document_line(document: Document) -> dict[str, Any]:
+    """Return the line of a document. Reads the file.
+
+    ``content`` is null if the file is missing or too large for a line.
+    """
+    return {
+        "type": "document",
+        "id": document.public_id,
+        "workspace": document.workspace.public_id,
+        "personal": document.is_personal,
+        "title": document.title,
+        "media_type": document.media_type,
+        "size": document.size,
+        "sha256": document.sha256,
+        "created_by": document.created_by.get_username() if document.created_by else None,
+        "created_at": document.created_at.isoformat(),
+        "content": _content(document) if document.size <= LARGEST else None,
+    }
+
+
+def _content(document: Document) -> str | None:
+    try:
+        with open_document(document) as file:
+            return base64.b64encode(file.read()).decode()
+    except NotFound:
+        return None
+
+
+def import_documents(records: list[Record], places: Places) -> None:
+    """Store documents as uploads of the importer, to be processed in the background. Those already here are duplicates.
+
+    Raises QuotaReached if there is no space left; the import continues when there is.
+    """
+    for record, workspace in places.sort(records):
+        try:
+            title, kind = text_of(record.line, "title", TITLE_LENGTH), text_of(record.line, "media_type", 100)
+            content = base64.b64decode(str(record.line.get("content") or ""), validate=True)
+        except Invalid as error:
+            record.refuse_for(error)
+            continue
+        except (binascii.Error, ValueError):
+            content = b""
+        sha256 = hashlib.sha256(content).hexdigest()
+        personal = record.line.get("personal") is True
+        at = {"owner": places.user} if personal else {"owner": None, "workspace": workspace.pk}
+        same = Document.objects.live().filter(**at, sha256=sha256).first()
+        if not content or len(content) > settings.DOCUMENT_MAX_BYTES:
+            record.refuse(NO_FILE)
+        elif sha256 != record.line.get("sha256"):
+            record.refuse(BROKEN_FILE)
+        elif same is not None:
+            record.is_known(same.public_id)
+        elif places.stores:
+            name = f"file{files.ENDINGS.get(kind, '')}"
+            try:
+                brought = documents.add_document(
+                    places.home() if personal else workspace,
+                    name=name,
+                    content=[content],
+                    title=title,
+                    personal=personal,
+                    by=places.user,
+                    now=places.now,
+                    spends=False,
+                )
+                record.became = brought.document.public_id
+            except QuotaReached:
+                raise
+            except DomainError as error:
+                record.refuse_for(error)
+
+
+MOST_VERSIONS = 1000
+# Limit in bytes of the versions in a line; the oldest are left out beyond it.
+LARGEST_ARTIFACT = MAX_LINE - 2**16
+
+
+def artifact_line(artifact: Artifact) -> dict[str, Any]:
+    """Return the line of an artifact, whose workspace, author and versions must be loaded."""
+    return {
+        "type": "artifact",
+        "id": artifact.public_id,
+        "workspace": artifact.workspace.public_id,
+        "personal": artifact.is_personal,
+        "title": artifact.title,  # the newest version's
+        "kind": artifact.kind,
+        "source_chat_id": artifact.source_chat_id,
+        "source_message_id": artifact.source_message_id,
+        "created_by": artifact.created_by.get_username() if artifact.created_by else None,
+        "imported": artifact.imported,
+        "created_at": artifact.created_at.isoformat(),
+        "updated_at": artifact.updated_at.isoformat(),
+        "versions": _versions(artifact.versions.all()),
+    }
+
+
+def _versions(newest_first: Iterable[ArtifactVersion]) -> list[dict[str, Any]]:
+    """Return the versions for a line, oldest first. The oldest are left out if they do not fit."""
+    lines: list[dict[str, Any]] = []
+    room = LARGEST_ARTIFACT
+    for each in newest_first:
+        line = {
+            "title": each.title,
+            "language": each.language,
+            "content": each.content,
+            "by": each.by.get_username() if each.by else None,
+            "by_model": each.by_model,
+            "imported": each.imported,
+            "created_at": each.created_at.isoformat(),
+        }
+        room -= len(json.dumps(line, ensure_ascii=False).encode("utf-8", "replace"))
+        if lines and (room < 0 or len(lines) == MOST_VERSIONS):
+            break
+        lines.append(line)
+    return lines[::-1]
+
+
+@dataclass(eq=False)
+class _Read:
+    record: Record
+    artifact: Artifact  # not stored yet
+    versions: list[Past]
+    given: str  # the artifact's id in the file
+
+
+def import_artifacts(records: list[Record], places: Places) -> None:
+    """Store artifacts with all versions.
+
+    Personal ones become the importer's; those whose id exists here are duplicates.
+
+    Raises QuotaReached if there is no space left; the import continues when there is.
+    """
+    placed = places.sort(records)
+    names = (each.get("by") for record, _ in placed for each in _dicts(record.line.get("versions")))
+    places.meet(str(name) for name in names if name)
+    read = []
+    for record, workspace in placed:
+        try:
+            read.append(_read(record, workspace, places))
+        except DomainError as error:
+            record.refuse_for(error)
+    wanted = {each: (each.given, each.artifact.workspace.public_id) for each in read}
+    ids = resolve("art", wanted.values(), lambda found: _artifacts_at(found, places))
+    seen: set[str] = set()
+    for each, pair in wanted.items():
+        local = ids[pair].local
+        if ids[pair].is_here or local in seen:
+            each.record.is_known(local)
+        elif places.stores:
+            each.artifact.public_id = local
+            _store(each, places)
+        seen.add(local)
+
+
+def _store(read: _Read, places: Places) -> None:
+    _point_at_source(read.artifact, places)
+    try:
+        import_artifact(read.artifact, read.versions, by=places.user)
+        read.record.became = read.artifact.public_id
+    except QuotaReached:
+        raise
+    except DomainError as error:
+        read.record.refuse_for(error)
+
+
+def _read(record: Record, workspace: Workspace, places: Places) -> _Read:
+    line = record.line
+    if line.get("kind") not in ArtifactKind.values:
+        raise Invalid(fields={"kind": _("Must be one of %s.") % ", ".join(ArtifactKind.values)})
+    personal = line.get("personal") is True
+    place = places.home() if personal else workspace
+    person = places.person(place)
+    given = _dicts(line.get("versions"))
+    if not given or len(given) > MOST_VERSIONS:
+        raise Invalid(fields={"versions": _("must be a list of 1 to %s versions") % grouped(MOST_VERSIONS)})
+    versions = checked_versions(
+        [
+            Past(
+                Written(
+                    text_of(each, "title", ARTIFACT_TITLE_LENGTH, least=1),
+                    text_of(each, "content", CONTENT_LENGTH, least=1),
+                    text_of(each, "language", LANGUAGE_LENGTH),
+                ),
+                person(text_of(each, "by", 150)),
+                each.get("by_model") is True,
+                _moment(each, "created_at", places.now),
+                each.get("imported") is True,
+            )
+            for each in given
+        ]
+    )
+    made_by = person(text_of(line, "created_by", 150)) or places.user
+    artifact = Artifact(
+        workspace=place,
+        owner=places.user if personal else None,
+        kind=line["kind"],
+        source_chat_id=text_of(line, "source_chat_id", 40),
+        source_message_id=text_of(line, "source_message_id", 40),
+        created_by=made_by,
+        imported=made_by != places.user or line.get("imported") is True,
+        created_at=_moment(line, "created_at", places.now),
+        updated_at=_moment(line, "updated_at", places.now),
+    )
+    return _Read(record, artifact, versions, text_of(line, "id", 64))
+
+
+def _dicts(given: Any) -> list[dict[str, Any]]:
+    """Return the value if it is a list of objects, else an empty list."""
+    return given if isinstance(given, list) and all(isinstance(each, dict) for each in given) else []
+
+
+def _moment(line: dict[str, Any], name: str, now: datetime) -> datetime:
+    return min(read_moment(name, line.get(name)) or now, now)
+
+
+def _artifacts_at(ids: set[str], places: Places) -> dict[str, str]:
+    """Return the existing artifacts among these ids, each with its workspace's id, or "" if the importer may not see
+    it.
+    """
+    seen = Artifact.objects.visible_to(places.user).filter(public_id__in=ids)
+    return existing_rows(Artifact, ids) | dict(seen.values_list("public_id", "workspace__public_id"))
+
+
+def _point_at_source(artifact: Artifact, places: Places) -> None:
+    """Set the source to the local ids of chat and answer, or to "" if they do not exist or the importer may not see
+    them.
+    """
+    given = artifact.source_chat_id
+    # A private chat may be in another workspace.
+    at = chats_at({given}, places).get(given) or artifact.workspace.public_id
+    chat = resolve("chat", [(given, at)], lambda ids: chats_at(ids, places))[given, at]
+    pair = artifact.source_message_id, chat.local
+    message = resolve("msg", [pair], lambda ids: messages_at(ids, places))[pair]
+    is_here = chat.is_here and message.is_here
+    artifact.source_chat_id, artifact.source_message_id = (chat.local, message.local) if is_here else ("", "")

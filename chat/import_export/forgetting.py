@@ -1,0 +1,134 @@
+"""Removal of forgotten memories from the files of a user's own unfinished imports.
+
+Files of other users stay unchanged, because forgotten texts are refused when their lines are checked or stored.
+"""
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any, BinaryIO
+
+from django.db import transaction
+
+from chat.import_export import import_run, upload_formats
+from chat.import_export.import_lines import FORGOTTEN, GONE, MAX_LINE, overwrite_line, parse_line, sync
+from chat.models.imports import Import, ImportKind, ImportStatus, Outcome
+from memories.forgetting.copies import QUOTING, Wanted, holding, named
+from memories.writing.tombstones import essence
+from memoryhub.errors import Invalid
+from workspaces.actions.removal import Counts
+from workspaces.models import User
+
+Line = dict[str, Any]
+
+
+def forget_in_imports(wanted: Wanted, by: User) -> Counts:
+    """Remove the lines of memories with these texts, and quotations of the texts in other lines.
+
+    Messages of chats stay, as they do in the database. Reads the files of this user's imports once (100 MB in one to
+    two seconds).
+    """
+    clean = _cleaner(wanted)
+    number = 0
+    unfinished = Import.objects.of(by).exclude(status__in=[ImportStatus.DONE, ImportStatus.FAILED])
+    for pk in list(unfinished.order_by("pk").values_list("pk", flat=True)):
+        with transaction.atomic():  # waits for a chunk that is being checked or stored
+            locked = unfinished.select_for_update(of=("self",)).filter(pk=pk).first()
+            if locked is not None:
+                number += _forget_in(locked, clean)
+    return named("lines of imports", number)
+
+
+def _cleaner(wanted: Wanted) -> Callable[[Line], Line | None]:
+    said, holds = {essence(text) for text in wanted.texts}, holding(wanted.texts)
+
+    def says(text: object) -> bool:
+        return isinstance(text, str) and essence(text) in said
+
+    def clean(line: Line) -> Line | None:
+        """Return the line without the forgotten texts, or None if its content is one of them."""
+        if line.get("type") == "receipt" and isinstance(line.get("items"), list):
+            return line | {"items": [item for item in line["items"] if not _quotes(item, "content", holds)]}
+        if line.get("type") != "memory":
+            return line
+        if says(line.get("content")):
+            return None
+        dropped = {name for name in ("summary",) if says(line.get(name))}
+        dropped |= {name for name in ("source_excerpt",) if _quotes(line, name, holds)}
+        kept = {name: value for name, value in line.items() if name not in dropped}
+        if isinstance(line.get("revisions"), list):
+            kept["revisions"] = [_earlier(revision, holds) for revision in line["revisions"]]
+        return kept
+
+    return clean
+
+
+def _quotes(where: Any, name: str, holds: re.Pattern[str]) -> bool:
+    text = where.get(name) if isinstance(where, dict) else None
+    return isinstance(text, str) and holds.search(text) is not None
+
+
+def _earlier(revision: Any, holds: re.Pattern[str]) -> Any:
+    before = revision.get("before") if isinstance(revision, dict) else None
+    if not isinstance(before, dict):
+        return revision
+    gone = {name for name in QUOTING if _quotes(before, name, holds)}
+    return revision | {"before": {name: value for name, value in before.items() if name not in gone}}
+
+
+def _forget_in(imported: Import, clean: Callable[[Line], Line | None]) -> int:
+    """Clean the lines that a transaction has read, and return how many were changed or removed.
+
+    Later lines are left to the check.
+    """
+    native = imported.kind == ImportKind.MEMORYHUB
+    if imported.checked_at is not None and not native and not imported.sample:
+        upload_formats.remove_upload(imported.public_id)
+    end = imported.size if native else imported.looked_bytes
+    gone: list[int] = []
+    try:
+        with import_run.lines_file(imported).open("r+b") as file:
+            changed = _clean_lines(file, end, clean, gone)
+            sync(file)
+    except FileNotFoundError:
+        return 0
+    _refuse(imported, gone)
+    return changed
+
+
+def _clean_lines(file: BinaryIO, end: int, clean: Callable[[Line], Line | None], gone: list[int]) -> int:
+    """Overwrite lines in place and return how many changed. Adds the offsets of removed lines to ``gone``."""
+    changed = offset = 0
+    while offset < end and (raw := file.readline(MAX_LINE)):
+        try:
+            line = parse_line(raw)
+        except Invalid:
+            line = {}
+        kept = clean(line)
+        if kept != line:
+            # A cleaned line is shorter, unless its numbers were written in an unusual form: then it is removed.
+            new = GONE if kept is None else _written(kept)
+            if kept is None or len(new) > len(raw.rstrip(b"\n")):
+                new = GONE
+                gone.append(offset)
+            overwrite_line(file, offset, raw, new)
+            changed += 1
+        offset += len(raw)
+        file.seek(offset)
+    return changed
+
+
+def _written(line: Line) -> bytes:
+    return json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+
+
+def _refuse(imported: Import, offsets: list[int]) -> None:
+    """Mark the preview's rows of removed lines as refused, and correct the preview's counts."""
+    for row in imported.rows.filter(offset__in=offsets).exclude(outcome=Outcome.REFUSED):
+        counts = imported.foreseen.get(row.kind)
+        if counts and counts.get(row.outcome):
+            counts[row.outcome] -= 1
+            counts[Outcome.REFUSED] = counts.get(Outcome.REFUSED, 0) + 1
+        row.outcome, row.reason, row.duplicate_of, row.same_as = Outcome.REFUSED, FORGOTTEN, "", None
+        row.save(update_fields=["outcome", "reason", "duplicate_of", "same_as"])
+    imported.save(update_fields=["foreseen"])

@@ -1,0 +1,317 @@
+"""Import of memories, by the rules of ``memories.writing.gate`` and with the bulk writer."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from typing import Any
+
+from django.db.models import Max, QuerySet
+
+from chat.import_export.conversations import chats_at, memories_at, messages_at
+from chat.import_export.import_lines import FORGOTTEN, NO_PLACE, Places, Record, resolve
+from chat.models.imports import ImportRow, Outcome
+from memories.models import Memory, Scope
+from memories.writing import tombstones
+from memories.writing.bulk import foresee, save_cleaned
+from memories.writing.decide import one_import_at_a_time, one_writer_at_a_time
+from memories.writing.drafts import Draft
+from memories.writing.export_lines import Past, PastRevision, ReadMemory, read_memory, settle
+from memories.writing.gate import Saved
+from memoryhub.errors import DomainError
+from memoryhub.ids import PATTERN
+from memoryhub.llm.registry import get_embedder
+from memoryhub.stored_messages import kept
+from workspaces.index.embedding import Embedded, embed_texts
+from workspaces.models import User, Workspace
+from workspaces.policy import Reach
+
+KEY_TAKEN = kept("another memory has this key")
+
+
+class NoVectors(Exception):
+    """An error raised when the embedder does not answer; the import waits, because duplicates are found by vectors."""
+
+
+@dataclass(eq=False)
+class Read:
+    record: Record
+    memory: ReadMemory
+    embedded: Embedded | None = None
+    draft: Draft | None = None
+    past: Past = field(default_factory=Past)
+
+
+def read_memories(records: Sequence[Record], places: Places, *, embed: bool) -> list[Read]:
+    """Return the valid memories and refuse the other lines. ``places`` is not changed.
+
+    ``embed``: also embed the new memories, which may wait for a model.
+    """
+    read: list[Read] = []
+    for record in records:
+        try:
+            read.append(Read(record, read_memory(record.line)))
+        except DomainError as error:
+            record.refuse_for(error)
+    if embed and get_embedder() is not None:
+        here = _here_already(read, places)
+        wanted = [each for each in read if each not in here]
+        texts = [(each.memory.draft.content, each.memory.draft.source_excerpt) for each in wanted]
+        made = embed_texts(texts, [_reach(each, places) for each in wanted])
+        if wanted and made is None:
+            raise NoVectors
+        for each, embedded in zip(wanted, made or [], strict=True):
+            each.embedded = embedded
+    return read
+
+
+def _reach(read: Read, places: Places) -> Reach:
+    """Return the data policy of the target workspace. A workspace that does not exist yet has no restriction."""
+    personal = read.memory.draft.scope == Scope.USER
+    place = places.home() if personal else places.workspace(read.memory.workspace)
+    return Reach.here(place or Workspace())
+
+
+def _here_already(read: list[Read], places: Places) -> set[Read]:
+    wanted = {}
+    for each in read:
+        personal = each.memory.draft.scope == Scope.USER
+        place = places.user if personal else places.workspace(each.memory.workspace)
+        if each.memory.past.public_id and place is not None:
+            wanted[each] = (each.memory.past.public_id, place.public_id)
+    ids = resolve("mem", wanted.values(), lambda found: memories_at(found, places))
+    return {each for each, pair in wanted.items() if ids[pair].is_here}
+
+
+def import_memories(
+    read: list[Read], places: Places, *, native: bool, newest: int | None, rows: QuerySet[ImportRow]
+) -> None:
+    """Set the outcome of each memory, and store the new ones if ``places.stores``.
+
+    ``native``: the file is an export of MemoryHub, so near-duplicates are kept. Only memories with the same id, or with
+    the same text or key as one that existed before the import (primary key up to ``newest``), are skipped. For other
+    files, the gate compares the memories with all others. ``rows``: the rows of lines that were already checked.
+    """
+    _settle(read, places)
+    if places.stores:
+        one_import_at_a_time()
+    _find_by_id([each for each in read if each.draft is not None], places)
+    left = [each for each in read if each.draft is not None and each.record.is_new]
+    if not left:
+        return
+    if places.stores:
+        for workspace in sorted(
+            {each.draft.workspace for each in left if each.draft}, key=lambda found: found.pk
+        ):
+            one_writer_at_a_time(workspace)
+        _leave_forgotten(left, places.user)
+    if native:
+        _take_as_they_were(left, places, newest)
+    else:
+        _take_by_the_gate(left, places, rows)
+
+
+def _settle(read: list[Read], places: Places) -> None:
+    places.meet(
+        name
+        for each in read
+        for name in (
+            each.memory.author,
+            each.memory.edited_by,
+            each.memory.imported_by,
+            *each.memory.revisers,
+        )
+    )
+    chats: dict[Read, tuple[str, str]] = {}
+    for each in read:
+        personal = each.memory.draft.scope == Scope.USER
+        workspace = places.workspace(each.memory.workspace)
+        if workspace is None:
+            each.record.refuse(NO_PLACE)
+            continue
+        agent = places.agent(each.memory.agent, workspace) if each.memory.draft.scope == Scope.AGENT else None
+        if each.memory.draft.scope == Scope.AGENT and agent is None:
+            each.record.refuse(kept("its assistant is not in the file or was refused"))
+            continue
+        each.draft, each.past = settle(
+            each.memory,
+            workspace=places.home() if personal else workspace,
+            importer=places.user,
+            person=places.person(workspace),
+            agent=agent,
+            now=places.now,
+        )
+        if PATTERN.fullmatch(each.draft.source_chat_id):
+            chats[each] = (each.draft.source_chat_id, workspace.public_id)
+    _point_at_sources(chats, places)
+    _keep_own_sources([each for each in read if each.past.sources], places)
+
+
+def _point_at_sources(chats: dict[Read, tuple[str, str]], places: Places) -> None:
+    """Set sources to the local ids of chat and message.
+
+    A source that does not exist here, or is not visible to the importer, is stored without a link.
+    """
+    at_chats = resolve("chat", chats.values(), lambda ids: chats_at(ids, places))
+    messages = {
+        each: (each.draft.source_message_id, at_chats[pair].local)
+        for each, pair in chats.items()
+        if each.draft is not None and PATTERN.fullmatch(each.draft.source_message_id)
+    }
+    at_messages = resolve("msg", messages.values(), lambda ids: messages_at(ids, places))
+    for each, pair in chats.items():
+        assert each.draft is not None
+        message_id = at_messages[messages[each]].local if each in messages else each.draft.source_message_id
+        each.draft = replace(each.draft, source_chat_id=at_chats[pair].local, source_message_id=message_id)
+
+
+def _keep_own_sources(read: list[Read], places: Places) -> None:
+    """Drop sources that exist here but are not visible to the importer."""
+    given = {source for each in read for source in each.past.sources}
+    taken = chats_at({source for source in given if source.startswith("chat_")}, places)
+    taken |= messages_at({source for source in given if source.startswith("msg_")}, places)
+    for each in read:
+        kept = tuple(source for source in each.past.sources if taken.get(source) != "")
+        each.past = replace(each.past, sources=kept)
+
+
+def _leave_forgotten(read: list[Read], by: User) -> None:
+    """Drop summaries and earlier versions that were permanently forgotten.
+
+    The gate's writer checks the current contents.
+    """
+    said: list[tuple[Read, str]] = []
+    for each in read:
+        befores = [revision.before or {} for revision in each.past.revisions]
+        texts = [before.get(name) for before in befores for name in ("content", "summary")]
+        if each.draft is not None:
+            said += [(each, text) for text in (each.draft.summary, *texts) if isinstance(text, str) and text]
+    gone: dict[Read, set[str]] = {}
+    asked = [(each.draft, text) for each, text in said if each.draft is not None]
+    for (each, text), is_gone in zip(said, tombstones.forgotten_texts(asked, by=by), strict=True):
+        if is_gone:
+            gone.setdefault(each, set()).add(text)
+    for each, texts_gone in gone.items():
+        assert each.draft is not None
+        if each.draft.summary in texts_gone:
+            each.draft = replace(each.draft, summary=None)
+        each.past = replace(each.past, revisions=tuple(_without(r, texts_gone) for r in each.past.revisions))
+
+
+def _without(revision: PastRevision, texts: set[str]) -> PastRevision:
+    before = {
+        name: value
+        for name, value in (revision.before or {}).items()
+        if not (isinstance(value, str) and value in texts)
+    }
+    return replace(revision, before=before)
+
+
+def _into(draft: Draft) -> str:
+    return draft.owner.public_id if draft.owner else draft.workspace.public_id
+
+
+def _find_by_id(read: list[Read], places: Places) -> None:
+    """Mark memories that already exist here, set the future id of the others, and replace links with local ids."""
+    wanted = {
+        each: (each.past.public_id, _into(each.draft)) for each in read if each.draft and each.past.public_id
+    }
+    links = {
+        (each, other): (other, _into(each.draft))
+        for each in read
+        for other in (each.past.may_replace, *each.past.replaces)
+        if each.draft and other
+    }
+    ids = resolve("mem", {*wanted.values(), *links.values()}, lambda found: memories_at(found, places))
+    seen: set[str] = set()
+    for each, pair in wanted.items():
+        found = ids[pair]
+        if found.is_here or found.local in seen:
+            each.record.is_known(found.local)
+        seen.add(found.local)
+        link = each.past.may_replace and ids[links[each, each.past.may_replace]].local
+        replaces = tuple(ids[links[each, other]].local for other in each.past.replaces)
+        each.past = replace(each.past, public_id=found.local, may_replace=link, replaces=replaces)
+
+
+def _take_as_they_were(read: list[Read], places: Places, newest: int | None) -> None:
+    """Accept memories without searching for near-duplicates.
+
+    None waits for review, since the importer may approve it, except memories whose line marks them as waiting.
+    """
+    left = []
+    for each in read:
+        if each.draft is not None and _is_stored(each.draft):
+            each.draft = replace(each.draft, was_in_use=True)
+            left.append(each)
+    if newest is None:
+        newest = Memory.objects.aggregate(newest=Max("pk"))["newest"] or 0
+    _settled(left, places, near=False, kept_up_to=newest)
+
+
+def _is_stored(draft: Draft) -> bool:
+    return draft.workspace.pk is not None and (draft.agent is None or draft.agent.pk is not None)
+
+
+def _settled(read: list[Read], places: Places, **how: Any) -> None:
+    """Store the memories, or predict the result if ``places.stores`` is off, and set the outcomes of their records."""
+    drafts = [each.draft for each in read if each.draft is not None]
+    vectors, pasts = [each.embedded for each in read], [each.past for each in read]
+    store = save_cleaned if places.stores else foresee
+    _set_outcomes(read, store(drafts, vectors, pasts, by=places.user, now=places.now, **how))
+
+
+def _take_by_the_gate(read: list[Read], places: Places, rows: QuerySet[ImportRow]) -> None:
+    _settled(read, places)
+    if places.stores:
+        return
+    first: dict[int, int] = {}
+    prints = [fingerprint(each.draft) for each in read if each.draft is not None]
+    for each, made in zip(read, prints, strict=True):
+        each.record.fingerprint = made
+        first.setdefault(made, each.record.number)
+    earlier = rows.filter(fingerprint__in=first, outcome=Outcome.NEW)
+    first |= {
+        made: number for made, number in earlier.values_list("fingerprint", "number") if made is not None
+    }
+    for each, made in zip(read, prints, strict=True):
+        number = first[made]
+        if each.record.is_new and number < each.record.number:
+            each.record.outcome, each.record.same_as = Outcome.DUPLICATE, number
+
+
+def _set_outcomes(read: Sequence[Read], saved: Sequence[Saved]) -> None:
+    line_of = {
+        result.memory.pk: each.record.number
+        for each, result in zip(read, saved, strict=True)
+        if result.created
+    }
+    for each, result in zip(read, saved, strict=True):
+        if result.forgotten:
+            each.record.refuse(FORGOTTEN, tombstones.WasForgotten())
+        elif result.duplicate and result.memory.pk in line_of:
+            each.record.outcome, each.record.same_as = Outcome.DUPLICATE, line_of[result.memory.pk]
+        elif result.duplicate:
+            each.record.is_known(
+                result.memory.public_id, KEY_TAKEN if _is_namesake(each, result.memory) else ""
+            )
+        else:
+            each.record.became = result.memory.public_id
+            if not result.created:
+                each.record.outcome, each.record.duplicate_of = Outcome.UPDATE, result.memory.public_id
+
+
+def _is_namesake(read: Read, memory: Memory) -> bool:
+    """Return whether the memory has the same key as the draft but another text."""
+    draft = read.draft
+    return (
+        draft is not None
+        and draft.key is not None
+        and draft.key == memory.key
+        and draft.content_hash != memory.content_hash
+    )
+
+
+def fingerprint(draft: Draft) -> int:
+    """Return a hash of text and target. Two lines with the same hash are the same statement."""
+    made = f"{draft.content_hash} {draft.place}"
+    return int.from_bytes(sha256(made.encode()).digest()[:8], "big", signed=True)

@@ -1,0 +1,484 @@
+"""Steps (thoughts, plans, checks) and tool calls of an answer: how they are stored, and what each reader may see.
+
+If storing a step fails, the answer continues.
+"""
+
+import logging
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from django.db import DatabaseError, transaction
+from django.db.models import Q
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from chat.live_answers import LiveAnswer, in_thread
+from chat.models import Message, ToolCall, ToolOutcome, ToolStatus
+from chat.models.steps import Step, StepKind, StepOutcome
+from chat.prompting.prompt_text import one_line
+from chat.prompting.short_term import TOOL_NAME
+from memories.models import Memory
+from memories.recalling.recall import for_everyone
+from memoryhub import events
+from memoryhub.languages import translated
+from workspaces.models import Artifact, Document, DocumentQuerySet, DocumentStatus, User
+
+SAVES = ("x_save_memory", "ltm_remember")
+ARTIFACTS = ("write_artifact",)
+RECALLS = ("x_recall_memory", "ltm_recall")
+SEARCH = "x_workspace_search"
+_DONE = (ToolOutcome.SAVED, ToolOutcome.DUPLICATE)
+N = TypeVar("N", ToolCall, Step)
+QUERY_SHOWN = 120  # characters
+
+
+@dataclass(frozen=True)
+class ShownCall:
+    """A tool call for display. ``memories``: those it saved or found, without forgotten ones and those hidden from the
+    reader.
+    """
+
+    call: ToolCall
+    memories: tuple[Memory, ...]
+    is_over: bool = True  # False while its answer is being written
+    artifact: Artifact | None = None  # the artifact it wrote or changed, if the reader may see it
+
+    @property
+    def line(self) -> str:
+        return call_line(self.call, is_over=self.is_over)
+
+    @property
+    def saved(self) -> Memory | None:
+        """The memory that the call stored and that can be undone, or None."""
+        return self.memories[0] if self.call.outcome == ToolOutcome.SAVED and self.memories else None
+
+    @property
+    def may_undo(self) -> bool:
+        """Whether the artifact still has the version that the call wrote."""
+        return self.artifact is not None and self.artifact.version == self.call.arguments.get("version")
+
+    @property
+    def icon(self) -> str:
+        if self.call.status == ToolStatus.FAILED:
+            return "info"
+        if self.call.outcome == ToolOutcome.NOTED:
+            return "clock"
+        if self.call.name in ARTIFACTS or is_reading(self.call):
+            return "file-text"
+        return "memory" if self.call.name in SAVES else "search"
+
+
+def count_of(call: ToolCall) -> int:
+    """Return the number of results, without other people's personal memories."""
+    return max(0, call.count - len(set(call.memory_ids).difference(call.known)))
+
+
+def call_line(call: ToolCall, *, is_over: bool = False) -> str:
+    """Return a one-line description of a tool call and its result, without the text of any memory.
+
+    ``is_over``: the answer is finished.
+    """
+    if call.status == ToolStatus.RUNNING:
+        return (_("%(tool)s did not finish") % {"tool": call.name}) if is_over else _running(call)
+    if call.name in ARTIFACTS and (call.outcome in _DONE or call.arguments.get("tells")):
+        return _of_artifact(call)
+    if call.outcome == ToolOutcome.FOUND and is_reading(call):
+        return _("Read an artifact") if _asked(call).startswith("art_") else _("Read a document")
+    if call.outcome == ToolOutcome.SAVED:
+        return _("Saved to memory")
+    if call.outcome == ToolOutcome.DUPLICATE:
+        return _("Already in memory")
+    if call.outcome == ToolOutcome.FOUND and call.name in (*RECALLS, SEARCH):
+        count = count_of(call)
+        found = ngettext("%(count)d found", "%(count)d found", count) % {"count": count}
+        return f"{_searched(call)} · {found if count else _('nothing found')}"
+    if call.outcome == ToolOutcome.NOTED and call.name in SAVES:
+        return _("Proposed for memory: someone has to approve it")
+    if call.outcome == ToolOutcome.NOTED and call.name == TOOL_NAME:
+        return _("Noted a summary of this chat")
+    if call.name in SAVES:
+        return _("Not saved to memory")
+    said = _("%(tool)s did not work") if call.status == ToolStatus.FAILED else _("Used %(tool)s")
+    return said % {"tool": call.name}
+
+
+def _of_artifact(call: ToolCall) -> str:
+    if call.arguments.get("tells"):
+        return _("Left an artifact as it was, as others read it and this answer draws on something personal")
+    if call.outcome == ToolOutcome.DUPLICATE:
+        return _("Left an artifact as it was")
+    if call.arguments.get("id"):
+        return _("Changed an artifact")
+    return _("Saved an artifact, only for you") if call.arguments.get("personal") else _("Saved an artifact")
+
+
+def is_reading(call: ToolCall) -> bool:
+    """Return whether the call opened a document or artifact by its id, instead of searching."""
+    return call.name == SEARCH and _asked(call).startswith(("doc_", "art_"))
+
+
+def _asked(call: ToolCall) -> str:
+    return str(call.arguments.get("query", ""))
+
+
+def _running(call: ToolCall) -> str:
+    if call.name in SAVES:
+        return _("Saving to memory…")
+    if call.name in RECALLS:
+        return _("Searching memory…")
+    if call.name == SEARCH:
+        return _("Searching the workspace…")
+    if call.name in ARTIFACTS:
+        return _("Writing an artifact…")
+    if call.name == TOOL_NAME:
+        return _("Noting a summary…")
+    return _("Using %(tool)s…") % {"tool": call.name}
+
+
+def _searched(call: ToolCall) -> str:
+    query = one_line(_asked(call))
+    query = query if len(query) <= QUERY_SHOWN else query[: QUERY_SHOWN - 1] + "…"
+    if call.name in RECALLS:
+        return _("Searched memory for “%(query)s”") % {"query": query}
+    return _("Searched the workspace for “%(query)s”") % {"query": query}
+
+
+def call_event(call: ToolCall) -> dict[str, Any]:
+    """Return the data of the stream event for a tool call: ids and fixed text only, no stored text.
+
+    All readers receive the same event, so personal memories are not counted. One query if memories were found.
+    """
+    call.known = for_everyone(call.memory_ids)
+    return {
+        "id": call.public_id,
+        "name": call.name,
+        "status": call.status,
+        "outcome": call.outcome or None,
+        "text": call_line(call),
+        "count": count_of(call),
+    }
+
+
+def artifacts_of(calls: Iterable[ToolCall], user: User) -> dict[str, Artifact]:
+    """Return the artifacts that these calls created or changed, by id, if ``user`` may see them. At most one query."""
+    wanted = {str(call.arguments["artifact"]) for call in calls if call.arguments.get("artifact")}
+    if not wanted:
+        return {}
+    rows = Artifact.objects.visible_to(user).live().filter(public_id__in=wanted)
+    return {each.public_id: each for each in rows.select_related("workspace").defer("content", "gist")}
+
+
+def calls_of(message_pks: Iterable[int], user: User) -> dict[int, list[tuple[ToolCall, tuple[Memory, ...]]]]:
+    """Return the tool calls of these answers by the message's primary key, each with its memories.
+
+    Forgotten memories and those that ``user`` may not see are left out. Two queries.
+    """
+    found = list(ToolCall.objects.filter(message_id__in=list(message_pks)).defer("output"))
+    return with_memories(found, user)
+
+
+def with_memories(found: Iterable[N], user: User) -> dict[int, list[tuple[N, tuple[Memory, ...]]]]:
+    """Group tool calls or steps by the message's primary key, each with its memories.
+
+    Forgotten memories and those that ``user`` may not see are left out. At most one query.
+    """
+    found = list(found)
+    wanted = {memory_id for each in found for memory_id in each.memory_ids}
+    rows = Memory.objects.visible_to(user).select_related("workspace").filter(public_id__in=wanted)
+    memories = {memory.public_id: memory for memory in rows} if wanted else {}
+    by_message: dict[int, list[tuple[N, tuple[Memory, ...]]]] = defaultdict(list)
+    for each in found:
+        each.known = {memory_id for memory_id in each.memory_ids if memory_id in memories}
+        seen = (memories[memory_id] for memory_id in each.memory_ids if memory_id in each.known)
+        by_message[each.message_id].append((each, tuple(memory for memory in seen if memory.is_live)))
+    return by_message
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A memory that confirms or contradicts the answer. ``quote``: the statement in the answer, or "" if the model did
+    not quote it exactly.
+    """
+
+    quote: str
+    memory: Memory
+    agrees: bool
+
+
+@dataclass(frozen=True)
+class ShownStep:
+    """A step for display. ``memories``: those it compared, without forgotten ones and those hidden from the reader."""
+
+    step: Step
+    memories: tuple[Memory, ...]
+    is_over: bool = True  # False while its answer is being written
+
+    @property
+    def line(self) -> str:
+        return step_line(self.step, is_over=self.is_over)
+
+    @property
+    def is_check(self) -> bool:
+        return self.step.kind == StepKind.CHECK
+
+    @property
+    def has_more(self) -> bool:
+        """Whether the step can be expanded: a check if it compared memories, any other step if it has a text."""
+        return bool(self.memories) and self.step.status == "done" if self.is_check else bool(self.step.text)
+
+    @property
+    def findings(self) -> list[Finding]:
+        """The findings, contradictions first."""
+        by_id = {memory.public_id: memory for memory in self.memories}
+        seen = [
+            Finding(found["quote"], by_id[found["memory_id"]], found["agrees"])
+            for found in self.step.findings
+            if found["memory_id"] in by_id
+        ]
+        return sorted(seen, key=lambda found: found.agrees)
+
+    @property
+    def others(self) -> list[Memory]:
+        """The compared memories that neither confirm nor contradict the answer."""
+        spoke = {found["memory_id"] for found in self.step.findings}
+        return [memory for memory in self.memories if memory.public_id not in spoke]
+
+    @property
+    def differs(self) -> bool:
+        return outcome_of(self.step) == StepOutcome.DIFFERS
+
+    @property
+    def icon(self) -> str:
+        if self.differs:
+            return "triangle-alert"
+        if self.step.status == "failed" or self.step.outcome == StepOutcome.OFF:
+            return "info"
+        return "memory" if self.is_check else "check"
+
+
+def outcome_of(step: Step) -> str:
+    """Return the outcome of a step as the reader may know it, without comparisons with other people's personal
+    memories.
+
+    A corrected answer is visible to all readers, so its outcome is always returned.
+    """
+    if step.outcome not in (StepOutcome.AGREES, StepOutcome.DIFFERS) or step.text:
+        return step.outcome
+    if not step.known:
+        return StepOutcome.NOTHING
+    return StepOutcome.DIFFERS if _differing(step) else StepOutcome.AGREES
+
+
+def _differing(step: Step) -> int:
+    return sum(not found["agrees"] and found["memory_id"] in step.known for found in step.findings)
+
+
+def step_line(step: Step, *, is_over: bool = False) -> str:
+    """Return a one-line description of a step and its outcome, without the text of any memory.
+
+    ``is_over``: the answer is finished.
+    """
+    if step.kind == StepKind.READING:
+        return _awaited(step, is_over=is_over)
+    if step.kind == StepKind.RESEARCH:
+        return _researched(step, is_over=is_over)
+    if step.kind == StepKind.THOUGHT:
+        return _("Thinking…") if not step.outcome and not is_over else _("Thought about the answer")
+    if not step.outcome and not is_over:
+        return _("Checking against memory…") if step.kind == StepKind.CHECK else _("Planning the answer…")
+    return _checked(step) if step.kind == StepKind.CHECK else _planned(step)
+
+
+def _researched(step: Step, *, is_over: bool) -> str:
+    if step.outcome == StepOutcome.PLANNED:
+        return _("Researched")
+    if step.outcome == StepOutcome.ERROR:
+        return _("Research was not finished. %(why)s") % {"why": translated(step.error)}
+    return _("Research was stopped") if step.outcome or is_over else _("Researching…")
+
+
+def _awaited(step: Step, *, is_over: bool) -> str:
+    """Return the line about the files that an answer waited for.
+
+    While it waits, the line names the files being read. Afterwards it says which were read and which were not.
+    """
+
+    def named(*statuses: str) -> str:
+        ids = [found["document"] for found in step.findings if not statuses or found["status"] in statuses]
+        return ", ".join(step.titles.get(each) or _("a file") for each in ids)
+
+    if not step.outcome and not is_over:
+        return _("Reading %(files)s …") % {"files": named()}
+    said = []
+    if late := named(DocumentStatus.WAITING, DocumentStatus.READING):
+        said.append(_("Not read in time, so the answer does without: %(files)s.") % {"files": late})
+    if failed := named(DocumentStatus.FAILED):
+        said.append(_("Could not be read, so the answer does without: %(files)s.") % {"files": failed})
+    if words := named(DocumentStatus.INDEXING):
+        shares = [
+            found["by_meaning"] for found in step.findings if found["status"] == DocumentStatus.INDEXING
+        ]
+        said.append(
+            _("Read %(files)s. So far %(percent)s %% of it can be found by meaning, all of it by words.")
+            % {"files": words, "percent": int(100 * min(shares))}
+        )
+    if read := named(DocumentStatus.READY):
+        said.append(_("Read %(files)s.") % {"files": read})
+    return " ".join(said) or _("The files are gone.")
+
+
+def _planned(step: Step) -> str:
+    if step.outcome == StepOutcome.PLANNED:
+        return _("Planned the answer")
+    if step.outcome == StepOutcome.TIMEOUT:
+        return _("Answered without a plan. It took too long.")
+    if step.outcome == StepOutcome.ERROR:
+        return _("Answered without a plan. %(why)s") % {"why": translated(step.error)}
+    return _("The plan was not finished")
+
+
+def _checked(step: Step) -> str:
+    outcome = outcome_of(step)
+    if outcome == StepOutcome.NOTHING:
+        return _("Nothing in memory to check the answer against")
+    if step.outcome == StepOutcome.OFF:
+        return _("Not checked against memory: it is off")
+    if step.outcome == StepOutcome.TIMEOUT:
+        return _("Not checked against memory. It took too long.")
+    if step.outcome == StepOutcome.ERROR:
+        return _("Not checked against memory. %(why)s") % {"why": translated(step.error)}
+    if step.outcome not in (StepOutcome.AGREES, StepOutcome.DIFFERS):
+        return _("Not checked against memory: it was stopped")
+    count = len(step.known)
+    with_what = ngettext("Checked against %(count)d memory", "Checked against %(count)d memories", count)
+    with_what = with_what % {"count": count} if count else _("Checked against memory")
+    return f"{with_what} · {_verdict(step)}"
+
+
+def _verdict(step: Step) -> str:
+    differ = _differing(step)
+    if not differ:
+        return _("corrected") if step.text else _("nothing differs")
+    said = ngettext("%(count)d statement differs", "%(count)d statements differ", differ) % {"count": differ}
+    return f"{said}, {_('corrected')}" if step.text else said
+
+
+def step_event(step: Step) -> dict[str, Any]:
+    """Return the data of the stream event for a step. One query if memories were compared.
+
+    All readers receive the same event, so it has only the number of memories, without personal ones.
+    """
+    step.known = for_everyone(step.memory_ids)
+    if step.kind == StepKind.READING:
+        _load_titles([step], _readable_by_all(step))
+    return {
+        "id": step.public_id,
+        "kind": step.kind,
+        "status": step.status,
+        "outcome": outcome_of(step) or None,
+        "text": step_line(step),
+        "plan": None if step.kind in (StepKind.CHECK, StepKind.READING) else step.text,
+        "count": len(step.known),
+    }
+
+
+def steps_of(messages: Iterable[Message], user: User) -> dict[int, list[tuple[Step, tuple[Memory, ...]]]]:
+    """Return the steps of these answers by the message's primary key, each with its memories.
+
+    Forgotten memories and those that ``user`` may not see are left out. Two queries, one more if the answer waited for
+    files, and none if there are no steps.
+    """
+    thought = [message.pk for message in messages if message.has_steps]
+    if not thought:
+        return {}
+    steps = list(Step.objects.filter(message_id__in=thought))
+    _load_titles(steps, Document.objects.visible_to(user).live())
+    return with_memories(steps, user)
+
+
+def _readable_by_all(step: Step) -> DocumentQuerySet:
+    """Return the documents that all readers of the step's chat may see. A private chat's only reader is its creator."""
+    chats = Message.objects.filter(pk=step.message_id, chat__is_private=True)
+    return Document.objects.live().filter(Q(owner=None) | Q(owner__in=chats.values("chat__created_by")))
+
+
+def _load_titles(steps: Iterable[Step], readable: DocumentQuerySet) -> None:
+    """Set ``titles``, the titles of the files that an answer waited for, on each step. One query if there are any."""
+    waits = [step for step in steps if step.kind == StepKind.READING]
+    wanted = {found["document"] for step in waits for found in step.findings}
+    titles = dict(readable.filter(public_id__in=wanted).values_list("public_id", "title")) if wanted else {}
+    for step in waits:
+        step.titles = titles
+
+
+logger = logging.getLogger(__name__)
+
+
+def begin_step(live: LiveAnswer, kind: str, **given: Any) -> Step:
+    """Store a new running step. ``given``: more fields of the step. Blocking: call it in a thread."""
+    step = Step(message_id=live.pk, kind=kind, **given)
+    _store(live, step)
+    return step
+
+
+def end_step(live: LiveAnswer, step: Step, outcome: str, *, error: str = "") -> None:
+    """Store the step's outcome and text. Blocking: call it in a thread."""
+    step.outcome, step.error = outcome, error[:200]
+    step.finished_at = timezone.now()
+    _store(live, step)
+
+
+def store_progress(live: LiveAnswer, step: Step) -> None:
+    """Store the step's current text. Blocking: call it in a thread."""
+    _store(live, step)
+
+
+def _store(live: LiveAnswer, step: Step) -> None:
+    try:
+        with transaction.atomic():
+            step.save()
+            events.publish(live.channel, "grown")
+    except DatabaseError:  # the connection is lost, or the chat was deleted
+        logger.warning("A step of an answer could not be stored")
+    live.set_event("step", step.public_id, step_event(step))
+
+
+def close_unfinished(answer: Message) -> None:
+    """Mark the running steps of an answer as stopped. Called when the answer ends."""
+    running = Step.objects.filter(message=answer, outcome="")
+    running.update(outcome=StepOutcome.STOPPED, finished_at=timezone.now())
+
+
+MOST_THOUGHT = 20_000  # characters stored per thought
+
+
+class Thinking:
+    """The thought of a reasoning model before one reply.
+
+    Readers receive one event at its start and one at its end, because the page shows it collapsed.
+    """
+
+    def __init__(self, live: LiveAnswer) -> None:
+        self._live, self._text = live, ""
+        self.step: Step | None = None  # while the model thinks
+
+    async def add(self, thought: str) -> None:
+        if self.step is None and (self._text + thought).strip():
+            self.step = await in_thread(_begin, self._live)
+        if len(self._text) < MOST_THOUGHT:
+            self._text += thought
+
+    async def close(self) -> None:
+        """End the thought, because the answer or a tool call begins. Idempotent."""
+        step, self.step = self.step, None
+        if step is not None:
+            step.text, self._text = self._text.strip()[:MOST_THOUGHT], ""
+            await in_thread(end_step, self._live, step, StepOutcome.THOUGHT)
+
+
+def _begin(live: LiveAnswer) -> Step:
+    Message.objects.filter(pk=live.pk).update(has_thoughts=True)
+    return begin_step(live, StepKind.THOUGHT)

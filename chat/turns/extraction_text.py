@@ -1,0 +1,386 @@
+"""The text that extraction reads: the person's words and the answer, without recalled or system text.
+
+For API clients that keep the conversation themselves and send it whole each time, the text of a turn is stored until
+memories have been extracted from it; then a fingerprint remains, so that a repeated turn is not extracted again.
+"""
+
+import json
+from collections.abc import Iterable, Sequence, Set
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Q
+from django.utils.crypto import salted_hmac
+
+from chat.models import (
+    Chat,
+    Compaction,
+    Message,
+    MessageQuerySet,
+    MessageRole,
+    PassingTurn,
+    PersonalUse,
+    ToolCall,
+    ToolOutcome,
+)
+from chat.prompting.prompt_text import excerpt_around, imported_label, name_of
+from chat.prompting.shown_sources import provenance_until
+from memories.judging.extraction.speaker import Provenance, Source
+from memories.models import Extraction, Memory, SourceType
+from memories.models.extraction import ExtractionStatus
+from memories.models.memory import MemoryQuerySet
+from memories.writing.drafts import UNSTORABLE, cut_at_word
+from memories.writing.extracted_drafts import TurnText
+from memories.writing.extraction_jobs import queue_extraction
+from memoryhub.database.queries import Ready
+from memoryhub.ids import LENGTH
+from memoryhub.llm.base import Speaker
+from workspaces.models import Membership, User
+from workspaces.models.connections import Connection
+from workspaces.policy import Caller
+
+PREFIX = "turn_"
+SAID = 5  # messages stored per turn, including the question
+MOST_WORDS = 10_000  # words stored of what the model was shown
+TEXT_LENGTH = 32_000  # characters per message, as in a chat
+EXCERPT_LENGTH = 1_000  # characters per message
+ANSWERED_WITHIN = timedelta(minutes=15)  # after that the request or the client's tool call is considered lost
+MARKED = timedelta(
+    hours=24
+)  # how long fingerprints are kept; a turn repeated later is mined again and found to be a duplicate
+SWEPT = 200
+
+
+def _saved(conversation: str, user: int, now: datetime) -> MemoryQuerySet:
+    rows = Memory.objects.visible_to(User(pk=user)).live(now).filter(source_chat_id=conversation)
+    return rows.order_by("-created_at", "-pk").only("public_id")
+
+
+_SAVED = Ready(_saved, conversation=str, user=int, now=datetime)
+
+
+@dataclass(frozen=True)
+class Said:
+    """A conversation up to its question, which is the last of ``lines``. Each line is a pair (role, text)."""
+
+    lines: Sequence[tuple[str, str]]
+
+    @property
+    def question(self) -> str:
+        return self.lines[-1][1]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """The set of ``words`` in the prompt that no person wrote. ``more`` tells whether words beyond the limit are
+    missing.
+    """
+
+    words: Set[str] = frozenset()
+    more: bool = False
+
+
+def conversation_id(caller: Caller, said: Said) -> str:
+    """Return an id that is the same for every turn of a conversation. It is derived from the first user message, since
+    API clients send no conversation id.
+    """
+    first = next(text for role, text in said.lines if role == "user")
+    return "conv_" + _hash("conversation", caller, first)[:LENGTH]
+
+
+def begin(
+    caller: Caller, said: Said, shown: Shown, *, used: Sequence[str], connection: Connection | None
+) -> PassingTurn | None:
+    """Record a turn before any part of its answer is sent. Return None if the turn has already ended. Two queries."""
+    defaults = {
+        "workspace": caller.workspace,
+        "user": caller.person,
+        "connection": connection,
+        "conversation": conversation_id(caller, said),
+        "said": [[role, _stored(text, TEXT_LENGTH)] for role, text in said.lines[-SAID:]],
+        "shown": sorted(shown.words)[:MOST_WORDS],
+        "shown_more": shown.more or len(shown.words) > MOST_WORDS,
+        "memory_ids": list(used),
+        "created_at": caller.now,
+    }
+    mark = _hash("turn", caller, *(part for line in said.lines for part in line))
+    turn, made = PassingTurn.objects.get_or_create(fingerprint=mark, defaults=defaults)
+    if not made and turn.ended_at is not None:
+        return None
+    if not made:  # another round of the turn, with the results of the client's tools
+        words = {*turn.shown, *shown.words}  # the answer may also draw on an earlier round
+        turn.shown, turn.memory_ids = sorted(words)[:MOST_WORDS], list({*turn.memory_ids, *used})
+        turn.shown_more = turn.shown_more or shown.more or len(words) > MOST_WORDS
+        turn.save(update_fields=["shown", "shown_more", "memory_ids"])
+    return turn
+
+
+def end(turn_pk: int, answer: str, *, is_over: bool, now: datetime) -> None:
+    """Store the model's answer, and queue extraction if the turn ``is_over``. A turn that has already ended is left
+    alone.
+    """
+    open_one = PassingTurn.objects.filter(pk=turn_pk, ended_at=None).select_related("workspace", "user")
+    with transaction.atomic():
+        turn = open_one.select_for_update(of=("self",)).first()
+        if turn is None:
+            return
+        turn.answer = _stored("\n\n".join(filter(None, (turn.answer, answer))), TEXT_LENGTH)
+        turn.ended_at = now if is_over else None
+        turn.save(update_fields=["answer", "ended_at"])
+        if is_over:
+            queue_extraction(
+                workspace=turn.workspace,
+                user=turn.user,
+                chat_id=turn.conversation,
+                message_id=turn.public_id,
+                source_type=SourceType.AUTO_CHAT,
+                now=now,
+            )
+
+
+def load_passing(public_id: str) -> TurnText | None:
+    """Return the turn's text for extraction; None if the text has been deleted."""
+    found = PassingTurn.objects.select_related("workspace__connection", "connection", "user")
+    turn = found.filter(public_id=public_id).first()
+    if turn is None or not turn.said:
+        return None
+    readable = Memory.objects.filter(Q(owner=None) | Q(owner=turn.user), public_id__in=turn.memory_ids)
+    elsewhere = Memory.objects.filter(public_id__in=turn.memory_ids).exclude(workspace=turn.workspace)
+    shared = Membership.objects.filter(workspace=turn.workspace).exclude(user=turn.user).exists()
+    return TurnText(
+        (("user", turn.said[-1][1]), ("assistant", turn.answer)),
+        turn.public_id,
+        # An excerpt would show other members a conversation that they cannot open.
+        "" if shared else _excerpt(turn),
+        is_personal=_may_be_personal(turn),
+        said_by=turn.user,
+        said_at=turn.created_at,
+        earlier=tuple((role, text) for role, text in turn.said[:-1]),
+        provenance=_provenance(turn, readable),
+        stays_here=elsewhere.filter(workspace__local_only=True).exists(),
+        connection=turn.connection,
+        workspace=turn.workspace,
+    )
+
+
+def _may_be_personal(turn: PassingTurn) -> bool:
+    """Return whether the model may have seen personal data: in recalled memories, an earlier answer or the client's
+    text.
+    """
+    shared = Memory.objects.filter(owner=None, public_id__in=turn.memory_ids)
+    answered_before = any(role == "assistant" for role, _text in turn.said)
+    return answered_before or bool(turn.shown) or turn.shown_more or shared.count() < len(turn.memory_ids)
+
+
+def _provenance(turn: PassingTurn, readable: MemoryQuerySet) -> Provenance:
+    """Return the sources of the turn. Earlier answers count as the client's words, because the client may have invented
+    them.
+    """
+    said = [Source(Speaker.PERSON, text) for role, text in reversed(turn.said) if role == "user"]
+    recalled = [
+        Source(Speaker.MEMORY, text, name) for name, text in readable.values_list("public_id", "content")
+    ]
+    words = [Source(Speaker.PROGRAM, " ".join(turn.shown), is_bag=True)] if turn.shown else []
+    unseen = [Source(Speaker.PROGRAM, None)] if turn.shown_more else []
+    return Provenance((*said, *recalled, *words, *unseen))
+
+
+def saved_from(conversation: str, user: User, *, now: datetime) -> list[str]:
+    """Return the current memories extracted from this conversation, newest first, at most 20. One query."""
+    rows = _SAVED.all(limit=20, conversation=conversation, user=user.pk, now=now)
+    return [memory.public_id for memory in rows]
+
+
+def sweep(*, now: datetime) -> int:
+    """Queue extraction of turns whose process died, and delete extracted texts. Return the number queued."""
+    lost = PassingTurn.objects.filter(ended_at=None, created_at__lt=now - ANSWERED_WITHIN)
+    pks = list(lost.values_list("pk", flat=True)[:SWEPT])
+    for pk in pks:
+        end(pk, "", is_over=True, now=now)
+    pending = Extraction.objects.filter(status=ExtractionStatus.PENDING, message_id__startswith=PREFIX)
+    mined = PassingTurn.objects.filter(ended_at__isnull=False)
+    mined = mined.exclude(public_id__in=pending.values("message_id"))
+    mined.exclude(said=[]).update(said=[], shown=[], answer="", memory_ids=[])
+    mined.filter(created_at__lt=now - MARKED).delete()
+    return len(pks)
+
+
+def _hash(purpose: str, caller: Caller, *texts: str) -> str:
+    whole = json.dumps([caller.person.public_id, caller.workspace.public_id, *texts])
+    return salted_hmac(f"passing {purpose}", whole, algorithm="sha256").hexdigest()
+
+
+def _stored(text: str, longest: int) -> str:
+    return cut_at_word(UNSTORABLE.sub("", text), longest)
+
+
+def _excerpt(turn: PassingTurn) -> str:
+    """Return an excerpt like that of a chat: two messages before the question, the question and the answer."""
+    lines: Iterable[tuple[str, str]] = [*map(tuple, turn.said[-3:]), ("assistant", turn.answer)]
+    names = {"user": turn.user.get_username(), "assistant": "Assistant"}
+    return "\n".join(f"{names[role]}: {cut_at_word(text, EXCERPT_LENGTH)}" for role, text in lines if text)
+
+
+PLACE = ("connection", "workspace__connection")
+EARLIER = 4  # preceding messages given as context: two turns
+THOUGHT = (SourceType.AUTO_DEEP_THINK, SourceType.AUTO_RESEARCH)
+
+
+def load_turn(public_id: str, source_type: str, by: User | None) -> TurnText | None:
+    """Return the text from which memories are extracted: the turn, tool output or summary that ``source_type``
+    names.
+
+    ``by`` is the person whose turn it is. None if the chat is deleted or temporary, or if the answer was replaced.
+    """
+    if public_id.startswith(PREFIX):
+        return load_passing(public_id)
+    if source_type == SourceType.MODEL:
+        return _tool_output(public_id, by)
+    if source_type == SourceType.AUTO_COMPACTION:
+        return _summary(public_id, by)
+    answer = _messages().current().filter(public_id=public_id, role=MessageRole.ASSISTANT).first()
+    if answer is None or answer.reply_to is None:
+        return None
+    question = answer.reply_to
+    if source_type in THOUGHT:
+        web = answer.runs.filter(web_urls__len__gt=0).first()
+        strangers = [Source(Speaker.WEB, None, web.public_id)] if web else []
+        return _output(answer.content, answer, by, *strangers, source=question)
+    said = (("user", question.content), ("assistant", answer.content))
+    return TurnText(
+        said,
+        question.public_id,
+        excerpt_around(question),
+        answer.chat.is_private,
+        said_by=None if question.is_imported else question.author,
+        said_at=question.created_at,
+        said_before=_said_before(question),
+        earlier=_earlier(question, is_personal=bool(answer.personal)),
+        is_personal=bool(answer.personal),
+        provenance=provenance_until(answer, by),
+        stays_here=answer.stays_here,
+        **_place(answer.chat),
+    )
+
+
+def load_message(message_id: str, reader: User | None) -> TurnText | None:
+    """Return the text of a message for extraction; None if ``reader`` may not see the message."""
+    if reader is None:
+        return None
+    seen = _messages().filter(chat__in=Chat.objects.visible_to(reader)).readable_by(reader)
+    message = seen.filter(public_id=message_id).first()
+    if message is None:
+        return None
+    said = ((message.role, message.content),)
+    chat = message.chat
+    return TurnText(
+        said,
+        message.public_id,
+        excerpt_around(message),
+        chat.is_private,
+        is_personal=bool(message.personal),
+        stays_here=message.stays_here,
+        **_place(chat),
+    )
+
+
+def _tool_output(call_id: str, by: User | None) -> TurnText | None:
+    """Return the text of a stored tool call's output; None if its chat is deleted or temporary, or its answer was
+    replaced.
+    """
+    kept = {"message__chat__deleted_at": None, "message__chat__is_temporary": False}
+    calls = ToolCall.objects.filter(message__superseded_by=None, **kept)
+    call = (
+        calls.select_related(*(f"message__chat__{name}" for name in PLACE), "message__reply_to")
+        .filter(public_id=call_id)
+        .first()
+    )
+    if call is None or call.message.reply_to is None:
+        return None
+    speaker = Speaker.MODEL if call.outcome == ToolOutcome.NOTED else Speaker.TOOL
+    output = Source(speaker, call.output, call.public_id)
+    return _output(call.output, call.message, by, output, source=call.message.reply_to)
+
+
+def _summary(compaction_id: str, by: User | None) -> TurnText | None:
+    """Return the text of a stored summary; None if its chat is deleted or temporary, or its last message was
+    replaced.
+    """
+    summaries = Compaction.objects.filter(chat__deleted_at=None, chat__is_temporary=False)
+    summaries = summaries.filter(upto__superseded_by=None)
+    found = (
+        summaries.select_related(*(f"chat__{name}" for name in PLACE), "upto")
+        .filter(public_id=compaction_id)
+        .first()
+    )
+    if found is None:
+        return None
+    found.upto.chat = found.chat
+    marked = (
+        Message.objects.filter(chat=found.chat, pk__lte=found.upto_id).marked() if found.is_marked else ()
+    )
+    for each in marked:
+        found.upto.personal = found.upto.personal or each.personal
+        found.upto.stays_here = found.upto.stays_here or each.stays_here
+    return _output(found.summary, found.upto, by, source=found.upto)
+
+
+def _output(text: str, until: Message, by: User | None, *said: Source, source: Message) -> TurnText:
+    """Return the text of a model output, without an excerpt, since its sources are spread over the chat.
+
+    ``said`` is the author of the output; the provenance also includes all that the model had seen up to ``until``. The
+    output is personal if its chat is private or the answer used personal data.
+    """
+    chat = until.chat
+    return TurnText(
+        (("assistant", text),),
+        source.public_id,
+        "",
+        chat.is_private or bool(until.personal),
+        is_output=True,
+        provenance=provenance_until(until, by).plus(*said),
+        stays_here=until.stays_here,
+        **_place(chat),
+    )
+
+
+def _said_before(question: Message) -> str:
+    """Return the public id of the person's previous message, if the same person wrote it; else an empty string."""
+    asked = question.chat.messages.current().filter(pk__lt=question.pk, role=MessageRole.USER)
+    before = asked.order_by("-pk").values_list("author", "public_id", "imported_at").first()
+    same = before is not None and before[0] == question.author_id and before[2] == question.imported_at
+    return before[1] if before is not None and same else ""
+
+
+def _earlier(question: Message, *, is_personal: bool) -> tuple[tuple[str, str], ...]:
+    """Return the preceding messages, oldest first. Personal answers are included only if this turn is personal, because
+    then its memories are personal too.
+
+    If several people wrote, each of their messages begins with the name of its author or importer.
+    """
+    before = question.chat.messages.current().filter(pk__lt=question.pk).exclude(content="").order_by("-pk")
+    before = before.filter(stays_here=False)
+    if not is_personal:
+        before = before.filter(personal=PersonalUse.NONE)
+    known = list(before.select_related("author", "imported_by")[:EARLIER])[::-1]
+    said = [message for message in [*known, question] if message.role == MessageRole.USER]
+    several = len({message.author for message in said}) > 1 or any(message.is_imported for message in said)
+    return tuple(
+        (message.role, f"{imported_label(message) or name_of(message.author)}: {message.content}")
+        if message.role == MessageRole.USER and several
+        else (message.role, message.content)
+        for message in known
+    )
+
+
+def _place(chat: Chat) -> dict[str, Any]:
+    """Return the connection and workspace that determine the model."""
+    return {"connection": chat.connection, "workspace": chat.workspace}
+
+
+def _messages() -> MessageQuerySet:
+    return Message.objects.filter(chat__deleted_at=None, chat__is_temporary=False).select_related(
+        "reply_to__chat", "reply_to__author", *(f"chat__{name}" for name in PLACE)
+    )
