@@ -208,8 +208,9 @@ def lock_owned(rows: OwnedQuerySet[Owned], found: Owned, by: User) -> Owned | No
 
 
 def lock_places(by: User, *places: Workspace) -> None:
-    """Lock the user's membership as an editor in each workspace, in a fixed order so that concurrent moves do not
-    deadlock.
+    """Lock the user's membership as an editor in each workspace.
+
+    The order is fixed, so that concurrent moves do not deadlock.
     """
     for place in sorted(set(places), key=lambda each: each.pk):
         lock_as_editor(place, by)

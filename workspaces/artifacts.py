@@ -1,7 +1,6 @@
 """Artifacts: save, change, undo, delete, restore, search. Editors write, every member reads.
 
-Each change creates a version, and is made only if the current version is the one that the editor saw, so that nothing
-is overwritten.
+Each change creates a version. If the current version is not the one that the editor saw, the change is refused.
 """
 
 from __future__ import annotations
@@ -111,8 +110,8 @@ def create_artifact(
     """Create an artifact. Editors only.
 
     ``personal``: visible to ``by`` only, in all their workspaces. ``confirmed``: the person confirmed a text that looks
-    like a credential or a private number. Raises TooManyRequests, Invalid for a wrong field, SecretRefused for an
-    unconfirmed credential, QuotaReached, and Conflict as ``personal_place``.
+    like a credential or a private number. Raises LooksDelicate without that confirmation, SecretRefused for such a text
+    from a model, TooManyRequests, Invalid for a wrong field, QuotaReached, and Conflict as ``personal_place``.
     """
     if kind not in ArtifactKind.values:
         raise Invalid(fields={"kind": _("Must be one of %s.") % ", ".join(ArtifactKind.values)})
@@ -202,9 +201,9 @@ def restore_version(
 
 
 def undo(artifact: Artifact, number: int, *, by: User, now: datetime) -> None:
-    """Undo the newest version: restore the previous version, or delete an artifact that has only one.
+    """Undo the newest version: restore the previous version, or delete an artifact with a single one.
 
-    Raises Stale if ``number`` is no longer the newest version.
+    ``number``: the version to undo. Raises Stale if there is a newer one.
     """
     if artifact.version != number:
         raise Stale(artifact)
@@ -371,8 +370,9 @@ def checked_versions(versions: Sequence[Past]) -> list[Past]:
 
 
 def import_artifact(artifact: Artifact, versions: Sequence[Past], *, by: User) -> None:
-    """Store an imported artifact with versions from ``checked_versions``, numbered from 1. Editors only. Raises
-    QuotaReached.
+    """Store an imported artifact. Its ``versions``, from ``checked_versions``, are numbered from 1.
+
+    Editors only. Raises QuotaReached.
     """
     rows = [
         ArtifactVersion(
@@ -443,7 +443,7 @@ PURGED_AT_ONCE = 500
 
 
 def forget_artifact(artifact: Artifact, *, by: User) -> Counts:
-    """Remove an artifact permanently, with its versions, words and vectors. Return the removed rows, counted by kind.
+    """Remove an artifact permanently, with its versions, words and vectors. Return the numbers of removed rows by kind.
 
     Raises Forbidden as ``require_right_to_forget``.
     """
@@ -460,7 +460,7 @@ def purge(*, now: datetime, seconds: float) -> int:
 
 
 def remove(ids: list[int]) -> Counts:
-    """Delete these artifacts permanently and return the deleted rows, counted by kind.
+    """Delete these artifacts permanently. Return the numbers of deleted rows by kind.
 
     A trigger deletes words and vectors.
     """

@@ -175,7 +175,7 @@ def note_backup(size: int, installation: str) -> None:
 
 @dataclass(frozen=True)
 class Page:
-    """Entries, newest first. ``next`` is the ``before`` value of the following page, empty at the end."""
+    """Entries, newest first. ``next``: the value of ``before`` for the following page, empty at the end."""
 
     events: list[AuditEvent]
     next: str = ""

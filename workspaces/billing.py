@@ -262,7 +262,7 @@ GROUP BY b.id
 class BudgetReached(DomainError):
     """Raised when a budget is used up.
 
-    Models with a cost are then not called until the month ends or the budget is raised.
+    Models with a price are then not called until the month ends or the budget is raised.
     """
 
     status, code = 429, "budget"
@@ -319,7 +319,9 @@ class Standing:
 
     @property
     def sentence(self) -> str:
-        """Return a sentence saying which budget is used up or nearly, until when, and who can raise it."""
+        """Return a sentence about a budget that is nearly or fully used: the usage, when it renews, and who can raise
+        it.
+        """
         said = {"taken": self.taken, "day": formats.date_format(self.renewed_on, "DATE_FORMAT")}
         if self.is_spent and self.of_workspace:
             return (

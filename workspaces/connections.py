@@ -102,9 +102,9 @@ def chosen_for(workspace: Workspace, user: User | None, *, first: Connection | N
 
 
 def all_for(workspace: Workspace, user: User) -> list[Chosen]:
-    """Return every model that this person may choose here, the default first. Two queries.
+    """Return every model that this person may choose, the default first. Two queries.
 
-    A model that may not be used here has a ``trouble``.
+    If the workspace does not allow a model, its ``trouble`` is set.
     """
     first, configured = chosen_for(workspace, user), _configured(workspace)
     others = [
@@ -266,9 +266,9 @@ def _why_lost(connection: Connection, user: User | None) -> str:
 
 
 def detect_vision(chosen: Chosen) -> None:
-    """Find out from the server's list of models whether the model accepts images, if unknown.
+    """Find out whether the model accepts images, from its server's list of models, if that is unknown.
 
-    Once per process, at most 2 s.
+    Requests the list once per process, for at most 2 s.
     """
     chosen.model.detect_vision()
     store_vision(chosen.connection, chosen.model.sees)

@@ -70,7 +70,7 @@ def is_local_elsewhere(row: Placed, workspace: Workspace) -> bool:
     return row.workspace_id != workspace.pk and row.workspace.local_only
 
 
-# The caller of a domain function: a person in one of their workspaces, possibly with an API key.
+# The caller of a service: a person in one of their workspaces, possibly with an API key.
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,11 @@
 """Quotas and rate limits of a person. The operator's settings hold the limits.
 
-A stored item counts against its creator, also while it is deleted and can be restored. An import counts against its
-importer. Superusers have no quota, because they restore whole installations. Apps register the rows that they count
-(``register_quota``).
+A stored item counts against its creator, even after deletion as long as it can be restored. An imported item counts
+against the importer. Superusers have no quota, because they restore whole installations. Apps register the rows that
+they count (``register_quota``).
 
 Counting a hundred thousand rows takes tens of milliseconds. So after a count, a process allows a sixteenth of the
-remaining room without counting again. Concurrent requests may exceed the limit by a single item.
+remaining items without counting again. Concurrent requests may exceed the limit by a single item.
 """
 
 import math
@@ -83,7 +83,7 @@ _rows: dict[str, list[Rows]] = {"workspaces": [lambda user: Workspace.objects.fi
 
 
 def register_quota(what: str, rows: Rows) -> None:
-    """Register rows that count against a person's quota ``what``; for "bytes" the sum of their ``size``."""
+    """Register rows that count against the quota ``what``, one each; for "bytes", the sum of their ``size`` counts."""
     _rows.setdefault(what, []).append(rows)
 
 

@@ -50,7 +50,7 @@ def bounds(name: str) -> Bounds:
 
 
 def rules_of(workspace: Workspace) -> Rules:
-    """Return the owners' rules in days by name; None means no rule. One query."""
+    """Return the owners' rules: days by name, None without a rule. One query."""
     found = Retention.objects.filter(workspace=workspace).values(*NAMES).first()
     return found or dict.fromkeys(NAMES)
 

@@ -39,7 +39,7 @@ def sweep() -> str:
 
 @job
 def keep_for_a_time() -> str:
-    """Apply the retention rules hourly, for a third of the job timeout. Queues itself again if work is left."""
+    """Apply the retention rules for a third of the job timeout. Runs hourly, and again at once if items are left."""
     number, is_all = retention.sweep(now=timezone.now(), seconds=settings.JOB_TIMEOUT / 3)
     if not is_all:
         async_task("workspaces.tasks.keep_for_a_time", task_name="retention")
@@ -96,5 +96,5 @@ def tell_webhooks() -> str:
 
 @job
 def send_webhooks() -> None:
-    """Queue the webhook job every minute, for failed deliveries and those of a job that was killed."""
+    """Queue the sending of webhook deliveries. Runs every minute, for failed deliveries and after a job was killed."""
     hooks.queue_one()

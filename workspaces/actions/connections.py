@@ -101,9 +101,10 @@ def get_connection(user: User, public_id: str, *, to: str = "use") -> Connection
 
 
 def draft_connection(*, by: User, now: datetime, shared: bool = False, **values: Any) -> Connection:
-    """Return an unsaved connection with these validated ``values``. ``shared``: for everyone; administrators only.
+    """Return an unsaved connection with these ``values``, which are validated.
 
-    Raises Forbidden if this person may not connect models, Invalid for a wrong value.
+    ``shared``: for everyone; administrators only. Raises Forbidden if this person may not connect models, Invalid for a
+    wrong value.
     """
     if shared:
         _require_manager(by)
@@ -380,8 +381,9 @@ class Running:
 
 
 def may_find(user: User) -> bool:
-    """Return whether this person may search for local servers: administrators, or anyone if the settings allow
-    people to connect to internal addresses.
+    """Return whether this person may search for local servers.
+
+    Administrators may. Others may if the settings allow them to connect to internal addresses.
     """
     return may_manage(user) or (settings.PEOPLE_MAY_CONNECT and settings.PEOPLE_MAY_CONNECT_INTERNAL)
 
@@ -397,7 +399,7 @@ def find_local_servers(*, by: User, now: datetime) -> list[Running]:
 
 
 def running_servers() -> list[Running]:
-    """Search as ``find_local_servers`` does, for a caller that has checked the right and counted the request."""
+    """Return the local servers that answer. The caller must check the right and the rate limit."""
     with ThreadPoolExecutor(len(SERVERS)) as asking:
         found = list(asking.map(_models_at, SERVERS))
     return [

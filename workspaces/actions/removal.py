@@ -50,7 +50,7 @@ def remove_in_other_apps(*, workspace_ids: Iterable[int], by: User, user_id: int
 
 
 def counted(by_label: Mapping[str, int]) -> Counts:
-    """Convert the result of a queryset's ``delete()`` to counts by plural name, without many-to-many rows."""
+    """Convert the result of a queryset's ``delete()`` to counts by plural name. Many-to-many rows are left out."""
     gone: Counts = Counter()
     for label, number in by_label.items():
         model = apps.get_model(label)
@@ -88,7 +88,10 @@ KNOWN: Mapping[str, Promise] = {
 
 
 def lines_of(removed: Counts) -> list[tuple[str, int]]:
-    """Return removed counts with their displayed names: the largest first, all others as one sum at the end."""
+    """Return names to display, with the counts of removed rows, the largest first.
+
+    Rows without such a name are added up in the last line.
+    """
     lines: Counter[str] = Counter()
     for name, number in removed.items():
         if name in KNOWN:

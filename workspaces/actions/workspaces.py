@@ -28,9 +28,10 @@ DESCRIPTION_LENGTH = 2000
 
 
 def create_workspace(*, name: str, description: str = "", by: User, public_id: str = "") -> Workspace:
-    """Create a workspace owned by ``by``, and return it with their ``role``. ``public_id``: the id of an imported one.
+    """Create a workspace owned by ``by``, and return it with their ``role``.
 
-    Raises Invalid for a wrong name or description, QuotaReached if the person has too many workspaces.
+    ``public_id``: its id, if it is imported. Raises Invalid for a wrong name or description, QuotaReached if the person
+    has too many workspaces.
     """
     name, description = _clean_name(name), _clean_description(description)
     require_room("workspaces", by)
@@ -300,9 +301,10 @@ def agents_in_use(workspace: Workspace) -> list[Agent]:
 
 
 def choose_agent(workspace: Workspace, public_id: str, *, or_archived: bool = False) -> Agent:
-    """Return the assistant for a new chat or memory. Raises Invalid if it is archived or of another workspace.
+    """Return the assistant for a chat or memory.
 
-    ``or_archived``: accept an archived one, for reading existing chats and memories.
+    Raises Invalid if it is of another workspace, or if it is archived without ``or_archived``. New chats and memories
+    cannot have an archived one.
     """
     agent = Agent.objects.filter(workspace=workspace, public_id=public_id).first()
     if agent is None:

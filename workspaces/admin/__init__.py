@@ -1,4 +1,4 @@
-"""Admin of people and workspaces. Staff act by Django's permissions, within the rules of ``workspaces.actions``."""
+"""Admin of people and workspaces. Staff need Django's permissions, and act by functions of ``workspaces.actions``."""
 
 from workspaces.admin import accounts, content, models, workspaces
 

@@ -165,7 +165,7 @@ class PersonAdmin(LeanAdmin, UserAdmin):
             self.message_user(request, *(TOLD if mail.is_set() else NOT_TOLD))
 
     def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
-        """Set a password, for superusers. It is not stored before the superuser has re-authenticated."""
+        """Set a person's password. Superusers only, after they have re-authenticated."""
         if not is_superuser(request):
             raise PermissionDenied
         if request.method == "POST" and not typed_password_lately(request):

@@ -1,4 +1,4 @@
-"""Admin of documents (reading state and size, without titles and text) and of assistants."""
+"""Admin of documents, artifacts and assistants, without the titles and texts of documents and artifacts."""
 
 from datetime import datetime
 from typing import Any
@@ -16,7 +16,7 @@ from workspaces.models import Agent, Artifact, ArtifactVersion, Document, User
 
 @admin.register(Document)
 class DocumentAdmin(ReadOnlyAdmin):
-    """Admin of documents by size and state, without titles and text, which are private to the workspace."""
+    """Admin of documents by size and state. Their titles and texts are private to the workspace, and not shown."""
 
     list_display = (
         "public_id",

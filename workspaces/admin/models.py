@@ -1,6 +1,6 @@
-"""Admin of model connections, their daily usage, and of a person's budget on the person's page.
+"""Admin of shared model connections and daily usage, and the form of a person's account with their budget.
 
-Shared connections are created, changed, tested and deleted; people's own are only counted.
+People's own connections are not listed.
 """
 
 from typing import Any, cast
@@ -141,9 +141,9 @@ class ConnectionAdmin(ChangedBySuperusers):
     def changeform_view(
         self, request: HttpRequest, object_id: str | None = None, *args: Any, **more: Any
     ) -> Any:
-        """Require re-authentication before a shared connection changes.
+        """Require re-authentication before a shared connection is changed.
 
-        The entered values are dropped, because one may be a key.
+        The values entered before it are dropped, because one may be a key.
         """
         saves = object_id and request.method == "POST" and self.has_change_permission(request)
         if saves and not typed_password_lately(request):
@@ -176,7 +176,7 @@ class ConnectionAdmin(ChangedBySuperusers):
         )
 
     def _tested(self, request: HttpRequest, obj: Connection) -> HttpResponse:
-        """Test a saved connection. The result is shown above the form, which stays open."""
+        """Test a saved connection, and show the form again with the result."""
         report = try_connection(obj, by=cast(User, request.user), now=timezone.now())
         _show_report(self, request, report)
         opts = self.model._meta

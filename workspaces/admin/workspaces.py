@@ -44,7 +44,7 @@ class Shown(forms.Widget):
 
 
 class MembershipForm(forms.ModelForm):
-    """Form of a member. Only a new row offers people to choose from, because the choices cost a query per row."""
+    """Form of a member. Only a new row has a menu of people, because each menu costs a query."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -54,7 +54,7 @@ class MembershipForm(forms.ModelForm):
 
 
 class MembershipInline(admin.TabularInline):
-    """Members of a workspace, changed by superusers only: a person who can add members can read everything in it."""
+    """Members of a workspace. Only superusers may change them, because a new member can read everything in it."""
 
     model = Membership
     form = MembershipForm

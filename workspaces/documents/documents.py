@@ -497,7 +497,7 @@ def _lock(draft: Document, by: User) -> Document:
 
 
 def forget_document(document: Document, *, by: User) -> Counts:
-    """Remove a document permanently, whether deleted or live. Return the removed rows, counted by kind.
+    """Remove a live or deleted document permanently. Return the numbers of removed rows by kind.
 
     Raises Forbidden as ``require_right_to_forget``, NotFound if it is gone already.
     """
@@ -526,10 +526,10 @@ def _remove(keys: list[int]) -> None:
 
 
 def remove(document: Document) -> Counts:
-    """Delete a document permanently, in the caller's transaction. Return the deleted rows, counted by kind.
+    """Delete a document permanently, in the caller's transaction. Return the numbers of deleted rows by kind.
 
-    Triggers delete vectors and words; files are removed after the commit. Citations are not counted, because they would
-    reveal what others asked.
+    Triggers delete vectors and words; files are removed after the commit. Citations are not counted, because their
+    number would reveal what others asked.
     """
     locked = Document.objects.select_for_update(of=("self",)).filter(pk=document.pk).first()
     if locked is None:

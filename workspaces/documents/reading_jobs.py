@@ -236,7 +236,7 @@ def with_shares(documents: Iterable[Document]) -> list[Document]:
 
 
 def complete(document: Document) -> None:
-    """Mark a document as ready if no vector is missing. The caller must have locked its row."""
+    """Mark a document as ready if all its passages have a vector. The caller must have locked its row."""
     is_draft = document.deleted_at is not None  # not searched, so it has no vectors
     if document.status != DocumentStatus.INDEXING or (not is_draft and _missing_vectors([document])):
         return
@@ -247,12 +247,12 @@ def complete(document: Document) -> None:
 
 
 def complete_documents_of(refs: Sequence[int]) -> None:
-    """Mark the documents of these passages as ready if none of their vectors is missing."""
+    """Mark the documents of these passages as ready if all their passages have a vector."""
     _complete_each(passages__in=refs)
 
 
 def complete_all() -> None:
-    """Mark all documents without missing vectors as ready, after the embedder was changed or removed."""
+    """Mark all documents whose passages have vectors as ready, after the embedder was changed or removed."""
     _complete_each()
 
 

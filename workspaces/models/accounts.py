@@ -115,9 +115,9 @@ class TokenKind(models.TextChoices):
 
 
 class OAuthToken(models.Model):
-    """An access token, which gives use of an API key, or a refresh token, which is exchanged once for new tokens.
+    """An access token or a refresh token. A refresh token is exchanged once for new tokens.
 
-    ``resource``: the path below which the token is valid.
+    A program with an access token may do what its API key allows, below the path ``resource``.
     """
 
     key = models.ForeignKey(ApiKey, on_delete=models.CASCADE, related_name="tokens")

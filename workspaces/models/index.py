@@ -1,8 +1,8 @@
 """The search index: kinds of passages, and tables of their vectors and words (docs/decisions/0003, 0004).
 
-A passage is a row of another app's table. Index rows refer to it by ``kind``, which names the table, and ``ref``, its
-primary key. Other apps register their kinds here. There are no foreign keys: a trigger on each kind's table deletes the
-index rows of deleted passages.
+A passage is a row of a table that an app has registered as a kind. Index rows refer to it by ``kind``, which names the
+table, and ``ref``, its primary key. There are no foreign keys: a trigger on each kind's table deletes the index rows of
+deleted passages.
 """
 
 from __future__ import annotations

@@ -193,7 +193,7 @@ class User(AbstractUser):
             return super().save(*args, **kwargs)
 
     def _is_renamed(self) -> bool:
-        """Return whether the user is new or has another name than the stored one. One query, or none if it is new.
+        """Return whether the user is new or its name differs from the stored one. At most one query.
 
         A deferred name counts as unchanged.
         """

@@ -62,7 +62,7 @@ def reset_password(request: HttpRequest) -> HttpResponseBase:
 
 @require_http_methods(["GET", "POST"])
 def delete(request: PageRequest) -> HttpResponse:
-    """GET shows what deleting the account removes. POST with the typed name deletes it and signs out everywhere."""
+    """Show what deleting the account removes (GET), or delete it after its name was typed (POST)."""
     ask_for_password(request)
     user = request.user
     form = DeleteForm(

@@ -53,7 +53,7 @@ def agent_list(request: PageRequest, ws_id: str) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def agent(request: PageRequest, ws_id: str, agent_id: str) -> HttpResponse:
-    """Show an assistant and its instructions, to be changed by editors and read by everybody."""
+    """Show an assistant and its instructions, which editors can change."""
     need = Role.EDITOR if request.method == "POST" else Role.VIEWER
     workspace, found = _agent(request, ws_id, agent_id, need)
     form = AgentForm(request.POST) if request.method == "POST" else AgentForm.of(found)

@@ -101,7 +101,7 @@ def _list_page(request: PageRequest, form: NewConnectionForm, **more: Any) -> Ht
 
 @require_http_methods(["GET", "POST"])
 def find_here(request: PageRequest) -> HttpResponse:
-    """Show the model servers on this machine. GET redirects to the list, for a person who had to re-authenticate."""
+    """Show the model servers on this machine. GET redirects to the list, because it follows a re-authentication."""
     if request.method == "GET":
         return redirect("workspaces:connections")
     running = connections.find_local_servers(by=request.user, now=timezone.now())

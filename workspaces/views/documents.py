@@ -1,4 +1,4 @@
-"""Pages of a workspace's documents: the list, adding files, reading one, comparing versions, deleting with an undo."""
+"""Pages of a workspace's documents: list, add, read, edit, compare versions, delete and undo."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

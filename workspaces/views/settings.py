@@ -111,7 +111,7 @@ class RetentionForm(DomainForm):
 
 @require_http_methods(["GET", "POST"])
 def retention(request: PageRequest, ws_id: str) -> HttpResponse:
-    """Show the retention rules. POST saves them, or with ``preview`` counts what they would delete."""
+    """Show the retention rules (GET). POST saves them, or with ``preview`` shows how many items they would delete."""
     sent = request.method == "POST"
     workspace = get_workspace(request.user, ws_id, need=Role.OWNER if sent else Role.VIEWER)
     now, present = timezone.now(), rules.rules_of(workspace)

@@ -48,7 +48,7 @@ def webhook(request: PageRequest, ws_id: str, hook_id: str) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def rotate(request: PageRequest, ws_id: str, hook_id: str) -> HttpResponse:
-    """Change the secret. GET redirects to the webhook, for a person who had to re-authenticate."""
+    """Change the secret. GET redirects to the webhook, because it follows a re-authentication."""
     found = hooks.get_webhook(request.user, ws_id, hook_id)
     if request.method == "GET":
         return redirect("workspaces:webhook", ws_id, hook_id)

@@ -150,7 +150,10 @@ def invitation_link(request: PageRequest, invitation: Invitation) -> str:
 
 
 def _invitations(request: PageRequest, workspace: Workspace) -> dict[str, Any]:
-    """Return the open links, each with its ``link``, and the invitations to single users. Two queries."""
+    """Return the template context of open invitations, by link and to single users. Two queries.
+
+    Each link invitation has its URL as ``link``.
+    """
     now = timezone.now()
     found = list(open_invitations(workspace, now=now))
     for each in found:
@@ -310,10 +313,10 @@ def profile(request: PageRequest) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 @confirmed(allow_get=True)
 def keys(request: PageRequest) -> HttpResponse:
-    """Create an API key and show it in the response, without a redirect, because it is stored nowhere.
+    """Create an API key and show it in the response. There is no redirect, because the key is stored nowhere.
 
-    Sending the form again fails because the name is taken. GET redirects to the profile, for a person who had to
-    re-authenticate.
+    Sending the form again fails because the name is taken. GET redirects to the profile, because it follows a
+    re-authentication.
     """
     if request.method == "GET":
         return redirect(reverse("workspaces:profile") + "#api-keys")
@@ -427,7 +430,7 @@ def invitation(request: HttpRequest, token: str) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def accept(request: PageRequest, token: str) -> HttpResponse:
-    """Accept an invitation. GET redirects to its page, for a person who had to sign in first."""
+    """Accept an invitation. GET redirects to its page, because it follows a sign-in."""
     if request.method == "GET":
         return redirect("workspaces:invitation", token)
     try:

@@ -1,4 +1,4 @@
-"""Django's changepassword command, which also ends the person's sessions, as a password change on a page does."""
+"""Django's changepassword command, which here ends the person's sessions too."""
 
 import getpass
 from typing import Any

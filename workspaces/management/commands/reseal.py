@@ -1,4 +1,4 @@
-"""Encrypt stored secrets with the first current key: ``manage.py reseal``."""
+"""Encrypt stored secrets with the first of MEMORYHUB_ENCRYPTION_KEYS: ``manage.py reseal``."""
 
 from collections.abc import Iterator
 from itertools import chain
@@ -18,9 +18,10 @@ from workspaces.models import AuditEvent, Connection, WaitingMail, Webhook
 
 
 def reseal(rows: QuerySet[Any], column: str, **changes: Any) -> tuple[int, int]:
-    """Encrypt a column of these rows with the first current key, and set other columns with it.
+    """Encrypt the secrets in ``column`` with the first encryption key, and set the fields in ``changes`` on the same
+    rows.
 
-    Return the numbers of rows done, and of rows that no key decrypts.
+    Return the number of rows done, and of rows that no key decrypts.
     """
     done = lost = 0
     for pk in list(rows.values_list("pk", flat=True)):
@@ -35,16 +36,15 @@ def reseal(rows: QuerySet[Any], column: str, **changes: Any) -> tuple[int, int]:
 
 class Command(BaseCommand):
     help = (
-        "Encrypt stored secrets (keys of models, authenticators, secrets of webhooks, mail that waits) anew under the "
-        "first of MEMORYHUB_ENCRYPTION_KEYS. After it the other keys may go. Can run beside a running MemoryHub, and "
-        "twice."
+        "Encrypt stored secrets (keys of models, authenticators, secrets of webhooks, unsent mail) again with the "
+        "first of MEMORYHUB_ENCRYPTION_KEYS. The other keys can be removed afterwards. MemoryHub may be running."
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
         with running_database():
             keys, lost = reseal(Connection.objects.exclude(sealed_key=""), "sealed_key")
             authenticators = two_factor.reseal()
-            # A secret before the present one is dropped.
+            # The previous secret is removed.
             dropped: dict[str, Any] = {"sealed_before": "", "before_until": None}
             hooks, lost_hooks = reseal(Webhook.objects.all(), "sealed_secret", **dropped)
             mails, lost_mails = reseal(WaitingMail.objects.all(), "sealed")
@@ -66,7 +66,7 @@ class Command(BaseCommand):
             )
 
 
-# Check that this host's keys open the database's secrets. `manage.py doctor` calls it.
+# Check that this host's keys decrypt the database's secrets. `manage.py doctor` calls it.
 
 
 def in_short() -> Iterator[str]:
