@@ -1,5 +1,5 @@
-"""Executors of a run's steps: of one task, of the parallel tasks of a plan, and of a single step of an external
-graph.
+"""Executors, which find the steps of a run that can begin: in one task, in the parallel tasks of a plan, and in a node
+of an external graph.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ class Unit:
 
 
 class Executor(Protocol):
-    """A state machine that returns the units that are ready, and is notified of their start and outcome. Its data is
-    stored in the run's memory and states, so that another process can continue.
+    """A state machine that returns the units that can begin, and is notified when a unit begins or ends. Its state is
+    stored with the run, so that another process can continue.
     """
 
     def ready(self) -> list[Unit]:
-        """Return the units that can begin now, without running ones."""
+        """Return the units that can begin now and are not running yet."""
         ...
 
     def begin(self, unit: Unit) -> None: ...
@@ -62,7 +62,7 @@ ITEMS_AT_ONCE = 4  # items of one step that run concurrently
 def seed_inputs(
     memory: AgentMemory, inputs: Mapping[str, Any], *, source: str = "", prefix: str = ""
 ) -> None:
-    """Add inputs to the memory as ``input:`` entries."""
+    """Add inputs to the memory as ``input:`` entries. ``prefix`` is put before each name."""
     for name, value in inputs.items():
         memory.set(
             memory_keys.input(prefix + name),
@@ -74,8 +74,8 @@ def seed_inputs(
 
 
 class TaskExecutor:
-    """The executor of one task's steps. ``final_step`` is the step whose result is the task's, by default the last
-    one.
+    """The executor of one task's steps. ``final_step`` is the id of the step whose result becomes the task's; by
+    default the last one.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class TaskExecutor:
         self.states[unit.step.id] = State.DONE if outcome.ok else State.FAILED
         if unit.of:
             self._collect(next(step for step in self.task.steps if step.id == unit.of))
-        self._skip_what_waits_for_failures()
+        self._skip_dependents_of_failures()
 
     @property
     def is_over(self) -> bool:
@@ -122,11 +122,13 @@ class TaskExecutor:
 
     @property
     def ok(self) -> bool:
-        """Whether the task has its result, once it is over."""
+        """True if the final step is done, so the task has a result."""
         return self.states.get(self.final_step) == State.DONE
 
     def _may_begin(self, step: PlannedStep) -> bool:
-        """Return whether a step, or more of its items, can begin because its dependencies are done."""
+        """Return whether a step can begin: its dependencies are done and it has not started. A step over a list may
+        begin further items while it runs.
+        """
         state = self.states.get(step.id)
         is_open = state is None or (bool(step.over) and state == State.RUNNING)
         return is_open and all(self.states.get(name) == State.DONE for name in step.depends_on)
@@ -137,12 +139,14 @@ class TaskExecutor:
         )
 
     def _items(self, step: PlannedStep) -> list[Unit]:
-        """Return the next items of a list to process concurrently. The step itself runs as long as any of its items."""
+        """Return the next items of the step's list that can begin. A limited number of items runs concurrently, and the
+        step runs as long as any of them.
+        """
         items = _list_in(self.memory.get_value(memory_keys.step(step.over)))
         if items is None or len(items) > MOST_ITEMS:
             why = "no list" if items is None else f"a list of {len(items)}, and {MOST_ITEMS} are the most"
             self._settle(step, State.FAILED, {"error": f"“{step.over}” gave {why}."})
-            self._skip_what_waits_for_failures()
+            self._skip_dependents_of_failures()
             return []
         if not items:
             self._settle(step, State.DONE, [])
@@ -161,8 +165,8 @@ class TaskExecutor:
         return Unit(part, self.task.id, self.task.title, upstream, of=step.id)
 
     def _collect(self, step: PlannedStep) -> None:
-        """Store the results of all items once they are over, in the order of the list. A failed item's result is its
-        error.
+        """Store the list of the items' results as the step's result once all items are over. A failed item's result is
+        its error.
         """
         count = len(_list_in(self.memory.get_value(memory_keys.step(step.over))) or [])
         ids = [_item(step, n) for n in range(count)]
@@ -180,15 +184,17 @@ class TaskExecutor:
             key = memory_keys.task(self.task.id)
             self.memory.set(key, MemoryKind.TASK_RESULT, value, source=self.task.id, **said)
 
-    def _skip_what_waits_for_failures(self) -> None:
-        skip_what_waits(((step.id, step.depends_on) for step in self.task.steps), self.states)
+    def _skip_dependents_of_failures(self) -> None:
+        skip_dependents(((step.id, step.depends_on) for step in self.task.steps), self.states)
 
 
 _ENDS = (State.DONE, State.FAILED, State.SKIPPED)
 
 
-def skip_what_waits(needs: Iterable[tuple[str, Sequence[str]]], states: States) -> list[str]:
-    """Mark names as skipped that depend on a failed or skipped one, and return them."""
+def skip_dependents(needs: Iterable[tuple[str, Sequence[str]]], states: States) -> list[str]:
+    """Mark all names as skipped that depend, directly or not, on a failed or skipped one, and return them. ``needs``
+    are pairs of a name and its dependencies.
+    """
     needs, skipped = list(needs), list[str]()
     while True:
         more = [
@@ -207,8 +213,8 @@ def _item(step: PlannedStep, number: int) -> str:
 
 
 def _list_in(value: Any) -> list[Any] | None:
-    """Return the value if it is a list, or the only list in an object; None if there is none. Text is parsed as JSON or
-    lines.
+    """Return the list in a step's result, or None. It is the result itself, the only list in an object, JSON in a text,
+    or the lines of a text.
     """
     if isinstance(value, str):  # from a step without a schema
         try:
@@ -222,7 +228,9 @@ def _list_in(value: Any) -> list[Any] | None:
 
 
 class ParallelTaskExecutor:
-    """The executor of a plan's tasks. It stores no results itself; they are in the run's memory."""
+    """The executor of a plan's tasks, which run in parallel as far as dependencies allow. Results are stored in the
+    run's memory.
+    """
 
     def __init__(
         self,
@@ -284,8 +292,8 @@ class ParallelTaskExecutor:
         return all(self.task_states.get(name) == State.DONE for name in task.depends_on)
 
     def _settle(self, task: PlannedTask) -> None:
-        """Complete a task whose steps are over, with its last step's result, or as failed. Tasks that depend on a
-        failed task are skipped.
+        """Mark the task as done or failed if all its steps are over. The last step's result becomes the task's. Tasks
+        that depend on a failed task are skipped.
         """
         executor = self._executors[task.id]
         if self.task_states.get(task.id) in (State.DONE, State.FAILED, State.SKIPPED) or not executor.is_over:
@@ -299,7 +307,7 @@ class ParallelTaskExecutor:
                 source=task.id,
                 title=task.title,
             )
-        skip_what_waits(((each.id, each.depends_on) for each in self.plan.tasks), self.task_states)
+        skip_dependents(((each.id, each.depends_on) for each in self.plan.tasks), self.task_states)
 
 
 def agent_step(
@@ -310,8 +318,8 @@ def agent_step(
     *,
     schema: Mapping[str, Any] | None = None,
 ) -> Outcome:
-    """Run a graph node as a step. Its result is stored under ``step:<node>`` for later nodes. Inputs that are None are
-    omitted.
+    """Run a node of an external graph as a step, and return its outcome. The result is stored under ``step:<node>`` for
+    later nodes. Inputs that are None are omitted.
     """
     given = {name: value for name, value in inputs.items() if value is not None}
     seed_inputs(context.memory, given, source=node, prefix=f"{node}.")
@@ -321,5 +329,5 @@ def agent_step(
 
 
 def isolated(context: StepContext) -> StepContext:
-    """Return a context for a run within the run, with an empty memory but the same budget, model and tools."""
+    """Return a context for a run within the run: with an empty memory, and the same budget, model and tools."""
     return replace(context, memory=AgentMemory(context.memory.now))

@@ -1,8 +1,8 @@
-"""Removal of forgotten memories from the data of runs: entries, transcripts, plans and boards.
+"""Removal of the texts of forgotten memories from the data of runs: entries, transcripts, plans and boards.
 
-Texts are removed from all runs of the person, and from other people's runs in workspaces that the person owns, there
-only texts that all members could read. Without this limit a person could put a guessed text into their run and learn
-that another person forgets such a memory, or save and forget a text to remove it from other people's runs.
+All texts are removed from the user's own runs. In workspaces that the user owns, texts that all members could read are
+removed from other users' runs too. Without this limit, users could put a guessed text into their run to learn whether
+another user forgets such a memory, or save and forget a text to remove it from other users' runs.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ SAID = {
 
 
 def forget_in_runs(wanted: Wanted, by: User) -> Counts:
-    """Remove the texts from runs and templates, and return how many places changed. A person's request for a run is
-    kept, as messages in chats are.
+    """Remove the texts of ``wanted`` from runs and templates, on behalf of ``by``. Return the number of changed memory
+    entries. A run's objective stays, as the user's messages in chats do.
     """
     removed = _forget_in(Run.objects.filter(user=by), RunTemplate.objects.filter(user=by), wanted.texts)
     for workspace, texts in wanted.shared.items():
@@ -67,7 +67,7 @@ def _forget_in(runs: QuerySet[Run], templates: QuerySet[RunTemplate], texts: Col
             _in_steps(RunStep.objects.filter(**of_runs), part, holds)
             _in_events(RunEvent.objects.filter(**of_runs), part, holds)
             _in_plans(runs, part, holds)
-            for template in _saying(templates, ("plan",), part):
+            for template in _containing(templates, ("plan",), part):
                 template.plan = _without(template.plan, holds, only=SAID)
                 template.save(update_fields=["plan"])
     return removed
@@ -75,7 +75,9 @@ def _forget_in(runs: QuerySet[Run], templates: QuerySet[RunTemplate], texts: Col
 
 def _in_entries(rows: QuerySet[RunEntry], texts: Sequence[str], holds: re.Pattern[str]) -> int:
     number = 0
-    for row in _saying(rows, ("json", "title", "description", "key"), texts).select_for_update(of=("self",)):
+    for row in _containing(rows, ("json", "title", "description", "key"), texts).select_for_update(
+        of=("self",)
+    ):
         before = (row.json, row.title, row.description, row.key)
         row.json = as_json_text(_without(json.loads(row.json), holds))
         row.size = len(row.json.encode())
@@ -90,10 +92,10 @@ def _in_entries(rows: QuerySet[RunEntry], texts: Sequence[str], holds: re.Patter
 
 
 def _in_steps(rows: QuerySet[RunStep], texts: Sequence[str], holds: re.Pattern[str]) -> None:
-    """Remove the texts from transcripts. A running step is released, so that another worker repeats it from the
-    rest.
+    """Remove the texts from transcripts. A running step is released, and another worker continues it from the cleaned
+    transcript.
     """
-    for step in _saying(rows, ("transcript", "unit"), texts).select_for_update(of=("self",)):
+    for step in _containing(rows, ("transcript", "unit"), texts).select_for_update(of=("self",)):
         step.transcript = _without(step.transcript, holds, only=SAID)
         step.unit = _without(step.unit, holds, only=SAID)
         step.save(update_fields=["transcript", "unit"])
@@ -102,14 +104,14 @@ def _in_steps(rows: QuerySet[RunStep], texts: Sequence[str], holds: re.Pattern[s
 
 
 def _in_events(rows: QuerySet[RunEvent], texts: Sequence[str], holds: re.Pattern[str]) -> None:
-    """Remove the texts from events, whose keys may contain them."""
-    for event in _saying(rows, ("data",), texts):
+    """Remove the texts from events, which contain keys of entries."""
+    for event in _containing(rows, ("data",), texts):
         event.data = _without(event.data, holds)
         event.save(update_fields=["data"])
 
 
 def _in_plans(runs: QuerySet[Run], texts: Sequence[str], holds: re.Pattern[str]) -> None:
-    for run in _saying(runs, ("plan", "board"), texts).select_for_update(of=("self",)):
+    for run in _containing(runs, ("plan", "board"), texts).select_for_update(of=("self",)):
         run.plan = _without(run.plan, holds, only=SAID)
         run.board = _without(run.board, holds, only=SAID)
         run.save(update_fields=["plan", "board"])
@@ -119,7 +121,9 @@ def _in_plans(runs: QuerySet[Run], texts: Sequence[str], holds: re.Pattern[str])
 
 
 def _without(value: Any, holds: re.Pattern[str], *, only: Collection[str] = ()) -> Any:
-    """Return the value without the texts. ``only``: the dictionary keys whose values are searched; empty for all."""
+    """Return the value with each match of ``holds`` replaced by GONE. With ``only``, replace matches only in the values
+    of these dictionary keys.
+    """
     if isinstance(value, str):
         return value if only else holds.sub(GONE, value)
     if isinstance(value, list):
@@ -143,11 +147,11 @@ def _in_json(text: str) -> str:
 R = TypeVar("R", bound=Model)
 
 
-def _saying(rows: QuerySet[R], columns: Sequence[str], texts: Sequence[str]) -> QuerySet[R]:
+def _containing(rows: QuerySet[R], columns: Sequence[str], texts: Sequence[str]) -> QuerySet[R]:
     """Filter to rows that may contain one of the texts in one of these columns."""
     wanted = Q(pk__in=[])
     for column in columns:
         wanted |= reduce(or_, (Q(**{f"{column}_text__icontains": text}) for text in texts))
     cast = {f"{column}_text": Cast(column, TextField()) for column in columns}
-    saying: QuerySet[R] = rows.alias(**cast).filter(wanted)
-    return saying
+    containing: QuerySet[R] = rows.alias(**cast).filter(wanted)
+    return containing

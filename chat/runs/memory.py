@@ -1,6 +1,6 @@
 """Memory of a run: a map of keys to JSON values, through which its tasks, steps, teammates and tools share data.
 
-``AgentMemory`` lies in this process alone; ``StoredMemory`` lies in the database as well, shared by all processes.
+``AgentMemory`` exists only in its process. ``StoredMemory`` is also stored in the database, which all processes share.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class MemoryKind(StrEnum):
 
 
 class memory_keys:
-    """The only place that builds the keys."""
+    """Functions that build the keys of entries."""
 
     SHARED_PREFIX = "shared:"
 
@@ -55,7 +55,9 @@ class memory_keys:
 
 @dataclass(frozen=True)
 class MemoryEntry:
-    """An entry of the memory. ``json`` is the value as text, and ``source`` the id of its producer."""
+    """An entry of the memory. ``json`` is the value as JSON text. ``source`` is the id of the step, task or node that
+    wrote it.
+    """
 
     key: str
     kind: MemoryKind
@@ -85,7 +87,7 @@ class MemoryEntry:
 
 
 class Head(Protocol):
-    """An entry without its value."""
+    """The fields of an entry without its value."""
 
     @property
     def key(self) -> str: ...
@@ -118,7 +120,7 @@ def _now() -> datetime:
 
 @dataclass
 class AgentMemory:
-    """The memory of a run. Safe for threads: each call is atomic. Listeners are called without the lock."""
+    """The memory of a run. Thread-safe: each call is atomic. Listeners are called after the lock is released."""
 
     now: Callable[[], datetime] = _now
     _entries: dict[str, MemoryEntry] = field(default_factory=dict)
@@ -135,14 +137,14 @@ class AgentMemory:
         title: str | None = None,
         description: str | None = None,
     ) -> MemoryEntry:
-        """Store a value. An existing value is replaced, and its ``created_at`` is kept."""
+        """Store a value and return its entry. If the key exists, its value is replaced and ``created_at`` stays."""
         entry = MemoryEntry(
             key, MemoryKind(kind), as_json_text(value), self.now(), source, title, description
         )
         return self._keep(entry)
 
     def set_if_absent(self, key: str, kind: MemoryKind, value: object, **said: str | None) -> MemoryEntry:
-        """Store a value unless the key exists, and return the entry of the key. Atomic."""
+        """Store a value unless the key exists. Return the key's entry, new or existing. Atomic."""
         entry = MemoryEntry(key, MemoryKind(kind), as_json_text(value), self.now(), **said)
         return self._keep(entry, overwrites=False)
 
@@ -167,7 +169,7 @@ class AgentMemory:
             return self._entries.get(key)
 
     def get_value(self, key: str) -> Any:
-        """Return a copy of the value; None if there is none."""
+        """Return a copy of the key's value; None if the key does not exist."""
         entry = self.get(key)
         return None if entry is None else entry.value
 
@@ -207,7 +209,7 @@ class AgentMemory:
     def newest(
         self, most: int, *, kind: Iterable[str] | None, key_prefix: str, sources: Iterable[str] | None
     ) -> tuple[int, Sequence[Head]]:
-        """Return the number of matching entries, and the newest ``most`` of them, oldest first."""
+        """Return the number of all matching entries, and the newest ``most`` of them, oldest first."""
         found = self.list(kind=kind, key_prefix=key_prefix, sources=sources)
         found.sort(key=lambda entry: entry.created_at)
         return len(found), found[-most:]
@@ -217,9 +219,7 @@ class AgentMemory:
             return len(self._entries)
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Call ``listener`` with every entry written from now on. Return a function that unsubscribes, which may be
-        called twice.
-        """
+        """Call ``listener`` with every entry written from now on. Return a function that unsubscribes the listener."""
         with self._lock:
             self._listeners.append(listener)
 
@@ -255,11 +255,11 @@ class StoredHead(NamedTuple):
 
 @dataclass
 class StoredMemory(AgentMemory):
-    """An ``AgentMemory`` that stores its entries, and before each read loads entries changed by other processes. One
-    small query per read.
+    """An ``AgentMemory`` that is also stored in the database. Each read first loads entries changed by other processes,
+    with one or two small queries.
 
-    ``waits``: entries are stored only by ``keep``, in the caller's transaction. Otherwise each is stored at once,
-    and an error is only logged, as that of any listener.
+    ``waits``: entries are stored only when ``keep`` is called, in the caller's transaction. Otherwise each entry is
+    stored at once, and a database error is only logged.
     """
 
     run_pk: int = 0
@@ -294,7 +294,7 @@ class StoredMemory(AgentMemory):
     def newest(
         self, most: int, *, kind: Iterable[str] | None, key_prefix: str, sources: Iterable[str] | None
     ) -> tuple[int, Sequence[Head]]:
-        """Return the newest entries without values, from an index, and the number of all matching entries."""
+        """Return the number of all matching entries, and the newest ones without their values. The query uses an index."""
         asked = {
             "run": self.run_pk,
             "kinds": None if kind is None else list(kind),
@@ -311,7 +311,7 @@ class StoredMemory(AgentMemory):
         return RunEntry.objects.filter(run_id=self.run_pk).count()
 
     def clear(self, *, kind: MemoryKind | str | Iterable[str] | None = None, key_prefix: str = "") -> int:
-        """Delete matching entries of all processes, and return their number."""
+        """Delete matching entries from the database and from this process, and return their number."""
         gone = [entry.key for entry in self.list(kind=kind, key_prefix=key_prefix)]
         RunEntry.objects.filter(run_id=self.run_pk, key__in=gone).delete()
         with self._lock:
@@ -321,7 +321,7 @@ class StoredMemory(AgentMemory):
         return len(gone)
 
     def keep(self) -> None:
-        """Store the pending entries in one statement. Call it in the transaction that they belong to."""
+        """Store the entries that are not stored yet, in one statement. Call it in the transaction that they belong to."""
         waiting, self._waiting = self._waiting, {}
         self._versions |= _keep(self.run_pk, waiting.values())
 

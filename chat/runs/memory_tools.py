@@ -28,9 +28,11 @@ Word = Annotated[str, KEPT]
 
 @dataclass(frozen=True)
 class StepTool:
-    """A tool for steps. ``call`` takes the arguments as the model wrote them, and a name of this call that stays the
-    same when it is repeated; it raises ToolTrouble or a DomainError. ``speaker`` is the author of the result.
-    ``is_repeatable``: a repeated call has no further effect.
+    """A tool for steps.
+
+    ``call`` takes the model's arguments as JSON text, and a key that is the same when the call is repeated. It raises
+    ToolTrouble or a DomainError. ``speaker`` is the author of the result. ``is_repeatable``: a repeated call has no
+    further effect.
     """
 
     tool: Tool
@@ -102,10 +104,11 @@ class ToWrite(Arguments):
 def memory_tools(
     memory: AgentMemory, *, source: str, on_access: OnAccess, room: Callable[[], int] = lambda: LONGEST_RESULT
 ) -> tuple[StepTool, ...]:
-    """Return the three memory tools. ``source`` is the publishing step. ``on_access`` is called with the keys of every
-    access, never with values.
+    """Return the three memory tools.
 
-    ``room`` returns the maximum bytes of a result; a result cut later would be invalid JSON.
+    ``source`` is the id of the step, stored with each entry it writes. ``on_access`` is called for each access with
+    keys or a count, never with values. ``room`` returns the maximum size of a result in bytes; cutting a longer result
+    would make its JSON invalid.
     """
 
     def listed(asked: ToList, _: str) -> str:
@@ -142,8 +145,8 @@ def memory_tools(
 
 
 def list_entries(memory: AgentMemory, asked: ToList, room: int = LONGEST_RESULT) -> dict[str, Any]:
-    """Return the newest entries that match all filters and fit into ``room`` bytes, at most 200, oldest first, without
-    values.
+    """Return the newest entries that match all filters, oldest first and without values. There are at most 200 entries
+    and ``room`` bytes.
     """
     total, newest = memory.newest(
         MOST_LISTED, kind=asked.kind, key_prefix=asked.key_prefix, sources=asked.sources
@@ -171,11 +174,11 @@ def _listed(entry: Head) -> dict[str, Any]:
 
 
 def read_entries(memory: AgentMemory, asked: ToRead, room: int = LONGEST_RESULT) -> str:
-    """Return ``entries`` with whole values, and ``missing`` keys, as JSON of at most ``room`` bytes.
+    """Return JSON with whole values under ``entries``, and with the requested keys that do not exist under ``missing``.
 
-    Values that do not fit are listed with their sizes under ``tooLarge``. A single value that is too large, or is
-    requested with ``offset`` or ``length``, is returned as a part of its JSON text, with ``nextOffset`` if more
-    follows. Raises ToolTrouble for more than 50 keys.
+    The JSON has at most ``room`` bytes. Values that do not fit are listed with their sizes under ``tooLarge``. If only
+    one key exists, and its value is too large or ``offset`` or ``length`` is given, a part of the value's JSON text is
+    returned. ``nextOffset`` is then where to continue. Raises ToolTrouble for more than 50 keys.
     """
     keys = list(dict.fromkeys(asked.keys))
     if len(keys) > MOST_READ:

@@ -1,4 +1,4 @@
-"""A run as pages and the API show it: tasks with their steps, result with sources, memory, events."""
+"""Display of runs in pages and the API: tasks with their steps, result with sources, and events."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ def step_json(step: RunStep) -> dict[str, Any]:
 
 
 def tasks_for_people(run: Run) -> list[dict[str, Any]]:
-    """Return ``tasks_of`` for a page: with titles instead of ids, and unfinished work of a stopped run shown as
-    stopped.
+    """Return the tasks for a page. ``after`` lists dependencies by title. If the run is stopped, unfinished tasks and
+    steps have the status "stopped".
     """
     tasks = tasks_of(run)
     titles = {task["id"]: title_shown(task["title"]) for task in tasks}
@@ -78,7 +78,7 @@ def tasks_for_people(run: Run) -> list[dict[str, Any]]:
 
 
 def title_shown(title: str) -> str:
-    """Return a default title in the reader's language, and any other title unchanged."""
+    """Return the title, translated if it is one of the default titles."""
     return _(title) if title in (WHOLE, PLAN) else title
 
 
@@ -104,14 +104,14 @@ def result_text(run: Run) -> str:
 
 
 async def follow_run(user: User, workspace_id: str, run: Run, *, after: int) -> AsyncGenerator[str, None]:
-    """Yield the run's events after the event ``after`` as server-sent events, until the run is over. Raises NotFound if
-    the person may no longer see the run.
+    """Yield the run's events as server-sent events until the run is over, starting after the event with the id
+    ``after``. Raises NotFound once the user may no longer see the run.
     """
     sent: set[int] = set()
     async with events.subscription(run_channel(run.public_id)) as listening:
         while True:
             seen_from = max(after, max(sent, default=0) - OVERLAP)
-            found, is_over = await in_thread(_news, user.pk, workspace_id, run.pk, seen_from)
+            found, is_over = await in_thread(_new_events, user.pk, workspace_id, run.pk, seen_from)
             fresh = [event for event in found if event.pk not in sent]
             for event in fresh:
                 data = {"step": event.step or None, "at": event.at.isoformat(), **event.data}
@@ -125,8 +125,10 @@ async def follow_run(user: User, workspace_id: str, run: Run, *, after: int) -> 
             await listening.get(POLL)
 
 
-def _news(user_pk: int, workspace_id: str, run_pk: int, after: int) -> tuple[list[RunEvent], bool]:
-    """Return the new events, and whether the run is over. Raises NotFound if the person may no longer see the run."""
+def _new_events(user_pk: int, workspace_id: str, run_pk: int, after: int) -> tuple[list[RunEvent], bool]:
+    """Return the events after the id ``after``, and whether the run is over. Raises NotFound if the user may no longer
+    see the run.
+    """
     user = User.objects.filter(pk=user_pk, is_active=True).first()
     if user is None:
         raise NotFound
@@ -152,7 +154,9 @@ CITED = re.compile(r"\[(\d{1,2}(?:, ?\d{1,2}){0,9})\](?!\()")
 
 
 def with_sources(run: Run, text: str, reader: User) -> str:
-    """Return the report as Markdown, with links from its citations ([1]) and source ids. A few queries."""
+    """Return the report as Markdown in which citations ([1]) and ids of sources are links, as far as ``reader`` may
+    open them. A few queries.
+    """
     links = _links(run, set(SOURCE.findall(text)), reader)
     numbers: dict[int, str] = {}
     for line in NUMBERED.finditer(text):
@@ -204,6 +208,6 @@ def _links(run: Run, sources: set[str], reader: User) -> dict[str, str]:
 
 
 def _pages(documents: list[int]) -> dict[tuple[int, int], int]:
-    """Return the number of the first passage of each page of these documents."""
+    """Return the number of the first passage on each page, by document and page."""
     rows = DocumentPassage.objects.filter(document__in=documents).values_list("document", "page")
     return {(document, page): first for document, page, first in rows.annotate(Min("number")).order_by()}

@@ -1,5 +1,5 @@
-"""Plans of runs: tasks that depend on each other, each with steps. Plans are validated as a whole, and people edit
-them. JSON schemas of results may use only a small, safe part of the standard.
+"""Plans of runs: tasks that depend on each other, each with steps. Also the form in which people edit a plan, and the
+subset of JSON Schema that results may use.
 """
 
 from __future__ import annotations
@@ -66,9 +66,11 @@ def _why(schema: object) -> str:
 
 
 def fitted(value: Any, schema: Any) -> Any:
-    """Return the value adapted to its schema, if a model came close: an object becomes a list of one, null an empty
-    list, a list the only list of an object, a number a string. A string is not made a list, since it may be a word like
-    "none".
+    """Return the value with common mistakes of models corrected to match the schema.
+
+    If the schema expects a list, an object becomes a list of one and null an empty list. If it expects an object with
+    one list, a list becomes that list. If it expects a string, a number becomes text. A string does not become a list,
+    since it may be a word like "none".
     """
     if not isinstance(schema, Mapping):
         return value
@@ -87,7 +89,7 @@ def fitted(value: Any, schema: Any) -> Any:
 
 
 def troubles_with(value: object, schema: Mapping[str, Any]) -> str:
-    """Return in one line, for the model, where a value does not match the schema; empty if it matches."""
+    """Return the schema errors of a value as one line for the model; empty if there are none."""
     errors = sorted(jsonschema.Draft202012Validator(schema).iter_errors(value), key=lambda e: e.json_path)
     return "; ".join(f"{error.json_path}: {error.message[:200]}" for error in errors[:MOST_TROUBLES])
 
@@ -98,7 +100,7 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}")
 
 
 class PlanTrouble(ValueError):
-    """An invalid plan, with all errors for its author."""
+    """Error for an invalid plan. ``troubles`` lists all mistakes, as phrases for the plan's author."""
 
     def __init__(self, troubles: Sequence[str]) -> None:
         self.troubles = list(troubles)
@@ -107,8 +109,8 @@ class PlanTrouble(ValueError):
 
 @dataclass(frozen=True)
 class PlannedStep:
-    """A step of a plan. ``over`` is a step that returns a list; this step is then run for each item ("process
-    mode").
+    """A step of a plan. ``over`` is the id of an earlier step whose result is a list; this step then runs once for each
+    item.
     """
 
     id: str
@@ -120,7 +122,7 @@ class PlannedStep:
 
 @dataclass(frozen=True)
 class PlannedTask:
-    """A task of a plan. The result of its last step is the task's."""
+    """A task of a plan. Its result is that of its last step."""
 
     id: str
     title: str
@@ -179,8 +181,9 @@ class _Plan(_Part):
 
 
 def read_plan(given: object) -> TaskPlan:
-    """Return the plan in this JSON. Raises PlanTrouble if it is malformed, too large or cyclic, has duplicate names, or
-    refers to unknown ones. A task without steps becomes a single step.
+    """Parse a plan from JSON data. A task without steps gets a single one.
+
+    Raises PlanTrouble if the plan is malformed, too large or cyclic, has duplicate names, or refers to unknown ones.
     """
     try:
         read = _Plan.model_validate(_storable(given))
@@ -299,8 +302,8 @@ Row = tuple[str, str]  # a task's id and text
 
 @dataclass(frozen=True)
 class ShownTask:
-    """A task in the form. ``after``: titles of the tasks it depends on. ``is_new``: added by a person and still without
-    text.
+    """A task in the form that edits a plan. ``after`` are the titles of the tasks it depends on. ``is_new``: a person
+    has added it, and it is not in the stored plan.
     """
 
     id: str
@@ -315,15 +318,17 @@ def rows_of(plan: Mapping[str, Any]) -> list[Row]:
 
 
 def rows_in(ids: Sequence[str], texts: Sequence[str]) -> list[Row]:
-    """Return the rows of a form, at most one more than a plan may have, so that a too long plan is refused instead of
-    cut.
+    """Return the rows of a submitted form, at most one more than a plan may have. The extra row makes the validation
+    refuse a plan that is too long.
     """
     lines = (text.replace("\r\n", "\n").strip() for text in texts)
     return list(zip(ids, lines, strict=False))[: MOST_TASKS + 1]
 
 
 def changed(rows: Sequence[Row], do: str) -> tuple[list[Row], str]:
-    """Return the rows after the action ``up:N``, ``down:N``, ``drop:N`` or ``add``, and the id of the row to focus."""
+    """Return the rows after the action ``do``, and the id of the row to focus. ``do`` is ``up:N``, ``down:N``,
+    ``drop:N`` or ``add``.
+    """
     verb, _colon, number = do.partition(":")
     rows, at = list(rows), int(number) if number.isascii() and number.isdigit() and len(number) < 4 else -1
     if verb == "add" and len(rows) < MOST_TASKS:
@@ -341,11 +346,12 @@ def changed(rows: Sequence[Row], do: str) -> tuple[list[Row], str]:
 
 
 def edited(plan: Mapping[str, Any], rows: Sequence[Row]) -> dict[str, Any]:
-    """Return the plan with these tasks in this order. Rows without text are left out, and a row with an unknown id
-    becomes a new task.
+    """Return the plan with the tasks of ``rows``, in their order. Rows without text are omitted, and a row with an
+    unknown id becomes a new task.
 
-    If the order changes: tasks that depended on a removed task depend on its dependencies; a task depends only on tasks
-    above it; the last task, whose result is the run's, also depends on all tasks that no other task depends on.
+    If tasks were added, removed or moved, dependencies change too. A task that depended on a removed task depends on
+    that task's dependencies instead. A task depends only on tasks above it. The last task, whose result is the run's,
+    also depends on all tasks that no other task depends on.
     """
     known = {task["id"]: task for task in plan["tasks"]}
     rows = [row for row in rows if row[1]]
@@ -363,7 +369,7 @@ def edited(plan: Mapping[str, Any], rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def shown(plan: Mapping[str, Any], rows: Sequence[Row]) -> list[ShownTask]:
-    """Return the tasks for the form. ``plan`` is the plan made from the rows."""
+    """Return the rows as tasks for the form, with titles and dependencies from ``plan``."""
     by_id = {task["id"]: task for task in plan["tasks"]}
     return [
         ShownTask(

@@ -1,7 +1,7 @@
-"""Progress of a run: claims of steps by workers, the effects of a completed step, and the steps that become ready.
+"""Progress of a run: workers claim and complete steps, and further steps become ready.
 
-Every change is one transaction under the lock of the run's row, with all its effects, so a process that dies leaves a
-step either completed with all effects or not completed.
+Every change is one transaction that locks the run's row. If a process dies, a step is completed with all effects or not
+at all.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def claim_next_step(*, now: datetime) -> RunStep | None:
 
 
 def mark_claimed(step: RunStep, now: datetime) -> dict[str, object]:
-    """Mark the step as claimed by the caller, and return the changed fields for an update."""
+    """Set the fields of a claimed step without saving them, and return them for an update."""
     values = {
         "status": RunStepStatus.RUNNING,
         "beat_at": now,
@@ -111,7 +111,7 @@ def mark_claimed(step: RunStep, now: datetime) -> dict[str, object]:
 
 
 def _by_turn(people: list[int], now: datetime) -> list[int]:
-    """Order users by their number of running steps, then by when a run of theirs was last served."""
+    """Order users by their number of running steps, then by when one of their runs was last served, longest ago first."""
     busy = dict(
         RunStep.objects.filter(user__in=people, status=RunStepStatus.RUNNING, beat_at__gte=now - STALE)
         .order_by()
@@ -125,8 +125,8 @@ def _by_turn(people: list[int], now: datetime) -> list[int]:
 
 
 class ClaimedStep:
-    """A step that this worker has claimed. Usage, entries and events are stored with the next heartbeat or the end of
-    the step, in one transaction.
+    """A step that this worker has claimed. It collects usage, memory entries and events, which are stored in one
+    transaction with a later heartbeat or the end of the step.
     """
 
     def __init__(self, step: RunStep) -> None:
@@ -149,7 +149,9 @@ class ClaimedStep:
         self.beat(transcript=self.log.as_json(), rounds=self.log.rounds, attempts=0)
 
     def beat(self, **values: Any) -> None:
-        """Store a heartbeat. Raises Lost if another worker has claimed the step, and Stopped if the run is stopped."""
+        """Store a heartbeat, and ``values`` in the step's fields. Raises Lost if another worker has claimed the step,
+        and Stopped if the run is stopped.
+        """
         with transaction.atomic():
             # Lock the run's row before the step's, as the end of a step does. The ledger's row comes last.
             total, bill = self.taken() if values else (None, None)  # otherwise a reply is still in progress
@@ -165,22 +167,24 @@ class ClaimedStep:
             raise Stopped
 
     def taken(self) -> tuple[Metered, Bill | None]:
-        """Return the usage of the replies that are not stored yet, and its bill. Remove it from the meter when it is
+        """Return the usage that is not stored yet, and its bill. Pass the usage to ``meter.forget`` once it is
         committed.
         """
         total = self.meter.total()
         return total, self.account.bill(total) if self.account else None
 
     def count(self, bill: Bill | None) -> None:
-        """Record the bill in the ledger. Call it last in a transaction, since other requests of this user wait for
-        that row.
+        """Record the bill in the ledger. Call it last in a transaction, since it locks a row that other requests of
+        this user need.
         """
         if self.account is not None and bill is not None:
             put(self.account, bill, timezone.now())
 
     def end(self, run: Run, bill: Bill | None, **values: Any) -> None:
-        """Store the end of the step. The caller holds the lock of the run's row, saves the run, and publishes and
-        counts the events. Raises Lost if another worker has claimed the step.
+        """Store the end of the step, and add its usage to ``run``.
+
+        The caller has locked the run, saves it, records the events and calls ``count``. Raises Lost if another worker
+        has claimed the step.
         """
         # The tool results are no longer needed.
         self._change(**values, rounds=self.log.rounds, transcript={})
@@ -218,7 +222,9 @@ def locked_run(run_pk: int) -> Iterator[Run]:
 
 
 def begin(run: Run, plan: TaskPlan | None, chosen: Chosen, *, now: datetime) -> None:
-    """Create the first steps of a new run, in its transaction: the planning step, or the first steps of its plan."""
+    """Create the first steps of a new run: those of ``plan``, or a step that makes a plan. Call it in the transaction
+    that creates the run. ``chosen`` is the model that the cost is estimated for.
+    """
     if plan is None and run.mode == RunMode.LOOP:
         plan = TaskPlan((PlannedTask("work", WHOLE, steps=(PlannedStep("work", run.objective),)),))
     if plan is None:
@@ -233,9 +239,10 @@ def begin(run: Run, plan: TaskPlan | None, chosen: Chosen, *, now: datetime) -> 
 
 
 def complete_step(held: ClaimedStep, outcome: Outcome, *, now: datetime) -> RunStep | None:
-    """Complete a step with its outcome. Return the next step, claimed by the caller, if no other run waits.
+    """Store the outcome of a step, and make the following steps ready. Return a following step that is claimed for the
+    caller, or None if there is none or another run waits.
 
-    Raises Lost if another worker has claimed the step, and Stopped for a result of a run that was stopped.
+    Raises Lost if another worker has claimed the step, and Stopped if the step succeeded but the run was stopped.
     """
     step = held.step
     with locked_run(step.run_id) as run:
@@ -279,7 +286,7 @@ def _begin_or_wait(run: Run, plan: TaskPlan, chosen: Chosen | None = None, *, no
 
 
 def take_plan(run: Run, plan: TaskPlan, chosen: Chosen | None = None) -> None:
-    """Set the run to the beginning of this plan. Call it within ``locked_run``."""
+    """Replace the run's plan and reset its progress. Call it within ``locked_run``."""
     run.plan = plan.as_json()
     run.states = {"steps": {}, "tasks": {}}
     run.board = TaskBoard.of(plan).as_json() if run.mode == RunMode.TEAM else None
@@ -298,8 +305,8 @@ def advance_run(
 ) -> RunStep | None:
     """Make the next units ready, or end the run if none is left. Call it within ``locked_run``.
 
-    ``takes_next``: the caller can run another step right away, so a single ready step needs no queued job. That step is
-    returned, claimed, if no other run waits.
+    ``takes_next``: the caller can run another step right away. If no other run waits, the first ready step is claimed
+    for the caller and returned. No job is queued if it is the only one.
     """
     executor = executor or _executor_with(plan_of(run), run)
     shown, ready = (run.states.get("tasks"), run.board), executor.ready()
@@ -326,7 +333,9 @@ def advance_run(
 
 
 def stop(run: Run, why: str, *, now: datetime) -> None:
-    """Stop the run. Running steps notice it within seconds and are stored. Call it within ``locked_run``."""
+    """Stop the run. Its running steps end within seconds, and their work is stored. ``why`` is empty if a person
+    stopped the run; otherwise its user is notified. Call it within ``locked_run``.
+    """
     run.status, run.error = RunStatus.STOPPED, why[:300]
     run.save(update_fields=["status", "error"])
     record_event(run, "run", {"status": run.status}, now=now)
@@ -424,14 +433,14 @@ def _end(run: Run, status: str, error: str, *, now: datetime) -> None:
 
 
 def _notify(run: Run, now: datetime) -> None:
-    """Notify the user, unless the run is research in a chat, where the answer sends the notification."""
+    """Notify the user that the run has ended. For research in a chat, the answer sends the notification instead."""
     if run.answer_id is None:
         url = reverse("chat:run", args=[run.workspace.public_id, run.public_id])
         notify_done(run.user, "run", url, took=(now - run.created_at).total_seconds())
 
 
 def _show_tasks(run: Run, plan: TaskPlan) -> None:
-    """Update the displayed task rows from the plan or the board."""
+    """Update the rows of tasks, which pages show, from the plan or the team's board."""
     shown: list[tuple[BoardTask | PlannedTask, dict[str, str]]]
     if run.board is not None:
         board = TaskBoard.from_json(run.board).tasks.values()

@@ -1,5 +1,5 @@
-"""Actions on runs: start, stop, resume, change the plan, run again. Requests are validated field by field, and
-templates store them.
+"""Actions on runs: start, stop, resume, change the plan, run again; and on templates, which store the request for a
+run.
 """
 
 from __future__ import annotations
@@ -56,8 +56,10 @@ HIGHEST = Limits(rounds=2_000, tokens=5_000_000, minutes=24 * 60, step_rounds=50
 
 @dataclass(frozen=True)
 class RunRequest:
-    """A request for a run. ``plan`` is JSON; without it the model plans, except for a run of one step. ``memory`` holds
-    the entries that the run starts with, from ``given_memory``.
+    """A request for a run.
+
+    ``plan`` is JSON. Without it the model makes a plan, except in ``RunMode.LOOP``, where the objective is the only
+    step. ``memory`` holds the entries that the run starts with, as returned by ``given_memory``.
     """
 
     objective: str
@@ -75,7 +77,9 @@ class RunRequest:
 
 
 def validated_plan(wanted: RunRequest, tools: Sequence[str]) -> tuple[TaskPlan | None, Limits]:
-    """Return the plan and the limits. ``tools`` are the existing tools. Raises Invalid naming every wrong field."""
+    """Return the plan of a request, or None if it has none, and the limits. ``tools`` are the names of existing tools.
+    Raises Invalid for wrong fields.
+    """
     wrong: dict[str, str] = {}
     if not wanted.objective.strip():
         wrong["objective"] = _("must not be blank")
@@ -110,7 +114,7 @@ def _why_bad_inputs(inputs: Mapping[str, Any]) -> str:
 
 
 def given_memory(entries: Sequence[Mapping[str, Any]], *, now: datetime) -> list[MemoryEntry]:
-    """Return the entries that a run is to start with. Raises Invalid naming the first wrong one."""
+    """Validate the memory entries of a request and return them. Raises Invalid naming the first wrong field."""
     if len(entries) > MOST_ENTRIES:
         raise Invalid(fields={"memory": _("at most %s are allowed") % grouped(MOST_ENTRIES)})
     found: dict[str, MemoryEntry] = {}
@@ -244,8 +248,10 @@ def why_no_run(chosen: Chosen) -> str:
 
 
 def start_run(workspace: Workspace, wanted: RunRequest, *, by: User, now: datetime) -> Run:
-    """Store a run and queue its first step. Raises Invalid naming every wrong field, or if the model cannot run it;
-    Forbidden for viewers; Conflict for too many unfinished runs; TooManyRequests; BudgetReached.
+    """Store a run and queue its first step.
+
+    Raises Invalid for wrong fields or a model that cannot call tools, Forbidden for viewers, Conflict if the user has
+    too many unfinished runs, TooManyRequests, and BudgetReached.
     """
     require(workspace.role, Role.EDITOR)
     chosen = chosen_for(workspace, by)
@@ -293,7 +299,9 @@ def _refuse_too_many(by: User) -> None:
 
 
 def _locked_chat(chat_id: int | None) -> Chat | None:
-    """Return the chat, locked until the run is stored, so that a request that makes the chat private finds the run."""
+    """Return the chat, locked until the transaction ends. A concurrent request that makes the chat private then finds
+    the new run.
+    """
     return None if chat_id is None else Chat.objects.select_for_update(no_key=True).get(pk=chat_id)
 
 
@@ -307,7 +315,7 @@ def get_run(user: User, workspace: Workspace, public_id: str) -> Run:
 
 
 def stop_run(run: Run, *, by: User, now: datetime) -> Run:
-    """Stop a run. Running steps notice it within seconds and are stored as they are. Raises Conflict if the run is not
+    """Stop a run. Its running steps end within seconds and their work is stored. Raises Conflict if the run is not
     running or waiting.
     """
     require_control(run, by)
@@ -321,9 +329,10 @@ def stop_run(run: Run, *, by: User, now: datetime) -> Run:
 def resume_run(
     run: Run, *, by: User, now: datetime, plan: object = None, budget: Mapping[str, int] | None = None
 ) -> Run:
-    """Continue a stopped run, or a run that waits for a review of its plan, optionally with a changed ``plan`` and
-    ``budget``. The time limit starts again. Raises Conflict if the run is in another state, and Invalid for a wrong
-    plan or budget.
+    """Continue a run that is stopped or waits for a review of its plan.
+
+    ``plan`` replaces the plan, and ``budget`` replaces single limits. The time limit starts again. Raises Conflict if
+    the run is in another state, and Invalid for a wrong plan or budget.
     """
     require_control(run, by)
     with _locked(run) as locked:
@@ -355,8 +364,8 @@ def resume_run(
 
 
 def revise_plan(run: Run, plan: object, *, by: User) -> Run:
-    """Replace the plan that waits for review, if ``plan`` is given, and return the run. Raises Conflict if the run does
-    not wait, and Invalid for a wrong plan.
+    """Replace the plan of a run that waits for review, and return the run. A ``plan`` of None changes nothing. Raises
+    Conflict if the run does not wait, and Invalid for a wrong plan.
     """
     require_control(run, by)
     with _locked(run) as locked:
@@ -368,7 +377,7 @@ def revise_plan(run: Run, plan: object, *, by: User) -> Run:
 
 
 def may_steer(run: Run, role: str, user: User) -> bool:
-    """Return whether this person may stop and resume the run, with this role in its workspace."""
+    """Return whether a user with this ``role`` in the workspace may stop and resume the run."""
     return Role(role).allows(_needed(run, user))
 
 
@@ -397,8 +406,10 @@ def _locked(run: Run) -> Iterator[Run]:
 
 
 def rerun(run: Run, *, by: User, now: datetime, from_step: str = "") -> Run:
-    """Start a new run with the same objective, plan and inputs. With ``from_step``, results that do not depend on that
-    step are copied. Raises Invalid for a step that is not in the plan.
+    """Start a new run with the same objective, plan and inputs.
+
+    With ``from_step``, only that step and the steps that depend on it run again; other results are copied. Raises
+    Invalid if the plan has no such step.
     """
     workspace = get_workspace(by, run.workspace.public_id, need=Role.EDITOR)
     # Entries of the request are not newer than the run. Steps and inputs wrote newer entries.
@@ -421,11 +432,11 @@ def rerun(run: Run, *, by: User, now: datetime, from_step: str = "") -> Run:
         return start_run(workspace, wanted, by=by, now=now)
     if run.plan is None or run.board is not None:
         raise Invalid(_("Only a planned run can be done again from a step."))
-    redone = _built_on(plan_of(run), from_step)
+    redone = _affected_by(plan_of(run), from_step)
     with transaction.atomic():
         again = start_run(workspace, wanted, by=by, now=now)
         again.steps.all().delete()
-        kept = _kept(run, redone)
+        kept = _entries_to_copy(run, redone)
         memory = StoredMemory(run_pk=again.pk, waits=True)
         memory.restore(kept)
         memory.keep()
@@ -442,8 +453,10 @@ def rerun(run: Run, *, by: User, now: datetime, from_step: str = "") -> Run:
     return again
 
 
-def _kept(run: Run, redone: Mapping[str, set[str]]) -> list[MemoryEntry]:
-    """Return the entries that are not made again. A ``shared:`` entry belongs to the step that published it."""
+def _entries_to_copy(run: Run, redone: Mapping[str, set[str]]) -> list[MemoryEntry]:
+    """Return the entries of the steps and tasks that do not run again. ``redone`` has the ids of those that do, under
+    "steps" and "tasks". A ``shared:`` entry belongs to the step that published it.
+    """
     found = []
     for row in run.entries.all():
         kind, _colon, name = row.key.partition(":")
@@ -454,9 +467,9 @@ def _kept(run: Run, redone: Mapping[str, set[str]]) -> list[MemoryEntry]:
     return found
 
 
-def _built_on(plan: TaskPlan, step_id: str) -> dict[str, set[str]]:
-    """Return the step with this id, its task, and all steps and tasks that depend on them. Raises Invalid for an
-    unknown id.
+def _affected_by(plan: TaskPlan, step_id: str) -> dict[str, set[str]]:
+    """Return the ids of the step, its task and all steps and tasks that depend on them, under "steps" and "tasks".
+    Raises Invalid for an unknown id.
     """
     first = next((task for task in plan.tasks if any(step.id == step_id for step in task.steps)), None)
     if first is None:

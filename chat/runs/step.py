@@ -1,8 +1,8 @@
-"""A step of a run: prompt, model and tools in turn, until the step finishes or has used its rounds.
+"""A step of a run: the model and its tools are called in turn, until the step finishes or its rounds are used up.
 
 Messages are stored in a transcript. A restarted step continues after the last stored message, so that no reply is
-requested twice and no call with a stored result is repeated. A caller's instructions come before the contract in the
-prompt and never replace it.
+requested twice and no call with a stored result is repeated. In the prompt, a caller's instructions come before the
+fixed rules and never replace them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ def system_prompt(
 
 
 def user_message(instructions: str, keys: Sequence[str], memory: AgentMemory) -> str:
-    """Return the instructions and the keys of their inputs. The model reads the values that it needs."""
+    """Return the step's instructions, followed by the keys and titles of its inputs. The model reads the values with a
+    tool.
+    """
     if not keys:
         return instructions
     titles = memory.titles(keys)
@@ -58,8 +60,8 @@ def finish_tool(schema: object) -> Tool:
 
 
 def result_in(arguments: str, schema: Any) -> Any:
-    """Return the submitted result. Nearly valid JSON is repaired and adapted to the schema. Raises ValueError if the
-    result cannot be read.
+    """Return the result from the arguments of ``finish_step``. Nearly valid JSON is repaired and adapted to the schema.
+    Raises ValueError if the result cannot be read.
     """
     given = _arguments(arguments)
     if isinstance(given, dict) and "result" in given:
@@ -109,8 +111,8 @@ class Ask(Protocol):
 
 @dataclass
 class Transcript:
-    """All messages after the prompt. ``begun`` is the id of a call in progress. ``save`` stores the transcript, or
-    raises.
+    """All messages after the prompt. ``invalid`` counts the results that the model had to correct. ``begun`` is the id
+    of the tool call in progress. ``save`` stores the transcript.
     """
 
     messages: list[Message] = field(default_factory=list)
@@ -145,8 +147,10 @@ class Transcript:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a step. ``spent``: the run's budget is used up, so the step is undecided. ``released``: the reason
-    why a teammate gave the task back.
+    """The outcome of a step.
+
+    ``spent``: the name of the budget limit that is used up; the step is then neither done nor failed. ``released``: a
+    teammate's reason for giving the task back.
     """
 
     ok: bool
@@ -166,8 +170,10 @@ def _nobody(kind: str, data: dict[str, Any]) -> None:
 
 @dataclass(frozen=True)
 class StepContext:
-    """The environment of a step. ``room``: maximum tokens of a prompt. ``emit`` receives events, without texts.
-    ``in_team`` and ``preamble`` add to the contract and never replace any of it.
+    """The environment of a step.
+
+    ``room``: the maximum tokens of a prompt. ``emit`` is called with each event, which contains no texts. ``preamble``
+    is put before the fixed rules of the prompt. ``in_team`` adds the rules for teams.
     """
 
     memory: AgentMemory
@@ -181,8 +187,10 @@ class StepContext:
 
 
 class StepExecutor:
-    """The executor of one step. ``check`` returns what is wrong with a result that matches the schema, or an empty
-    string.
+    """The executor of one step.
+
+    ``upstream``: keys of the entries that the step builds on. ``check`` returns the error of a result that matches the
+    schema, or an empty string.
     """
 
     def __init__(
@@ -212,7 +220,7 @@ class StepExecutor:
         """Run the step to its end. Raises ModelError if the model fails; earlier work stays in the transcript."""
         prompt = self._prompt = self.prompt()
         while True:
-            if outcome := self._read(prompt):
+            if outcome := self._process_reply(prompt):
                 return outcome
             if self.transcript.rounds >= self.context.budget.limits.step_rounds:
                 return self._fail(NOT_FINISHED)
@@ -266,10 +274,11 @@ class StepExecutor:
         said = tokens_of([*prompt, *self.transcript.messages])
         return said > CONCLUDE_AT * self.context.room or self.context.budget.is_nearly_spent
 
-    def _read(self, prompt: list[Message]) -> Outcome | None:
-        """Process the last reply, as far as that is not done, and return the outcome if the step is over. Plain text
-        ends a step without a schema; with a schema the model must submit the result again. A reply with tool calls is
-        stored first.
+    def _process_reply(self, prompt: list[Message]) -> Outcome | None:
+        """Process the model's last reply, and return the outcome if the step is over.
+
+        Tool calls without a result are run; the reply is stored first. Plain text ends a step without a schema. With a
+        schema the model must submit the result again.
         """
         last = self.transcript.messages[-1] if self.transcript.messages else None
         if last is not None and last.role == "assistant":
@@ -286,10 +295,10 @@ class StepExecutor:
         if self._finish is None and text:
             return self._finished(text[:LONGEST_PLAIN])
         wanted = "Call `finish_step` with the result." if self._finish else "Answer with the result."
-        return self._tell_back(Message("user", wanted, speaker=Speaker.SYSTEM))
+        return self._request_correction(Message("user", wanted, speaker=Speaker.SYSTEM))
 
-    def _tell_back(self, said: Message) -> Outcome | None:
-        """Tell the model what is wrong with its result. After three times the step fails."""
+    def _request_correction(self, said: Message) -> Outcome | None:
+        """Add a message that tells the model to correct its result. Fail the step if that has happened three times."""
         if self.transcript.invalid >= RETRIES:
             return self._fail(MISFIT)
         self.transcript.invalid += 1
@@ -311,7 +320,7 @@ class StepExecutor:
         if self._finish and call.name == FINISH:
             return self._try_to_finish(call)
         try:
-            result = self._made(call)
+            result = self._result_of(call)
         except Released as released:
             return Outcome(False, released=str(released) or kept("No reason was given."))
         shown = cut_to(result[:LONGEST_RESULT], self._tokens_for_result(prompt))
@@ -322,8 +331,8 @@ class StepExecutor:
         self.transcript.save()
         return None
 
-    def _made(self, call: ToolCall) -> str:
-        """Return the result of a call. The result of a failed call tells the model what to do."""
+    def _result_of(self, call: ToolCall) -> str:
+        """Run a call and return its result. For a failed call, the result tells the model what to do."""
         if self.transcript.concluding:
             return ONLY_FINISH
         tool = self.tools.get(call.name)
@@ -353,7 +362,7 @@ class StepExecutor:
         if not wrong:
             return self._finished(result)
         again = f"Error: {wrong}. Call it again."
-        return self._tell_back(Message("tool", again, tool_call_id=call.id, speaker=Speaker.SYSTEM))
+        return self._request_correction(Message("tool", again, tool_call_id=call.id, speaker=Speaker.SYSTEM))
 
     def _finished(self, result: Any) -> Outcome:
         self._write(result)

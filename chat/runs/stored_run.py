@@ -93,8 +93,8 @@ ITEMS = 4  # assumed length of a list before it is known
 
 @dataclass(frozen=True)
 class Expected:
-    """An estimate to two significant digits. ``cost`` is in the installation's currency; None if the model has no
-    price.
+    """Estimated tokens and cost, to two significant digits. ``cost`` is in the installation's currency; None if the
+    model has no price.
     """
 
     tokens: int
@@ -102,8 +102,8 @@ class Expected:
 
 
 def estimate(run: Run, plan: TaskPlan | None = None, *, chosen: Chosen | None = None) -> None:
-    """Set the run's estimated tokens and cost, for the price of the ``chosen`` or else the current model. The caller
-    saves the run.
+    """Set the estimated tokens and cost of the run without saving it. The price is that of the ``chosen`` model, or
+    else of the current one.
     """
     price = rate_of(chosen or chosen_for(run.workspace, run.user, first=run.connection)).price
     found = estimated_for(run.workspace_id, run.user, run.mode, plan, price=price)
@@ -113,11 +113,11 @@ def estimate(run: Run, plan: TaskPlan | None = None, *, chosen: Chosen | None = 
 def estimated_for(
     workspace_id: int, user: User, mode: str, plan: TaskPlan | None = None, *, price: Price | None = None
 ) -> Expected:
-    """Return the estimate, based on completed runs of this mode that ``user`` may see, else of any mode. At most two
-    queries.
+    """Return the estimate for a run of this mode and plan. It is based on completed runs of the mode that ``user`` may
+    see or, without any, on those of all modes. At most two queries.
     """
     done = Run.objects.visible_to(user).filter(workspace=workspace_id, status=RunStatus.DONE)
-    seen = _seen(done.filter(mode=mode)) or _seen(done)
+    seen = _usage_of(done.filter(mode=mode)) or _usage_of(done)
     taken = sum((usage for usage, _steps in seen), Usage()) if seen else A_STEP
     steps = sum(steps for _usage, steps in seen) if seen else 1
     if plan is not None:
@@ -130,7 +130,7 @@ def estimated_for(
     return Expected(int(float(f"{tokens:.2g}")), None if cost is None else Decimal(f"{cost:.2g}"))
 
 
-def _seen(runs: RunQuerySet) -> list[tuple[Usage, int]]:
+def _usage_of(runs: RunQuerySet) -> list[tuple[Usage, int]]:
     """Return the usage and number of steps of the newest runs."""
     newest = runs.annotate(number=Count("steps")).order_by("-pk")[:LOOKED_AT]
     return [
@@ -140,11 +140,11 @@ def _seen(runs: RunQuerySet) -> list[tuple[Usage, int]]:
 
 
 class Lost(Exception):
-    """Another worker has claimed the step, or the run was deleted, so this worker's results are discarded."""
+    """Raised when another worker has claimed the step or the run was deleted. The results of this worker are discarded."""
 
 
 class Stopped(Exception):
-    """The run was stopped, so the step is stored as it is."""
+    """Raised when the run was stopped. The step is stored as it is."""
 
 
 def run_channel(run_id: str) -> str:
@@ -152,7 +152,7 @@ def run_channel(run_id: str) -> str:
 
 
 def record_event(run: Run, kind: str, data: dict[str, Any], *, step: str = "", now: datetime) -> None:
-    """Record an event of ids and numbers, without texts, and publish it to followers."""
+    """Record an event and publish it to followers. ``data`` contains ids and numbers, never texts."""
     record_events(run, [RunEvent(run_id=run.pk, step=step, kind=kind, data=data, at=now)])
 
 

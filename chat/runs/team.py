@@ -33,8 +33,10 @@ class TaskState(StrEnum):
 
 @dataclass(frozen=True)
 class BoardTask:
-    """A task on the board. ``only`` may be the one member allowed to take it; ``member`` works on it; the members in
-    ``refused_by`` gave it back. ``made_by`` is the call that added it, so that a repeated call adds it once.
+    """A task on the board.
+
+    ``only``: the one member who may take it, or empty. ``member``: who works on it. ``refused_by``: the members who
+    gave it back. ``made_by``: the key of the tool call that added it, so that a repeated call does not add it twice.
     """
 
     id: str
@@ -58,7 +60,9 @@ class TeamMessage:
 
 @dataclass(frozen=True)
 class BoardEvent:
-    """A change of the board: task_claimed, task_completed, task_failed, task_released, task_added or message_sent."""
+    """A change of the board. ``type`` is task_claimed, task_completed, task_failed, task_released, task_added or
+    message_sent.
+    """
 
     type: str
     task_id: str = ""
@@ -125,7 +129,7 @@ class TaskBoard:
         self._change(task_id, "task_failed", state=TaskState.FAILED)
 
     def release(self, task_id: str) -> None:
-        """Return the task to the board for other teammates. The member who gave it back cannot claim it again."""
+        """Make a claimed task open again. The member who gave it back cannot claim it again."""
         task = self.tasks[task_id]
         refused = (*task.refused_by, task.member)
         self._change(task_id, "task_released", state=TaskState.OPEN, member="", refused_by=refused)
@@ -133,8 +137,8 @@ class TaskBoard:
     def add(
         self, title: str, description: str, depends_on: Sequence[str], *, by: str, made_by: str
     ) -> BoardTask:
-        """Add a task and return it. A repeated call returns the existing task. Raises PlanTrouble if the board is full,
-        or if the dependencies are unknown.
+        """Add a task and return it. If the tool call ``made_by`` has added it before, return the existing task. Raises
+        PlanTrouble if the board is full or a dependency is unknown.
         """
         for task in self.tasks.values():
             if task.made_by == made_by:
@@ -164,7 +168,7 @@ class TaskBoard:
         self._tell(BoardEvent("message_sent"))
 
     def read(self, member: str) -> list[TeamMessage]:
-        """Return the messages to this teammate, and those of others to everybody."""
+        """Return the messages that were sent to this teammate, or by others to everybody."""
         return [
             said for said in self.messages if said.to == member or (not said.to and said.sender != member)
         ]
@@ -213,7 +217,7 @@ class TeamExecutor:
 
     @contextmanager
     def opened(self) -> Iterator[TaskBoard]:
-        """Yield the board under the lock, for one read or change."""
+        """Lock the board and yield it, for one read or change."""
         with self._lock:
             yield self.board
 
@@ -284,7 +288,9 @@ class TeamExecutor:
 def context_of_member(
     member: Teammate, context: StepContext, members: Sequence[Teammate], opened: Opened
 ) -> StepContext:
-    """Return the context with the teammate's role in the preamble, and with the team's tools."""
+    """Return a context for this teammate, with the role in its preamble and with the team's tools. ``opened`` locks and
+    yields the board.
+    """
     names = ", ".join(other.name for other in members if other.name != member.name)
     said = f"You are {member.name}. {member.role} Your teammates: {names}.".replace("  ", " ")
     preamble = "\n\n".join(filter(None, [context.preamble, said]))
@@ -312,7 +318,9 @@ class ToRelease(Arguments):
 
 
 def team_tools(me: str, names: Sequence[str], opened: Opened) -> tuple[StepTool, ...]:
-    """Return the tools of one teammate. The sender is set by the tool, so that the model cannot claim to be another."""
+    """Return the tools of the teammate ``me``, who is the sender of all messages, so that the model cannot claim to be
+    another. ``opened`` locks and yields the board.
+    """
 
     def show(asked: Nothing, key: str) -> str:
         with opened() as board:

@@ -1,7 +1,7 @@
 """Workers of runs: claim a step, call the model, send a heartbeat every two seconds, and store the outcome.
 
-All queued jobs are identical and only start the work early; the tables say which steps are left. There are fewer slots
-than queue workers, so that other jobs do not wait for a model.
+All queued jobs are identical: each looks in the database for steps that are ready. There are fewer slots than queue
+workers, so that other jobs do not wait for a model.
 """
 
 from __future__ import annotations
@@ -105,12 +105,12 @@ RETRY_AFTER = timedelta(seconds=5)  # doubled with each attempt, or longer if th
 
 
 class Yielded(Exception):
-    """The worker's time for this job is used up; another job continues."""
+    """Raised when the time of this job is used up. Another job continues the step."""
 
 
 def do(step: RunStep, *, ends: float) -> RunStep | None:
-    """Run a claimed step to its end, or until the monotonic time ``ends``. Return the next step if this worker has
-    claimed one. A failing step does not raise.
+    """Run a claimed step to its end, or until the monotonic time ``ends``. Return the next step if it is claimed for
+    this worker already, else None. Errors of the step are stored, not raised.
     """
     held = ClaimedStep(step)
     try:
@@ -197,8 +197,8 @@ def _preamble(run: Run, unit: Unit) -> str:
 
 
 def _until(ends: float, ask: Ask, account: Account) -> Ask:
-    """Return ``ask`` with a check of time and budget before each reply. By then the usage of earlier replies is in the
-    ledger.
+    """Wrap ``ask`` to check the time and the budget before each reply. At that point the usage of earlier replies is in
+    the ledger.
     """
 
     def asked(messages: Sequence[Message], tools: Sequence[Tool], *, may_call: bool) -> Reply:
@@ -219,7 +219,7 @@ def _why_no_plan(result: object) -> str:
 
 
 def _count_rest(held: ClaimedStep) -> None:
-    """Record the usage of a reply that was not stored."""
+    """Record in the ledger the usage of a reply that was not stored with the step."""
     try:
         held.count(held.taken()[1])
     except (DatabaseError, InterfaceError):
@@ -227,7 +227,7 @@ def _count_rest(held: ClaimedStep) -> None:
 
 
 def _release(held: ClaimedStep) -> None:
-    """Store the step, including the model's last reply, for another worker."""
+    """Store the step, including the model's last reply, and make it ready for another worker."""
     if held.happened:
         with suppress(Stopped, Lost):
             held.save()
@@ -261,8 +261,8 @@ PAUSE = 0.1  # seconds between checks whether a running step has made another on
 
 
 def work(*, seconds: float, at_once: int = AT_ONCE) -> int:
-    """Run ready steps for up to ``seconds`` if a slot is free, and return their number. 0 also if every slot is
-    taken.
+    """Run ready steps for up to ``seconds``, ``at_once`` of them concurrently, and return their number. Does nothing if
+    no slot is free.
     """
     ends, done = time.monotonic() + seconds, 0
     while time.monotonic() < ends:
@@ -278,7 +278,7 @@ def work(*, seconds: float, at_once: int = AT_ONCE) -> int:
 
 
 def sweep(*, now: datetime) -> None:
-    """Queue a job if claimable steps have none: after a lost job, a dead worker or a delayed retry."""
+    """Queue a job if there are claimable steps, as after a lost job, a dead worker or a delayed retry."""
     if claimable_steps(now).exists():
         enqueue_worker()
 
@@ -316,7 +316,9 @@ def _in_thread(ends: float, busy: set[int]) -> int:
 
 
 def _one_after_another(ends: float, busy: set[int]) -> int:
-    """Run steps until none is left and no other thread of this job runs a step that may make one ready."""
+    """Run steps and return their number. Stop at the time ``ends``, or when no step is ready and no other thread of
+    this job runs one that may make another ready. ``busy`` holds the ids of the threads that run a step.
+    """
     done, me, step = 0, threading.get_ident(), None
     while step or time.monotonic() < ends:
         busy.add(me)  # before the query, since a step about to be taken may lead to another

@@ -61,7 +61,9 @@ class ToReadPage(Arguments):
 
 
 def may_use(workspace: Workspace) -> bool:
-    """Return whether the operator has configured web search, and the workspace is not local-only."""
+    """Return whether runs in this workspace may use the web: the operator has configured web search, and the workspace
+    is not local-only.
+    """
     return is_on() and not workspace.local_only
 
 
@@ -122,7 +124,7 @@ OFFERED: dict[str, ChatTool[Any]] = {
 
 
 def default_tools(workspace: Workspace) -> tuple[str, ...]:
-    """Return the default tools of a run, which are read-only. A request must list tools that save."""
+    """Return the names of the default tools of a run, which are read-only. A tool that saves must be requested by name."""
     found = (X_RECALL_MEMORY.name, X_WORKSPACE_SEARCH.name, READ_DOCUMENT.name)
     return found + (NAMES if may_use(workspace) else ())
 
@@ -160,10 +162,10 @@ def _step_tool(run: Run, tool: ChatTool[Any], *, is_local: bool) -> StepTool:
 
 
 def caller_of(run: Run, *, is_local: bool) -> ToolCaller:
-    """Return the caller with current permissions. Raises NotFound or Forbidden if the user may no longer start runs
-    here.
+    """Return the caller for the run's tools, with the user's current permissions. Raises NotFound or Forbidden if the
+    user may no longer start runs here.
 
-    All members of the workspace read a run, so personal memories are used only in runs that their user alone reads.
+    Personal memories are used only in runs that no other member of the workspace can read.
     """
     workspace = get_workspace(run.user, run.workspace.public_id, need=Role.EDITOR)
     run.refresh_from_db(fields=["is_private", "held_personal", "chat"])
@@ -192,7 +194,7 @@ def _has_local_only(run: Run) -> bool:
 
 
 def mark_run(run: Run, result: Result) -> None:
-    """Mark a run, and its answer, as personal or local-only by the result of a tool call."""
+    """Mark the run and its answer as personal or local-only if the result of a tool call contains such data."""
     told = AnswerFlags()
     told.add(held=result.personal, stays_here=result.stays_here)
     told.add_given(run.workspace_id, list(Memory.objects.filter(public_id__in=result.memory_ids)))
@@ -203,14 +205,14 @@ def mark_run(run: Run, result: Result) -> None:
 
 
 def record_saved(run: Run, memory_ids: Sequence[str]) -> None:
-    """Add the memories that the run saved to its list, where they can be undone."""
+    """Add the saved memories to the run's list, from which the user can undo them."""
     with locked_run(run.pk) as locked:
         locked.memory_ids = list(dict.fromkeys([*locked.memory_ids, *memory_ids]))
         locked.save(update_fields=["memory_ids"])
 
 
 def record_shown(run: Run, result: Result) -> None:
-    """Record what a search or read has quoted, so that later saves of the run can name their source."""
+    """Record the memories and texts that a result quotes, so that memories saved later can name them as sources."""
     found = [Shown(Speaker.MEMORY, each) for each in result.memory_ids]
     quoted = [each.as_json() for each in (*found, *result.shown)]
     if result.outcome != ToolOutcome.FOUND or not quoted:
@@ -221,8 +223,8 @@ def record_shown(run: Run, result: Result) -> None:
 
 
 def board_of(run: Run) -> Callable[[], AbstractContextManager[TaskBoard]]:
-    """Return a context manager that opens the team's current board for one read or change, under the lock of the run's
-    row.
+    """Return a function that opens a context: it locks the run's row, yields the team's current board, and saves the
+    board if it was changed.
     """
 
     @contextmanager
