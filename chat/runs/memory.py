@@ -294,7 +294,9 @@ class StoredMemory(AgentMemory):
     def newest(
         self, most: int, *, kind: Iterable[str] | None, key_prefix: str, sources: Iterable[str] | None
     ) -> tuple[int, Sequence[Head]]:
-        """Return the number of all matching entries, and the newest ones without their values. The query uses an index."""
+        """Return the number of all matching entries, and the newest ones without their values. The query uses an
+        index.
+        """
         asked = {
             "run": self.run_pk,
             "kinds": None if kind is None else list(kind),
@@ -321,7 +323,9 @@ class StoredMemory(AgentMemory):
         return len(gone)
 
     def keep(self) -> None:
-        """Store the entries that are not stored yet, in one statement. Call it in the transaction that they belong to."""
+        """Store the entries that are not stored yet, in one statement. Call it in the transaction that they belong
+        to.
+        """
         waiting, self._waiting = self._waiting, {}
         self._versions |= _keep(self.run_pk, waiting.values())
 

@@ -111,7 +111,9 @@ def mark_claimed(step: RunStep, now: datetime) -> dict[str, object]:
 
 
 def _by_turn(people: list[int], now: datetime) -> list[int]:
-    """Order users by their number of running steps, then by when one of their runs was last served, longest ago first."""
+    """Order users by their number of running steps, then by when one of their runs was last served, longest ago
+    first.
+    """
     busy = dict(
         RunStep.objects.filter(user__in=people, status=RunStepStatus.RUNNING, beat_at__gte=now - STALE)
         .order_by()

@@ -140,7 +140,9 @@ def _usage_of(runs: RunQuerySet) -> list[tuple[Usage, int]]:
 
 
 class Lost(Exception):
-    """Raised when another worker has claimed the step or the run was deleted. The results of this worker are discarded."""
+    """Raised when another worker has claimed the step or the run was deleted. The results of this worker are
+    discarded.
+    """
 
 
 class Stopped(Exception):

@@ -124,7 +124,9 @@ OFFERED: dict[str, ChatTool[Any]] = {
 
 
 def default_tools(workspace: Workspace) -> tuple[str, ...]:
-    """Return the names of the default tools of a run, which are read-only. A tool that saves must be requested by name."""
+    """Return the names of the default tools of a run, which are read-only. A tool that saves must be requested by
+    name.
+    """
     found = (X_RECALL_MEMORY.name, X_WORKSPACE_SEARCH.name, READ_DOCUMENT.name)
     return found + (NAMES if may_use(workspace) else ())
 

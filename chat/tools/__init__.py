@@ -26,7 +26,7 @@ OF_AN_AGENT = (LTM_RECALL, LTM_REMEMBER)
 
 
 def tools_for(chat: Chat, capabilities: Capabilities, *, memory_enabled: bool) -> tuple[ChatTool[Any], ...]:
-    """Return the tools of a chat; none if memory is off in this turn, because all of them use it."""
+    """Return the tools of a chat; none if the model cannot call tools or memory is off in this turn."""
     if not capabilities.has_tools or not memory_enabled:
         return ()
     return OF_EVERY_CHAT + (OF_AN_AGENT if chat.agent_id else ())

@@ -60,9 +60,10 @@ class ToWrite(Arguments):
 
 
 def write(caller: ToolCaller, asked: ToWrite) -> Result:
-    """Write a new artifact or, with an id, a new version. With ``old`` the content replaces that text, which must occur
-    exactly once. Without ``old`` it replaces the whole text, and the id must include the version that was read:
-    art_…-3.
+    """Write a new artifact or, with ``id``, a new version of one.
+
+    With ``old`` the content replaces that text, which must occur exactly once. Without ``old`` it replaces the whole
+    text. The id must then end with the version that the model has read: art_…-3.
     """
     if asked.id is None:
         return _write_new(caller, asked)
@@ -82,7 +83,7 @@ def write(caller: ToolCaller, asked: ToWrite) -> Result:
 def _write_new(caller: ToolCaller, asked: ToWrite) -> Result:
     """Write a new artifact; it is personal if the chat is private or the answer is personal.
 
-    A kind that is not built in is a programming language, and the text is code.
+    If ``kind`` is not one of ``ArtifactKind``, it is a programming language and the text is code.
     """
     if asked.title is None or not asked.content:
         raise ToolTrouble("a new artifact needs a title and content; to change one, give its id")
@@ -110,7 +111,7 @@ def _write_new(caller: ToolCaller, asked: ToWrite) -> Result:
 
 
 def _change(caller: ToolCaller, found: Artifact, content: str, *, seen: str) -> Result:
-    if _would_tell(caller, found):
+    if _would_disclose(caller, found):
         return Result(TELLS, ToolOutcome.REFUSED, noted={"tells": True})
     try:
         made = update_artifact(
@@ -126,7 +127,7 @@ def _change(caller: ToolCaller, found: Artifact, content: str, *, seen: str) -> 
     return _done("Changed", made)
 
 
-def _would_tell(caller: ToolCaller, found: Artifact) -> bool:
+def _would_disclose(caller: ToolCaller, found: Artifact) -> bool:
     """Return whether a change could reveal personal data to readers of the artifact, or local-only text to remote
     models.
     """

@@ -33,7 +33,9 @@ MOST_ARGUMENTS = 20_000  # characters per call
 
 
 class ToolTrouble(Exception):
-    """A failed tool call, with a message that lets the model correct it. The message never quotes stored text."""
+    """Raised when a tool call fails, with a message that lets the model correct it. The message never quotes stored
+    text.
+    """
 
     def __init__(self, message: str, outcome: str = ToolOutcome.ERROR) -> None:
         super().__init__(message)
@@ -51,9 +53,11 @@ class InChat:
 
 @dataclass(frozen=True)
 class ToolCaller(Caller):
-    """The user and context of a call. ``turn`` is None if the conversation is not stored, as with API clients. ``call``
-    is a name of this call that stays the same if another worker repeats it. ``provenance`` loads all that the model was
-    shown; None if only the API client knows it. ``alone``: in a run that only this user reads. ``stays_here``: in a run
+    """The user and context of a tool call.
+
+    ``turn`` is None if the conversation is not stored, as with API clients. ``call`` is a key of this call that stays
+    the same if another worker repeats it. ``provenance`` loads all that the model was shown; None if only the API
+    client knows it. ``alone``: the call is part of a run that only this user reads. ``stays_here``: it is part of a run
     that may have read local-only text.
     """
 
@@ -64,10 +68,10 @@ class ToolCaller(Caller):
     stays_here: bool = False
 
     def home(self, *, own_words: bool = False) -> tuple[Workspace, bool]:
-        """Return the workspace for what the model creates, and whether it is personal. Raises Conflict if no workspace
-        allows it.
+        """Return the workspace in which to store an object that the model creates, and whether the object is personal.
+        Raises Conflict if no workspace allows it.
 
-        ``own_words``: a person said it in the chat, so it is not based on other sources of the answer.
+        ``own_words``: a person stated it in the chat, so it does not depend on other sources of the answer.
         """
         if self.turn is not None:
             return workspace_for_saving(
@@ -85,10 +89,12 @@ class ToolCaller(Caller):
 
 @dataclass(frozen=True)
 class Result:
-    """The result of a tool call. ``text`` is for the model. ``output`` is text from which memories may be extracted
-    later; most results have none. ``noted`` is stored with the call's arguments: ids and numbers. ``personal``: the
-    text includes personal data other than memories. ``stays_here``: the text includes local-only text of another
-    workspace. ``shown``: the parts of documents, artifacts and other chats that the text quotes.
+    """The result of a tool call. ``text`` is for the model.
+
+    ``output``: text from which memories may be extracted later; most results have none. ``noted``: ids and numbers that
+    are stored with the call's arguments. ``personal``: the text includes personal data other than memories.
+    ``stays_here``: the text includes local-only text of another workspace. ``shown``: the parts of documents, artifacts
+    and other chats that the text quotes.
     """
 
     text: str
@@ -127,8 +133,8 @@ def at_most(longest: int) -> StringConstraints:
 
 
 def within(low: float, high: float) -> tuple[Any, ...]:
-    """Return the annotation of a number in a range. A number outside the range is replaced by the nearest allowed
-    number, so that the model need not call again.
+    """Return the annotations of a number field with a range. A number outside the range is replaced by the nearest
+    allowed number, so that the model need not call again.
     """
     nearest = AfterValidator(lambda number: min(max(number, low), high))
     return nearest, Field(json_schema_extra={"minimum": low, "maximum": high})
@@ -139,9 +145,11 @@ A = TypeVar("A", bound=Arguments)
 
 @dataclass(frozen=True)
 class ChatTool(Generic[A]):
-    """A tool for chats. ``kept`` names the arguments stored with the call, never the text of a memory. ``is_aside``: if
-    the model also wrote text in the same reply, the answer is complete after the call. ``speaker`` is the author of the
-    result; ``Result.memory_ids`` and ``Result.shown`` name single sources in addition.
+    """A tool for chats.
+
+    ``kept`` names the arguments that are stored with the call, never the text of a memory. ``is_aside``: the tool only
+    stores something. If the model also wrote text in the same reply, the answer is then complete. ``speaker`` is the
+    author of the result; ``Result.memory_ids`` and ``Result.shown`` name further sources.
     """
 
     name: str
@@ -237,7 +245,9 @@ def require_in_reach(caller: ToolCaller, found: Owned) -> Owned:
 
 
 def portion(caller: ToolCaller, found: Owned, title: str, text: str, shown: Shown, *, of: int) -> Result:
-    """Return the result for one part of a long text of ``of`` characters, with the position from which to continue."""
+    """Return the result for one part of a long text, with the position from which to continue. ``of`` is the length of
+    the whole text.
+    """
     start = shown.begins
     if not text:
         return Result("There is no text from there on.", ToolOutcome.FOUND)

@@ -94,7 +94,7 @@ def _call(
         if tool is None:
             raise ToolTrouble(f"there is no tool of this name; there are {', '.join(tools)}")
         arguments = read_arguments(tool.takes, call.arguments)
-        row.arguments = _kept(tool, arguments)
+        row.arguments = _storable_arguments(tool, arguments)
         _publish(live, row)
         caller = _caller(live, user_pk)
         result = tool.act(caller, arguments)
@@ -117,8 +117,8 @@ def _call(
 
 
 def _distil_later(row: StoredCall, caller: ToolCaller, result: Result) -> None:
-    """Store the output and queue its distillation. Results of memory tools have no output, since it would be stored
-    twice.
+    """Store the output of a call, and queue the extraction of memories from it. Results that contain memories have no
+    output, since these are stored already.
     """
     row.output = result.output
     if result.output and caller.turn is not None:
@@ -159,7 +159,7 @@ def _caller(live: LiveAnswer, user_pk: int) -> ToolCaller:
     )
 
 
-def _kept(tool: ChatTool[Any], arguments: Arguments) -> dict[str, object]:
+def _storable_arguments(tool: ChatTool[Any], arguments: Arguments) -> dict[str, object]:
     """Return the arguments to store, without credentials and personal numbers."""
     kept = arguments.model_dump(include=set(tool.kept), exclude_unset=True)
     return {
@@ -266,7 +266,7 @@ async def write(live: LiveAnswer, plan: Plan, user_pk: int) -> None:
             live.was_too_long = True
             messages, seen_from = shorter
             plan = replace(plan, prompt=list(messages), history=())
-            await in_thread(_note_what_is_seen, live.pk, seen_from)
+            await in_thread(_store_seen_from, live.pk, seen_from)
             continue
         except ModelBadReply:
             if not may_call or len(messages) == len(plan.prompt):
@@ -332,7 +332,7 @@ async def replied(
 ) -> AsyncGenerator[Delta, None]:
     """Yield the model's output without characters that cannot be stored, and record its usage in the metrics.
 
-    ``parts`` is given if the tokens of messages and tools are counted already.
+    ``parts``: the estimated tokens of messages and tools, if they are counted already.
     """
     parts = parts or parts_of(messages, tools)
     metrics.TOKENS.labels("in").inc(parts.whole)
@@ -355,8 +355,11 @@ async def replied(
 def with_less_history(
     prompt: Sequence[Message], history: Sequence[int], begins: int
 ) -> tuple[list[Message], int | None] | None:
-    """Return the prompt with only the newest quarter of its history, beginning with a person's message, and the key of
-    that message; the key is None if no history remains. Return None if there is no history to remove.
+    """Return the prompt with the newest quarter of its history, and the key of the first message left. None if there is
+    no history to remove.
+
+    The history then begins with a person's message; the key is None if no message is left. ``history`` holds the keys
+    of the messages from the index ``begins`` of the prompt on.
     """
     if not history:
         return None
@@ -373,8 +376,8 @@ def with_less_history(
     return shorter, history[first - begins] if first < ends else None
 
 
-def _note_what_is_seen(answer_pk: int, seen_from: int | None) -> None:
-    """Store the first message that the model saw; without history it is the question."""
+def _store_seen_from(answer_pk: int, seen_from: int | None) -> None:
+    """Store the key of the first message in the prompt. None means that it is the question."""
     answer = StoredMessage.objects.filter(pk=answer_pk)
     answer.update(seen_from=F("reply_to") if seen_from is None else seen_from)
 

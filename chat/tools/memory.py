@@ -103,10 +103,11 @@ def store(
     importance: float = 0.5,
     agent: Agent | None = None,
 ) -> Result:
-    """Save a memory as the user, with the checks of ``save_memory``. It is personal if the chat is private, or if the
-    answer is personal and the user did not plainly say it. Statements of other members are attributed to them.
+    """Save a memory as the user, with the checks of ``save_memory``.
 
-    Raises ToolTrouble if the memory is refused or invalid, and Forbidden for viewers.
+    It is personal if the chat is private. It is also personal if the answer is personal, unless the user plainly said
+    it. Statements of other members are attributed to them. Raises ToolTrouble if the memory is refused or invalid, and
+    Forbidden for viewers.
     """
     turn, person = caller.turn, caller.person
     require(caller.role, Role.EDITOR)
@@ -159,7 +160,7 @@ def _said_of(memory: Memory) -> Result:
 
 
 def _made_by(caller: ToolCaller) -> Memory | None:
-    """Return the memory that this call saved before its worker died, even if it was deleted later."""
+    """Return the memory that an earlier attempt of this call saved, even if it was deleted since."""
     if not caller.call:
         return None
     mine = Memory.objects.filter(source_type=SourceType.MODEL)
@@ -182,7 +183,9 @@ def _asker(caller: ToolCaller) -> User | None:
 
 
 def _said_by(source: Source, caller: ToolCaller) -> dict[str, Any]:
-    """Return the author fields: the author if still a member, and for another person's words their message."""
+    """Return the author fields. The author is left out if no longer a member. If another person wrote the words, their
+    message is the source.
+    """
     asker = _asker(caller)
     if asker is not None and source.author == asker.pk:
         return {"author": asker if asker == caller.person else _member(asker, caller.workspace)}

@@ -42,7 +42,7 @@ MOST_ROUNDS = 8  # summaries per job; the next turn's job continues a very long 
 
 
 def queue_compaction(answer: Message, user: User) -> None:
-    """Queue compaction for ``user``, who started the turn, on commit. Repeated jobs have no effect."""
+    """Queue compaction when the transaction commits. ``user`` started the turn. Repeated jobs have no effect."""
     job = {"answer_id": answer.pk, "user_id": user.pk, "task_name": "compact"}
     transaction.on_commit(lambda: async_task("chat.tasks.compact_chat", **job))
 
@@ -53,8 +53,10 @@ def can_compact(capabilities: Capabilities) -> bool:
 
 
 def latest_compaction(chat: Chat, shown: PromptPolicy) -> Compaction | None:
-    """Return the latest summary of the current conversation that covers no replaced messages and no answers hidden by
-    the policy ``shown``. One query, and two for each summary of answers that are personal or must stay on this server.
+    """Return the latest summary of the current conversation. It covers no replaced messages, and no answers that the
+    policy ``shown`` hides.
+
+    One query, and two for each summary of answers that are personal or must stay on this server.
     """
     for found in Compaction.objects.filter(chat=chat, upto__superseded_by=None):
         summarised = Message.objects.filter(chat=chat, pk__lte=found.upto_id).current()
@@ -205,9 +207,7 @@ def can_title(capabilities: Capabilities) -> bool:
 
 
 def queue_title(answer: Message, user: User) -> None:
-    """Queue a title when the transaction commits, if the chat is named after a first message that was too long for a
-    title.
-    """
+    """Queue a title when the transaction commits, if the chat's title is the shortened first message."""
     question, chat = answer.reply_to, answer.chat
     if question is None or chat.is_temporary or chat.title != title_from(question.content):
         return

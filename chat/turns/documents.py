@@ -39,7 +39,7 @@ def documents_block(found: Sequence[FoundPassage], unread: Sequence[str] = ()) -
 
 
 def those_that_fit(found: Sequence[FoundPassage], room: int) -> list[FoundPassage]:
-    """Return the first passages that fit together into ``room`` tokens. They are ordered best first."""
+    """Return the first passages that fit together into ``room`` tokens. ``found`` is ordered best first."""
     room -= tokens(documents_block([]) + prompt_text("documents")) + 8
     kept: list[FoundPassage] = []
     for each in found:
@@ -94,7 +94,8 @@ def require_documents(ids: Sequence[str] | None, chat: Chat, by: User) -> None:
 
 
 def publish_drafts(ids: Sequence[str] | None, chat: Chat, by: User, *, now: datetime) -> list[str] | None:
-    """Publish the draft files that a message names, to the workspace, or to the person alone if only they see the chat.
+    """Publish the draft files that a message names. They belong to the workspace, or to the person alone if nobody else
+    reads the chat.
 
     Return the ids of the message's documents after publishing. Runs in the transaction that stores the message.
     """
@@ -109,8 +110,8 @@ def publish_drafts(ids: Sequence[str] | None, chat: Chat, by: User, *, now: date
 
 
 def still_there(question: Message, by: User) -> list[str] | None:
-    """Return the documents named by this question that still exist and are readable; None if it names none and searches
-    all.
+    """Return the ids of the question's documents that still exist and that ``by`` may read. None means that the
+    question searches all documents.
     """
     if not question.only_documents:
         return question.only_documents
@@ -131,7 +132,7 @@ def sources_for(
     error the turn continues without documents.
 
     Without documents in the workspace this costs one query. If the question names documents, their best passages are
-    used even if they are not similar, else their first ones. A continued answer keeps its earlier passages.
+    used even if they are not similar. A continued answer keeps its earlier passages.
     """
     workspace, only = answer.chat.workspace, question.only_documents
     try:
@@ -197,8 +198,8 @@ def _embed_new(named: DocumentQuerySet) -> None:
 
 
 def _as_before(answer: Message, there: DocumentQuerySet) -> list[FoundPassage]:
-    """Return the answer's earlier passages with their numbers, without those that changed or left the documents
-    ``there``.
+    """Return the passages of the answer's earlier attempt, with their numbers. Passages that changed, or whose document
+    is not in ``there``, are left out.
     """
     return [
         FoundPassage(source.passage, source.score, source.number)
@@ -213,8 +214,8 @@ def sources_for_reader(message_pks: list[int], reader: User) -> dict[int, list[A
 
 
 def sources_of(message_pks: list[int], there: DocumentQuerySet) -> dict[int, list[AnswerSource]]:
-    """Return the sources of each answer that are among the documents ``there``, by message key, ordered by number. One
-    query.
+    """Return the sources of each answer, by primary key and ordered by number. Only sources in the documents ``there``
+    are returned. One query.
     """
     rows = there.order_by().values("pk")
     kept = AnswerSource.objects.filter(message__in=message_pks, document__in=rows)

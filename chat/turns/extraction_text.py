@@ -1,7 +1,7 @@
 """The text that extraction reads: the person's words and the answer, without recalled or system text.
 
-For API clients that keep the conversation themselves and send it whole each time, the text of a turn is stored until
-memories have been extracted from it; then a fingerprint remains, so that a repeated turn is not extracted again.
+API clients keep a conversation themselves and send it whole each time. The text of such a turn is stored until memories
+have been extracted from it. Then a fingerprint remains, so that a repeated turn is not extracted again.
 """
 
 import json
@@ -74,8 +74,8 @@ class Said:
 
 @dataclass(frozen=True)
 class Shown:
-    """The set of ``words`` in the prompt that no person wrote. ``more`` tells whether words beyond the limit are
-    missing.
+    """The words in the prompt that no person wrote. ``more``: the prompt has further such words, which are unknown or
+    beyond the limit.
     """
 
     words: Set[str] = frozenset()
@@ -93,7 +93,10 @@ def conversation_id(caller: Caller, said: Said) -> str:
 def begin(
     caller: Caller, said: Said, shown: Shown, *, used: Sequence[str], connection: Connection | None
 ) -> PassingTurn | None:
-    """Record a turn before any part of its answer is sent. Return None if the turn has already ended. Two queries."""
+    """Record a turn before any part of its answer is sent. Return None if the turn has already ended. Two queries.
+
+    ``shown``: the words in the prompt that no person wrote. ``used``: the ids of the recalled memories.
+    """
     defaults = {
         "workspace": caller.workspace,
         "user": caller.person,
@@ -118,8 +121,8 @@ def begin(
 
 
 def end(turn_pk: int, answer: str, *, is_over: bool, now: datetime) -> None:
-    """Store the model's answer, and queue extraction if the turn ``is_over``. A turn that has already ended is left
-    alone.
+    """Append the model's answer to the turn. If ``is_over``, also end the turn and queue extraction. Does nothing if
+    the turn has already ended.
     """
     open_one = PassingTurn.objects.filter(pk=turn_pk, ended_at=None).select_related("workspace", "user")
     with transaction.atomic():
@@ -188,7 +191,7 @@ def _provenance(turn: PassingTurn, readable: MemoryQuerySet) -> Provenance:
 
 
 def saved_from(conversation: str, user: User, *, now: datetime) -> list[str]:
-    """Return the current memories extracted from this conversation, newest first, at most 20. One query."""
+    """Return the ids of current memories extracted from this conversation, newest first, at most 20. One query."""
     rows = _SAVED.all(limit=20, conversation=conversation, user=user.pk, now=now)
     return [memory.public_id for memory in rows]
 
@@ -229,8 +232,8 @@ THOUGHT = (SourceType.AUTO_DEEP_THINK, SourceType.AUTO_RESEARCH)
 
 
 def load_turn(public_id: str, source_type: str, by: User | None) -> TurnText | None:
-    """Return the text from which memories are extracted: the turn, tool output or summary that ``source_type``
-    names.
+    """Return the text from which memories are extracted. ``public_id`` names an answer, a turn of an API client, a tool
+    call or a summary, depending on ``source_type``.
 
     ``by`` is the person whose turn it is. None if the chat is deleted or temporary, or if the answer was replaced.
     """
@@ -330,8 +333,9 @@ def _summary(compaction_id: str, by: User | None) -> TurnText | None:
 def _output(text: str, until: Message, by: User | None, *said: Source, source: Message) -> TurnText:
     """Return the text of a model output, without an excerpt, since its sources are spread over the chat.
 
-    ``said`` is the author of the output; the provenance also includes all that the model had seen up to ``until``. The
-    output is personal if its chat is private or the answer used personal data.
+    ``said`` are the sources of the output itself. The provenance also includes all that the model had seen up to the
+    message ``until``. ``source`` is the message that the memory will link to. The output is personal if its chat is
+    private or the answer used personal data.
     """
     chat = until.chat
     return TurnText(
@@ -347,7 +351,7 @@ def _output(text: str, until: Message, by: User | None, *said: Source, source: M
 
 
 def _said_before(question: Message) -> str:
-    """Return the public id of the person's previous message, if the same person wrote it; else an empty string."""
+    """Return the public id of the previous user message if the same person wrote it; else an empty string."""
     asked = question.chat.messages.current().filter(pk__lt=question.pk, role=MessageRole.USER)
     before = asked.order_by("-pk").values_list("author", "public_id", "imported_at").first()
     same = before is not None and before[0] == question.author_id and before[2] == question.imported_at

@@ -52,8 +52,8 @@ GOES_ON_SHARE = 0.4  # share of the token budget for the text of a continued ans
 
 
 def prepare(answer_pk: int, user_pk: int) -> Plan:
-    """Return the plan of the answer. If memory is on, recall memories and store a receipt; a failed recall does not
-    fail the turn. Raises ModelNotLocal if a continued answer must stay on this server and the model is remote.
+    """Return all inputs for writing the answer. If memory is on, recall memories and store a receipt; a failed recall
+    does not fail the turn. Raises ModelNotLocal if a continued answer must stay on this server and the model is remote.
     """
     chat = ("chat__workspace__connection", "chat__agent", "chat__connection")
     answer = Message.objects.select_related(*chat, "reply_to").get(pk=answer_pk)
@@ -135,8 +135,8 @@ def prepare(answer_pk: int, user_pk: int) -> Plan:
 
 
 def _opening(question: str, found: Found, user: User, memory_page: str) -> str:
-    """Return the memory that the answer of a small model begins with, quoted verbatim because such a model may misquote
-    it. For an overview question return all recalled memories.
+    """Return the memory with which the answer of a small model begins; empty if no memory answers the question. It is
+    quoted verbatim because such a model may misquote it. For an overview question return all recalled memories.
     """
     used = found.used
     if used and found.recall.overview is not None:
@@ -176,7 +176,9 @@ def _answers(question: str, used: Sequence[Recalled]) -> bool:
 def _conversation(
     question: Message, compaction: Compaction | None, chosen: Chosen, shown: PromptPolicy, reach: Reach
 ) -> Conversation:
-    """Return the conversation, with images unless the model is known not to support them. Unknown support is probed."""
+    """Return the conversation, with images unless the model is known not to support them. If that is unknown, it is
+    probed.
+    """
     shows = chosen.model.sees is not False
     found = conversation_of(question, compaction, shown=shown, reach=reach, shows_pictures=shows)
     if any(line.pictures for line in (found.question, *found.earlier)):
@@ -185,7 +187,9 @@ def _conversation(
 
 
 def _forget_attempt_before(answer: Message) -> None:
-    """Delete the tool calls and steps of the replaced attempt. Its receipt is already replaced if memory is on."""
+    """Delete the tool calls and steps of the replaced attempt, and its receipt if memory is off. Otherwise the receipt
+    is replaced already.
+    """
     answer.tool_calls.all().delete()
     answer.steps.exclude(kind=StepKind.READING).delete()  # the reading step belongs to the new attempt
     if not answer.memory_enabled:
@@ -221,10 +225,10 @@ def _recall_for(
     alone: bool,
     profile: bool,
 ) -> Found:
-    """Recall memories, store their receipt and return both. Return ``NOTHING`` if memory is off or recall fails; the
-    receipt then shows the failure.
+    """Recall memories, store their receipt and return the result. Return ``NOTHING`` if memory is off or recall fails;
+    after a failure the receipt shows it.
 
-    ``alone``: use only the first memory, if it answers the question. ``profile``: add the person's profile.
+    ``alone``: if the first memory answers the question, use no other. ``profile``: add the person's profile.
     """
     if not answer.memory_enabled:
         return NOTHING

@@ -84,8 +84,8 @@ def says_nothing(text: str) -> bool:
 def proposal_for(message: Message, *, by: User, by_model: bool = True) -> Proposal:
     """Return a statement of the message to remember, for the person to edit. The call blocks while the model writes.
 
-    Without an able model, or if ``by_model`` is False, the statement is what a question says about its author, else the
-    first sentence of the answer.
+    If the model cannot do this, or ``by_model`` is False, the statement is taken from the question. If the question
+    states nothing, it is the first sentence of the answer.
     """
     question, answer = _turn(message, by)
     said = [(each.role, each.content) for each in (question, answer) if each is not None and each.content]
@@ -126,12 +126,12 @@ def remember_message(
     synthesize: bool = False,
     confirmed: bool = False,
 ) -> Saved:
-    """Create a memory from a message, or from ``content``, which is text derived from the message. The message's own
-    text is cut to fit.
+    """Create a memory from a message, or from ``content``, a text derived from the message.
 
-    With ``synthesize`` the model first rewrites the text as one statement. If the model is not available, a background
-    job tries again; if no model is able, the text is stored as it is. ``confirmed``: see ``Draft``. Of a person's
-    message only the part that states something is used. Raises Invalid if the message says nothing to remember ("OK.").
+    The message's own text is cut to fit, and questions at the end of a person's message are left out. With
+    ``synthesize`` a model first rewrites the text as one statement; if it fails, a background job tries again. If the
+    model cannot do this, the text is stored as it is. ``confirmed``: see ``Draft``. Raises Invalid if the message says
+    nothing to remember ("OK.").
     """
     text = content
     if text is None:
@@ -186,8 +186,10 @@ def remember_text(
 
 
 def _rests_on(message: Message, content: str | None, by: User) -> Message | None:
-    """Return the answer that the memory is based on: the message itself if it is an answer, or the personal answer to a
-    question if ``content`` is not quoted from the question. None for a quoted question.
+    """Return the answer that the memory is based on, or None.
+
+    It is the message itself if that is an answer. For a question it is the personal or local-only answer to it, unless
+    ``content`` is quoted from the question.
     """
     if message.role != MessageRole.USER:
         return message
@@ -211,8 +213,10 @@ def _kept_for(chat: Chat, by: User, *, rests_on: Message | None = None) -> dict[
 
 
 def _written_by(message: Message, content: str | None, *, by: User, now: datetime) -> dict[str, Any]:
-    """Return the author fields of a memory of this message: the message's author, and ``by`` as the editor if
-    ``content`` is not quoted. For an answer the author is ``by``. An author who has left the workspace is not named.
+    """Return the author fields of a memory of this message.
+
+    The author is that of the message or, for an answer, ``by``. If ``content`` is not quoted from another person's
+    message, ``by`` is its editor. An author who has left the workspace is not named.
     """
     if message.role != MessageRole.USER or message.author_id == by.pk:
         return {"author": by}
@@ -225,7 +229,9 @@ def _written_by(message: Message, content: str | None, *, by: User, now: datetim
 
 
 def _completer(chat: Chat, by: User, message: Message | None = None) -> Complete | None:
-    """Return the model that rewrites text for this person; None if it is not able, or may not read the message."""
+    """Return the function with which a model rewrites text. None if the model cannot do this or may not read the
+    message.
+    """
     stays_here = message is not None and message.stays_here
     return completer(chosen_for_chat(chat, by), chat.workspace, by, stays_here=stays_here)
 

@@ -45,7 +45,7 @@ class Version:
 
 
 def supersede(messages: MessageQuerySet, *, first: Message, by: Message, now: datetime) -> None:
-    """Mark these messages, which begin with ``first``, as replaced by ``by``. Earlier versions of ``first`` move to
+    """Mark the messages as replaced by ``by``. ``first`` is the first of them; its earlier versions become versions of
     ``by``.
     """
     wanted = list(messages.current().exclude(pk=by.pk).values_list("pk", flat=True))
@@ -61,15 +61,15 @@ def require_editable(message: Message, by: User) -> None:
 
 
 def replace_from(question: Message, message: Message, *, by: User, now: datetime) -> None:
-    """Replace this question and all messages after it by ``message``. Raises Forbidden or Conflict if it may not be
-    edited.
+    """Replace this question and all messages after it by ``message``. Raises Forbidden for another person's question,
+    and Conflict if it is replaced already or an answer is being written.
     """
     lock_conversation(question.chat)
     question.refresh_from_db(fields=["superseded_by"])
     require_editable(question, by)
     rest = question.chat.messages.filter(pk__gte=question.pk)
     supersede(rest, first=question, by=message, now=now)
-    _follow_in_title(question.chat, question, message)
+    _update_title(question.chat, question, message)
     forget_replaced(question.chat, now=now)
 
 
@@ -92,7 +92,9 @@ class Place:
 
 
 def count_versions(messages: Iterable[Message]) -> dict[int, Place]:
-    """Return the number of other versions of each message, by message key. One query."""
+    """Return the position of each message among its versions, by primary key. Messages with one version are missing.
+    One query.
+    """
     rows = Message.objects.filter(superseded_by__in=[message.pk for message in messages]).order_by()
     older = Count("superseded_at", distinct=True, filter=Q(pk__lt=F("superseded_by")))
     counted = rows.exclude(content="").values("superseded_by")
@@ -105,7 +107,9 @@ def count_versions(messages: Iterable[Message]) -> dict[int, Place]:
 
 
 def adjacent_version(message: Message, *, back: bool, by: User) -> Message:
-    """Return the first message of the previous version, or of the next one. Raises Conflict if there is none."""
+    """Return the first message of the next version or, with ``back``, of the previous one. Raises Conflict if there is
+    none.
+    """
     firsts = [version.first for version in versions_of(message, by)]
     on_that_side = [first for first in firsts if (first.pk < message.pk) == back]
     if not on_that_side:
@@ -123,10 +127,10 @@ def current_version_of(message: Message) -> Message:
 
 
 def restore_version(message: Message, *, by: User, now: datetime) -> Message:
-    """Restore the earlier version that this message belongs to, and return the version's first message.
+    """Make the earlier version that contains ``message`` the current one, and return its first message.
 
-    The current version becomes an earlier one. Raises Conflict if the version is in use, belongs to an earlier version,
-    or the conversation continued from another answer.
+    The current version becomes an earlier one. Raises Conflict if the version is current already, if a later version
+    was replaced too, or if the conversation continued after the current answer.
     """
     chat = message.chat  # the caller's object, whose title is updated
     with transaction.atomic():
@@ -144,7 +148,7 @@ def restore_version(message: Message, *, by: User, now: datetime) -> Message:
         if first.role == MessageRole.ASSISTANT and len(following.values_list("pk")[:2]) > 1:
             raise Conflict(_("The conversation continued from the other answer. Edit the question instead."))
         supersede(following, first=current, by=first, now=now)
-        _follow_in_title(chat, current, first)
+        _update_title(chat, current, first)
         Message.objects.filter(pk__in=keys).update(superseded_by=None, superseded_at=None)
         forget_replaced(chat, now=now)
     first.refresh_from_db()
@@ -162,8 +166,8 @@ def lock_conversation(chat: Chat) -> None:
         raise Conflict(_("An answer is still being written in this chat. Stop it or wait."), code="busy")
 
 
-def _follow_in_title(chat: Chat, before: Message, now: Message) -> None:
-    """Update a title taken from the first message if that message is replaced. A title given by a person is kept."""
+def _update_title(chat: Chat, before: Message, now: Message) -> None:
+    """Update the chat's title if it was taken from the replaced first message. A title given by a person stays."""
     if chat.messages.current().filter(pk__lt=before.pk).exists():
         return
     title = title_from(now.content)
@@ -237,8 +241,8 @@ def begin_turn(
 
 
 def _say_active(chat: Chat, content: str, now: datetime) -> None:
-    """Move the chat to the top of the lists, and name it after its first message unless it has a title. Raises NotFound
-    if the chat has been deleted.
+    """Move the chat to the top of the lists, and name a chat without a title after its message. Raises NotFound if the
+    chat has been deleted.
     """
     if not chat.title:
         chat.title = title_from(content)
@@ -303,7 +307,8 @@ def edit_message(
     mode: str = "",
     documents: Sequence[str] | Literal["as before"] | None = "as before",
 ) -> Turn:
-    """Replace the person's own earlier question and answer the new one, with the same mode and documents unless given.
+    """Replace an own question of the person by ``content`` and answer it. The mode and documents stay the same unless
+    given.
 
     The old question and all messages after it become an earlier version. Memories extracted from them remain. Raises
     Forbidden for another person's message, and what ``begin_turn`` raises.
@@ -344,7 +349,7 @@ def retry_answer(answer: Message, *, by: User, now: datetime) -> Message:
         lock_conversation(answer.chat)
         locked = Message.objects.select_for_update().get(pk=answer.pk)
         _require_last(locked)
-        anew = _blank_anew(locked, now=now)
+        anew = _empty_again(locked, now=now)
         anew.memory_enabled = enabled
         anew.save()
         if anew.pk != locked.pk:
@@ -358,8 +363,8 @@ def retry_answer(answer: Message, *, by: User, now: datetime) -> Message:
 
 
 def continue_answer(answer: Message, *, by: User, now: datetime) -> Message:
-    """Continue the last answer of a chat, which was cut off at its length limit, in the same message. Raises Conflict
-    if the answer was not cut off or is not the last.
+    """Continue, in the same message, the last answer of a chat after it was cut off at its length limit. Raises
+    Conflict if the answer was not cut off or is not the last.
     """
     require_paid(answer.chat, by, now=now)
     spend("turns", by, now=now)
@@ -376,8 +381,8 @@ def continue_answer(answer: Message, *, by: User, now: datetime) -> Message:
 
 
 def stream_again(answer: Message, *, by: int, now: datetime) -> None:
-    """Start a new attempt that continues the answer, for the user with the key ``by``. The caller has locked the answer
-    and checked that it is the last of its chat.
+    """Start a new attempt that continues the answer. ``by`` is the key of the user who starts it. The caller has locked
+    the answer and checked that it is the last of its chat.
     """
     answer.attempt += 1
     _set_streaming(answer, now=now)
@@ -396,8 +401,8 @@ def _require_last(answer: Message) -> None:
         raise Conflict(_("Only the last answer in a chat can be regenerated."))
 
 
-def _blank_anew(answer: Message, *, now: datetime) -> Message:
-    """Return an unsaved empty answer: the same row, or a new row if the old text is kept as a version."""
+def _empty_again(answer: Message, *, now: datetime) -> Message:
+    """Return an unsaved empty answer: a new row if the old text is kept as an earlier version, else the same row."""
     if answer.status in (MessageStatus.DONE, MessageStatus.STOPPED) and answer.content:
         anew = Message(
             chat=answer.chat, role=answer.role, reply_to=answer.reply_to, mode=answer.mode, created_at=now
@@ -420,8 +425,8 @@ def _set_streaming(answer: Message, *, now: datetime) -> None:
 def resume_from_chat(
     run: Run, *, by: User, now: datetime, plan: object = None, budget: Mapping[str, int] | None = None
 ) -> Run:
-    """Resume a run. If the run waited with its plan for review in a chat's last answer, that answer streams the report.
-    For any other answer the report is stored with the run only. Raises what ``resume_run`` raises.
+    """Resume a run. If its plan waited for review in the last answer of a chat, that answer then streams the report.
+    Otherwise the report is only stored with the run. Raises what ``resume_run`` raises.
     """
     answer = run.answer
     if answer is None or run.status != RunStatus.WAITING or answer.chat.deleted_at is not None:

@@ -33,11 +33,10 @@ POLL = 1.0  # seconds between queries, because an event may be missed
 
 @dataclass(frozen=True)
 class StreamEvent:
-    """An event of a stream. ``token`` carries text, and its id is the length of the text up to its end. ``restart``
-    means that the text begins again.
+    """An event of a stream. ``id`` is the number of characters sent so far.
 
-    ``tool`` is the state of a tool call, and ``step`` that of a step of deep thinking. Both are sent to every new
-    reader, and again on each change.
+    The kind ``token`` carries more text, and after ``restart`` the text begins again. ``tool`` is the state of a tool
+    call, and ``step`` that of a step of deep thinking. Both are sent to every new reader, and again on each change.
     """
 
     kind: str
@@ -100,8 +99,8 @@ async def follow(answer_id: str, *, after: int = 0) -> AsyncGenerator[StreamEven
 async def follow_for(
     user: User, chat_id: str, answer_id: str, *, after: int = 0
 ) -> AsyncGenerator[StreamEvent, None]:
-    """Yield the events of ``follow`` as long as this person may read the answer. Access can end while it is written: a
-    member is removed, the chat is made private, or the answer uses personal sources.
+    """Yield the events of ``follow`` as long as this person may read the answer. Access can end while the answer is
+    written, because a member is removed, the chat is made private, or the answer uses personal sources.
 
     Access is checked before the first event, every two seconds, on each event of a tool call and before the last event.
     """
@@ -157,7 +156,9 @@ def _stored_state(answer_id: str) -> _State | None:
 
 
 async def _more(answer_id: str, changes: int, listening: events.Subscription) -> None:
-    """Wait until the answer has changed since ``changes``, at most one second."""
+    """Wait for a further change of the answer, at most one second. ``changes`` is the number of changes already seen.
+    ``listening`` receives changes by other processes.
+    """
     live = live_answer(answer_id)
     if live is None:
         await listening.get(POLL)
@@ -190,9 +191,10 @@ def html_so_far(text: str) -> SafeString:
 
 
 async def with_html(stream: AsyncGenerator[StreamEvent, None]) -> AsyncGenerator[StreamEvent, None]:
-    """Yield the events of ``follow`` from the beginning, with ``html`` {keep, html} in place of ``token``.
+    """Yield the events of ``follow`` with ``html`` {keep, html} in place of ``token``. The stream must start at the
+    beginning of the answer.
 
-    ``keep`` is the length of the previous HTML that remains valid, in UTF-16 units as in JavaScript; ``html`` follows
+    ``keep`` is the length of the previous HTML that stays, in UTF-16 units as in JavaScript. ``html`` is appended to
     it.
     """
     text, sent, reached, due, is_new = "", "", 0, 0.0, False

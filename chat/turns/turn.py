@@ -1,6 +1,7 @@
-"""A turn: wait for attached files, recall, prompt, model with tools, answer. ``turns.stream`` shows the answer.
+"""The writing of an answer: wait for attached files, recall memories, build the prompt, run the model and its tools,
+and store the answer.
 
-Turns run in an event loop of their own, so that an answer continues after its request ends.
+Answers are written in an event loop of their own, so that they continue after the request ends.
 """
 
 import asyncio
@@ -62,9 +63,9 @@ UNREAD = (DocumentStatus.WAITING, DocumentStatus.READING)
 
 
 async def _planned(live: LiveAnswer, user_pk: int) -> Plan:
-    """Prepare the turn once the documents that the question names are read, or after ``FILE_WAIT_SECONDS``.
+    """Prepare the turn when the documents that the question names are read, or after ``FILE_WAIT_SECONDS``.
 
-    While it waits, a step of the answer shows which files, and at the end which were not read.
+    During the wait, a step of the answer shows the files. When it ends, the step shows which files were not read.
     """
     ready = await in_thread(_begin, live, user_pk)
     if isinstance(ready, Plan):
@@ -114,7 +115,9 @@ def _end(live: LiveAnswer, step: Step, user_pk: int) -> Plan:
 
 
 def _findings(documents: list[Document]) -> list[dict[str, object]]:
-    """Return the states of the documents by id. Titles are not stored, since a title may be forgotten later."""
+    """Return the id and state of each document, for the step. Titles are not stored, since a title may be forgotten
+    later.
+    """
     return [
         {"document": each.public_id, "status": each.status, "by_meaning": each.by_meaning}
         for each in with_shares(documents)
@@ -139,9 +142,7 @@ class _Outcome:
 
 
 async def write_answer(live: LiveAnswer, user_pk: int) -> None:
-    """Write one answer, from recall to storage. Every failure is stored as a status of the answer; the message is never
-    lost.
-    """
+    """Write one answer, from recall to storage. A failure is stored as the status of the answer."""
     with being_written(live), tracing.span("memoryhub.turn", {"memoryhub.attempt": live.attempt}) as traced:
         keeper = asyncio.create_task(_keep(live))
         try:
@@ -197,7 +198,7 @@ async def _ask_model(live: LiveAnswer, user_pk: int) -> _Outcome:
 
 
 async def _stop_requested(live: LiveAnswer) -> None:
-    """Wait until the person requests a stop. A request in another process arrives through ``_keep``."""
+    """Wait until the person requests a stop. ``_keep`` notices a request that another process received."""
     with live.reader() as woken:
         while not live.stop_requested.is_set():
             await woken.wait()

@@ -17,7 +17,7 @@ from chat.prompting.shown_sources import provenance_until
 from chat.tools.memory import recalled, searched
 from chat.turns.extraction_text import load_turn
 from chat.turns.remembering import remember_message
-from chat.turns.services import _blank_anew
+from chat.turns.services import _empty_again
 from memories.models import Memory
 from memories.recalling.recall import recall
 from memories.recalling.workspace_search import search_workspace
@@ -242,9 +242,9 @@ class TestEverywhereElse:
 
     def test_a_model_that_answers_again_takes_the_mark_away(self, cast: Cast, chat: Chat) -> None:
         Message.objects.filter(pk=answer(chat).pk).update(status="failed")
-        assert not _blank_anew(answer(chat), now=timezone.now()).is_imported
+        assert not _empty_again(answer(chat), now=timezone.now()).is_imported
         Message.objects.filter(pk=answer(chat).pk).update(status="done")
-        assert not _blank_anew(answer(chat), now=timezone.now()).is_imported
+        assert not _empty_again(answer(chat), now=timezone.now()).is_imported
 
     @pytest.mark.parametrize("is_superuser", [False, True])
     def test_a_chat_says_so(self, cast: Cast, is_superuser: bool) -> None:
