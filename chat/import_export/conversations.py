@@ -1,7 +1,8 @@
 """Import of chats, messages and receipts, including earlier versions of conversations.
 
-A line refers only to messages on earlier lines. The line of an edited question lists the messages that it
-``supersedes``; after an older version was restored, the later line has ``superseded_by``.
+A line refers only to messages on earlier lines. If a message replaced earlier ones, its line lists them under
+``supersedes``. If an older version was restored, the line of the replaced message names the older one under
+``superseded_by``.
 """
 
 import math
@@ -35,7 +36,7 @@ from workspaces.quotas import importer_key, require_room
 
 
 def with_versions(messages: MessageQuerySet) -> MessageQuerySet:
-    """Load what ``version_fields`` reads. One additional query."""
+    """Prefetch the versions that ``version_fields`` reads. One additional query."""
     set_aside = Message.objects.only("public_id", "superseded_by_id").order_by("pk")
     loaded = messages.select_related("superseded_by")
     return loaded.prefetch_related(Prefetch("supersedes", set_aside))
@@ -55,8 +56,8 @@ def link_versions(
 ) -> None:
     """Link superseded messages to the messages that replaced them.
 
-    ``wanted`` maps each line to (id in the file, chat). Only messages stored by this chunk, or by an earlier chunk and
-    waiting for their successor, are changed.
+    ``wanted`` maps each line to (message id in the file, local id of the chat), and ``made`` to the stored message.
+    Only messages of this chunk are changed, and messages of earlier chunks that have no successor yet.
     """
     named: dict[Record, list[tuple[str, str]]] = {}
     for record, (_id, chat) in wanted.items():
@@ -130,7 +131,7 @@ def import_messages(records: list[Record], places: Places) -> None:
 
 
 def import_receipts(records: list[Record], places: Places) -> None:
-    """Store the receipts of answers, with those of their memories that exist here."""
+    """Store the receipts of answers. Items whose memories do not exist here are left out."""
     chats, wanted = _in_chats(records, places, "message")
     ids = resolve("msg", wanted.values(), lambda public_ids: messages_at(public_ids, places))
     there = {found.local for found in ids.values()}
@@ -155,21 +156,21 @@ def import_receipts(records: list[Record], places: Places) -> None:
 
 
 def chat_ids(placed: Placed, places: Places, name: str) -> dict[Record, tuple[Workspace, Id]]:
-    """Return for each line its workspace and the local id of the chat it refers to."""
+    """Return for each line its workspace and the local id of its chat. ``name`` is the field with the chat's id."""
     wanted = {record: (str(record.line.get(name)), workspace.public_id) for record, workspace in placed}
     found = resolve("chat", wanted.values(), lambda public_ids: chats_at(public_ids, places))
     return {record: (workspace, found[wanted[record]]) for record, workspace in placed}
 
 
 def chats_at(public_ids: set[str], places: Places) -> dict[str, str]:
-    """Return the existing chats among these ids, each with its workspace's id, or "" if the importer may not see it."""
+    """Map the ids of existing chats to their workspace's id, or to "" if the importer may not see the chat."""
     taken = existing_rows(Chat, public_ids)
     seen = Chat.objects.visible_to(places.user).filter(public_id__in=taken)
     return taken | dict(seen.values_list("public_id", "workspace__public_id"))
 
 
 def messages_at(public_ids: set[str], places: Places) -> dict[str, str]:
-    """Return the existing messages among these ids, each with its chat's id, or "" if the importer may not see it."""
+    """Map the ids of existing messages to their chat's id, or to "" if the importer may not see the message."""
     taken = existing_rows(Message, public_ids)
     seen = Message.objects.filter(public_id__in=taken, chat__in=Chat.objects.visible_to(places.user))
     return taken | dict(seen.values_list("public_id", "chat__public_id"))
@@ -178,8 +179,8 @@ def messages_at(public_ids: set[str], places: Places) -> dict[str, str]:
 def _in_chats(
     records: list[Record], places: Places, name: str
 ) -> tuple[dict[str, Chat], dict[Record, tuple[str, str]]]:
-    """Return the chats that the lines belong to, and for each line (its id ``name`` in the file, its chat's local
-    id).
+    """Return the chats of the lines by id, and for each line (its id in the file, the local id of its chat). ``name``
+    is the field with the line's id.
     """
     ids = chat_ids(places.sort(records), places, "chat")
     wanted = {record: (str(record.line.get(name)), found.local) for record, (_, found) in ids.items()}
@@ -251,9 +252,9 @@ def _message(line: dict[str, Any], local: str, chat: Chat, places: Places) -> Me
 
 
 def _marks(line: dict[str, Any], author: User | None, places: Places) -> dict[str, Any]:
-    """Return the import marks of a message.
+    """Return the fields that mark a message as imported.
 
-    Answers have marks too, since another installation may have written them.
+    Answers are marked too, since another installation may have written them.
     """
     name = text_of(line, "imported_by", 150)
     at = read_moment("imported_at", line.get("imported_at"))
@@ -274,14 +275,14 @@ def _rests_on(line: dict[str, Any], role: str) -> dict[str, Any]:
 def _keep_from_others(made: Iterable[Message], places: Places) -> None:
     """Set ``opened_at`` of chats with personal answers to now.
 
-    Otherwise members who joined before an imported answer could read it.
+    Otherwise a member who joined before the date of an imported answer could read it.
     """
     marked = {message.chat_id for message in made if message.is_marked}
     Chat.objects.filter(pk__in=marked).update(opened_at=places.now)
 
 
 def _link_answers(wanted: dict[Record, tuple[str, str]], made: dict[str, Message], places: Places) -> None:
-    """Link each answer to its question, an earlier message of the same chat."""
+    """Link each answer to its question, which is an earlier message of the same chat."""
     asked = {
         record: (record.line["reply_to"], chat)
         for record, (_, chat) in wanted.items()
@@ -346,7 +347,9 @@ def _items(line: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _spans(given: object) -> list[list[int]]:
-    """Return the text positions of an item, or [] if they are not a list of valid pairs, as in older exports."""
+    """Return the text positions of a receipt's item. Return [] if they are not a list of valid pairs, as in older
+    exports.
+    """
     pairs = (
         [pair for pair in given if isinstance(pair, list) and len(pair) == 2]
         if isinstance(given, list)
@@ -384,7 +387,7 @@ def _store_receipts(made: list[tuple[Receipt, list[dict[str, Any]]]], places: Pl
 
 
 def memories_at(public_ids: set[str], places: Places) -> dict[str, str]:
-    """Return the existing memories among these ids, each with the id of its workspace or, if personal, of its owner.
+    """Map the ids of existing memories to the id of their workspace or, if personal, of their owner.
 
     The value is "" for memories that the importer may not see.
     """
@@ -404,7 +407,7 @@ def _who(line: dict[str, Any], name: str, places: Places) -> User | None:
 
 
 def _past(line: dict[str, Any], name: str, places: Places) -> Any:
-    """Return a moment of the line; one in the future becomes now."""
+    """Return the time in the field ``name``, or None. A time in the future becomes now."""
     moment = read_moment(name, line.get(name))
     return min(moment, places.now) if moment else None
 

@@ -60,7 +60,8 @@ def _content(document: Document) -> str | None:
 
 
 def import_documents(records: list[Record], places: Places) -> None:
-    """Store documents as uploads of the importer, to be processed in the background. Those already here are duplicates.
+    """Store documents as uploads of the importer, to be processed in the background. Files that exist here are
+    duplicates.
 
     Raises QuotaReached if there is no space left; the import continues when there is.
     """
@@ -159,9 +160,8 @@ class _Read:
 def import_artifacts(records: list[Record], places: Places) -> None:
     """Store artifacts with all versions.
 
-    Personal ones become the importer's; those whose id exists here are duplicates.
-
-    Raises QuotaReached if there is no space left; the import continues when there is.
+    Personal artifacts become the importer's. An artifact whose id exists here is a duplicate. Raises QuotaReached if
+    there is no space left; the import continues when there is.
     """
     placed = places.sort(records)
     names = (each.get("by") for record, _ in placed for each in _dicts(record.line.get("versions")))
@@ -247,16 +247,14 @@ def _moment(line: dict[str, Any], name: str, now: datetime) -> datetime:
 
 
 def _artifacts_at(ids: set[str], places: Places) -> dict[str, str]:
-    """Return the existing artifacts among these ids, each with its workspace's id, or "" if the importer may not see
-    it.
-    """
+    """Map the ids of existing artifacts to their workspace's id, or to "" if the importer may not see the artifact."""
     seen = Artifact.objects.visible_to(places.user).filter(public_id__in=ids)
     return existing_rows(Artifact, ids) | dict(seen.values_list("public_id", "workspace__public_id"))
 
 
 def _point_at_source(artifact: Artifact, places: Places) -> None:
-    """Set the source to the local ids of chat and answer, or to "" if they do not exist or the importer may not see
-    them.
+    """Set the artifact's source to the local ids of its chat and answer. Both become "" if the importer may not see
+    them or one does not exist.
     """
     given = artifact.source_chat_id
     # A private chat may be in another workspace.

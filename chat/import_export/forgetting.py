@@ -23,7 +23,8 @@ Line = dict[str, Any]
 
 
 def forget_in_imports(wanted: Wanted, by: User) -> Counts:
-    """Remove the lines of memories with these texts, and quotations of the texts in other lines.
+    """Remove the lines of memories with the texts of ``wanted``, and quotations of these texts in other lines. Return
+    the number of changed lines.
 
     Messages of chats stay, as they do in the database. Reads the files of this user's imports once (100 MB in one to
     two seconds).
@@ -77,9 +78,9 @@ def _earlier(revision: Any, holds: re.Pattern[str]) -> Any:
 
 
 def _forget_in(imported: Import, clean: Callable[[Line], Line | None]) -> int:
-    """Clean the lines that a transaction has read, and return how many were changed or removed.
+    """Clean the lines written so far, and return how many were changed or removed.
 
-    Later lines are left to the check.
+    Forgotten texts in later lines are refused when these are checked.
     """
     native = imported.kind == ImportKind.MEMORYHUB
     if imported.checked_at is not None and not native and not imported.sample:
@@ -97,7 +98,9 @@ def _forget_in(imported: Import, clean: Callable[[Line], Line | None]) -> int:
 
 
 def _clean_lines(file: BinaryIO, end: int, clean: Callable[[Line], Line | None], gone: list[int]) -> int:
-    """Overwrite lines in place and return how many changed. Adds the offsets of removed lines to ``gone``."""
+    """Overwrite lines in place up to the byte ``end``, and return how many changed. Adds the offsets of removed lines
+    to ``gone``.
+    """
     changed = offset = 0
     while offset < end and (raw := file.readline(MAX_LINE)):
         try:

@@ -1,8 +1,8 @@
-"""Lines of an import, each a JSON object with a type, the local ids of their rows, and the local workspaces, assistants
-and users for those that they name.
+"""Lines of an import, which are JSON objects with a type, and how their ids, workspaces, assistants and users are
+mapped to local ones.
 
-A row keeps its id if that id is free here. Otherwise it gets an id derived from it, which is the same each time, so
-that importing a file twice stores its rows once.
+A row keeps its id if that id is free here. Otherwise its new id is derived from the old one. It is the same each time,
+so that importing a file twice stores its rows once.
 """
 
 import hashlib
@@ -45,7 +45,9 @@ KINDS = {"workspace", "agent", "chat", "message", "memory", "document", "artifac
 
 
 def skipped_line(reason: str, *, of: str = "other") -> dict[str, Any]:
-    """Return the line for an entry of another program's export that is skipped; the preview counts it."""
+    """Return the line for an entry of another program's export that is skipped. The preview counts it under the kind
+    ``of``.
+    """
     return {"type": "left_out", "of": of, "reason": reason}
 
 
@@ -202,7 +204,7 @@ FindTaken = Callable[[set[str]], Mapping[str, str]]
 
 
 def derived_id(prefix: str, *of: str) -> str:
-    """Return the public id derived from these strings by a hash."""
+    """Return a public id with this prefix, derived from the strings ``of`` by a hash."""
     number = int.from_bytes(
         hashlib.sha256("\0".join((prefix, *of)).encode("utf-8", "replace")).digest(), "big"
     )
@@ -214,9 +216,9 @@ def derived_id(prefix: str, *of: str) -> str:
 
 
 def existing_rows(model: type[Model], public_ids: Iterable[str]) -> dict[str, str]:
-    """Return the existing rows among these ids, each with the value "".
+    """Map the ids of existing rows to "".
 
-    The caller replaces "" with the location of each row that the importer may see.
+    The caller sets the id of the row's workspace, chat or owner in place of "" if the importer may see the row.
     """
     rows = model._default_manager.filter(public_id__in=public_ids)
     return dict.fromkeys(rows.values_list("public_id", flat=True), "")
@@ -225,10 +227,11 @@ def existing_rows(model: type[Model], public_ids: Iterable[str]) -> dict[str, st
 def resolve(
     prefix: str, wanted: Iterable[tuple[str, str]], find_taken: FindTaken
 ) -> dict[tuple[str, str], Id]:
-    """Return the local id for each (id in the file, target). Calls ``find_taken`` once.
+    """Return the local id for each pair in ``wanted``: (id in the file, id of the workspace, chat or owner that it
+    belongs to).
 
-    ``find_taken`` returns the location of each existing row among some public ids, or "" if the importer may not see
-    it.
+    ``find_taken`` is called once with public ids. It maps those of existing rows to the id of what they belong to, or
+    to "" if the importer may not see them.
     """
     pairs = set(wanted)
     own = {pair: derived_id(prefix, pair[1], pair[0]) for pair in pairs}
@@ -270,8 +273,8 @@ class Places:
         self._members: dict[int, set[int]] = {}
 
     def workspace(self, given: str) -> Workspace | None:
-        """Return the target of the file's workspace ``given``, with the importer's ``role``, or None if the file has
-        none.
+        """Return the local workspace for the id ``given`` in the file, with the importer's ``role``. None if it is not
+        in the file.
 
         A workspace that is not created yet has no primary key. Raises Forbidden if the importer may no longer write
         there.
@@ -302,7 +305,9 @@ class Places:
         return default_workspace(self.user)
 
     def agent(self, given: str, workspace: Workspace) -> Agent | None:
-        """Return the assistant for the file's id ``given``. One that is not created yet has no primary key."""
+        """Return the local assistant for the id ``given`` in the file, or None. One that is not created yet has no
+        primary key.
+        """
         if not given or workspace.pk is None:
             return Agent(workspace=workspace) if given in self.known else None
         if given not in self._agents:
@@ -319,10 +324,9 @@ class Places:
         self.people |= {name: found.get(name) for name in new}
 
     def person(self, workspace: Workspace) -> Callable[[str], User | None]:
-        """Return a function that finds a member by name.
+        """Return a function that finds a user by name, or None if the import may not name that user as author.
 
-        An editor's import may name only the importer as author, an owner's import all members, an administrator's all
-        users.
+        An editor's import may name only the importer, an owner's import all members, an administrator's all users.
         """
         if self.user.is_superuser:
             return self.people.get
@@ -395,9 +399,7 @@ class Places:
         self._note(given, local)
 
     def _writable(self, ids: set[str]) -> dict[str, str]:
-        """Return the existing workspaces among these ids, with the importer's id if the importer may write there, else
-        "".
-        """
+        """Map the ids of existing workspaces to the importer's id if the importer may write there, else to ""."""
         taken = existing_rows(Workspace, ids)
         memberships = Membership.objects.filter(user=self.user, workspace__public_id__in=ids)
         writable = memberships.exclude(role=Role.VIEWER).values_list("workspace__public_id", flat=True)

@@ -58,7 +58,9 @@ Counts = dict[str, dict[str, int]]
 
 
 def embed_ahead(imported: Import, records: list[Record], *, now: datetime) -> list[Read]:
-    """Return the memories with their vectors. Runs before the transaction, because it may wait for a model."""
+    """Read the memories of the lines, and embed them if needed. Runs before the transaction, because it may wait for a
+    model.
+    """
     native = imported.kind == ImportKind.MEMORYHUB
     compares = not native or imported.checked_at is not None
     places = Places(imported, now=now, stores=False)
@@ -68,7 +70,10 @@ def embed_ahead(imported: Import, records: list[Record], *, now: datetime) -> li
 def import_records(
     imported: Import, records: list[Record], read: list[Read], *, now: datetime, stores: bool
 ) -> None:
-    """Set each record's outcome, and store new records if ``stores``. Runs in the caller's transaction."""
+    """Set each record's outcome, and store new records if ``stores``. Runs in the caller's transaction.
+
+    ``read``: the memories of the records, from ``embed_ahead``.
+    """
     places = Places(imported, now=now, stores=stores)
     places.add_workspaces(_of(records, "workspace"))
     places.add_agents(_of(records, "agent"))
@@ -175,7 +180,8 @@ class JobResult(StrEnum):
 def begin(
     user: User, *, workspace: Workspace | None, filename: str, pieces: Iterable[bytes], now: datetime
 ) -> Import:
-    """Save an upload and check it in the background. Without ``workspace``, data goes to the workspaces of the file.
+    """Save an upload and check it in the background. Without ``workspace``, data goes to the workspaces that the file
+    names.
 
     Raises TooLarge for a file above the limit, Invalid for an unknown format, Forbidden for viewers, Conflict if the
     user has MOST_OPEN unfinished imports, and QuotaReached if there is no space left.
@@ -323,7 +329,7 @@ def sweep(*, now: datetime) -> int:
 
 
 def lines_file(imported: Import) -> Path:
-    """Return the file of lines. For an export of MemoryHub this is the upload itself."""
+    """Return the path of the import's JSON lines. For an export of MemoryHub this is the upload itself."""
     native = imported.kind == ImportKind.MEMORYHUB
     return (
         upload_formats.upload_of(imported.public_id)
@@ -412,7 +418,7 @@ def _step(imported: Import, piece: Chunk, now: datetime, *, stores: bool) -> Non
 
 
 def _wait(imported: Import, why: str) -> JobResult:
-    """Leave the import for the next sweep. After MAX_ATTEMPTS, stop it so that the user decides."""
+    """Leave the import for the next sweep. After MAX_ATTEMPTS, stop storing until the user resumes it."""
     Import.objects.filter(pk=imported.pk).update(error=why)
     if imported.attempts + 1 >= MAX_ATTEMPTS and not imported.is_checking:
         Import.objects.filter(pk=imported.pk, status=ImportStatus.RUNNING).update(status=ImportStatus.STOPPED)
@@ -489,7 +495,7 @@ class Shown:
 
 
 def with_texts(imported: Import, rows: Iterable[ImportRow]) -> list[Shown]:
-    """Return the rows with the beginning of their texts, which is read from the file and never stored in a table.
+    """Return the rows with the beginning of their texts. The text is read from the file, never stored in a table.
 
     Rows that were stored also have their current text.
     """
@@ -521,7 +527,7 @@ def refusals(imported: Import) -> list[dict[str, Any]]:
 
 
 def _here(imported: Import, ids: set[str]) -> dict[str, tuple[str, str]]:
-    """Return text and URL of the rows with these ids that the importer may see. One query for each kind."""
+    """Return the text and URL of each row that the importer may see, by id. One query for each kind."""
     found: dict[str, tuple[str, str]] = {}
     for prefix, (visible_to, says, page) in PAGES.items():
         wanted = {each for each in ids if each.startswith(f"{prefix}_")}

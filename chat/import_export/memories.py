@@ -29,7 +29,7 @@ KEY_TAKEN = kept("another memory has this key")
 
 
 class NoVectors(Exception):
-    """An error raised when the embedder does not answer; the import waits, because duplicates are found by vectors."""
+    """Raised when the embedder does not answer. The import waits, because duplicates are found by vectors."""
 
 
 @dataclass(eq=False)
@@ -87,9 +87,9 @@ def import_memories(
 ) -> None:
     """Set the outcome of each memory, and store the new ones if ``places.stores``.
 
-    ``native``: the file is an export of MemoryHub, so near-duplicates are kept. Only memories with the same id, or with
-    the same text or key as one that existed before the import (primary key up to ``newest``), are skipped. For other
-    files, the gate compares the memories with all others. ``rows``: the rows of lines that were already checked.
+    ``native``: the file is an export of MemoryHub, so near-duplicates are kept. A memory is only skipped if its id
+    exists, or if a memory with the same text or key existed before the import (primary key up to ``newest``). In other
+    files, the gate searches for near-duplicates of each memory. ``rows``: the rows of lines that were already checked.
     """
     _settle(read, places)
     if places.stores:
@@ -103,7 +103,7 @@ def import_memories(
             {each.draft.workspace for each in left if each.draft}, key=lambda found: found.pk
         ):
             one_writer_at_a_time(workspace)
-        _leave_forgotten(left, places.user)
+        _drop_forgotten(left, places.user)
     if native:
         _take_as_they_were(left, places, newest)
     else:
@@ -174,10 +174,9 @@ def _keep_own_sources(read: list[Read], places: Places) -> None:
         each.past = replace(each.past, sources=kept)
 
 
-def _leave_forgotten(read: list[Read], by: User) -> None:
-    """Drop summaries and earlier versions that were permanently forgotten.
-
-    The gate's writer checks the current contents.
+def _drop_forgotten(read: list[Read], by: User) -> None:
+    """Drop summaries and earlier versions that were permanently forgotten. The current contents are checked when they
+    are stored.
     """
     said: list[tuple[Read, str]] = []
     for each in read:
@@ -236,7 +235,7 @@ def _find_by_id(read: list[Read], places: Places) -> None:
 def _take_as_they_were(read: list[Read], places: Places, newest: int | None) -> None:
     """Accept memories without searching for near-duplicates.
 
-    None waits for review, since the importer may approve it, except memories whose line marks them as waiting.
+    A memory waits for review only if its line says so, since the importer may approve all others.
     """
     left = []
     for each in read:
@@ -253,7 +252,9 @@ def _is_stored(draft: Draft) -> bool:
 
 
 def _settled(read: list[Read], places: Places, **how: Any) -> None:
-    """Store the memories, or predict the result if ``places.stores`` is off, and set the outcomes of their records."""
+    """Store the memories, or only predict the result if ``places.stores`` is False, and set the outcomes of their
+    records. ``how``: options of the writer.
+    """
     drafts = [each.draft for each in read if each.draft is not None]
     vectors, pasts = [each.embedded for each in read], [each.past for each in read]
     store = save_cleaned if places.stores else foresee

@@ -1,7 +1,8 @@
 """Copy of all data about a user, as a ZIP that is created while it is downloaded.
 
-It holds an export, account data, settings and counts. Every table that refers to a user is in ``ABOUT`` or, with a
-reason, in ``LEFT_OUT``. No copy is stored on the server, and no file of the ZIP is held in memory as a whole.
+It contains an export, account data, settings and counts. Each table that refers to a user is in ``ABOUT`` or, with the
+reason for its omission, in ``LEFT_OUT``. No copy is stored on the server, and no file of the ZIP is held in memory as a
+whole.
 """
 
 import io

@@ -102,7 +102,8 @@ def own_words(transcript: Transcript, *, source: str, importer: User) -> dict[st
 
 
 def statements_in(messages: Sequence[tuple[str, Line, str]]) -> list[list[Line]]:
-    """Return the statements that the extraction rules find in each message, given as (source, line, user's own words).
+    """Return the statements that the extraction rules find in each message. A message is (source, line, user's own
+    words).
 
     They become personal memories, as in a private chat. All messages are embedded together, at about 50 ms each. Raises
     EmbedderError if the embedder fails.

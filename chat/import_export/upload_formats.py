@@ -1,5 +1,5 @@
-"""Uploaded files: their storage until their import is finished, with access for the server's user only, their formats,
-and the conversion of other programs' exports to lines.
+"""Uploaded files: storage until their import is finished, detection of their format, and conversion of other programs'
+exports to lines. Only the server's user can read the files.
 """
 
 import json
@@ -80,7 +80,7 @@ def upload_of(public_id: str) -> Path:
 
 
 def lines_of(public_id: str) -> Path:
-    """Return the file of lines created from another program's export."""
+    """Return the path of the lines that are created from another program's export."""
     return folder_of(public_id) / "lines"
 
 
@@ -224,9 +224,11 @@ def prepare(imported: Import, *, samples: bool) -> Iterator[Chunk]:
 
 
 class Sampling:
-    """Selection of the messages to search: all if ``size`` is 0, otherwise as many as take half a minute.
+    """Selection of the messages to search for statements: all if ``size`` is 0, otherwise as many as take half a
+    minute.
 
-    The limit grows with the progress in the file of ``size`` bytes, so that messages from all parts are searched.
+    ``size`` is that of the file in bytes. The limit grows as the file is read, so that messages from all parts are
+    searched.
     """
 
     def __init__(self, searched: Searched, size: int) -> None:
@@ -234,7 +236,7 @@ class Sampling:
         self.searched = searched
 
     def takes(self, text: str, read_bytes: int) -> bool:
-        """Return whether to search the importer's next message."""
+        """Return whether to search the importer's next message, and count it."""
         now = self.searched
         allowed = SAMPLE_BEGIN + SAMPLE * read_bytes / self.size if self.size else None
         is_taken = allowed is None or now.characters < allowed
@@ -272,7 +274,9 @@ class Batch:
         return len(self.lines) >= ROWS or searched >= SEARCHED_AT_ONCE
 
     def write(self, out: BinaryIO, **read: Any) -> Chunk:
-        """Write the lines, each followed by the statements found in it, and empty the batch."""
+        """Write the lines, each followed by the statements found in it, and empty the batch. ``read``: fields of the
+        chunk.
+        """
         statements = dict(zip(self.searched, statements_in(list(self.searched.values())), strict=True))
         records: list[Record] = []
         for place, line in enumerate(self.lines):
@@ -372,7 +376,7 @@ def _kind_of(entry: object) -> str | None:
 
 
 def _is_shell(entry: object) -> bool:
-    """Return whether the entry has fields of a conversation. Used for conversations exported without messages."""
+    """Return whether the entry is a conversation that was exported without messages, judging by its fields."""
     return isinstance(entry, dict) and bool({"conversation_id", "uuid", "title", "name"} & entry.keys())
 
 

@@ -1,4 +1,5 @@
-"""Reader of an upload: a plain file, or the files with known names in a .zip, and the elements of large JSON arrays.
+"""Reading of an upload: a plain file, or the files with known names in a .zip. Large JSON arrays are read element by
+element.
 
 Nothing is unpacked to disk, so a path in an archive cannot write outside a folder. Sizes are counted while reading,
 because the sizes that an archive declares may be false.
@@ -64,7 +65,9 @@ def is_archive(path: Path) -> bool:
 
 @contextmanager
 def parts_of(path: Path) -> Iterator[Iterator[Part]]:
-    """Yield the parts in order, each open until the next one is requested. Raises Invalid or TooLarge."""
+    """Open an upload and yield an iterator over its files. Each file is open until the next one is requested. Raises
+    Invalid or TooLarge.
+    """
     if is_archive(path):
         _refuse_long_directory(path)
         try:
@@ -81,7 +84,7 @@ def parts_of(path: Path) -> Iterator[Iterator[Part]]:
 
 
 def unpacked_size(path: Path) -> int:
-    """Return the declared size of all parts, for showing progress."""
+    """Return the declared size of all files that will be read, for showing progress."""
     if not is_archive(path):
         return path.stat().st_size
     with zipfile.ZipFile(path) as archive:
@@ -103,7 +106,7 @@ def _of_archive(archive: zipfile.ZipFile) -> Iterator[Part]:
 
 
 def _in_utf8(archive: zipfile.ZipFile, info: zipfile.ZipInfo, file: IO[bytes]) -> IO[bytes]:
-    """Return the part, converted to UTF-8 if its first bytes are UTF-16 or an older code page."""
+    """Return the file, converted to UTF-8 if its first bytes are UTF-16 or an older code page."""
     try:
         with archive.open(info) as peeked:
             beginning = peeked.read(LOOKED_AT)
@@ -146,7 +149,9 @@ def _name(info: zipfile.ZipInfo) -> str:
 
 
 def _refuse_long_directory(path: Path) -> None:
-    """Raise Invalid for a list of files over DIRECTORY bytes, before Python's zipfile reads it into memory."""
+    """Raise Invalid if the archive's list of files has more than DIRECTORY bytes, before zipfile reads it into
+    memory.
+    """
     with path.open("rb") as file:
         size = file.seek(0, 2)
         file.seek(max(0, size - 65_557))
