@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from mcp.server.lowlevel.server import Server
 from mcp.shared.exceptions import MCPError
 
-from chat.programs.mcp_tools import TOOLS, asking, caller, in_sight, page
+from chat.programs.mcp_tools import TOOLS, asking, caller, page, recallable_by
 from chat.prompting.context import recalled_block
 from chat.prompting.prompt_text import escape, validity_label, writer_label
 from chat.tools.artifacts import piece_of
@@ -68,7 +68,7 @@ def list_resources(cursor: str | None) -> types.ListResourcesResult:
     if cursor and (cursor == DOCUMENTS or cursor.startswith("doc_")):
         rows, more = _documents(who, cursor)
         return types.ListResourcesResult(resources=[_of_document(each) for each in rows], next_cursor=more)
-    found, more = page(in_sight(who), who, cursor, PAGE)
+    found, more = page(recallable_by(who), who, cursor, PAGE)
     if more is None and _readable(who).exists():
         more = DOCUMENTS
     return types.ListResourcesResult(resources=[_of_memory(memory) for memory in found], next_cursor=more)
@@ -83,7 +83,7 @@ def read_resource(uri: str) -> types.ReadResourceResult:
     if not PATTERN.fullmatch(public_id):
         raise missing
     if scheme == "memory":
-        rows = in_sight(who).select_related("author", "edited_by", "imported_by")
+        rows = recallable_by(who).select_related("author", "edited_by", "imported_by")
         memory = rows.live(who.now).filter(public_id=public_id).first()
         text = _words_of(memory, who.person) if memory else None
     elif scheme == "document":
@@ -102,7 +102,7 @@ def get_prompt(name: str) -> types.GetPromptResult:
         raise NotFound(_("There is no prompt of this name."))
     who = caller()
     best = (
-        in_sight(who)
+        recallable_by(who)
         .live(who.now)
         .not_over(who.now)
         .select_related("author", "edited_by", "imported_by")
@@ -139,7 +139,9 @@ def _of_memory(memory: Memory) -> types.Resource:
 
 
 def _words_of(memory: Memory, reader: User) -> str:
-    """Return the text of a memory, preceded by its author if another user wrote it, and by its period if known."""
+    """Return the text of a memory, preceded by its author if another user wrote it, and by the time in which it holds
+    if known.
+    """
     is_own = not memory.is_imported and memory.written_by == reader
     return (
         memory.content if is_own and not validity_label(memory) else f"[{_whose(memory)}]\n{memory.content}"
@@ -147,7 +149,7 @@ def _words_of(memory: Memory, reader: User) -> str:
 
 
 def _whose(memory: Memory) -> str:
-    """Return the author of the memory, and its period if known."""
+    """Return the author of the memory, and the time in which it holds if known."""
     writer = writer_label(memory, is_edited=memory.edited_at is not None)
     return ", ".join(filter(None, [writer, validity_label(memory)]))
 
@@ -180,7 +182,7 @@ Params = Any  # the SDK's models, read only in this module
 
 
 def _in_thread(work: Callable[P, T]) -> Callable[P, Awaitable[T]]:
-    """Wrap synchronous code for the SDK, and turn its errors into MCP errors with a message."""
+    """Wrap a synchronous function as an asynchronous one for the SDK. Its errors become MCP errors with a message."""
 
     def do(*args: P.args, **kwargs: P.kwargs) -> T:
         try:

@@ -33,9 +33,9 @@ asking: ContextVar[ApiKey] = ContextVar("asking")  # the request's key, set by t
 def caller(*, writes: bool = False, automatic: bool = True) -> ToolCaller:
     """Return the caller of the current request, with a data policy for a model outside this machine.
 
-    ``automatic``: the model uses memory by itself, for which the user must have turned memory on. Raises NotFound
-    without access to the workspace, Forbidden if the key may not write or memory is off, and ModelNotLocal for a
-    workspace whose data may not leave this machine.
+    ``writes``: the request changes data. ``automatic``: the model uses memory by itself, for which the user must have
+    turned memory on. Raises NotFound without access to the workspace, Forbidden if the key may not write or memory is
+    off, and ModelNotLocal for a workspace whose data may not leave this machine.
     """
     key = asking.get()
     workspace = get_workspace(key.user, key.workspace.public_id)
@@ -193,9 +193,9 @@ def _username(person: User | None) -> str | None:
     return person.get_username() if person else None
 
 
-def in_sight(caller: Caller) -> MemoryQuerySet:
-    """Return the memories that this caller may recall: the workspace's and their own, unless they must stay on this
-    machine.
+def recallable_by(caller: Caller) -> MemoryQuerySet:
+    """Return the memories that this caller may recall: the workspace's and their own. Memories that must stay on this
+    machine are left out.
     """
     found = Memory.objects.recallable_in(caller.workspace, caller.person)
     return found.exclude(workspace__local_only=True) if caller.reach.leaves else found
@@ -212,7 +212,7 @@ def page(
     rows = rows.live(caller.now).order_by("-created_at", "-pk").defer("search", "source_excerpt")
     rows = rows.select_related("author", "edited_by", "imported_by", "replaced_by")
     if cursor:
-        last = in_sight(caller).filter(public_id=cursor).first() if PATTERN.fullmatch(cursor) else None
+        last = recallable_by(caller).filter(public_id=cursor).first() if PATTERN.fullmatch(cursor) else None
         if last is None:
             raise Invalid(fields={"cursor": _("is none of this list")})
         older = rows.filter(created_at__lt=last.created_at)
@@ -276,7 +276,7 @@ def recall_memory(asked: RecallAsked) -> Said:
 
 def list_memories(asked: ListAsked) -> Said:
     who = caller(automatic=False)
-    rows = in_sight(who)
+    rows = recallable_by(who)
     if asked.category:
         rows = rows.filter(category=asked.category)
     found, more = page(rows, who, asked.cursor, asked.limit)
@@ -287,7 +287,7 @@ def list_memories(asked: ListAsked) -> Said:
 
 def forget_memory(asked: Forget) -> Said:
     who = caller(writes=True, automatic=False)
-    if not in_sight(who).filter(public_id=asked.memory_id).exists():
+    if not recallable_by(who).filter(public_id=asked.memory_id).exists():
         raise NotFound
     memory = get_memory(who.person, asked.memory_id, need=Role.EDITOR)
     delete_memory(memory, by=who.person, now=who.now)

@@ -45,7 +45,7 @@ DAMAGED = "Damaged: %s is not what was written. Take another backup."
 Show = Callable[[str], object]  # shows progress, replacing the previous text
 
 
-def nobody(text: str) -> None:
+def ignore_progress(text: str) -> None:
     """Discard a progress message."""
 
 
@@ -67,7 +67,7 @@ class Manifest:
 class Writer:
     """A new archive, written sequentially. ``show`` receives the progress."""
 
-    def __init__(self, place: Place, show: Show = nobody) -> None:
+    def __init__(self, place: Place, show: Show = ignore_progress) -> None:
         self.place = place
         self._show = show
         self._members: dict[str, tuple[int, str]] = {}
@@ -100,7 +100,7 @@ class Writer:
 class Reader:
     """An existing archive. Raises BackupError if it is incomplete or its format is unknown."""
 
-    def __init__(self, place: Place, show: Show = nobody) -> None:
+    def __init__(self, place: Place, show: Show = ignore_progress) -> None:
         self.place, self._show, self._file = place, show, place.reading()
         try:
             self._open(place)
@@ -153,7 +153,7 @@ class Reader:
         return self._zip.open(name)
 
     def chunks(self, name: str, doing: str) -> Iterator[bytes]:
-        """Yield a member's content and show progress, with ``doing`` as the verb.
+        """Yield a member's content and show progress, in which ``doing`` is the verb.
 
         Raises BackupError if it is damaged.
         """
@@ -207,11 +207,12 @@ NO_STORE = "The store of files does not answer (%s), so there is no backup."
 Say = Callable[[str], None]
 
 
-def make_backup(place: Place, passphrase: str, say: Say, show: Show = nobody) -> Manifest:
+def make_backup(place: Place, passphrase: str, say: Say, show: Show = ignore_progress) -> Manifest:
     """Write a snapshot of the database, the stored files and the keys to a new file.
 
     The files are copied after the snapshot, so every file that the snapshot refers to is included unless it was deleted
-    since. Without a passphrase the keys are omitted. Raises BackupError if the backup fails; no file remains then.
+    since. Without a passphrase the keys are omitted. ``say`` receives messages, and ``show`` the progress. Raises
+    BackupError if the backup fails; no file remains then.
     """
     if place.exists():
         raise BackupError(f"{place} is there already, and no backup is written over.")
@@ -225,11 +226,11 @@ def make_backup(place: Place, passphrase: str, say: Say, show: Show = nobody) ->
         if passphrase:
             writer.add(KEYS, io.BytesIO(sealed_keys(present_keys(), passphrase)))
         writer.finish(manifest)
-    _note(place.size(), say)
+    _record_backup(place.size(), say)
     return manifest
 
 
-def _note(size: int, say: Say) -> None:
+def _record_backup(size: int, say: Say) -> None:
     """Record in the audit log that a backup was made. Database errors are shown and do not lose the backup."""
     try:
         for path in settings.AFTER_BACKUP:

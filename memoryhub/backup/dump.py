@@ -43,7 +43,9 @@ def own_name() -> str:
 
 
 def kept_of_before(connection: psycopg.Connection[Any]) -> str:
-    """Return a sentence about the database that an earlier restore replaced and how to remove it, or ""."""
+    """Return a sentence that names the database replaced by an earlier restore, and the command that removes it. Return
+    "" if there is none.
+    """
     found = connection.execute(
         "SELECT datname FROM pg_database WHERE datname = current_database() || %s", [REPLACED]
     ).fetchone()
@@ -105,7 +107,9 @@ def drop(name: str) -> None:
 
 
 def others_connected() -> bool:
-    """Return whether other clients are connected to the installation's database. Waits up to three seconds for them."""
+    """Return whether other clients are connected to the installation's database, after waiting up to three seconds for
+    them to disconnect.
+    """
     with connect(autocommit=True) as open_connection:
         deadline = time.monotonic() + PATIENCE
         while open_connection.execute(_OTHERS).fetchone() != (0,):
@@ -149,7 +153,9 @@ def django_in(name: str) -> Iterator[None]:
 def _started(
     program: str, arguments: Sequence[str], database: str, **pipes: Any
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Run one of PostgreSQL's programs. Raises BackupError with the end of its output if it fails."""
+    """Run one of PostgreSQL's programs and yield its process. Raises BackupError with the end of its output if it
+    fails.
+    """
     given = psycopg_settings() | {"dbname": database}
     password = {"PGPASSWORD": str(given.pop("password"))} if "password" in given else {}
     libpq = {option.keyword.decode() for option in psycopg.pq.Conninfo.get_defaults()}

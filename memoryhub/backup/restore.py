@@ -27,10 +27,12 @@ Undo = Callable[[], object]
 
 
 def restore(archive: Reader, passphrase: str, *, replace: bool, say: Say) -> str | None:
-    """Replace the installation's database by the archive's. Return the replaced one's new name, or None if empty.
+    """Replace the installation's database by the archive's. Return the new name of the replaced database, or None if it
+    was empty.
 
-    Nothing is changed until the new database is complete, migrated and has repeated the forgetting that the replaced
-    database and newer backups in the same folder record. Raises BackupError if the restore fails.
+    Nothing is changed until the new database is complete and migrated. Memories that were forgotten after the backup,
+    by records of the replaced database or of newer backups in the same folder, are forgotten in it again. Raises
+    BackupError if the restore fails, or if there are user accounts and ``replace`` is False.
     """
     was_empty = is_empty()
     if not was_empty and not replace:
@@ -116,13 +118,16 @@ def _compare_files(name: str, archive: Reader, say: Say) -> None:
 
     Raises BackupError if not.
     """
-    told, stored = _files_told_of(name), {file: archive.manifest.members[file][1] for file in archive.files()}
+    told, stored = (
+        _files_referenced_by(name),
+        {file: archive.manifest.members[file][1] for file in archive.files()},
+    )
     if wrong := sorted(file for file in told.keys() & stored.keys() if told[file] != stored[file]):
         raise BackupError(
             f"Of the files that rows tell of {len(wrong)} are others in the backup, such as {wrong[0]}."
         )
     missing = told.keys() - stored.keys()
-    if lost := sorted(missing & _files_told_of(dump.own_name()).keys()):
+    if lost := sorted(missing & _files_referenced_by(dump.own_name()).keys()):
         raise BackupError(
             f"Of the files that rows tell of {len(lost)} are not in the backup, such as {lost[0]}. Look for them where "
             "files lie, or in an older backup."
@@ -131,8 +136,8 @@ def _compare_files(name: str, archive: Reader, say: Say) -> None:
     say(f"{len(told) - len(missing)} stored files that rows tell of: all there{gone}")
 
 
-def _files_told_of(name: str) -> dict[str, str]:
-    """Return the SHA-256 of the files that a database refers to, by their names in an archive."""
+def _files_referenced_by(name: str) -> dict[str, str]:
+    """Return the SHA-256 of each file that the database ``name`` refers to, by the file's name in an archive."""
     found = dict[str, str]()
     with dump.connect(name) as connection:
         for table, folder in settings.FILES_OF.items():
@@ -143,7 +148,9 @@ def _files_told_of(name: str) -> dict[str, str]:
 
 
 def _put_back_files(archive: Reader, put_back: list[Undo]) -> None:
-    """Restore missing files, and append a function that undoes it to ``put_back`` for each."""
+    """Restore the stored files that are missing here. For each, append a function to ``put_back`` that removes it
+    again.
+    """
     for name in archive.files():
         folder, _, key = name.partition("/")
         with archive.open(name) as source:
@@ -201,15 +208,14 @@ NO_KEY = (
 
 
 def forget_again(newer: psycopg.Connection[Any], say: Say) -> None:
-    """Repeat in Django's database the forgetting that the ``newer`` database of this installation records."""
+    """Forget in Django's database what the ``newer`` database of this installation records as forgotten."""
     for path in settings.AFTER_RESTORE:
         import_string(path)(newer, say)
 
 
 def is_kin(newer: psycopg.Connection[Any]) -> bool:
-    """Return whether this database and Django's are copies of one database.
-
-    Records of other databases do not apply here.
+    """Return whether the ``newer`` database and Django's are copies of one database. Records of other databases do not
+    apply here.
     """
     if newer.execute(HAS_TABLES).fetchone() != (True,):
         return False
@@ -219,7 +225,7 @@ def is_kin(newer: psycopg.Connection[Any]) -> bool:
 
 
 def forget_since(archive: Reader, present: str, keys: Mapping[str, Any] | None, say: Say) -> None:
-    """Repeat in Django's database, restored from ``archive``, the forgetting that newer databases record.
+    """Forget in Django's database, restored from ``archive``, what newer databases record as forgotten.
 
     These are the replaced database ``present`` and the newer backups in the archive's folder. Raises BackupError if one
     of those cannot be read.
@@ -245,7 +251,7 @@ def forget_since(archive: Reader, present: str, keys: Mapping[str, Any] | None, 
 
 @contextmanager
 def tables_of(archive: Reader) -> Iterator[psycopg.Connection[Any]]:
-    """Yield a connection to a temporary database with only the tables of a backup that record forgetting."""
+    """Restore the tables of a backup that record forgetting into a temporary database, and yield a connection to it."""
     name = dump.own_name() + READ
     member = FORGOTTEN if FORGOTTEN in archive.manifest.members else DUMP  # older backups have only one dump
     try:

@@ -179,7 +179,9 @@ class BucketPlace:
 
     @contextmanager
     def backup_errors(self, to_be: str) -> Iterator[None]:
-        """Convert errors of the store to BackupError."""
+        """Convert errors of the store to BackupError. Its message says that the backup could not be ``to_be``, such as
+        "read".
+        """
         try:
             yield
         except (ClientError, BotoCoreError, OSError, ValueError) as error:

@@ -28,7 +28,7 @@ _alias: ContextVar[str] = ContextVar("alias", default=DEFAULT_DB_ALIAS)  # the d
 
 
 def current_connection() -> BaseDatabaseWrapper:
-    """Return the connection for handwritten statements that read."""
+    """Return the connection of the current read database, for SQL statements."""
     return connections[_alias.get()]
 
 
@@ -51,10 +51,11 @@ _MARKS: dict[type, Callable[[int], Any]] = {
 
 
 class Ready(Generic[M]):
-    """A queryset whose SQL is built once. ``make(**values)`` returns it; ``kinds`` are the types of the values.
+    """A queryset whose SQL is built once.
 
-    ``make`` is called once, with placeholders, so values must not change the structure of the query, and no value may
-    be None. The types are int (bigint), str and datetime. Relations work with ``select_related``, not with prefetching.
+    ``make(**values)`` returns the queryset, and ``kinds`` maps the name of each value to its type: int (bigint), str or
+    datetime. ``make`` is called once, with placeholders. So values must not change the structure of the query, and no
+    value may be None. Relations work with ``select_related``, not with prefetching.
     """
 
     def __init__(self, make: Callable[..., QuerySet[M]], **kinds: type) -> None:
@@ -214,10 +215,11 @@ _UNLOCK = "SELECT pg_advisory_unlock(hashtext(%s), %s)"
 
 @contextmanager
 def alone(what: str, number: int = 0) -> Iterator[bool]:
-    """Try to acquire a lock for the block, and yield whether that succeeded. A killed process releases it.
+    """Try to acquire the lock named by ``what`` and ``number`` for the block, and yield whether that succeeded. A
+    killed process releases it.
 
-    The lock has its own connection, because the queue closes a job's connection that is older than a minute when the
-    job queues another. Costs one connect and two queries.
+    The lock has its own connection, because the queue may close the connection of a job that queues another job. Costs
+    one connect and two queries.
     """
     key = (what, number % 2**31)
     with psycopg.connect(**_own_session(), autocommit=True) as own:
@@ -238,7 +240,7 @@ def _own_session() -> dict[str, Any]:
 
 
 def release_connection() -> None:
-    """Return this thread's connection to the pool while it is idle, for example in a stream.
+    """Give this thread's connection back to the pool while it is idle, for example in a stream.
 
     Does nothing inside a transaction.
     """

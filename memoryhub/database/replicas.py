@@ -41,9 +41,9 @@ _stands_in: ContextVar[bool] = ContextVar("stands_in", default=False)  # whether
 
 
 class Router:
-    """A database router: reads go where ``using`` says, writes to the primary.
+    """A database router: reads use the database chosen by ``using``, and writes the primary.
 
-    While a replica replaces an unavailable primary, writes go there as well, which refuses them at once.
+    While a replica replaces an unavailable primary, writes go to the replica, which refuses them at once.
     """
 
     def db_for_read(self, model: Any, **hints: Any) -> str:
@@ -130,7 +130,7 @@ MARGIN = 3.0  # seconds added to the permitted lag: a state may be used for so l
 
 
 def pin_to_primary(person: int) -> None:
-    """Make this user read from the primary until the replicas must have caught up.
+    """Make this user read from the primary for as long as a replica may lag behind.
 
     Writes to the cache, if there are replicas.
     """
@@ -199,9 +199,10 @@ _primary_is_away = False
 
 
 def state_of(alias: str, *, wait: bool = False) -> State | None:
-    """Return a server's state of about the last half second; None if the server is unavailable.
+    """Return a server's state, about half a second old at most; None if the server is unavailable.
 
-    One thread at a time asks for it, over a new connection. The others get the last state, unless they ``wait``.
+    One thread at a time queries the server, over a new connection. Other threads get the last state, unless they
+    ``wait``.
     """
     if not _is_fresh(alias, wait) and _locks[alias].acquire(blocking=wait or alias not in _states):
         try:
@@ -221,8 +222,8 @@ def _is_fresh(alias: str, wait: bool) -> bool:
 def primary_is_away(*, failed: bool = False) -> bool:
     """Return whether the primary is unavailable.
 
-    It counts as available until a query fails (``failed``) and a new connection to it fails too. From then on it is
-    checked each second.
+    It counts as available until the caller reports a failed query with ``failed``, and a new connection to it fails
+    too. From then on it is checked each second.
     """
     global _primary_is_away
     if _primary_is_away or failed:
@@ -235,7 +236,7 @@ def primary_is_away(*, failed: bool = False) -> bool:
     return _primary_is_away
 
 
-def _refuse_in_vain(alias: str) -> None:
+def _fail_fast(alias: str) -> None:
     """Raise OperationalError instead of waiting for an unavailable server, if another server may answer."""
     if alias == DEFAULT_DB_ALIAS:
         is_away = _only_reads.get() and primary_is_away(failed=True)
@@ -266,7 +267,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
                 break
             found.close()
             self.pool.putconn(found)  # the pool replaces closed connections
-            _refuse_in_vain(self.alias)
+            _fail_fast(self.alias)
             found = self._given_out(conn_params)
         return found
 
@@ -277,7 +278,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             except PoolTimeout:
                 if last or not settings.REPLICAS or self.alias != DEFAULT_DB_ALIAS:
                     raise
-                _refuse_in_vain(self.alias)
+                _fail_fast(self.alias)
         raise AssertionError("the last attempt returns or raises")
 
 
@@ -302,7 +303,7 @@ def probe_state(alias: str) -> State | None:
 def what_ails(found: State | None) -> str:
     """Return a server's fault in words that reveal nothing confidential; empty if it has none.
 
-    The primary itself may be listed among the replicas, because another server may be promoted later.
+    The primary may be listed among the replicas without a fault, because another server may be promoted later.
     """
     if found is None:
         return AWAY

@@ -57,8 +57,8 @@ class BodyTooLarge(DomainError):
 class BodyLimit:
     """An ASGI middleware that rejects bodies of more than ``most`` bytes, if possible by Content-Length.
 
-    It also responds when a body does not fit on the disk. A proxy must limit slow clients and long headers
-    (deploy/haproxy).
+    It also sends the error response when a body does not fit on the disk. A proxy must limit slow clients and long
+    headers (deploy/haproxy).
     """
 
     application: Application

@@ -66,7 +66,9 @@ ESSENTIAL = ("database", "migrations", "writes")
 
 @dataclass(frozen=True)
 class Part:
-    """State of a part. ``why`` names the fault without details that could help an attacker."""
+    """State of one thing that is checked, such as the database. ``why`` names the fault without details that could help
+    an attacker.
+    """
 
     ok: bool
     why: str = ""
@@ -117,12 +119,12 @@ def readiness() -> Readiness:
         if _kept is None or time.monotonic() - _kept[0] > KEPT_SECONDS:
             found = check()
             if _kept is None or _kept[1].status != found.status:
-                _say(found)
+                _log_status(found)
             _kept = (time.monotonic(), found)
         return _kept[1]
 
 
-def _say(found: Readiness) -> None:
+def _log_status(found: Readiness) -> None:
     """Log the status and the faults of all parts."""
     troubles = "; ".join(f"{name}: {part.why}" for name, part in found.parts.items() if not part.ok)
     level = logging.INFO if found.status == "ok" else logging.WARNING
@@ -221,9 +223,9 @@ def _queue(connection: psycopg.Connection[Any]) -> Part:
 
 
 def register_count(name: str, query: LiteralString, why: str) -> None:
-    """Register an app's part, which is healthy while ``query`` counts 0.
+    """Add an app's check to the health checks. It succeeds while ``query`` counts 0.
 
-    ``why`` is a format string that receives the count.
+    ``why`` is a format string for the fault, which receives the count.
     """
     _counts[name] = (query, why)
 
@@ -237,7 +239,9 @@ def _counted(connection: psycopg.Connection[Any]) -> dict[str, Part]:
 
 
 def _worker(connection: psycopg.Connection[Any]) -> Part:
-    """Check the workers' heartbeat. All may be busy, so it may be as old as the job timeout plus 30 seconds."""
+    """Check the age of the workers' last heartbeat. The job timeout plus 30 seconds is allowed, since all workers may
+    be busy.
+    """
     row = connection.execute(HEARTBEAT, [WORKER_NAME]).fetchone()
     if row is None or row[0] is None:
         return Part(False, "none is running")
@@ -280,7 +284,7 @@ _gauges: dict[str, tuple[str, Callable[[datetime], float]]] = {}
 
 
 def register_gauge(name: str, help_text: str, count: Callable[[datetime], float]) -> None:
-    """Register an app's count, which is computed each time the state of the database is collected."""
+    """Add an app's gauge to the metrics. ``count`` is called each time the state of the database is collected."""
     _gauges[name] = (help_text, count)
 
 
@@ -301,7 +305,9 @@ class DatabaseState(Collector):
             yield from self._kept[1]
 
     def _read_all(self) -> Iterator[Metric]:
-        """Yield all gauges; those read from the database only if it, or a replica in its place, can be reached."""
+        """Yield all gauges. Those from the database are left out if neither it nor a replica in its place can be
+        reached.
+        """
         # Prometheus waits less long than a request waits for a connection, so look whether there is one to be had.
         is_away = probe_state(DEFAULT_DB_ALIAS) is None and primary_is_away(failed=True)
         yield _gauge("memoryhub_database_up", "Whether the database can be reached.", float(not is_away))

@@ -66,7 +66,9 @@ SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 
 
 class OriginMiddleware:
-    """Middleware that gives every request an id and a network, and traces, counts and logs the response."""
+    """Middleware that sets an id and the client's network for every request, and traces, counts and logs the
+    response.
+    """
 
     def __init__(self, get_response: Handler) -> None:
         self.get_response = get_response
@@ -97,7 +99,9 @@ class OriginMiddleware:
 
 
 class ProbesMiddleware:
-    """Middleware that answers monitors before all other, since they use IP addresses without HTTPS or cookies."""
+    """Middleware that answers health checks and metrics before any other middleware. Monitors use IP addresses, and
+    neither HTTPS nor cookies.
+    """
 
     VIEWS: ClassVar[dict[str, Handler]] = {
         "/healthz": health.healthz,
@@ -150,10 +154,11 @@ class StorableCookiesMiddleware:
 
 
 class SessionMiddleware(DjangosSessionMiddleware):
-    """Django's session middleware with another response to failed writes, all of which Django answers with 400.
+    """Django's session middleware with another response if the session cannot be saved. Django always responds with
+    400.
 
-    If the database caused the failure, reads return their response anyway, since a session stores only small
-    conveniences, such as the last open workspace. Other requests respond with the database's error.
+    If the database caused the failure, a read still gets its response, since a session stores only small conveniences,
+    such as the last open workspace. Other requests get the database's error.
     """
 
     def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
@@ -244,8 +249,8 @@ class CompressedPagesMiddleware(GZipMiddleware):
 
     The length of a compressed response can reveal a secret that is next to attacker-controlled text (BREACH). So Django
     adds a random length and masks the CSRF token, and responses to POST are not compressed, such as the page that shows
-    a new key once. Neither are the API, whose ETags compression would weaken, files, which are mostly compressed
-    already, and streams, which must not be buffered.
+    a new key once. The API, files and streams are not compressed either: compression would weaken the API's ETags,
+    files are mostly compressed already, and streams must not be buffered.
     """
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:

@@ -42,7 +42,9 @@ BEAT_SECONDS = 15.0  # silence after which a heartbeat keeps proxies from closin
 
 @dataclass
 class Answering:
-    """The state of one request while it is answered. ``noted`` is set by ``note_turn``."""
+    """The state of one request while it is answered. ``noted`` is the result of recording the turn, set by
+    ``note_turn``.
+    """
 
     asked: Asked
     caller: Caller
@@ -65,7 +67,7 @@ class Answering:
 
     @property
     def note(self) -> Body:
-        """Return the response's ``memoryhub`` object: the memories used and saved, or why none."""
+        """Return the response's ``memoryhub`` object: the memories used and saved, or the reasons for none."""
         note: Body = {"used": list(self.remembered.used), "saved": list(self.noted.saved)}
         if unused := self.remembered.unused:
             note["not_used"] = reason(unused)
@@ -80,7 +82,7 @@ class Answering:
             self._is_noted.set()
 
     def keep(self, read: ReadSoFar) -> None:
-        """Queue extraction of the text if allowed, and record the usage.
+        """Store the model's output in the turn, which queues extraction if allowed, and record the usage.
 
         Waits until the turn is recorded, since the model may finish before that.
         """
@@ -127,7 +129,9 @@ def _agent(workspace: Workspace, wanted: str) -> Agent:
 
 
 def whole(answering: Answering, place: Place) -> Body:
-    """Return the model's complete answer, with the memories used and saved. Blocks, and holds ``place`` until then."""
+    """Return the model's complete answer, with the memories used and saved. Blocks, and holds the slot ``place`` until
+    then.
+    """
     answering.note_turn()
     release_connection()
     try:
@@ -179,7 +183,7 @@ class AsChunks:
 
 
 class AnswerStream(StreamingHttpResponse):
-    """Server-sent events of an answer. Holds its ``place``, and keeps the model running, until it is closed.
+    """Server-sent events of an answer. Until it is closed, it holds the slot ``place`` and keeps the model running.
 
     The turn is recorded while the model is already running, before any part of the answer is sent.
     """
@@ -345,7 +349,7 @@ WHATEVER = frozenset({"", DEFAULT, "memoryhub"})
 
 
 def served(workspace: Workspace, person: User) -> dict[str, Chosen]:
-    """Return all models that this user may use here by name, the default one first.
+    """Return the models that this user may use here, by name and with the default one first.
 
     If two connections have a model of the same name, the later one is listed under the connection's name or id.
     """

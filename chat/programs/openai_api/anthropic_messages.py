@@ -37,7 +37,9 @@ ELSEWHERE = ("container", "mcp_servers")  # features that run on Anthropic's ser
 
 
 def read_message(body: Any, headers: HttpHeaders, *, needs_limit: bool = True) -> Asked:
-    """Parse a request for an answer. Raises Invalid with the name of the field."""
+    """Parse a request for an answer. ``needs_limit``: ``max_tokens`` is required. Raises Invalid with the name of the
+    field.
+    """
     require_model(body)
     for name in ELSEWHERE:
         if body.get(name):
@@ -142,7 +144,9 @@ def _blocks(content: Any, where: str) -> list[Body]:
 
 
 def _of_user(blocks: list[Body], where: str) -> Iterator[Body]:
-    """Yield the results of tools, one message each, then the rest. Images follow the text of their tool's result."""
+    """Convert the blocks of a user message. Yield the text of each tool result as one message, then all else as one
+    message, including the images of tool results.
+    """
     parts: list[Body] = []
     for at, block in enumerate(blocks):
         here = f"{where}.content[{at}]"
@@ -266,7 +270,7 @@ LEAST_ANSWER = 1_024  # tokens always allowed, because the estimate of the conte
 def limit_answer(answering: Answering) -> None:
     """Lower ``max_tokens`` to the space left in the model's context.
 
-    Anthropic's API requires the field, so clients send the maximum of Anthropic's models, and other servers refuse more
+    Anthropic's API requires the field, so clients send the maximum of Anthropic's models. Other servers refuse more
     than fits.
     """
     body = answering.body

@@ -55,8 +55,9 @@ _MEMBERS = Ready(lambda workspace: Membership.objects.filter(workspace_id=worksp
 class Remembered:
     """The result of recall.
 
-    ``messages``: for the model; ``given``: the same without recalled memories. ``said`` is None if memory is off.
-    ``unused``: the key in REASONS why no memory was used.
+    ``messages`` are sent to the model; ``given`` are the same without recalled memories. ``said`` is the conversation,
+    or None if memory is off. ``used`` are the ids of the recalled memories. If there are none, ``unused`` is the
+    reason, a key of REASONS.
     """
 
     messages: list[Body]
@@ -71,8 +72,8 @@ class Remembered:
 class Noted:
     """The result of recording a turn.
 
-    ``saved``: memories saved from this conversation so far. ``turn``: the turn to extract from, or None; then
-    ``unsaved`` is the key in REASONS.
+    ``saved``: the ids of memories saved from this conversation so far. ``turn``: the turn to extract from. If it is
+    None, ``unsaved`` is the reason, a key of REASONS.
     """
 
     saved: tuple[str, ...] = ()
@@ -183,7 +184,9 @@ def _why_unsaved(asked: Asked, caller: Caller) -> str:
 def _instructed(
     messages: list[Body], at: int | None, caller: Caller, chosen: Chosen
 ) -> tuple[list[Body], int | None]:
-    """Insert the assistant's instructions after the client's own, which stay first and complete."""
+    """Insert the assistant's instructions after the client's own. Return the messages, and the new index of the
+    question, which was at ``at``.
+    """
     assert caller.agent is not None
     own = 0
     while own < len(messages) and messages[own]["role"] in {"system", "developer"}:
@@ -213,7 +216,7 @@ ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|.)")  # escapes as in JSON, which r
 def shown_in(body: Body, messages: Sequence[Body]) -> Shown:
     """Return the words of all texts in the request that the user did not write.
 
-    These are tools and their results, instructions, schemas, passages that a program marked as its own in a user
+    Such texts are tools and their results, instructions, schemas, passages that a program marked as its own in a user
     message, and answers of assistants, which a program may have made up.
     """
     words: set[str] = set()

@@ -45,9 +45,9 @@ Body = dict[str, Any]
 
 @dataclass(frozen=True)
 class Asked:
-    """A parsed request. ``body`` is sent to the model, with another model name.
+    """A parsed request. ``body`` is passed to the model, except for the model's name.
 
-    ``memory``: "on"; "read": nothing is extracted; "off": nothing is recalled either.
+    ``memory`` is "on", "read" (nothing is extracted) or "off" (nothing is recalled either).
     """
 
     body: Body
@@ -97,7 +97,7 @@ def require_model(body: Any) -> None:
 
 
 def ours_of(metadata: Any, headers: HttpHeaders) -> tuple[dict[str, str], Body]:
-    """Return the parameters for MemoryHub, headers before ``metadata``, and the rest of ``metadata``.
+    """Return the parameters for MemoryHub, and the rest of ``metadata``. A header takes precedence over ``metadata``.
 
     Raises Invalid for a wrong value.
     """
@@ -153,7 +153,7 @@ def _is_message(message: object) -> bool:
 
 
 def parts_of_body(body: Body) -> Parts:
-    """Return the estimated tokens by part."""
+    """Return the estimated tokens of the request: recalled memories, tools, and everything."""
     memory = tools = whole = 0
     for message in body["messages"]:
         text = text_of(message)
@@ -245,7 +245,7 @@ ANTHROPIC_TYPES = {
 def as_anthropic(status: int, body: dict[str, Any]) -> dict[str, Any]:
     """Return the same error in Anthropic's format.
 
-    A full context begins with "prompt is too long", at which coding tools shorten the conversation.
+    The message for a full context begins with "prompt is too long", so that coding tools shorten the conversation.
     """
     said = body["error"]
     kind = "billing_error" if said["code"] == SPENT else ANTHROPIC_TYPES.get(status)

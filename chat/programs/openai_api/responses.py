@@ -31,7 +31,7 @@ STATELESS = {"previous_response_id", "conversation", "prompt", "background"}
 
 
 def read_response(body: Any, headers: HttpHeaders) -> tuple[Asked, Body]:
-    """Return the parsed request, and the fields of it that the response repeats.
+    """Return the parsed request, and those of its fields that the response repeats.
 
     Raises Invalid with the name of the field.
     """
@@ -185,7 +185,9 @@ def _call(item: Body, where: str) -> Body:
 
 
 def _content(content: Any, where: str) -> str | list[Body]:
-    """Return a string if all parts are text, since prompt templates of many models accept no lists; else the list."""
+    """Return the content as a string if all parts are text, since prompt templates of many models accept no lists. Else
+    return it as a list.
+    """
     if isinstance(content, str):
         return content
     if not isinstance(content, list):
@@ -258,7 +260,7 @@ class Item:
 class Responding:
     """Converter of a completion's chunks to events, or to one complete response.
 
-    ``repeated``: fields of the request.
+    ``repeated``: the fields of the request that the response repeats.
     """
 
     def __init__(self, model: str, repeated: Body, note: Body) -> None:
