@@ -1,4 +1,4 @@
-"""Lines of an export and an import for documents (with the newest file) and artifacts (with all versions)."""
+"""Documents (with the newest file) and artifacts (with all versions) as lines of an export and an import."""
 
 import base64
 import binascii

@@ -230,8 +230,8 @@ def resolve(
     """Return the local id for each pair in ``wanted``: (id in the file, id of the workspace, chat or owner that it
     belongs to).
 
-    ``find_taken`` is called once with public ids. It maps those of existing rows to the id of what they belong to, or
-    to "" if the importer may not see them.
+    ``find_taken`` is called once with public ids. It maps the ids of existing rows to the id of their workspace, chat
+    or owner, or to "" if the importer may not see the row.
     """
     pairs = set(wanted)
     own = {pair: derived_id(prefix, pair[1], pair[0]) for pair in pairs}

@@ -244,14 +244,14 @@ def _take_as_they_were(read: list[Read], places: Places, newest: int | None) -> 
             left.append(each)
     if newest is None:
         newest = Memory.objects.aggregate(newest=Max("pk"))["newest"] or 0
-    _settled(left, places, near=False, kept_up_to=newest)
+    _store_or_predict(left, places, near=False, kept_up_to=newest)
 
 
 def _is_stored(draft: Draft) -> bool:
     return draft.workspace.pk is not None and (draft.agent is None or draft.agent.pk is not None)
 
 
-def _settled(read: list[Read], places: Places, **how: Any) -> None:
+def _store_or_predict(read: list[Read], places: Places, **how: Any) -> None:
     """Store the memories, or only predict the result if ``places.stores`` is False, and set the outcomes of their
     records. ``how``: options of the writer.
     """
@@ -262,7 +262,7 @@ def _settled(read: list[Read], places: Places, **how: Any) -> None:
 
 
 def _take_by_the_gate(read: list[Read], places: Places, rows: QuerySet[ImportRow]) -> None:
-    _settled(read, places)
+    _store_or_predict(read, places)
     if places.stores:
         return
     first: dict[int, int] = {}

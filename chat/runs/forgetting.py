@@ -1,7 +1,7 @@
 """Removal of the texts of forgotten memories from the data of runs: entries, transcripts, plans and boards.
 
-All texts are removed from the user's own runs. In workspaces that the user owns, texts that all members could read are
-removed from other users' runs too. Without this limit, users could put a guessed text into their run to learn whether
+All texts are removed from the user's own runs. In workspaces that the user owns, only texts that all members could read
+are removed from other users' runs. Without this limit, users could put a guessed text into their run to learn whether
 another user forgets such a memory, or save and forget a text to remove it from other users' runs.
 """
 

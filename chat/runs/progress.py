@@ -308,7 +308,7 @@ def advance_run(
     """Make the next units ready, or end the run if none is left. Call it within ``locked_run``.
 
     ``takes_next``: the caller can run another step right away. If no other run waits, the first ready step is claimed
-    for the caller and returned. No job is queued if it is the only one.
+    for the caller and returned. A job is queued only if more steps are ready.
     """
     executor = executor or _executor_with(plan_of(run), run)
     shown, ready = (run.states.get("tasks"), run.board), executor.ready()

@@ -53,8 +53,8 @@ def can_compact(capabilities: Capabilities) -> bool:
 
 
 def latest_compaction(chat: Chat, shown: PromptPolicy) -> Compaction | None:
-    """Return the latest summary of the current conversation. It covers no replaced messages, and no answers that the
-    policy ``shown`` hides.
+    """Return the latest summary that covers no replaced messages, and no answers that the policy ``shown`` hides; None
+    if there is none.
 
     One query, and two for each summary of answers that are personal or must stay on this server.
     """

@@ -84,8 +84,8 @@ def says_nothing(text: str) -> bool:
 def proposal_for(message: Message, *, by: User, by_model: bool = True) -> Proposal:
     """Return a statement of the message to remember, for the person to edit. The call blocks while the model writes.
 
-    If the model cannot do this, or ``by_model`` is False, the statement is taken from the question. If the question
-    states nothing, it is the first sentence of the answer.
+    If the model cannot do this, or ``by_model`` is False, the statement is taken from the message if a person wrote it.
+    Otherwise, or if the message states nothing, it is the first sentence of the answer.
     """
     question, answer = _turn(message, by)
     said = [(each.role, each.content) for each in (question, answer) if each is not None and each.content]

@@ -129,8 +129,8 @@ def current_version_of(message: Message) -> Message:
 def restore_version(message: Message, *, by: User, now: datetime) -> Message:
     """Make the earlier version that contains ``message`` the current one, and return its first message.
 
-    The current version becomes an earlier one. Raises Conflict if the version is current already, if a later version
-    was replaced too, or if the conversation continued after the current answer.
+    The current version becomes an earlier one. Raises Conflict if the version is current already, if the message that
+    replaced it was itself replaced, or if the conversation continued after the current answer.
     """
     chat = message.chat  # the caller's object, whose title is updated
     with transaction.atomic():
@@ -307,8 +307,8 @@ def edit_message(
     mode: str = "",
     documents: Sequence[str] | Literal["as before"] | None = "as before",
 ) -> Turn:
-    """Replace an own question of the person by ``content`` and answer it. The mode and documents stay the same unless
-    given.
+    """Replace a question of the user ``by`` with ``content``, and answer it. The mode and documents stay the same
+    unless given.
 
     The old question and all messages after it become an earlier version. Memories extracted from them remain. Raises
     Forbidden for another person's message, and what ``begin_turn`` raises.
@@ -363,8 +363,8 @@ def retry_answer(answer: Message, *, by: User, now: datetime) -> Message:
 
 
 def continue_answer(answer: Message, *, by: User, now: datetime) -> Message:
-    """Continue, in the same message, the last answer of a chat after it was cut off at its length limit. Raises
-    Conflict if the answer was not cut off or is not the last.
+    """Continue the last answer of a chat, which was cut off at its length limit. The text is added to the same message.
+    Raises Conflict if the answer was not cut off or is not the last.
     """
     require_paid(answer.chat, by, now=now)
     spend("turns", by, now=now)

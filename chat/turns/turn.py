@@ -65,7 +65,7 @@ UNREAD = (DocumentStatus.WAITING, DocumentStatus.READING)
 async def _planned(live: LiveAnswer, user_pk: int) -> Plan:
     """Prepare the turn when the documents that the question names are read, or after ``FILE_WAIT_SECONDS``.
 
-    During the wait, a step of the answer shows the files. When it ends, the step shows which files were not read.
+    During the wait, a step of the answer shows the files. Afterwards it shows which of them were not read.
     """
     ready = await in_thread(_begin, live, user_pk)
     if isinstance(ready, Plan):
