@@ -228,7 +228,7 @@ Said = tuple[str, BaseModel]  # text for the model, and the same as structured d
 
 @dataclass(frozen=True)
 class Offered(Generic[A]):
-    """A tool over MCP. ``reads``: the tool changes nothing; ``destroys``: the tool deletes."""
+    """A tool offered over MCP. ``reads``: the tool changes nothing. ``destroys``: the tool deletes."""
 
     name: str
     title: str
