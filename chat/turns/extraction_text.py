@@ -232,10 +232,11 @@ THOUGHT = (SourceType.AUTO_DEEP_THINK, SourceType.AUTO_RESEARCH)
 
 
 def load_turn(public_id: str, source_type: str, by: User | None) -> TurnText | None:
-    """Return the text from which memories are extracted. ``public_id`` names an answer, a turn of an API client, a tool
-    call or a summary, depending on ``source_type``.
+    """Return the text from which memories are extracted. None if the chat is deleted or temporary, or if the answer was
+    replaced.
 
-    ``by`` is the person whose turn it is. None if the chat is deleted or temporary, or if the answer was replaced.
+    ``public_id`` names an answer, a turn of an API client, a tool call or a summary, depending on ``source_type``.
+    ``by`` is the person whose turn it is.
     """
     if public_id.startswith(PREFIX):
         return load_passing(public_id)

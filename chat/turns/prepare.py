@@ -176,8 +176,8 @@ def _answers(question: str, used: Sequence[Recalled]) -> bool:
 def _conversation(
     question: Message, compaction: Compaction | None, chosen: Chosen, shown: PromptPolicy, reach: Reach
 ) -> Conversation:
-    """Return the conversation, with images unless the model is known not to support them. If that is unknown, it is
-    probed.
+    """Return the conversation, with images unless the model is known not to support them. If its support is unknown and
+    there are images, it is probed.
     """
     shows = chosen.model.sees is not False
     found = conversation_of(question, compaction, shown=shown, reach=reach, shows_pictures=shows)
