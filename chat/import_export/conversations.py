@@ -163,14 +163,18 @@ def chat_ids(placed: Placed, places: Places, name: str) -> dict[Record, tuple[Wo
 
 
 def chats_at(public_ids: set[str], places: Places) -> dict[str, str]:
-    """Map the ids of existing chats to their workspace's id, or to "" if the importer may not see the chat."""
+    """Return the workspace's id of each existing chat among ``public_ids``, or "" if the importer may not see the
+    chat.
+    """
     taken = existing_rows(Chat, public_ids)
     seen = Chat.objects.visible_to(places.user).filter(public_id__in=taken)
     return taken | dict(seen.values_list("public_id", "workspace__public_id"))
 
 
 def messages_at(public_ids: set[str], places: Places) -> dict[str, str]:
-    """Map the ids of existing messages to their chat's id, or to "" if the importer may not see the message."""
+    """Return the chat's id of each existing message among ``public_ids``, or "" if the importer may not see the
+    message.
+    """
     taken = existing_rows(Message, public_ids)
     seen = Message.objects.filter(public_id__in=taken, chat__in=Chat.objects.visible_to(places.user))
     return taken | dict(seen.values_list("public_id", "chat__public_id"))
@@ -387,7 +391,7 @@ def _store_receipts(made: list[tuple[Receipt, list[dict[str, Any]]]], places: Pl
 
 
 def memories_at(public_ids: set[str], places: Places) -> dict[str, str]:
-    """Map the ids of existing memories to the id of their workspace or, if personal, of their owner.
+    """Return the workspace's id or, if personal, the owner's id of each existing memory among ``public_ids``.
 
     The value is "" for memories that the importer may not see.
     """

@@ -247,7 +247,9 @@ def _moment(line: dict[str, Any], name: str, now: datetime) -> datetime:
 
 
 def _artifacts_at(ids: set[str], places: Places) -> dict[str, str]:
-    """Map the ids of existing artifacts to their workspace's id, or to "" if the importer may not see the artifact."""
+    """Return the workspace's id of each existing artifact among ``ids``, or "" if the importer may not see the
+    artifact.
+    """
     seen = Artifact.objects.visible_to(places.user).filter(public_id__in=ids)
     return existing_rows(Artifact, ids) | dict(seen.values_list("public_id", "workspace__public_id"))
 

@@ -216,9 +216,9 @@ def derived_id(prefix: str, *of: str) -> str:
 
 
 def existing_rows(model: type[Model], public_ids: Iterable[str]) -> dict[str, str]:
-    """Map the ids of existing rows to "".
+    """Return the existing ids among ``public_ids``, each with the value "".
 
-    The caller sets the id of the row's workspace, chat or owner in place of "" if the importer may see the row.
+    For each row that the importer may see, the caller replaces "" with the id of its workspace, chat or owner.
     """
     rows = model._default_manager.filter(public_id__in=public_ids)
     return dict.fromkeys(rows.values_list("public_id", flat=True), "")
@@ -399,7 +399,9 @@ class Places:
         self._note(given, local)
 
     def _writable(self, ids: set[str]) -> dict[str, str]:
-        """Map the ids of existing workspaces to the importer's id if the importer may write there, else to ""."""
+        """Return the importer's id for each existing workspace among ``ids``, or "" if the importer may not write
+        there.
+        """
         taken = existing_rows(Workspace, ids)
         memberships = Membership.objects.filter(user=self.user, workspace__public_id__in=ids)
         writable = memberships.exclude(role=Role.VIEWER).values_list("workspace__public_id", flat=True)

@@ -209,7 +209,7 @@ def get_template(workspace: Workspace, public_id: str, *, by: User) -> RunTempla
 def request_of(
     template: RunTemplate, *, objective: str, inputs: Mapping[str, Any], reviews_plan: bool
 ) -> RunRequest:
-    """Return the request for a run from a template. ``objective`` replaces the template's, unless empty."""
+    """Return a request for a run from this template. An ``objective`` that is not empty replaces the template's."""
     return RunRequest(
         objective or template.objective,
         template.mode,

@@ -197,7 +197,9 @@ def saved_from(conversation: str, user: User, *, now: datetime) -> list[str]:
 
 
 def sweep(*, now: datetime) -> int:
-    """Queue extraction of turns whose process died, and delete extracted texts. Return the number queued."""
+    """Queue extraction of turns whose process died, and delete texts from which memories have been extracted. Return
+    the number queued.
+    """
     lost = PassingTurn.objects.filter(ended_at=None, created_at__lt=now - ANSWERED_WITHIN)
     pks = list(lost.values_list("pk", flat=True)[:SWEPT])
     for pk in pks:

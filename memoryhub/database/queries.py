@@ -234,7 +234,9 @@ def alone(what: str, number: int = 0) -> Iterator[bool]:
 
 
 def _own_session() -> dict[str, Any]:
-    """Return the settings of a direct connection, because a pooler shares sessions."""
+    """Return the settings of a direct connection. Through a pooler, other clients could use the session that holds the
+    lock.
+    """
     reached = settings.LISTEN_AT or libpq_settings(connection.settings_dict)
     return {**reached, "application_name": "memoryhub lock"}
 
