@@ -50,7 +50,9 @@ def folder_of(public_id: str) -> Path:
 
 
 def store_upload(public_id: str, pieces: Iterable[bytes]) -> Path:
-    """Save an upload, readable by the server's user only. Raises TooLarge above the limit and removes the file."""
+    """Save an upload, readable by the server's user only. If it exceeds the size limit, remove it and raise
+    TooLarge.
+    """
     folder = folder_of(public_id)
     folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.mkdir(mode=0o700)

@@ -77,8 +77,8 @@ class RunRequest:
 
 
 def validated_plan(wanted: RunRequest, tools: Sequence[str]) -> tuple[TaskPlan | None, Limits]:
-    """Return the plan of a request, or None if it has none, and the limits. ``tools`` are the names of existing tools.
-    Raises Invalid for wrong fields.
+    """Validate a request, and return its plan (None if it has none) and its limits. ``tools`` are the names of existing
+    tools. Raises Invalid for wrong fields.
     """
     wrong: dict[str, str] = {}
     if not wanted.objective.strip():

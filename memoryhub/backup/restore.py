@@ -227,8 +227,8 @@ def is_kin(newer: psycopg.Connection[Any]) -> bool:
 def forget_since(archive: Reader, present: str, keys: Mapping[str, Any] | None, say: Say) -> None:
     """Forget in Django's database, restored from ``archive``, what newer databases record as forgotten.
 
-    These are the replaced database ``present`` and the newer backups in the archive's folder. Raises BackupError if one
-    of those cannot be read.
+    The newer databases are the replaced database ``present`` and those in newer backups in the archive's folder. Raises
+    BackupError if such a backup cannot be read.
     """
     if archive.manifest.installation == installation():
         with dump.connect(present) as replaced:

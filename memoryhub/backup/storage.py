@@ -213,7 +213,9 @@ class _Download(Reader):
 
 
 def _client() -> Any:
-    """Return a client with the settings of the documents' store, else with boto3's own environment variables."""
+    """Return a client with the settings of the documents' store. If that is no S3 store, boto3 uses its own environment
+    variables.
+    """
     store = settings.STORAGES["documents"]
     options = store["OPTIONS"] if store["BACKEND"] == S3_BACKEND else {}
     names = ("endpoint_url", "region_name", "access_key", "secret_key", "client_config")

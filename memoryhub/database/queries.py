@@ -179,7 +179,9 @@ def _all(cursor: CursorWrapper, statement: str, params: Params) -> list[tuple[An
 
 
 def _as_text(value: Any) -> Any:
-    """Return a vector or a collection of numbers as text, since psycopg chooses a list's type by its largest number."""
+    """Return a vector or a collection of numbers as text, and other values unchanged. psycopg would choose a list's
+    type by its largest number.
+    """
     if isinstance(value, np.ndarray):
         return _halfvec(value.astype(np.float16).tobytes())
     if isinstance(value, list | tuple | set | frozenset) and all(type(each) is int for each in value):
