@@ -14,6 +14,7 @@ from memories.indexing import MEMORIES, index_words
 from memories.judging.secret_filter import RULES
 from memories.models import Memory
 from memories.recalling.recall import recall
+from memories.writing.gate import excess
 from tests.conftest import Cast
 from tests.factories import HERE, make_workspace
 from tests.fakes.embedder import FakeEmbedder
@@ -101,6 +102,13 @@ def test_hybrid_reads_vectors_and_words_by_place(grown: Cast) -> None:
     assert len(arms) == 1
     used = {node.get("Index Name") for node in plans(arms)}
     assert {"passage_of_place", "workspaces_passageword_pkey"} <= used
+
+
+def test_automatic_memories_are_counted_in_their_small_index(grown: Cast) -> None:
+    with CaptureQueriesContext(connection) as captured:
+        excess(grown.workspace.pk, None, now=timezone.now(), most=1)
+    (node, *_) = (node for node in plans([captured.captured_queries[0]["sql"]]) if "Index Name" in node)
+    assert node["Index Name"] == "memory_automatic"
 
 
 def test_a_place_with_an_index_is_read_by_it(grown: Cast, fake_embedder: FakeEmbedder) -> None:

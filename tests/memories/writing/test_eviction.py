@@ -119,16 +119,6 @@ def test_a_job_is_queued_once_a_transaction_and_only_above_the_cap(
     assert Memory.objects.filter(deleted_at=None, source_type="auto_chat").count() == 3
 
 
-def test_counting_reads_the_small_index(cast: Cast) -> None:
-    from memories.writing.gate import COUNTED
-
-    with connection.cursor() as cursor:
-        cursor.execute("SET LOCAL enable_seqscan = off")
-        plan = f"EXPLAIN SELECT 1 FROM memories_memory WHERE {COUNTED} LIMIT 501"
-        cursor.execute(plan, {"workspace": 1, "owner": None, "agent": None, "now": NOW})
-        assert "memory_automatic" in "".join(row[0] for row in cursor.fetchall())
-
-
 # With two connections
 
 
