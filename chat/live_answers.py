@@ -1,4 +1,7 @@
-"""Answers that this process is writing, the threads of their blocking work, and the states and errors of answers."""
+"""Answers that this process is writing, the threads of their blocking work, and the states and errors of answers.
+
+Browsers read them through ``chat.turns.stream``.
+"""
 
 import asyncio
 import math

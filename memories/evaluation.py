@@ -18,15 +18,15 @@ from pgvector import HalfVector
 from memories.indexing import MEMORIES
 from memories.recalling.ranking import WEIGHTS, Weights, read_question
 from memories.recalling.recall import recall
-from memories.writing.bulk import save_memories
+from memories.writing.bulk_save import save_memories
 from memories.writing.drafts import Draft, cut_at_word
 from memoryhub.errors import Invalid
 from memoryhub.llm.errors import EmbedderError
 from memoryhub.llm.registry import get_embedder
+from workspaces.data_policy import Reach
 from workspaces.index.embedding import embed_query, embed_texts
 from workspaces.index.hybrid_search import bm25, search_area
 from workspaces.models import User, Workspace
-from workspaces.policy import Reach
 
 BEFORE, AFTER = 2, 1  # number of neighbouring messages stored with a message
 BATCH = 64  # memories embedded and stored at a time

@@ -10,7 +10,7 @@ from django.utils import timezone
 from memories.assets import ASSET_FILES
 from memories.forgetting import clear, copies, for_good
 from memories.models import Clearing, Memory
-from memories.recalling import recall_test
+from memories.recalling import recall_questions
 from memories.writing import background, extraction_jobs
 from memoryhub.jobs import job
 from memoryhub.llm.errors import EmbedderError
@@ -111,7 +111,7 @@ def sweep_files() -> str:
 @job
 def ask_recall_questions() -> str:
     """Run the recall questions of workspaces whose memories have changed. Runs every five minutes."""
-    asked = recall_test.run_changed(now=timezone.now(), seconds=settings.JOB_TIMEOUT / 3)
+    asked = recall_questions.run_changed(now=timezone.now(), seconds=settings.JOB_TIMEOUT / 3)
     return f"{asked} questions asked"
 
 

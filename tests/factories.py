@@ -21,6 +21,7 @@ from workspaces.accounts.invitations import accept_invited, create_invitation, i
 from workspaces.accounts.keys import make_key
 from workspaces.actions.workspaces import create_agent
 from workspaces.artifacts import ARTIFACTS, Written
+from workspaces.data_policy import Reach
 from workspaces.documents import documents, reading_jobs
 from workspaces.index.reembedding import embed_passages
 from workspaces.models import (
@@ -40,7 +41,6 @@ from workspaces.models import (
 from workspaces.models.connections import Connection
 from workspaces.models.documents import DOCUMENT
 from workspaces.models.people import looks_of
-from workspaces.policy import Reach
 from workspaces.webhooks.hooks import create_webhook
 
 PASSWORD = "correct horse battery"

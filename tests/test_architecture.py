@@ -17,7 +17,7 @@ from django.utils.module_loading import import_string
 
 from tests.attacks import KINDS
 from tests.imports import APPS, ROOT, circles, imports, parsed, sources, upward
-from workspaces.policy import Reach
+from workspaces.data_policy import Reach
 
 SOURCES = sources()
 
@@ -248,7 +248,7 @@ def test_what_may_leave_is_said_by_every_caller() -> None:
                     (silent if has_default else asking).add(path.stem)
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "Reach":
                 making.add(path.stem)
-    assert {"recall", "embedding", "hybrid_search", "documents", "deep_think", "policy"} <= asking
+    assert {"recall", "embedding", "hybrid_search", "documents", "deep_think", "data_policy"} <= asking
     assert silent == making == set()
     assert all(field.default is MISSING for field in fields(Reach))
 

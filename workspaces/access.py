@@ -12,8 +12,8 @@ from memoryhub.database.replicas import pin_to_primary
 from memoryhub.errors import Conflict, Forbidden, NotFound
 from memoryhub.ids import PATTERN
 from workspaces.audit import Verb, record
+from workspaces.data_policy import Reach, in_reach
 from workspaces.models import Artifact, Document, Membership, OwnedQuerySet, Role, User, Workspace
-from workspaces.policy import Reach, in_reach
 
 _WORKSPACE = Ready(
     lambda user, public_id: Workspace.objects.visible_to(User(pk=user)).filter(public_id=public_id),

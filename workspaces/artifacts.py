@@ -28,6 +28,7 @@ from workspaces.access import (
 from workspaces.actions.removal import Counts, counted, purge_deleted
 from workspaces.actions.workspaces import clean_text
 from workspaces.audit import Verb
+from workspaces.data_policy import Reach, in_reach
 from workspaces.index.embedding import queue_embedding
 from workspaces.index.hybrid_search import area_within, index_words, unindex_words
 from workspaces.index.scores import excerpt, related
@@ -42,7 +43,6 @@ from workspaces.models.documents import (
     TITLE_LENGTH,
 )
 from workspaces.models.index import Kind
-from workspaces.policy import Reach, in_reach
 from workspaces.quotas import require_room, spend
 
 
@@ -266,7 +266,11 @@ def restore(artifact: Artifact, *, by: User, now: datetime) -> Artifact:
 
 
 def _put(artifact: Artifact, written: Written, *, by: User, now: datetime, by_model: bool) -> None:
-    """Store the next version of a locked or new artifact, and replace its index entries."""
+    """Store the next version of an artifact that is new or whose row the caller has locked, and rebuild its index
+    entries.
+
+    Raises QuotaReached beyond the storage quota of ``by``.
+    """
     size = len(written.content.encode())
     require_room("bytes", by, size)
     artifact.title, artifact.content, artifact.language = written.title, written.content, written.language

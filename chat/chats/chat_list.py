@@ -28,9 +28,9 @@ from memoryhub.database.replicas import read
 from memoryhub.errors import Invalid
 from memoryhub.llm.errors import ModelNotLocal
 from workspaces.access import lock_to_count
+from workspaces.data_policy import Reach
 from workspaces.index.scores import FLOOR, excerpt, score_of
 from workspaces.models import User, Workspace
-from workspaces.policy import Reach
 
 LONGEST = 200  # characters of a query that are used
 NEWEST = 5_000  # limit of messages with the words; the newest are searched

@@ -211,8 +211,8 @@ def create_link(
     """Create a link to the chat as it is now. Return it with its token, which is not stored.
 
     The caller checks that ``by`` may write in the chat. ``days``: lifetime, one of DAYS, or None for no end.
-    ``with_later``: include answers that may repeat personal data (``Shareable.later``). Raises Invalid for other
-    ``days``, for a chat that cannot be shared or has nothing to share, and beyond MOST_LINKS.
+    ``with_later``: also include the answers after the first one that used personal data, because they may repeat it.
+    Raises Invalid for other ``days``, for a chat that cannot be shared or has nothing to share, and beyond MOST_LINKS.
     """
     if days is not None and days not in DAYS:
         raise Invalid(

@@ -12,7 +12,7 @@ from chat.import_export.import_lines import FORGOTTEN, NO_PLACE, Places, Record,
 from chat.models.imports import ImportRow, Outcome
 from memories.models import Memory, Scope
 from memories.writing import tombstones
-from memories.writing.bulk import foresee, save_cleaned
+from memories.writing.bulk_save import foresee, save_cleaned
 from memories.writing.decide import one_import_at_a_time, one_writer_at_a_time
 from memories.writing.drafts import Draft
 from memories.writing.export_lines import Past, PastRevision, ReadMemory, read_memory, settle
@@ -21,9 +21,9 @@ from memoryhub.errors import DomainError
 from memoryhub.ids import PATTERN
 from memoryhub.llm.registry import get_embedder
 from memoryhub.stored_messages import kept
+from workspaces.data_policy import Reach
 from workspaces.index.embedding import Embedded, embed_texts
 from workspaces.models import User, Workspace
-from workspaces.policy import Reach
 
 KEY_TAKEN = kept("another memory has this key")
 

@@ -44,8 +44,8 @@ from memoryhub.llm.base import Message as PromptMessage
 from memoryhub.llm.errors import ModelError
 from memoryhub.llm.output_parsing import MOST_REPAIRED, repaired_object
 from memoryhub.stored_messages import kept
+from workspaces.data_policy import Reach
 from workspaces.models import User
-from workspaces.policy import Reach
 
 MOST_MEMORIES = 12
 PORTIONS, PORTION_LENGTH = (

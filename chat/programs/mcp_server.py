@@ -26,9 +26,9 @@ from memoryhub.database.replicas import pin_to_primary
 from memoryhub.errors import DomainError, Invalid, NotFound
 from memoryhub.ids import PATTERN
 from memoryhub.llm.errors import ModelNotLocal
+from workspaces.data_policy import Caller, in_reach
 from workspaces.models import Document, DocumentQuerySet, User
 from workspaces.models.documents import READ
-from workspaces.policy import Caller, in_reach
 
 TEXT = "text/plain"
 PAGE = 50

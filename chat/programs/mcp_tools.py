@@ -24,8 +24,8 @@ from memoryhub.errors import Forbidden, Invalid, NotFound
 from memoryhub.ids import PATTERN
 from workspaces.access import get_workspace
 from workspaces.audit import note_bulk_read
+from workspaces.data_policy import Caller, Reach
 from workspaces.models import ApiKey, KeyScope, Role, User
-from workspaces.policy import Caller, Reach
 
 asking: ContextVar[ApiKey] = ContextVar("asking")  # the request's key, set by the view
 

@@ -40,8 +40,8 @@ from memories.recalling.recall import NO_ROOM, Recall, recall, split_recall, wit
 from memoryhub.llm.base import Capabilities, Picture, Speaker, Tool
 from memoryhub.llm.base import Message as PromptMessage
 from memoryhub.llm.metering import Parts
+from workspaces.data_policy import Reach, in_reach
 from workspaces.models import Agent, Document, DocumentPicture, User, Workspace
-from workspaces.policy import Reach, in_reach
 
 MOST = 6  # pictures sent with one prompt, the newest
 
@@ -229,7 +229,7 @@ def build_prompt(
         tail = [*recent, *tail]
         room -= size
     pictures = _shown_within(conversation.question.pictures, int(room * PICTURES_SHARE))
-    room -= cost_of(pictures)
+    room -= picture_tokens(pictures)
     asked = cut_to(conversation.question.content, max(LEAST_QUESTION, room - 16))
     question = PromptMessage("user", asked, pictures=pictures, speaker=conversation.question.speaker)
     room = history_room(capabilities, room - question.tokens, has_tools=bool(tools))
@@ -253,10 +253,10 @@ def history_room(capabilities: Capabilities, room: int, *, has_tools: bool) -> i
 
 def tokens_of(messages: Sequence[PromptMessage]) -> int:
     pictures = (picture for message in messages for picture in message.pictures)
-    return sum([message.tokens for message in messages]) + cost_of(pictures)
+    return sum([message.tokens for message in messages]) + picture_tokens(pictures)
 
 
-def cost_of(pictures: Iterable[Picture]) -> int:
+def picture_tokens(pictures: Iterable[Picture]) -> int:
     return sum(picture.tokens for picture in pictures)
 
 
@@ -382,7 +382,7 @@ def _history(conversation: Conversation, room: int) -> _Shown:
     messages, costs, for_pictures = list[PromptMessage](), list[int](), int(room * PICTURES_SHARE)
     for line in conversation.earlier[:LOOKED_AT]:
         pictures = _shown_within(line.pictures, for_pictures)
-        costs.append(cost_of(pictures))
+        costs.append(picture_tokens(pictures))
         for_pictures -= costs[-1]
         messages.append(PromptMessage(line.role, line.content, pictures=pictures, speaker=line.speaker))
     totals = accumulate(map(add, costs, [message.tokens for message in messages]), initial=0)

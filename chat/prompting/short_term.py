@@ -37,8 +37,8 @@ from memoryhub.languages import grouped
 from memoryhub.llm.base import Message as PromptMessage
 from memoryhub.llm.base import Speaker
 from workspaces.access import require
+from workspaces.data_policy import Reach
 from workspaces.models import Role, User
-from workspaces.policy import Reach
 
 
 def live_memory(chat: Chat, reader: User, *, now: datetime) -> ShortTermMemory | None:

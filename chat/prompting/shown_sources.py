@@ -33,9 +33,9 @@ from chat.prompting.short_term import ShortTerm, is_personal, recent, stays_here
 from memories.judging.extraction.speaker import Provenance, Source, confirmed
 from memories.models import Memory, ReceiptItem
 from memoryhub.llm.base import Speaker
+from workspaces.data_policy import Reach
 from workspaces.documents.passages import FoundPassage
 from workspaces.models import Artifact, Document, DocumentPassage, DocumentPicture, User, Workspace
-from workspaces.policy import Reach
 
 MESSAGES, ANSWERS = 60, 10  # messages and answers considered
 MOST_ENTRIES = 100  # entries considered of a run's memory

@@ -23,8 +23,8 @@ from memories.models import Memory
 from memoryhub import events
 from memoryhub.errors import NotFound
 from workspaces.access import get_workspace
+from workspaces.data_policy import Reach, in_reach
 from workspaces.models import Document, DocumentPassage, User, Workspace
-from workspaces.policy import Reach, in_reach
 
 POLL = 2.0  # seconds between queries without a notification
 OVERLAP = (

@@ -131,7 +131,7 @@ def _do(held: ClaimedStep, ends: float) -> RunStep | None:
     except (Stopped, Yielded):
         _release(held)
     except ModelError as error:
-        return _model_failed(held, error)
+        return _retry_or_fail(held, error)
     except (OperationalError, InterfaceError):
         logger.warning("The database is away; a step goes on from where it was kept")
     except (
@@ -234,7 +234,7 @@ def _release(held: ClaimedStep) -> None:
     held.put_back(now=timezone.now(), attempts=0)
 
 
-def _model_failed(held: ClaimedStep, error: ModelError) -> RunStep | None:
+def _retry_or_fail(held: ClaimedStep, error: ModelError) -> RunStep | None:
     """Put the step back for a later attempt if the error is retryable, else fail it."""
     step = held.step
     logger.warning("The model failed in a run: %s", error.for_log)

@@ -40,9 +40,9 @@ from memories.judging.extraction.speaker import Provenance
 from memories.models import Memory
 from memoryhub.llm.base import Speaker
 from workspaces.access import get_workspace
+from workspaces.data_policy import Reach, in_reach
 from workspaces.documents.web import LONGEST_URL, WebTrouble, is_on, read_web_page, search_web
 from workspaces.models import Document, DocumentQuerySet, Role, Workspace
-from workspaces.policy import Reach, in_reach
 
 NAMES = ("web_search", "read_web_page")
 MOST_URLS = 500  # stored per run

@@ -26,8 +26,8 @@ from memoryhub.errors import NotFound
 from memoryhub.llm.base import Speaker, Tool
 from memoryhub.llm.errors import ModelNotLocal
 from workspaces.access import personal_place
+from workspaces.data_policy import Caller, is_local_elsewhere
 from workspaces.models import Artifact, Document, Workspace
-from workspaces.policy import Caller, is_local_elsewhere
 
 MOST_ARGUMENTS = 20_000  # characters per call
 

@@ -49,8 +49,8 @@ from memoryhub.llm.errors import ModelBadReply, ModelContextOverflow, ModelNotLo
 from memoryhub.llm.metering import Parts, report_parts
 from memoryhub.monitoring import metrics, tracing
 from workspaces.billing import Account
+from workspaces.data_policy import Reach
 from workspaces.models import Connection, User
-from workspaces.policy import Reach
 
 logger = logging.getLogger(__name__)
 CALL_SECONDS = 15.0

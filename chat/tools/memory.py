@@ -49,8 +49,8 @@ from memoryhub.errors import Conflict, Invalid, SecretRefused
 from memoryhub.llm.base import Speaker
 from memoryhub.llm.registry import get_reader
 from workspaces.access import require, role_in
+from workspaces.data_policy import is_local_elsewhere
 from workspaces.models import Agent, Role, User, Workspace
-from workspaces.policy import is_local_elsewhere
 from workspaces.quotas import QuotaReached
 
 RECALLED, MOST_RECALLED = 5, 20

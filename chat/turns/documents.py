@@ -14,12 +14,12 @@ from chat.prompting.prompt_text import escape, prompt_text, tokens
 from memories.recalling.relevance import silence_of
 from memoryhub.errors import Invalid
 from memoryhub.ids import PATTERN
+from workspaces.data_policy import Reach, in_reach
 from workspaces.documents.documents import drafts_of, publish
 from workspaces.documents.passages import DOCUMENTS, FoundPassage, find_in, find_passages
 from workspaces.index.reembedding import embed_passages
 from workspaces.models import Document, DocumentPassage, DocumentQuerySet, DocumentStatus, User
 from workspaces.models.documents import READ
-from workspaces.policy import Reach, in_reach
 
 
 def documents_block(found: Sequence[FoundPassage], unread: Sequence[str] = ()) -> str:

@@ -37,9 +37,9 @@ from memories.writing.extraction_jobs import queue_extraction
 from memoryhub.database.queries import Ready
 from memoryhub.ids import LENGTH
 from memoryhub.llm.base import Speaker
+from workspaces.data_policy import Caller
 from workspaces.models import Membership, User
 from workspaces.models.connections import Connection
-from workspaces.policy import Caller
 
 PREFIX = "turn_"
 SAID = 5  # messages stored per turn, including the question

@@ -32,8 +32,8 @@ from workspaces.accounts import sign_in
 from workspaces.actions.connections import may_connect, may_find
 from workspaces.actions.workspaces import agents_in_use, choose_agent
 from workspaces.connections import choose_connection, options_for
+from workspaces.data_policy import Reach, in_reach
 from workspaces.models import Document, Role, User, Workspace
-from workspaces.policy import Reach, in_reach
 from workspaces.views import PageRequest
 from workspaces.views.connections import larger_model_status
 

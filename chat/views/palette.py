@@ -34,8 +34,8 @@ from memories.views.panel_context import PanelFilters, search_panel
 from memoryhub.errors import NotFound
 from workspaces.access import get_workspace, workspaces_of
 from workspaces.actions.connections import may_connect
+from workspaces.data_policy import Reach, in_reach
 from workspaces.models import Artifact, Document, OwnedQuerySet, Role, Workspace
-from workspaces.policy import Reach, in_reach
 from workspaces.views import PageRequest
 
 

@@ -29,8 +29,8 @@ from chat.turns.services import Turn, count_versions, current_version_of
 from chat.turns.stream import html_so_far
 from memories.models import Extraction, Memory, Receipt, SourceType
 from memories.recalling.recall import OTHERS_READ, receipts_for
+from workspaces.data_policy import Reach, in_reach
 from workspaces.models import Document, DocumentPicture, User
-from workspaces.policy import Reach, in_reach
 
 
 @dataclass(frozen=True)

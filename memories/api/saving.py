@@ -22,9 +22,9 @@ from memoryhub.errors import NotFound
 from workspaces.actions.workspaces import choose_agent
 from workspaces.api.base import ApiView, versions_seen
 from workspaces.api.fields import ReadyList
+from workspaces.data_policy import Reach
 from workspaces.index.embedding import searchable
 from workspaces.models import Agent, User, Workspace
-from workspaces.policy import Reach
 
 # fmt: off
 _SHOWN = (

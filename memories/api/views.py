@@ -35,9 +35,9 @@ from memories.api.serializers import (
 )
 from memories.models import Memory, RecallQuestion
 from memories.models.recall import QUESTION_LENGTH
-from memories.recalling import recall_test
+from memories.recalling import recall_questions
 from memories.recalling.overview import hidden_lines, hide_line, profile_of
-from memories.recalling.recall_test import MOST_EXPECTED
+from memories.recalling.recall_questions import MOST_EXPECTED
 from memories.recalling.workspace_search import search_workspace
 from memories.writing import changing
 from workspaces.access import get_workspace
@@ -46,8 +46,8 @@ from workspaces.api.fields import Body, Moment, Text, Words
 from workspaces.api.idempotency import ONCE
 from workspaces.api.schema import ID, documented_under, page_of
 from workspaces.audit import note_bulk_read
+from workspaces.data_policy import Reach
 from workspaces.models import Role
-from workspaces.policy import Reach
 
 documented = documented_under("memories")
 
@@ -268,7 +268,7 @@ class QuestionJson(serializers.Serializer[Any]):
         return question.owner_id is not None
 
     def get_missed(self, question: RecallQuestion) -> int:
-        return len(recall_test.misses(question))
+        return len(recall_questions.misses(question))
 
 
 class RanJson(serializers.Serializer[Any]):
@@ -285,7 +285,7 @@ class QuestionList(KeyedView):
         """
         workspace = get_workspace(self.person, workspace_id)
         return self.page(
-            recall_test.questions_of(workspace, self.person),
+            recall_questions.questions_of(workspace, self.person),
             QuestionJson,
             descending=True,
             list_name=f"recall questions of {workspace.public_id}",
@@ -302,14 +302,14 @@ class QuestionList(KeyedView):
 
         def make() -> RecallQuestion:
             wanted = [get_memory(self.person, each, workspace=workspace) for each in body["memory_ids"]]
-            return recall_test.keep_question(
+            return recall_questions.keep_question(
                 workspace, body["text"], wanted, by=self.person, now=timezone.now()
             )
 
         made = self.make_once(
-            make, lambda person, found: recall_test.get_question(person, found, workspace=workspace)
+            make, lambda person, found: recall_questions.get_question(person, found, workspace=workspace)
         )
-        kept = recall_test.get_question(self.person, made.public_id, workspace=workspace)
+        kept = recall_questions.get_question(self.person, made.public_id, workspace=workspace)
         return Response(QuestionJson(kept).data, status=status.HTTP_201_CREATED)
 
 
@@ -321,10 +321,11 @@ class QuestionRun(KeyedView):
         Stops after 20 seconds; the remaining questions run in the background if something has changed.
         """
         workspace = get_workspace(self.person, workspace_id, need=Role.EDITOR)
-        questions = recall_test.questions_of(workspace, self.person).order_by("ran_at")
-        asked = recall_test.run(questions, now=timezone.now(), seconds=RUN_SECONDS)
+        questions = recall_questions.questions_of(workspace, self.person).order_by("ran_at")
+        asked = recall_questions.run(questions, now=timezone.now(), seconds=RUN_SECONDS)
         missed = sum(
-            bool(recall_test.misses(each)) for each in recall_test.questions_of(workspace, self.person)
+            bool(recall_questions.misses(each))
+            for each in recall_questions.questions_of(workspace, self.person)
         )
         return Response({"asked": asked, "missed": missed})
 
@@ -334,5 +335,5 @@ class QuestionDetail(KeyedView):
     def delete(self, request: Request, workspace_id: str, ask_id: str) -> Response:
         """Remove a recall question. Its memories stay."""
         workspace = get_workspace(self.person, workspace_id)
-        recall_test.get_question(self.person, ask_id, workspace=workspace, need=Role.EDITOR).delete()
+        recall_questions.get_question(self.person, ask_id, workspace=workspace, need=Role.EDITOR).delete()
         return Response(status=status.HTTP_204_NO_CONTENT)

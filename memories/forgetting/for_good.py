@@ -43,10 +43,10 @@ from memoryhub.errors import Forbidden, NotFound
 from workspaces.access import role_in
 from workspaces.actions.removal import Counts, counted, delete_rows, lines_of, purge_deleted
 from workspaces.audit import MOST_WORDS, Verb, Word, record
+from workspaces.data_policy import Reach
 from workspaces.index.embedding import drop_vectors
 from workspaces.index.hybrid_search import unindex_words
 from workspaces.models import Agent, CommonWord, Membership, PlaceStatistics, Role, User, Workspace
-from workspaces.policy import Reach
 
 LOOKED_UP = 5  # forgotten texts for which recall is run again as a check
 

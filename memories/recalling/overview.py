@@ -34,9 +34,9 @@ from memories.recalling.relevance import PRIOR_COUNT, statement_kinds
 from memories.topics import whole_words
 from memoryhub.database.replicas import read
 from memoryhub.errors import NotFound
+from workspaces.data_policy import Reach
 from workspaces.index.hybrid_search import SearchArea, area_within
 from workspaces.models import Agent, User, Workspace
-from workspaces.policy import Reach
 
 # Classifier of messages that ask for an overview, and of what: a softmax over the message's multilingual
 # vector. Does not access the database. Fitted by tests/bench/fit_overview.py; docs/recall.md has the figures.

@@ -24,10 +24,10 @@ from memoryhub.database.replicas import read
 from memoryhub.errors import Invalid, NotFound
 from memoryhub.llm.bundled_embedder import MULTILINGUAL
 from memoryhub.monitoring import metrics, tracing
+from workspaces.data_policy import Caller, Reach
 from workspaces.index import embedding
 from workspaces.index.hybrid_search import area_within
 from workspaces.models import Agent, User, Workspace
-from workspaces.policy import Caller, Reach
 
 logger = logging.getLogger(__name__)
 MAX_LIMIT = 50

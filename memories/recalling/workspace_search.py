@@ -8,9 +8,9 @@ from typing import Any, Protocol
 from memories.recalling.recall import MAX_LIMIT, Recalled, find_listed, recall
 from memoryhub.database.replicas import read
 from workspaces.artifacts import find_artifacts
+from workspaces.data_policy import Reach, is_local_elsewhere
 from workspaces.documents.passages import find_passages
 from workspaces.models import Agent, User, Workspace
-from workspaces.policy import Reach, is_local_elsewhere
 
 TYPES = ("memory", "document", "artifact", "message")
 LIMIT = 10  # default number of results; at most MAX_LIMIT

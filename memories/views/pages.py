@@ -14,16 +14,16 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from memories.access import get_memory
 from memories.models import Scope
 from memories.models.recall import QUESTION_LENGTH
-from memories.recalling import recall_test
+from memories.recalling import recall_questions
 from memories.recalling.overview import hidden_lines, hide_line, profile_of
-from memories.recalling.recall_test import MOST_EXPECTED
+from memories.recalling.recall_questions import MOST_EXPECTED
 from memories.views.panel_context import MemoryForm, is_shared
 from memories.writing import gate
 from memoryhub.errors import DomainError, Invalid
 from workspaces.access import get_workspace
 from workspaces.actions.workspaces import set_profile_in_chats
+from workspaces.data_policy import Reach
 from workspaces.models import Role, Workspace
-from workspaces.policy import Reach
 from workspaces.views import PageRequest
 
 
@@ -118,22 +118,22 @@ def recall_test_page(request: PageRequest, ws_id: str) -> HttpResponse:
             chosen = request.POST.getlist("memories")[: MOST_EXPECTED + 1]
             memories = [get_memory(request.user, each, workspace=workspace) for each in chosen]
             text = request.POST.get("text", "")
-            recall_test.keep_question(workspace, text, memories, by=request.user, now=timezone.now())
+            recall_questions.keep_question(workspace, text, memories, by=request.user, now=timezone.now())
         except DomainError as refused:
             error = " ".join(refused.fields.values()) or refused.message
         else:
             return redirect("memories:recall_test", workspace.public_id)
-    questions = list(recall_test.questions_of(workspace, request.user))
-    state = recall_test.state_of(workspace) if questions else ""
+    questions = list(recall_questions.questions_of(workspace, request.user))
+    state = recall_questions.state_of(workspace) if questions else ""
     for question in questions:
-        question.misses = recall_test.misses(question)  # type: ignore[attr-defined]
+        question.misses = recall_questions.misses(question)  # type: ignore[attr-defined]
     missed = [question for question in questions if question.misses]  # type: ignore[attr-defined]
     found = [question for question in questions if not question.misses]  # type: ignore[attr-defined]
     context |= {
         "missed": missed,
         "found": found,
         "total": len(questions),
-        "rates": recall_test.rates(questions),
+        "rates": recall_questions.rates(questions),
         "changed": any(question.ran_with != state for question in questions),
         "error": error,
         "text": request.POST.get("text", ""),
@@ -149,7 +149,7 @@ def offered(request: PageRequest, ws_id: str) -> HttpResponse:
     text, words = request.GET.get("text", "").strip(), request.GET.get("words", "")
     memories = []
     if text or words.strip():
-        memories = recall_test.offered(workspace, request.user, text, words, now=timezone.now())
+        memories = recall_questions.offered(workspace, request.user, text, words, now=timezone.now())
     context |= {"memories": memories, "chosen": request.GET.getlist("memories"), "asked": bool(text or words)}
     return render(request, "memories/recall_test/offered.html", context)
 
@@ -157,8 +157,8 @@ def offered(request: PageRequest, ws_id: str) -> HttpResponse:
 @require_POST
 def run(request: PageRequest, ws_id: str) -> HttpResponse:
     workspace, _context = _workspace(request, ws_id, Role.EDITOR)
-    questions = recall_test.questions_of(workspace, request.user).order_by("ran_at")
-    asked = recall_test.run(questions, now=timezone.now(), seconds=RUN_SECONDS)
+    questions = recall_questions.questions_of(workspace, request.user).order_by("ran_at")
+    asked = recall_questions.run(questions, now=timezone.now(), seconds=RUN_SECONDS)
     said = ngettext("%(number)s question asked.", "%(number)s questions asked.", asked)
     notices.success(request, said % {"number": asked})
     return redirect("memories:recall_test", workspace.public_id)
@@ -167,6 +167,6 @@ def run(request: PageRequest, ws_id: str) -> HttpResponse:
 @require_POST
 def remove(request: PageRequest, ws_id: str, ask_id: str) -> HttpResponse:
     workspace, _context = _workspace(request, ws_id, Role.EDITOR)
-    recall_test.get_question(request.user, ask_id, workspace=workspace, need=Role.EDITOR).delete()
+    recall_questions.get_question(request.user, ask_id, workspace=workspace, need=Role.EDITOR).delete()
     notices.success(request, _("The question is removed. Its memories stay."))
     return redirect("memories:recall_test", workspace.public_id)

@@ -32,9 +32,9 @@ from memoryhub.errors import Invalid, Sensitive
 from memoryhub.llm.base import Speaker
 from memoryhub.llm.registry import embedder_is_local, get_embedder
 from workspaces.access import workspaces_of
+from workspaces.data_policy import Reach
 from workspaces.index.embedding import searchable
 from workspaces.models import Agent, Artifact, Document, Role, User, Workspace
-from workspaces.policy import Reach
 
 PAGE_SIZE = 8  # cards; more are loaded on scrolling
 PROPOSALS_SHOWN = 20

@@ -48,9 +48,9 @@ from memoryhub.llm.errors import ModelError
 from memoryhub.llm.registry import get_reader
 from memoryhub.monitoring import tracing
 from workspaces.access import role_in
+from workspaces.data_policy import Reach
 from workspaces.index.embedding import Embedded, embed_texts
 from workspaces.models import Role, User, Workspace
-from workspaces.policy import Reach
 from workspaces.quotas import QuotaReached
 
 RECENT = 5  # latest memories of the chat that are compared in addition to the nearest ones

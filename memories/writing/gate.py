@@ -60,9 +60,9 @@ from memoryhub.errors import Forbidden, Invalid, NotFound
 from memoryhub.monitoring import metrics
 from workspaces.access import default_workspace, lock_places, personal_place, require_stays_local
 from workspaces.audit import Verb
+from workspaces.data_policy import Reach
 from workspaces.index.embedding import Embedded, embed_one
 from workspaces.models import User, Workspace
-from workspaces.policy import Reach
 from workspaces.quotas import charge
 
 # The limit of automatic memories: ``MEMORYHUB_MAX_MEMORIES`` for each workspace, owner and assistant. After

@@ -29,9 +29,9 @@ from memories.writing.gate import Draft, Saved, keep_to_cap
 from memoryhub.errors import Conflict, Forbidden, NotFound
 from workspaces.access import require
 from workspaces.audit import Verb, record
+from workspaces.data_policy import Reach
 from workspaces.index.embedding import embed_one
 from workspaces.models import Role, User, Workspace
-from workspaces.policy import Reach
 
 
 def may_propose(workspace: Workspace, role: str) -> bool:

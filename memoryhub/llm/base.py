@@ -66,7 +66,7 @@ class Tool:
 
     @cached_property
     def tokens(self) -> int:
-        """Estimate the tokens of the description."""
+        """Estimate the tokens that the tool takes in a prompt: name, description and parameters."""
         return estimated_tokens(self.name + self.description + json.dumps(dict(self.parameters)))
 
 

@@ -44,7 +44,7 @@ LARGE_CAPABILITIES = Capabilities(
     sees=False,
     writes_on=True,
 )
-LARGE_NAME = "qwen2.5-coder-1.5b-instruct"  # as in memoryhub.local.large_model
+LARGE_NAME = "qwen2.5-coder-1.5b-instruct"  # as in memoryhub.local.large_model_download
 EMBEDDED_NOT_READY = kept("The built-in model is still starting.", "Try again in a few seconds.")
 
 # fmt: off

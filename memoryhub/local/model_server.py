@@ -18,8 +18,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from memoryhub.local import large_model
-from memoryhub.local.large_model import FetchFailed, Interrupted, State, Status, Wanted
+from memoryhub.local import large_model_download
+from memoryhub.local.large_model_download import FetchFailed, Interrupted, State, Status, Wanted
 from memoryhub.model_files import CHAT_MODEL, ModelFileAltered, ModelFileMissing
 
 KEY_VARIABLE = "MEMORYHUB_MODEL_SERVER_KEY"
@@ -52,7 +52,7 @@ class Profile:
 SMALL = Profile(MODEL_NAME, slots=4, context_tokens=2304, temperature=0.2, repeat_penalty=1.15)
 # The publisher's settings with a lower temperature. Takes 28 KB of memory per token.
 LARGE = Profile(
-    large_model.NAME, slots=2, context_tokens=8448, temperature=0.3, top_p=0.8, repeat_penalty=1.1
+    large_model_download.NAME, slots=2, context_tokens=8448, temperature=0.3, top_p=0.8, repeat_penalty=1.1
 )
 
 
@@ -199,13 +199,13 @@ def fetch_and_serve(data_dir: Path, port: int, api_key: str, *, anyway: bool = F
     weights = _fetched(data_dir, anyway=anyway)
 
     def watch() -> None:
-        large_model.write_status(data_dir, Status(State.READY, large_model.SIZE))
-        while large_model.wanted(data_dir) != Wanted.REMOVE:
+        large_model_download.write_status(data_dir, Status(State.READY, large_model_download.SIZE))
+        while large_model_download.wanted(data_dir) != Wanted.REMOVE:
             time.sleep(WATCH_SECONDS)
         remove_endpoint(data_dir, LARGE)
-        large_model.remove(data_dir)
+        large_model_download.remove(data_dir)
 
-    large_model.write_status(data_dir, Status(State.STARTING, large_model.SIZE))
+    large_model_download.write_status(data_dir, Status(State.STARTING, large_model_download.SIZE))
     serve(LOOPBACK, port, api_key, weights=weights, profile=LARGE, until=watch)
 
 
@@ -217,31 +217,31 @@ def _fetched(data_dir: Path, *, anyway: bool) -> Path:
     """
 
     def tell(status: Status) -> None:
-        large_model.write_status(data_dir, status)
+        large_model_download.write_status(data_dir, status)
 
     while True:
-        match large_model.wanted(data_dir):
+        match large_model_download.wanted(data_dir):
             case Wanted.REMOVE:
-                large_model.remove(data_dir)
+                large_model_download.remove(data_dir)
                 tell(Status(State.REMOVED))
                 _wait_for_a_change(data_dir, Wanted.REMOVE)
                 continue
             case Wanted.PAUSE:
-                tell(Status(State.PAUSED, large_model.fetched_bytes(data_dir)))
+                tell(Status(State.PAUSED, large_model_download.fetched_bytes(data_dir)))
                 _wait_for_a_change(data_dir, Wanted.PAUSE)
                 continue
-        if not anyway and (why := large_model.why_too_small(data_dir)):
+        if not anyway and (why := large_model_download.why_too_small(data_dir)):
             tell(Status(State.NO_ROOM, reason=why))
         else:
-            tell(Status(State.FETCHING, large_model.fetched_bytes(data_dir)))
+            tell(Status(State.FETCHING, large_model_download.fetched_bytes(data_dir)))
             try:
-                return large_model.fetch(data_dir, on_progress=tell)
+                return large_model_download.fetch(data_dir, on_progress=tell)
             except Interrupted:
                 continue
             except FetchFailed as error:
                 sys.stdout.write(f"{error} The small model goes on answering; tried again in an hour.\n")
                 sys.stdout.flush()
-                tell(Status(State.FAILED, large_model.fetched_bytes(data_dir), str(error)))
+                tell(Status(State.FAILED, large_model_download.fetched_bytes(data_dir), str(error)))
         _wait_for_a_change(data_dir, Wanted.FETCH, RETRY_SECONDS)
 
 
@@ -249,10 +249,13 @@ def _wait_for_a_change(data_dir: Path, since: Wanted, seconds: float = float("in
     """Wait until the administrator's choice is no longer ``since``, or is repeated ("Try again"), for at most
     ``seconds``.
     """
-    asked_at = large_model.wanted_at(data_dir)
+    asked_at = large_model_download.wanted_at(data_dir)
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        if large_model.wanted(data_dir) != since or large_model.wanted_at(data_dir) != asked_at:
+        if (
+            large_model_download.wanted(data_dir) != since
+            or large_model_download.wanted_at(data_dir) != asked_at
+        ):
             return
         time.sleep(WATCH_SECONDS)
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import psycopg
 
-from memoryhub.local import large_model, model_server
+from memoryhub.local import large_model_download, model_server
 from memoryhub.local.data_folder import (
     AlreadyRunning,
     DataFolderError,
@@ -201,7 +201,11 @@ def _welcome(stack: Stack) -> None:
         say(NAME, f"MemoryHub is ready: {', '.join(part for part in PARTS if part in stack.parts)}")
     if stack.parts & {"web", "worker"} == {"worker"}:
         say(NAME, f"for monitors: {stack.address}/healthz, /readyz and /metrics")
-    if stack.large_model and "model" in stack.parts and not large_model.model_file(stack.data_dir).exists():
+    if (
+        stack.large_model
+        and "model" in stack.parts
+        and not large_model_download.model_file(stack.data_dir).exists()
+    ):
         say(
             NAME,
             "a better model (1.1 GB) is fetched in the background; MEMORYHUB_BUILTIN_MODEL=small keeps the small one",

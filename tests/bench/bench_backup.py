@@ -40,9 +40,9 @@ def fill(memories: int, workspaces: int) -> None:
 
     from memoryhub.llm.registry import get_embedder
     from tests.bench import synthetic
+    from workspaces.data_policy import Reach
     from workspaces.index import embedding, indexes
     from workspaces.models import Membership, Role, User, Workspace
-    from workspaces.policy import Reach
 
     embedder, random = get_embedder(), np.random.default_rng(7)
     assert embedder is not None

@@ -30,7 +30,7 @@ from memories.judging.extraction.candidates import extract_with_model, propose, 
 from memoryhub.llm.base import Capabilities, ChatModel, Delta, Message, Tool  # noqa: E402
 from memoryhub.llm.clients import Endpoint  # noqa: E402
 from memoryhub.llm.openai_compatible import OpenAIChatModel  # noqa: E402
-from memoryhub.local import large_model, model_server  # noqa: E402
+from memoryhub.local import large_model_download, model_server  # noqa: E402
 from tests.bench.bench_keeping import ENOUGH, _likeness, shingles  # noqa: E402
 from tests.bench.judging_data import messages  # noqa: E402
 
@@ -151,7 +151,7 @@ def running(small: bool) -> Iterator[tuple[ChatModel, psutil.Process, float]]:
         str(port),
     ]
     command += [] if small else ["--large", "--anyway"]
-    name = model_server.MODEL_NAME if small else large_model.NAME
+    name = model_server.MODEL_NAME if small else large_model_download.NAME
     can = Capabilities(has_tools=True, can_extract=True, context_tokens=8192, local=True)
     began = time.monotonic()
     with subprocess.Popen(command, env={**os.environ, model_server.KEY_VARIABLE: key}) as process:

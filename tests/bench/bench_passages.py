@@ -27,6 +27,7 @@ from memoryhub.llm.registry import get_embedder
 from memoryhub.management import Progress
 from tests.bench import bench_scale, synthetic
 from tests.bench.row_copies import copy_places
+from workspaces.data_policy import Reach
 from workspaces.documents.passages import DOCUMENTS, find_passages
 from workspaces.index import embedding, indexes
 from workspaces.index.embedding import copy_vectors
@@ -34,7 +35,6 @@ from workspaces.index.hybrid_search import index_words
 from workspaces.index.question_gist import gist_of
 from workspaces.models import Document, DocumentPassage, Membership, Role, User, Workspace
 from workspaces.models.documents import DOCUMENT
-from workspaces.policy import Reach
 
 A_DOCUMENT = 100  # passages
 SENTENCES = 5  # in a passage, which has about 400 characters

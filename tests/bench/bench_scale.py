@@ -22,17 +22,17 @@ from pgvector import HalfVector
 from psycopg import sql
 
 from memories.recalling.recall import recall
-from memories.writing.bulk import save_memories
+from memories.writing.bulk_save import save_memories
 from memories.writing.drafts import Draft
 from memoryhub.database.startup import psycopg_settings, running_database
 from memoryhub.llm.base import Embedder, Vectors
 from memoryhub.llm.registry import get_embedder
 from memoryhub.management import Progress
 from tests.bench import synthetic
+from workspaces.data_policy import Reach
 from workspaces.index import embedding, indexes
 from workspaces.index.embedding import Embedded
 from workspaces.models import EmbeddingModel, Membership, Role, User, Workspace
-from workspaces.policy import Reach
 
 SIZES = (100, 5_000, 100_000)
 FIRST = 10_000  # rows of the small table that a small workspace is compared with

@@ -98,7 +98,7 @@ class Fitted:
         self.warm.states(parts)
         for n, found in enumerate(self.found):
             if found:
-                self.rows[n] = without_model.measure(
+                self.rows[n] = without_model.clause_features(
                     self.passages[n], self.own[n], found, self.warm, self.base
                 )
 
@@ -216,7 +216,7 @@ def reply_nets(known: list[Message], warm: Remembering, base: dict[str, Vectors]
     for each in pairs:
         of = [other.text for other in nothing if other.language == each.language]
         given += [(each.question, str(chance.choice(of)), False)] if of else []
-    rows = [without_model.measure_reply(question, answer, warm, base) for question, answer, _ in given]
+    rows = [without_model.reply_features(question, answer, warm, base) for question, answer, _ in given]
     wanted = np.array([is_kept for *_, is_kept in given], np.float32)
     return {f"reply_{name}": value for name, value in small(np.stack(rows), wanted).items()}
 

@@ -30,9 +30,9 @@ from tests.factories import make_chat, make_memory, make_message, make_user
 from tests.fakes.openai_server import Answer, ScriptedOpenAI
 from tests.imports import APPS, ROOT
 from workspaces.access import get_workspace
+from workspaces.data_policy import Reach
 from workspaces.documents import reading_jobs
 from workspaces.models import Document, User
-from workspaces.policy import Reach
 
 pytestmark = pytest.mark.django_db(transaction=True)
 OURS = tuple(f"{ROOT}/{app}/" for app in APPS)

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from memoryhub.local import large_model, model_server
+from memoryhub.local import large_model_download, model_server
 from tests.memoryhub.local.processes import wait_until
 
 START_SECONDS = 60
 ROOT = Path(__file__).resolve().parents[2]
-LARGE_MODEL = Path(os.environ.get("LARGE_MODEL", large_model.model_file(ROOT / "var")))
+LARGE_MODEL = Path(os.environ.get("LARGE_MODEL", large_model_download.model_file(ROOT / "var")))
 NEEDS_LARGE_MODEL = pytest.mark.skipif(
-    not LARGE_MODEL.is_file() or LARGE_MODEL.stat().st_size != large_model.SIZE,
+    not LARGE_MODEL.is_file() or LARGE_MODEL.stat().st_size != large_model_download.SIZE,
     reason="the larger model is not here: manage.py fetch_model downloads it, LARGE_MODEL names its file",
 )
 
@@ -64,8 +64,8 @@ def running_local_model(data_dir: Path, *, key: str = "") -> Iterator[Path]:
 def running_large_model(data_dir: Path) -> Iterator[None]:
     """Run the real larger model with its real file, as the supervisor does."""
     (data_dir / "run").mkdir(exist_ok=True)
-    large_model.folder(data_dir).mkdir()
-    large_model.model_file(data_dir).symlink_to(LARGE_MODEL.resolve())
+    large_model_download.folder(data_dir).mkdir()
+    large_model_download.model_file(data_dir).symlink_to(LARGE_MODEL.resolve())
     port = model_server.free_port()
     command = [sys.executable, "-m", "memoryhub.local.model_server", "--large", "--anyway"]
     with subprocess.Popen(
@@ -74,7 +74,9 @@ def running_large_model(data_dir: Path) -> Iterator[None]:
     ) as process:
         try:
             wait_until(lambda: model_server.is_ready(port), "the larger model is loaded")
-            endpoint = model_server.Endpoint(f"http://127.0.0.1:{port}/v1", "sesame", large_model.NAME)
+            endpoint = model_server.Endpoint(
+                f"http://127.0.0.1:{port}/v1", "sesame", large_model_download.NAME
+            )
             model_server.write_endpoint(data_dir, endpoint, model_server.LARGE)
             yield
         finally:

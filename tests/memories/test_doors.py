@@ -46,10 +46,10 @@ WRITES = {
     ("memories/writing/changing.py", "replace"): {"save"},
     ("memories/writing/gate.py", "delete_memory"): {"save"},
     ("memories/writing/changing.py", "restore_memory"): {"save"},
-    ("memories/writing/bulk.py", "_note_replaced"): {"update"},
+    ("memories/writing/bulk_save.py", "_note_replaced"): {"update"},
     ("memories/writing/changing.py", "_point"): {"save"},
     ("memories/writing/review.py", "_decide"): {"save"},
-    ("memories/writing/bulk.py", "-"): {"INSERT INTO"},
+    ("memories/writing/bulk_save.py", "-"): {"INSERT INTO"},
     # Writes of other columns: times, links, sources, words, the rules checked by, and permanent deletion.
     ("memories/writing/background.py", "reembed"): {"update"},
     ("memories/writing/background.py", "store_late_vector"): {"update"},

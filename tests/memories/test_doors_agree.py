@@ -15,7 +15,7 @@ from memories import tasks
 from memories.forgetting.for_good import forget_memories
 from memories.models import Memory, Review
 from memories.writing import review
-from memories.writing.bulk import save_memories
+from memories.writing.bulk_save import save_memories
 from memories.writing.changing import restore_memory
 from memories.writing.decide import (
     Known,

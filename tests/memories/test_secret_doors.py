@@ -12,7 +12,7 @@ from memories.forgetting import copies
 from memories.judging.secret_filter import RULES
 from memories.models import Memory, Refusal, SourceType
 from memories.writing import changing, gate
-from memories.writing.bulk import save_memories
+from memories.writing.bulk_save import save_memories
 from memories.writing.drafts import Draft, without_secrets
 from memories.writing.export_lines import read_memory
 from memoryhub.errors import SecretRefused, Sensitive

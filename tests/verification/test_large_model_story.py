@@ -14,8 +14,8 @@ from pytest_django.fixtures import Settings
 from chat.models import MessageStatus
 from chat.turns.services import begin_turn
 from chat.turns.turn import wait_until_idle
-from memoryhub.local import large_model
-from memoryhub.local.large_model import SHA256
+from memoryhub.local import large_model_download
+from memoryhub.local.large_model_download import SHA256
 from tests.factories import make_chat, make_memory, make_user
 from tests.fakes.local_model import LARGE_MODEL, NEEDS_LARGE_MODEL, running_large_model
 
@@ -30,7 +30,7 @@ def large(tmp_path: Path, settings: Settings) -> Iterator[Path]:
 
 
 def test_the_file_is_the_publishers() -> None:
-    assert large_model._sha256(LARGE_MODEL) == SHA256
+    assert large_model_download._sha256(LARGE_MODEL) == SHA256
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ import psutil
 import psycopg
 import pytest
 
-from memoryhub.local import large_model
-from memoryhub.local.large_model import State, Status, Wanted
+from memoryhub.local import large_model_download
+from memoryhub.local.large_model_download import State, Status, Wanted
 from memoryhub.local.model_server import MODEL_NAME, free_port, is_ready, read_endpoint
 from memoryhub.local.postgres import connection_settings, socket_folder
 from memoryhub.model_files import CHAT_MODEL
@@ -312,20 +312,20 @@ def test_the_larger_model_takes_over_and_the_small_one_again_when_it_is_removed(
         prepared_in(hub.data_dir)
         lend_to(hub.data_dir)
         hub.environment["MEMORYHUB_BUILTIN_MODEL"] = "large"
-        large_model.folder(hub.data_dir).mkdir()
-        large_model.model_file(hub.data_dir).symlink_to(CHAT_MODEL.path())
+        large_model_download.folder(hub.data_dir).mkdir()
+        large_model_download.model_file(hub.data_dir).symlink_to(CHAT_MODEL.path())
         hub.start()
 
         def answering() -> str:
             endpoint = read_endpoint(hub.data_dir)
             return endpoint.model if endpoint and hub.model_answers() else ""
 
-        wait_until(lambda: answering() == large_model.NAME, "the larger model answers")
-        large_model.want(hub.data_dir, Wanted.REMOVE)
+        wait_until(lambda: answering() == large_model_download.NAME, "the larger model answers")
+        large_model_download.want(hub.data_dir, Wanted.REMOVE)
         wait_until(lambda: answering() == MODEL_NAME, "the small one answers again")
         removed = Status(State.REMOVED)
-        wait_until(lambda: large_model.read_status(hub.data_dir) == removed, "the page can say so")
-        assert not large_model.model_file(hub.data_dir).exists()
+        wait_until(lambda: large_model_download.read_status(hub.data_dir) == removed, "the page can say so")
+        assert not large_model_download.model_file(hub.data_dir).exists()
         assert hub.page_answers()
 
 

@@ -10,7 +10,7 @@ from django.test import Client
 from django.utils import timezone, translation
 
 from chat.chats.services import delete_chat, restore_chat
-from memories.writing.bulk import save_memories
+from memories.writing.bulk_save import save_memories
 from memories.writing.changing import restore_memory
 from memories.writing.gate import Draft, delete_memory, edit_memory
 from memoryhub.monitoring import origin

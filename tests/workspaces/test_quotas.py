@@ -17,7 +17,7 @@ from chat.turns.turn import wait_until_idle
 from memories import assets, tasks
 from memories.models import Asset, Memory
 from memories.writing import changing, gate
-from memories.writing.bulk import save_memories
+from memories.writing.bulk_save import save_memories
 from memories.writing.extraction_jobs import queue_extraction
 from memoryhub.languages import NUMBER, SENTENCES_END
 from tests.conftest import Cast

@@ -23,9 +23,9 @@ from workspaces.api.serializers import (
     removed_json,
 )
 from workspaces.artifacts import Written, forget_artifact
+from workspaces.data_policy import Reach, in_reach
 from workspaces.models import Artifact, ArtifactKind, Role
 from workspaces.models.documents import CONTENT_LENGTH, LANGUAGE_LENGTH, TITLE_LENGTH
-from workspaces.policy import Reach, in_reach
 
 documented = documented_under("artifacts")
 

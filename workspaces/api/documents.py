@@ -32,11 +32,11 @@ from workspaces.api.serializers import (
     RemovedJson,
     removed_json,
 )
+from workspaces.data_policy import Reach, in_reach
 from workspaces.documents import documents, reading_jobs
 from workspaces.documents.files import download
 from workspaces.models import Document, DocumentStatus, Role, User, Workspace
 from workspaces.models.documents import TITLE_LENGTH
-from workspaces.policy import Reach, in_reach
 
 documented = documented_under("documents")
 NO_FILE: dict[str, Any] = {

@@ -16,6 +16,7 @@ from pgvector.django import CosineDistance
 
 from memoryhub.database import queries
 from memoryhub.llm.registry import get_embedder
+from workspaces.data_policy import Reach, in_reach
 from workspaces.index.hybrid_search import SearchArea, area_within, bm25
 from workspaces.index.scores import (
     CANDIDATES,
@@ -38,7 +39,6 @@ from workspaces.models import (
 )
 from workspaces.models.documents import DOCUMENT, OWNED_HERE, OWNED_OWN, OWNED_PLACE
 from workspaces.models.index import Kind
-from workspaces.policy import Reach, in_reach
 
 SIZE = 500  # characters of a passage, at most
 CONTEXT = 250  # characters before and after a passage that are embedded with it

@@ -24,9 +24,9 @@ from memoryhub.database.queries import Ready
 from memoryhub.llm.base import Embedder, Vectors
 from memoryhub.llm.errors import EmbedderBadReply, EmbedderBadRequest, EmbedderError, EmbedderUnavailable
 from memoryhub.llm.registry import embedder_is_local, get_earlier_embedder, get_embedder
+from workspaces.data_policy import Reach
 from workspaces.models import EmbeddingModel, ModelState, PassageVector
 from workspaces.models.index import Kind, Passage, has_vector, kind_of, of_places
-from workspaces.policy import Reach
 
 logger = logging.getLogger(__name__)
 _ahead = ThreadPoolExecutor(
@@ -106,10 +106,11 @@ def embeddable(model: EmbeddingModel | None, stays: str = "workspace__local_only
 def embed_query(
     texts: Sequence[str], active: EmbeddingModel | None, *, local_only: bool
 ) -> tuple[str, Vectors] | None:
-    """Return the active model's label and its vectors of these query texts, or None without an embedder.
+    """Return a model's label and its vectors of these query texts; None if no embedder is configured.
 
-    ``local_only``: the texts may not leave this machine. Raises EmbedderError if the model fails, and EarlierModelGone
-    or StaysHere if it cannot be used.
+    ``active``: the model of the stored vectors; None if nothing is embedded yet, and then the configured embedder is
+    used. Raises StaysHere if ``local_only`` and the model is remote, EarlierModelGone if ``active`` can no longer be
+    loaded, EmbedderError if a call fails.
     """
     embedder = get_embedder()
     if embedder is None:

@@ -23,9 +23,9 @@ from memoryhub.database.queries import current_connection
 from memoryhub.errors import Invalid, NotFound
 from memoryhub.llm.base import Vectors
 from memoryhub.llm.errors import ModelNotLocal
+from workspaces.data_policy import Reach
 from workspaces.models import Agent, EmbeddingModel, User, Workspace
 from workspaces.models.index import AGENT_PLACES, WITHIN, Kind, of_places
-from workspaces.policy import Reach
 
 ASKED = "unnest(ARRAY(SELECT lexeme FROM workspaces_words(%(query)s::text))) q(lexeme)"
 # BM25 with k1 = 1.2, b = 0.3 and a fixed typical length, so that a weight does not depend on other passages.

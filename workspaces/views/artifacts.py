@@ -19,9 +19,9 @@ from workspaces import artifacts
 from workspaces.access import get_workspace, may_move_away, require_right_to_forget
 from workspaces.accounts.sign_in import ask_for_password
 from workspaces.artifacts import LooksDelicate, Stale, Written, forget_artifact, get_artifact
+from workspaces.data_policy import Reach, in_reach
 from workspaces.models import Artifact, ArtifactKind, ArtifactVersion, Role
 from workspaces.models.documents import CONTENT_LENGTH, LANGUAGE_LENGTH, TITLE_LENGTH
-from workspaces.policy import Reach, in_reach
 from workspaces.views import PageRequest, reload_or_redirect
 from workspaces.views.documents import compare
 from workspaces.views.forms import destination, say_whose, whose

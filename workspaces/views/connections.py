@@ -17,7 +17,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from memoryhub.errors import Forbidden, Invalid
 from memoryhub.llm.metering import MOST_PRICE
-from memoryhub.local.large_model import Status, Wanted, read_status, want
+from memoryhub.local.large_model_download import Status, Wanted, read_status, want
 from workspaces.access import workspaces_of
 from workspaces.accounts.sign_in import ask_for_password
 from workspaces.actions import connections

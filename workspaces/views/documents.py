@@ -24,11 +24,11 @@ from memoryhub.languages import file_size
 from memoryhub.stored_files import SHUT, says_too_long
 from workspaces.access import get_workspace, may_move_away, require_right_to_forget
 from workspaces.accounts.sign_in import ask_for_password
+from workspaces.data_policy import Reach, in_reach
 from workspaces.documents import documents, reading_jobs
 from workspaces.documents.files import download
 from workspaces.documents.reading.process import SENTENCES
 from workspaces.models import Document, DocumentPicture, DocumentStatus, Role
-from workspaces.policy import Reach, in_reach
 from workspaces.views import PageRequest, reload_or_redirect
 from workspaces.views.forms import destination, say_whose, whose
 

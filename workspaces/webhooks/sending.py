@@ -30,8 +30,8 @@ from memoryhub.llm.addresses import AddressRange, AddressRefused
 from memoryhub.llm.clients import Endpoint, async_client
 from memoryhub.llm.errors import ModelNotLocal
 from workspaces.audit import Verb, record
+from workspaces.data_policy import Reach
 from workspaces.models import DeliveryStatus, Membership, Role, User, Webhook, WebhookDelivery, WebhookEvent
-from workspaces.policy import Reach
 from workspaces.webhooks.hooks import (
     give_up_waiting,
     headers_of,

@@ -30,8 +30,8 @@ from workspaces.access import get_workspace
 from workspaces.accounts.keys import is_still_valid
 from workspaces.billing import Account, rate_of, record, require_budget
 from workspaces.connections import Chosen, all_for
+from workspaces.data_policy import Caller, Reach
 from workspaces.models import Agent, ApiKey, Purpose, User, Workspace
-from workspaces.policy import Caller, Reach
 from workspaces.quotas import spend
 from workspaces.views.workspaces import Place
 

@@ -28,9 +28,9 @@ from memoryhub.database.queries import Ready
 from memoryhub.llm.base import INSERTED
 from memoryhub.llm.errors import ModelError
 from workspaces.connections import Chosen
+from workspaces.data_policy import Caller
 from workspaces.models import KeyScope, Membership, Role, User
 from workspaces.models.connections import Connection
-from workspaces.policy import Caller
 
 logger = logging.getLogger(__name__)
 FAILED = "memory could not be searched"

@@ -54,7 +54,9 @@ class Clause:
     start: int
     end: int
     sentence: Span
-    marks: tuple[float, ...]
+    flags: tuple[
+        float, ...
+    ]  # 0 or 1: quoted, followed by a question mark, first of its sentence, …; and its length
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ def clauses_of(passage: Passage, tags: dict[str, Vectors]) -> list[Clause]:
     for number, (start, end, quotes) in enumerate(standing):
         for (a, b), first, last in spans(passage, tags, start, end):
             after = text[b : b + 2].strip()[:1]
-            marks = (
+            flags = (
                 quotes,
                 after in _ASKS and after != "",
                 text[end - 1] in _ASKS,
@@ -99,7 +101,7 @@ def clauses_of(passage: Passage, tags: dict[str, Vectors]) -> list[Clause]:
                 b - a >= len(text.strip()) - 2,
                 after != "" and after in "!\uff01",
             )
-            found.append(Clause(a, b, (start, end), tuple(map(float, marks))))
+            found.append(Clause(a, b, (start, end), tuple(map(float, flags))))
     return found[:MOST_CLAUSES]
 
 
@@ -108,14 +110,15 @@ def scaled(vectors: Vectors, fitted: dict[str, Vectors]) -> Vectors:
     return ((vectors - fitted["centre"]) / fitted["spread"]).astype(np.float32)
 
 
-def measure(
+def clause_features(
     passage: Passage, own: Vectors, found: Sequence[Clause], encoder: Encoder, fitted: dict[str, Vectors]
 ) -> Vectors:
-    """Return the feature vectors of the clauses ``found``, one row each. ``own``: the scaled states of the passage.
+    """Return the feature vectors of the clauses ``found``, one row each.
 
-    A row contains: (1) the mean of the clause's states in context; (2) its first and last state, and the states before
-    and after it; (3) the mean of the message's other states; (4) the mean of the states of the clause encoded alone;
-    (5) ``Clause.marks``.
+    ``own``: the encoder's token vectors ("states") of the passage, scaled as ``fitted`` says. A row contains: (1) the
+    mean of the clause's states in the passage; (2) its first and last state, and the states before and after it; (3)
+    the mean of the passage's other states; (4) the mean of the states of the clause encoded alone; (5)
+    ``Clause.flags``.
     """
     alone = encoder.states([passage.text[each.start : each.end] for each in found])
     edge = np.zeros((1, own.shape[1]), np.float32)
@@ -131,7 +134,7 @@ def measure(
         edges = (padded[first + 1], padded[after], padded[first], padded[after + 1])
         by_itself = scaled(np.asarray(states.middle, np.float32), fitted)
         mean = by_itself.mean(axis=0) if len(by_itself) else edge[0]
-        rows.append(np.concatenate([inside / max(after - first, 1), *edges, rest, mean, each.marks]))
+        rows.append(np.concatenate([inside / max(after - first, 1), *edges, rest, mean, each.flags]))
     return np.array(rows, np.float32)
 
 
@@ -159,7 +162,7 @@ class _Cut:
         if not self.found:
             return []
         fitted = head()
-        rows = measure(self.passage, self.own, self.found, encoder, fitted)
+        rows = clause_features(self.passage, self.own, self.found, encoder, fitted)
         alone = rows[:, ALONE]
         chances = _chances(rows, {name: fitted[name] for name in NETS})
         lacking = _chances(rows, {name: fitted[f"lacks_{name}"] for name in NETS})
@@ -231,7 +234,7 @@ def states_fact(question: str, answer: str, encoder: Encoder) -> float:
     Encodes one text, some milliseconds. Raises EmbedderError if the encoder fails.
     """
     fitted = head()
-    row = measure_reply(question, answer, encoder, fitted)
+    row = reply_features(question, answer, encoder, fitted)
     nets = {name: fitted[f"reply_{name}"] for name in NETS}
     return float((1 / (1 + np.exp(-logits(row[None], nets)))).mean())
 
@@ -240,9 +243,10 @@ def statement(question: str, answer: str) -> str:
     return f"{question} {answer}"
 
 
-def measure_reply(question: str, answer: str, encoder: Encoder, fitted: dict[str, Vectors]) -> Vectors:
-    """Return the feature vector of a question with its reply: the mean states of each, and the reply's first and last
-    state.
+def reply_features(question: str, answer: str, encoder: Encoder, fitted: dict[str, Vectors]) -> Vectors:
+    """Return the feature vector of a question with its reply.
+
+    It contains the mean states of each, and the reply's first and last state.
     """
     passage = read(statement(question, answer), encoder)
     own = scaled(passage.vectors, fitted)

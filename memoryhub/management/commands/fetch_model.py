@@ -5,8 +5,8 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from memoryhub.local import large_model
-from memoryhub.local.large_model import FetchFailed, Interrupted, Status, Wanted
+from memoryhub.local import large_model_download
+from memoryhub.local.large_model_download import FetchFailed, Interrupted, Status, Wanted
 from memoryhub.management import Progress
 
 MEGABYTE = 1_000_000
@@ -18,9 +18,9 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            large_model.want(settings.DATA_DIR, Wanted.FETCH)
+            large_model_download.want(settings.DATA_DIR, Wanted.FETCH)
             self.progress = Progress(self.stdout)
-            path = large_model.fetch(settings.DATA_DIR, on_progress=self._show)
+            path = large_model_download.fetch(settings.DATA_DIR, on_progress=self._show)
         except (FetchFailed, OSError) as error:
             raise CommandError(
                 f"{error} What is downloaded stays; the next try goes on from there."
@@ -31,6 +31,6 @@ class Command(BaseCommand):
         self.stdout.write(self.style.SUCCESS(f"The larger model is in {path}."))
 
     def _show(self, status: Status) -> None:
-        megabytes, total = status.fetched // MEGABYTE, large_model.SIZE // MEGABYTE
+        megabytes, total = status.fetched // MEGABYTE, large_model_download.SIZE // MEGABYTE
         filled = status.percent // 4
         self.progress.show(f"[{'#' * filled:<25}] {status.percent:3d} %  {megabytes:,} of {total:,} MB")

@@ -16,8 +16,8 @@ from tests.api import Api
 from tests.conftest import Cast
 from tests.factories import HERE, make_artifact, make_chat, make_document, make_memory, make_message
 from workspaces.access import get_workspace
+from workspaces.data_policy import Reach
 from workspaces.models import Role, User, Workspace
-from workspaces.policy import Reach
 
 pytestmark = pytest.mark.django_db
 KEY = "The spare key of the boathouse lies under the blue pot"

@@ -19,8 +19,8 @@ from memoryhub.llm.errors import ModelNotLocal
 from tests.conftest import Cast
 from tests.factories import HERE, make_artifact, make_chat, make_message
 from workspaces.access import default_workspace
+from workspaces.data_policy import Reach
 from workspaces.models import Artifact, Role, User, Workspace
-from workspaces.policy import Reach
 
 pytestmark = pytest.mark.django_db
 ANSWER = """# A page and more

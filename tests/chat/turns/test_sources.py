@@ -18,12 +18,12 @@ from chat.turns.services import edit_message
 from tests.api import Api
 from tests.conftest import Cast
 from tests.factories import HERE, make_chat, make_document, make_message
+from workspaces.data_policy import Reach
 from workspaces.documents import documents, passages
 from workspaces.documents.passages import FoundPassage, find_passages
 from workspaces.index import embedding
 from workspaces.index.scores import Arm, Scored
 from workspaces.models import Document, Role, Workspace
-from workspaces.policy import Reach
 
 pytestmark = pytest.mark.django_db
 

@@ -13,7 +13,7 @@ from memories.models import Memory, Receipt, ReceiptItem, Revision, Tombstone
 from memories.recalling.recall import recall
 from memories.writing import gate, tombstones
 from memories.writing.background import reembed
-from memories.writing.bulk import save_memories
+from memories.writing.bulk_save import save_memories
 from memories.writing.gate import Draft, save_memory
 from memories.writing.tombstones import WasForgotten, essence
 from tests.conftest import Cast

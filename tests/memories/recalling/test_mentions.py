@@ -8,7 +8,7 @@ from memories.recalling.recall import recall, store_receipt
 from memories.recalling.relevance import mentioned
 from tests.conftest import Cast
 from tests.factories import make_chat, make_memory, make_message
-from workspaces.policy import Reach
+from workspaces.data_policy import Reach
 
 
 def phrases(asked: str, memory: str) -> list[str]:

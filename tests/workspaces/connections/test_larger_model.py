@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pytest_django.fixtures import Settings
 
-from memoryhub.local.large_model import SIZE, State, Status, Wanted, want, wanted, write_status
+from memoryhub.local.large_model_download import SIZE, State, Status, Wanted, want, wanted, write_status
 from tests.conftest import Cast
 from tests.factories import make_user
 from tests.signing_in import signed_in

@@ -15,13 +15,13 @@ from django.utils import timezone
 from tests.conftest import Cast
 from tests.workspaces.documents.odd import odd_files, pdf_with_picture, picture_file
 from tests.workspaces.documents.odd_office import DOCX, changed
+from workspaces.data_policy import Reach
 from workspaces.documents import documents, files, reading_jobs
 from workspaces.documents.passages import find_passages
 from workspaces.documents.reading import process, reader
 from workspaces.documents.reading.office import shown
 from workspaces.documents.reading.process import CouldNotRead, Read, read_file
 from workspaces.models import Document
-from workspaces.policy import Reach
 
 FOLDER = Path(__file__).parent / "cases"
 # For each file of that folder its required and its forbidden text.

@@ -35,6 +35,7 @@ from tests.workspaces.documents.samples import SAMPLES
 from workspaces import artifacts
 from workspaces.access import default_workspace
 from workspaces.accounts.closing import delete_account
+from workspaces.data_policy import Reach
 from workspaces.documents import documents, files
 from workspaces.documents.passages import find_passages
 from workspaces.documents.reading_jobs import text_for_webhook
@@ -50,7 +51,6 @@ from workspaces.models import (
     Workspace,
 )
 from workspaces.models.documents import ARTIFACT, DOCUMENT
-from workspaces.policy import Reach
 
 pytestmark = pytest.mark.django_db
 TEXT = "The spare key lies under the blue pot."

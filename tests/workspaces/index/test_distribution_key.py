@@ -20,9 +20,9 @@ from memories.access import live_in
 from memories.forgetting.for_good import forget_memories, purge
 from memories.models import Memory, Scope
 from memories.recalling.recall import recall, receipts_for, split_recall, store_receipt
-from memories.recalling.recall_test import state_of
+from memories.recalling.recall_questions import state_of
 from memories.tidy import pairs_in, without_vector
-from memories.writing.bulk import save_memories
+from memories.writing.bulk_save import save_memories
 from memories.writing.changing import restore_memory
 from memories.writing.gate import Draft, delete_memory, edit_memory, save_memory
 from tests.copies import copied

@@ -16,7 +16,7 @@ from standardwebhooks import WebhookVerificationError
 from chat.models.runs import Run
 from chat.runs.progress import _end as end_run
 from memories.forgetting.for_good import forget_memories
-from memories.writing.bulk import save_memories
+from memories.writing.bulk_save import save_memories
 from memories.writing.changing import restore_memory
 from memories.writing.gate import delete_memory, edit_memory, save_memory
 from memories.writing.review import approve, reconsider

@@ -14,12 +14,12 @@ from memoryhub.database.startup import running_database
 from memoryhub.management import Progress
 from workspaces.access import default_workspace
 from workspaces.actions.workspaces import create_workspace
+from workspaces.data_policy import Reach
 from workspaces.documents import documents, reading_jobs
 from workspaces.documents.passages import DOCUMENTS, Arm, FoundPassage, find_passages
 from workspaces.index.reembedding import embed_passages
 from workspaces.index.scores import FLOOR
 from workspaces.models import Document, User, Workspace
-from workspaces.policy import Reach
 
 RETURNED = 4000  # characters, in which answers are looked for
 ARMS: dict[str, tuple[Arm, float]] = {  # arm and floor of each column

@@ -41,9 +41,9 @@ from memories.writing.gate import Saved, keep_to_cap
 from memoryhub.llm.bundled_embedder import likeness
 from memoryhub.monitoring import metrics
 from workspaces.access import default_workspace
+from workspaces.data_policy import Reach
 from workspaces.index.embedding import Embedded, copy_vectors, embed_texts, put_vectors, stored_vectors
 from workspaces.models import User
-from workspaces.policy import Reach
 from workspaces.quotas import importer_key, require_room
 
 _COLUMNS = [column for column in Memory._meta.concrete_fields if column.name != "search"]

@@ -24,9 +24,9 @@ from memories.recalling.recall import MAX_LIMIT, Recall, recall, split_recall
 from memoryhub.errors import Conflict, Invalid, NotFound, SecretRefused
 from workspaces.access import lock_to_count, require
 from workspaces.actions.workspaces import clean_text
+from workspaces.data_policy import Reach
 from workspaces.index.embedding import active_model
 from workspaces.models import PassageVector, Role, User, Workspace
-from workspaces.policy import Reach
 
 MOST_QUESTIONS = 200  # of a workspace
 MOST_EXPECTED = 10  # of a question
