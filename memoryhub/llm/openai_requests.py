@@ -18,7 +18,7 @@ import openai
 from memoryhub.llm.addresses import AddressRange
 from memoryhub.llm.base import INSERTED, Message
 from memoryhub.llm.clients import Clients, Endpoint, ask_for_models, timeout_of
-from memoryhub.llm.errors import ModelBadReply, ModelBadRequest, ModelError
+from memoryhub.llm.errors import ModelBadReply, ModelBadRequest, ModelError, ModelUnavailable
 from memoryhub.llm.metering import Usage, guessed, report
 from memoryhub.llm.openai_errors import VENDOR_ERRORS, call_with_retries, delay_before_retry, model_error
 from memoryhub.llm.openai_replies import checked, chunks_of, error_text, usage_said
@@ -346,6 +346,9 @@ def _failure(error: Exception, endpoint: Endpoint, *, streaming: bool = False) -
     if isinstance(error, UnicodeError):
         return ModelBadRequest(CLOSED)
     failure = model_error(error, streaming=streaming)
+    # llama.cpp refuses pictures with status 500.
+    if isinstance(failure, ModelUnavailable) and says_it_is_blind(error):
+        failure = ModelBadRequest(detail=failure.detail)
     if isinstance(failure, ModelBadRequest) and endpoint.reach in TELLABLE and failure.detail:
         said = failure.detail.replace(endpoint.api_key or "\0", "…").strip()
         failure = ModelBadRequest(f"{ModelBadRequest.sentence} It said: {said}")

@@ -383,6 +383,8 @@ def test_what_the_model_refuses_is_said_in_openais_form(
         (Failure(401, "no such key test-key"), openai.InternalServerError, "model_refused"),
         (Failure(429, headers={"retry-after": "30"}), openai.RateLimitError, "rate_limit_exceeded"),
         (Failure(503, headers={"retry-after": "30"}), openai.InternalServerError, "model_unavailable"),
+        # As llama.cpp says it. Clients send an "unavailable" again, which cannot help here.
+        (Failure(500, "image input is not supported"), openai.BadRequestError, "invalid_request"),
     ):
         for stream in (False, True):
             scripted_model.script(failure)
