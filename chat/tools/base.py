@@ -208,6 +208,8 @@ def _sentence(error: ErrorDetails) -> str:
         return f"may have at most {error['ctx']['max_length']:,} characters, and has {len(error['input'].strip()):,}"
     if error["type"] == "literal_error":
         return f"must be one of {error['ctx']['expected']}"
+    if error["type"].startswith("date"):
+        return "must be a day, such as 2026-03-15"
     return _SENTENCES.get(error["type"], "must be a number")
 
 

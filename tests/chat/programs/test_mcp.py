@@ -297,6 +297,11 @@ def test_what_is_refused_says_how_to_do_better(door: str, key: str, name: str) -
     assert not Memory.objects.exists()
 
 
+def test_a_wrong_day_is_refused_with_what_a_day_looks_like(door: str, key: str) -> None:
+    refused = called(door, key, "recall_memory", query="tea", as_of="last spring")
+    assert refused.is_error and "as_of must be a day, such as 2026-03-15" in refused.content[0].text
+
+
 @pytest.mark.parametrize("name", ["cursor", "category"])
 def test_what_the_database_cannot_compare_is_refused_with_a_reason(door: str, key: str, name: str) -> None:
     refused = called(door, key, "list_memories", **{name: "mem_\x00"})
