@@ -252,7 +252,7 @@ def plan_prompt(prompt: Sequence[PromptMessage]) -> list[PromptMessage]:
 def with_plan(prompt: Sequence[PromptMessage], outline: str) -> list[PromptMessage]:
     """Insert the plan right before the question. It is escaped, because it may repeat text of recalled memories."""
     lines = "\n".join(filter(None, map(escape, outline.splitlines())))
-    instructions = f"{prompt_text('planned')}\n<plan>\n{lines}\n</plan>"
+    instructions = f"{prompt_text('deep_think_planned')}\n<plan>\n{lines}\n</plan>"
     return [*prompt[:-1], PromptMessage("system", instructions, speaker=Speaker.MODEL), prompt[-1]]
 
 

@@ -152,7 +152,9 @@ def _found(
             judged = search.judge(scored[: part.stop]) | judged
     items = search.load(scored[part], judged)
     if floor and not degraded:
-        items = [item for item in items if relevance.is_found(item.score, item.relevance)]
+        # Programs and models search for a single word as people do in a list: a name, a subject.
+        passes = relevance.is_shown if relevance.is_one_word(search.query) else relevance.is_found
+        items = [item for item in items if passes(item.score, item.relevance)]
     own = search.own(ranking, degraded, withheld) if withheld else []
     return Recall(items, ranking, degraded, own, search)
 

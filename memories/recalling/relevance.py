@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from memories.judging.sentences import JOINED
 from memories.judging.validity import says_over, speaks_of_before
 from memories.recalling.ranking import WEIGHTS
 from memoryhub.llm.bundled_embedder import E5_WEIGHS, MULTILINGUAL
@@ -366,6 +367,11 @@ def is_shown(score: float, relevance: Relevance | None) -> bool:
     """
     near = relevance is not None and min(score, relevance.if_asked) >= LEAST_SCORE
     return near or is_found(score, relevance)
+
+
+def is_one_word(text: str) -> bool:
+    """Return whether the text is one word; in scripts without spaces, whether it has at most four characters."""
+    return len(text.split()) == 1 and (len(text.strip()) <= 4 or not JOINED.search(text))
 
 
 def _background(cosines: Array, mean: float, deviation: float) -> tuple[float, float]:

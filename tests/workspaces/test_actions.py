@@ -24,7 +24,7 @@ def test_create_workspace_makes_its_maker_the_owner() -> None:
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("name", ["", "   ", "x" * 121, "a\0b", "a\ud800b"])
+@pytest.mark.parametrize("name", ["", "   ", "\u200b \u2800", "x" * 121, "a\0b", "a\ud800b"])
 def test_create_workspace_refuses_names_that_cannot_be_stored(name: str) -> None:
     with pytest.raises(Invalid) as refused:
         actions.create_workspace(name=name, by=make_user())

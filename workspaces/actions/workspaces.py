@@ -20,6 +20,7 @@ from workspaces.actions.removal import Counts, counted, remove_in_other_apps
 from workspaces.audit import Verb, Word, record
 from workspaces.connections import choose_connection
 from workspaces.models import Agent, Invitation, Membership, Role, User, Workspace
+from workspaces.models.people import is_invisible
 from workspaces.quotas import require_room
 from workspaces.webhooks.hooks import queue_sending
 
@@ -255,9 +256,11 @@ def _clean_description(description: str) -> str:
 def clean_text(field: str, text: str, *, low: int, high: int) -> str:
     """Return ``text`` if it is valid.
 
-    Raises Invalid, naming the field, for a wrong length or characters that cannot be stored.
+    Raises Invalid, naming the field, for a wrong length, for invisible characters alone, and for characters that cannot
+    be stored.
     """
-    if not low <= len(text) <= high:
+    is_blank = all(is_invisible(sign) or sign.isspace() for sign in text)
+    if not low <= len(text) <= high or (low and is_blank):
         raise Invalid(
             fields={field: _("Must have %(low)s to %(high)s characters.") % {"low": low, "high": high}}
         )

@@ -43,12 +43,16 @@ ENDS = ".@+-_'"
 _HELD = 0x757365726E616D65  # "username": key of the lock for checking and creating names
 
 
+def is_invisible(sign: str) -> bool:
+    return unicodedata.category(sign) in {"Cc", "Cf"} or sign in FILLERS
+
+
 def check_username(name: str, others: Any) -> None:
     """Raise ValidationError if a new name has invisible characters, mixes scripts, or looks like another user's.
 
     ``others``: a queryset of the users to compare with.
     """
-    if any(unicodedata.category(sign) in {"Cc", "Cf"} or sign in FILLERS for sign in name):
+    if any(is_invisible(sign) for sign in name):
         raise ValidationError(UNSEEN, code="unseen")
     scripts = unique_aliases(name) - ANY_SCRIPT
     if len(scripts) > 1 and not any(scripts <= group for group in TOGETHER):

@@ -141,6 +141,8 @@ def test_what_is_looked_up_is_found_and_nothing_that_has_nothing_to_do_with_it(r
         "billing database": "We use PostgreSQL for the billing service",
         "Wie heißt meine Katze?": "我的猫叫小白。",
         "format of answers": "Answers should be short bullet points",
+        "PostgreSQL": "We use PostgreSQL for the billing service",
+        "猫": "我的猫叫小白。",
     }
     assert {query: looked_up(query)[:1] for query in wanted} == {
         query: [text] for query, text in wanted.items()
@@ -148,6 +150,14 @@ def test_what_is_looked_up_is_found_and_nothing_that_has_nothing_to_do_with_it(r
     unrelated = ("quantum entanglement", "printer driver error", "mortgage interest rate", "Hochzeitstag", "天气预报",
                  "telescope mirror", "photosynthesis", "kubernetes ingress timeout", "gym membership")  # fmt: skip
     assert {query: found for query in unrelated if (found := looked_up(query))} == {}
+
+
+def test_all_that_a_name_is_in_is_found_by_it(cast: Cast) -> None:
+    about = {"Maria likes tea", "Maria works in Oslo", "Maria is allergic to nuts"}
+    for text in (*about, "The deadline is May 3"):
+        make_memory(text, cast.editor, cast.workspace)
+    found = search_workspace("Maria", cast.workspace, cast.editor, limit=5, now=timezone.now(), reach=HERE)
+    assert {each.text for each in found} == about
 
 
 def test_another_embedder_goes_by_the_score_as_before(

