@@ -73,7 +73,7 @@ WRITES = {
     ("tests/bench/bench_admin.py", "_measure"): {"UPDATE"},
     ("tests/bench/bench_admin.py", "test_growth"): {"TRUNCATE"},
 }
-ASKING = {"gate.py", "changing.py", "bulk.py", "review.py", "background.py"}
+ASKING = {"gate.py", "changing.py", "bulk_save.py", "review.py", "background.py"}
 
 
 def sources() -> list[Path]:
