@@ -26,6 +26,7 @@ from memoryhub import events as bus
 from memoryhub.database.queries import release_connection
 from memoryhub.database.replicas import pin_to_primary
 from memoryhub.errors import DomainError, NotFound, TooManyRequests, Unavailable, trouble_of
+from memoryhub.languages import isolated
 from memoryhub.llm.registry import embedder_is_local
 from memoryhub.monitoring import metrics
 from workspaces.access import default_workspace, get_workspace, owners_of_personal, workspaces_of
@@ -437,7 +438,9 @@ def accept(request: PageRequest, token: str) -> HttpResponse:
         made = invitations.accept(token, by=request.user, now=timezone.now())
     except (Ended, NotFound) as error:
         return render(request, "workspaces/invitation_ended.html", {"error": error}, status=error.status)
-    notices.success(request, _("You are now a member of “%(name)s”.") % {"name": made.workspace.name})
+    notices.success(
+        request, _("You are now a member of “%(name)s”.") % {"name": isolated(made.workspace.name)}
+    )
     return redirect("chat:workspace", made.workspace.public_id)
 
 
@@ -448,7 +451,9 @@ def answer(request: PageRequest, invitation_id: str) -> HttpResponse:
     said = request.POST.get("answer")
     if said == "accept":
         made = invitations.accept_invited(**which)
-        notices.success(request, _("You are now a member of “%(name)s”.") % {"name": made.workspace.name})
+        notices.success(
+            request, _("You are now a member of “%(name)s”.") % {"name": isolated(made.workspace.name)}
+        )
         return redirect("chat:workspace", made.workspace.public_id)
     if said == "decline":
         invitations.close_user_invitation(**which)

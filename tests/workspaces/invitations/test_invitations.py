@@ -66,6 +66,13 @@ def test_a_link_lets_somebody_in_who_had_no_account(cast: Cast) -> None:
     assert client.get(link, follow=True).status_code == 410, "used up, for its own guest too"
 
 
+def test_a_name_that_turns_the_direction_turns_no_sentence(cast: Cast) -> None:
+    made = make_invitation(make_workspace(owner=cast.owner, name="Team\u202egr"), by=cast.owner)
+    assert "Join “\u2068Team\u202egr\u2069”" in Client().get(page_of(made)).content.decode()
+    joined = signed_in(cast.stranger).post(f"{page_of(made)}accept/", follow=True).content.decode()
+    assert "You are now a member of “\u2068Team\u202egr\u2069”." in joined
+
+
 def test_nobody_but_owners_invites_revokes_or_sees_links(cast: Cast) -> None:
     values: dict[str, Any] = {"role": "viewer", "most": 1, "lasts": timedelta(days=1), "now": timezone.now()}
     made = make_invitation(cast.workspace, cast.owner)
