@@ -64,7 +64,6 @@ ELSEWHERE = {
     r"python -m tests\.messages --missing de": "tests/test_translatable.py",
     r"manage\.py fetch_model": "tests/memoryhub/local/test_large_model.py: it downloads 1.1 GB",
     r"manage\.py move_files": "tests/workspaces/documents/test_s3.py",
-    r"promtool test rules .+|kubectl kustomize": "tests/test_deploy.py",
     r"psql .+|pg_basebackup .+|pg_ctl promote .+|pg_rewind .+": "tests/replicated.py, with places of its own",
     r"docker (build|compose|run) .+": "make container, in Podman's words",
     r"make (help|docs|docs-site|messages|untranslated|licences)": "what they call is called by tests",
