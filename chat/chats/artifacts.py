@@ -55,7 +55,6 @@ def _code(content: str, language: str, heading: str) -> Block:
     return Block(ArtifactKind.CODE, content, language.split()[0] if language else "", heading)
 
 
-@transaction.atomic
 def save_answer(
     answer: Message, *, block: int | None = None, by: User, now: datetime, confirmed: bool = False
 ) -> Artifact:
@@ -69,23 +68,26 @@ def save_answer(
         raise NotFound(_("Only answers can be saved as artifacts."))
     if answer.status == MessageStatus.STREAMING:
         raise Conflict(_("The answer is still being written."))
-    Message.objects.select_for_update(no_key=True).get(pk=answer.pk)  # two presses at once save one artifact
     chat = answer.chat
     workspace, personal = workspace_for_saving(chat, by, answer=answer)
     piece = Block(ArtifactKind.MARKDOWN, answer.content) if block is None else _piece(answer, block)
     mine = Artifact.objects.visible_to(by).live().filter(created_by=by, source_message_id=answer.public_id)
-    if saved := mine.filter(kind=piece.kind, content=piece.content.replace("\r\n", "\n")).first():
-        return saved
-    return create_artifact(
-        workspace,
-        Written(_title(piece, chat.title), piece.content, piece.language[:LANGUAGE_LENGTH]),
-        kind=piece.kind,
-        by=by,
-        now=now,
-        source=Source(chat.public_id, answer.public_id),
-        personal=personal,
-        confirmed=confirmed,
-    )
+    with transaction.atomic():
+        # Locked, so that two requests at once save one artifact.
+        if not Message.objects.select_for_update(no_key=True).filter(pk=answer.pk):
+            raise NotFound(_("This answer no longer exists."))
+        if saved := mine.filter(kind=piece.kind, content=piece.content.replace("\r\n", "\n")).first():
+            return saved
+        return create_artifact(
+            workspace,
+            Written(_title(piece, chat.title), piece.content, piece.language[:LANGUAGE_LENGTH]),
+            kind=piece.kind,
+            by=by,
+            now=now,
+            source=Source(chat.public_id, answer.public_id),
+            personal=personal,
+            confirmed=confirmed,
+        )
 
 
 def _piece(answer: Message, number: int) -> Block:

@@ -94,10 +94,10 @@ def require_documents(ids: Sequence[str] | None, chat: Chat, by: User) -> None:
 
 
 def publish_drafts(ids: Sequence[str] | None, chat: Chat, by: User, *, now: datetime) -> list[str] | None:
-    """Publish the draft files that a message names. They belong to the workspace, or to the person alone if nobody else
-    reads the chat.
+    """Publish the draft files with these ids, which a message was sent with.
 
-    Return the ids of the message's documents after publishing. Runs in the transaction that stores the message.
+    They become the workspace's, or personal if ``by`` is the only reader of the chat. Returns the ids of the message's
+    documents after publishing. Runs in the transaction that stores the message.
     """
     if not ids:
         return None if ids is None else []

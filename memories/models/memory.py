@@ -424,7 +424,7 @@ class Memory(models.Model):
 
     @property
     def possibly_replaced(self) -> Memory | None:
-        """Return the older memory that this one may replace, if nobody has decided about it yet."""
+        """Return the older memory that this one may replace; None once it was replaced or deleted."""
         older = self.may_replace
         return older if older is not None and older.is_live and older.replaced_by_id is None else None
 

@@ -125,7 +125,7 @@ def take_back(memory: Memory, *, said_by: User, now: datetime) -> None:
 
 
 def _changed_only_by(memories: MemoryQuerySet, person: User, now: datetime) -> MemoryQuerySet:
-    """Filter to live memories that this person wrote and may see, and that nobody else has changed.
+    """Filter to live memories that ``person`` wrote, may see, and is the only one to have changed.
 
     Memories with a pin or key are left out.
     """

@@ -156,7 +156,7 @@ class ApiView(APIView):
 
 
 class NoSuchRoute(ApiView):
-    """Fallback for unknown URLs: a JSON error like all others, with 401 instead of 404 if nobody is signed in."""
+    """Answers unknown URLs with a JSON error: 404, or 401 without a session or a key."""
 
     schema = None
 

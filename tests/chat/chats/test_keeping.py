@@ -78,6 +78,9 @@ def test_each_piece_is_kept_as_it_was_written_in_the_order_of_the_page(answer: M
     assert (whole.kind, whole.content, whole.title) == ("markdown", ANSWER, "A page and more")
     with pytest.raises(Forbidden):
         save_answer(answer, by=cast.viewer, now=now)
+    Message.objects.filter(pk=answer.pk).delete()
+    with pytest.raises(NotFound, match="no longer exists"):
+        save_answer(answer, by=cast.editor, now=now)
 
 
 @pytest.mark.django_db(transaction=True)
