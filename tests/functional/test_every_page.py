@@ -20,7 +20,7 @@ from playwright.sync_api import Page, expect
 from pytest_django.fixtures import Settings
 
 from chat.models import Chat
-from memories.models import Extraction, Memory, Refusal
+from memories.models import Extraction, Memory, Receipt, Refusal
 from tests.api import type_password_again
 from tests.conftest import Cast
 from tests.factories import make_memory
@@ -296,7 +296,7 @@ def test_the_page_of_the_api_has_no_fault_and_does_what_is_tried(cast: Cast, ope
 
 
 def make_what_staff_look_into(cast: Cast) -> None:
-    """Create a pair to decide, a refusal for the charts, and a failed extraction."""
+    """Create a pair to decide, a refusal, a failed extraction, and a receipt whose id is as wide as ids get."""
     place, now = {"workspace": cast.workspace}, timezone.now()
     older, newer = (
         make_memory(f"The meeting is at {when}", cast.owner, cast.workspace) for when in ("ten", "two")
@@ -304,6 +304,7 @@ def make_what_staff_look_into(cast: Cast) -> None:
     Memory.objects.filter(pk=newer.pk).update(may_replace=older)
     Refusal.objects.create(**place, day=now.date(), source_type="user", kind="openai", number=3)
     asked = {"chat_id": "chat_" + "a" * 24, "message_id": "msg_" + "a" * 24, "source_type": "auto_chat"}
+    Receipt.objects.update(message_id="msg_" + "W" * 24)
     why = {"status": "failed", "error": "The model did not answer in time."}
     Extraction.objects.create(**place, **asked, **why, user=cast.owner, next_attempt_at=now)
 
