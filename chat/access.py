@@ -2,7 +2,7 @@
 
 from django.utils.translation import gettext as _
 
-from chat.models import Chat, ChatQuerySet, Message
+from chat.models import Chat, ChatQuerySet, Message, MessageQuerySet
 from memoryhub.database.queries import Ready
 from memoryhub.errors import NotFound
 from workspaces.access import require
@@ -16,6 +16,14 @@ def _chats(*, user: int, public_id: str) -> ChatQuerySet:
 
 _CHAT = Ready(_chats, user=int, public_id=str)
 _LIVE_CHAT = Ready(lambda **asked: _chats(**asked).live(), user=int, public_id=str)
+
+
+def _messages(*, user: int, chat: int, public_id: str) -> MessageQuerySet:
+    messages = Message.objects.filter(chat=chat, public_id=public_id).readable_by(User(pk=user))
+    return messages.select_related("author", "imported_by", "reply_to")
+
+
+_MESSAGE = Ready(_messages, user=int, chat=int, public_id=str)
 
 
 def get_chat(user: User, public_id: str, *, need: Role = Role.VIEWER, include_deleted: bool = False) -> Chat:
@@ -39,8 +47,7 @@ def get_message(
     Raises NotFound if the user may not see the chat or the message, and Forbidden if the role is below ``need``.
     """
     chat = get_chat(user, chat_id, need=need)
-    readable = chat.messages.readable_by(user).select_related("author", "imported_by", "reply_to")
-    message = readable.filter(public_id=public_id).first()
+    message = _MESSAGE.first(user=user.pk, chat=chat.pk, public_id=public_id)
     if message is None:
         raise NotFound(_("There is no such message in this chat."))
     message.chat = chat

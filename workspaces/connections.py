@@ -26,6 +26,7 @@ from workspaces.models.connections import Connection
 from workspaces.quotas import spend
 
 BUILT_IN = "built-in"  # used instead of a connection's id for the model in the settings
+_EVERYONES_DEFAULT = Ready(lambda: Connection.objects.everyones_default())
 _USABLE = Ready(lambda user: Connection.objects.usable_by(User(pk=user)), user=int)
 
 
@@ -122,7 +123,7 @@ def _usable_by(user: User) -> Iterable[Connection]:
 
 def _default(workspace: Workspace, lost: str = "") -> Chosen:
     """Return the default model. A remote default is skipped in a local-only workspace."""
-    everyones = Connection.objects.everyones_default()
+    everyones = _EVERYONES_DEFAULT.first()
     if everyones is None or why_not_allowed(workspace, everyones.is_local, everyones.name):
         return _configured(workspace, lost)
     return Chosen(model_of(everyones), everyones, lost, _trouble_with(everyones, workspace))

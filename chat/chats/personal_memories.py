@@ -13,11 +13,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.db.models import Exists, OuterRef, Q, Subquery
 
 from chat.models import Chat, ChatQuerySet, Message, MessageQuerySet, MessageRole, PersonalUse
 from memories.models import ReceiptItem
+from memoryhub.database.queries import Ready
 from workspaces.access import personal_place
 from workspaces.models import Membership, User, Workspace
 
@@ -39,24 +41,33 @@ class Personal:
         return self.is_permitted or not self.read_by_others
 
 
+def _readers(*, chat: int, user: int) -> ChatQuerySet:
+    """Return the chat with whether the user alone can read it, whether they allowed personal data, and when the newest
+    other member joined.
+    """
+    others = Membership.objects.filter(workspace=OuterRef("workspace")).exclude(user=user)
+    hidden = Q(is_private=True) | Q(is_temporary=True)
+    alone = (hidden & Q(created_by=user)) | (~hidden & ~Exists(others))
+    permitted = Chat.personal_of.through.objects.filter(chat=OuterRef("pk"), user=user)
+    joined = Subquery(others.order_by("-created_at").values("created_at")[:1])
+    chats = Chat.objects.filter(pk=chat).only("opened_at")
+    return chats.annotate(alone=Q(alone), permitted=Exists(permitted), joined=joined)
+
+
+_READERS = Ready(_readers, chat=int, user=int)
+
+
 def personal_in(chat: Chat, user: User) -> Personal:
     """Return the current rules for the chat and the user. One query.
 
     Others can read a shared chat if its workspace has another member, and a private chat if the user is not its
     creator. A deleted chat counts as readable by others.
     """
-    others = Membership.objects.filter(workspace=OuterRef("workspace")).exclude(user=user)
-    hidden = Q(is_private=True) | Q(is_temporary=True)
-    alone = (hidden & Q(created_by=user)) | (~hidden & ~Exists(others))
-    said = Chat.personal_of.through.objects.filter(chat=OuterRef("pk"), user=user)
-    joined = Subquery(others.order_by("-created_at").values("created_at")[:1])
-    found = Chat.objects.filter(pk=chat.pk).annotate(said=Exists(said), alone=Q(alone), joined=joined)
-    row = found.values_list("alone", "said", "joined", "opened_at").first()
-    if row is None:
+    found: Any = _READERS.first(chat=chat.pk, user=user.pk)
+    if found is None:
         return Personal(read_by_others=True, is_permitted=False)
-    is_alone, is_permitted, last_joined, opened_at = row
-    moments = [moment for moment in (last_joined, opened_at) if moment is not None and not is_alone]
-    return Personal(not is_alone, is_permitted, since=max(moments, default=None))
+    moments = [moment for moment in (found.joined, found.opened_at) if moment is not None and not found.alone]
+    return Personal(not found.alone, found.permitted, since=max(moments, default=None))
 
 
 def personal_allowed(chat: Chat, user: User) -> bool:

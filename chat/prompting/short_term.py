@@ -89,7 +89,7 @@ def recent(
     rows = list(
         ShortTermMemory.objects.filter(Q(chat_id=chat.pk) | others, something, expires_at__gte=now)
         .select_related("chat__workspace")
-        .only(*fields, "chat__title", "chat__is_private", "chat__workspace__local_only")
+        .only(*fields, "chat__public_id", "chat__title", "chat__is_private", "chat__workspace__local_only")
         .order_by(is_own.desc(), "-touched_at", "-id")[: settings.SHORT_TERM_OTHER_CHATS + 1]
     )
     own = rows.pop(0) if rows and rows[0].chat_id == chat.pk else None

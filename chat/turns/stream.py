@@ -10,17 +10,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.conf import settings
+from django.db.models import Exists
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from chat.live_answers import close_abandoned, in_thread, live_answer, message_channel
-from chat.models import Chat, Message, MessageStatus
+from chat.models import Chat, Message, MessageQuerySet, MessageStatus
 from chat.rendering.markdown import Budget, TooHeavy, render_markdown
 from chat.rendering.rendered import MESSAGE_STEPS
 from chat.shown_steps import call_event, step_event
 from memoryhub import events
+from memoryhub.database.queries import Ready
 from memoryhub.database.replicas import pin_to_primary
 from memoryhub.errors import NotFound
 from memoryhub.languages import translated
@@ -120,12 +122,18 @@ async def follow_for(
             yield event
 
 
+def _readable(*, user: int, chat_id: str, answer_id: str) -> MessageQuerySet:
+    chats = Chat.objects.visible_to(User(pk=user)).live().filter(public_id=chat_id)
+    active = User.objects.filter(pk=user, is_active=True)
+    readable = Message.objects.filter(public_id=answer_id, chat__in=chats).readable_by(User(pk=user))
+    return readable.filter(Exists(active)).only("pk")
+
+
+_READABLE = Ready(_readable, user=int, chat_id=str, answer_id=str)
+
+
 def _may_read(user_pk: int, chat_id: str, answer_id: str) -> bool:
-    user = User.objects.filter(pk=user_pk, is_active=True).first()
-    if user is None:
-        return False
-    chats = Chat.objects.visible_to(user).live().filter(public_id=chat_id)
-    return Message.objects.filter(public_id=answer_id, chat__in=chats).readable_by(user).exists()
+    return _READABLE.count(user=user_pk, chat_id=chat_id, answer_id=answer_id) > 0
 
 
 def to_sse(event: StreamEvent) -> str:

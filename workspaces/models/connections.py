@@ -43,9 +43,9 @@ class ConnectionQuerySet(models.QuerySet["Connection"]):
         """Return the connections that administrators made for everyone."""
         return self.filter(owner=None)
 
-    def everyones_default(self) -> Connection | None:
-        """Return the shared connection that administrators marked as the default, or None."""
-        return self.live().shared().filter(is_default=True).first()
+    def everyones_default(self) -> ConnectionQuerySet:
+        """Return the shared connection that administrators marked as the default, if any."""
+        return self.live().shared().filter(is_default=True)
 
     def built_in(self) -> Connection:
         """Return the row that stands for the model in the settings, created if missing.
