@@ -19,6 +19,7 @@ from chat.programs.openai_api.request import (
     ours_of,
     parts_of_body,
     require_model,
+    require_tools,
 )
 from memoryhub.errors import Invalid
 from memoryhub.ids import new_id
@@ -78,11 +79,10 @@ def _format(config: Any) -> Body:
 
 
 def _tools(body: Body) -> Body:
+    require_tools(body)
     tools = body.get("tools")
     if not tools:
         return {}
-    if not isinstance(tools, list):
-        raise Invalid(fields={"tools": _("must be a list of tools")})
     passed: Body = {"tools": [_tool(tool, f"tools[{at}]") for at, tool in enumerate(tools)]}
     choice = body.get("tool_choice")
     if choice is None:
@@ -97,8 +97,8 @@ def _tools(body: Body) -> Body:
     return passed | ({"parallel_tool_calls": False} if choice.get("disable_parallel_tool_use") else {})
 
 
-def _tool(tool: Any, where: str) -> Body:
-    if not isinstance(tool, dict) or not isinstance(tool.get("name"), str):
+def _tool(tool: Body, where: str) -> Body:
+    if not isinstance(tool.get("name"), str):
         raise Invalid(fields={where: _("must be a tool with a name")})
     if tool.get("type") not in {None, "custom"} or not isinstance(tool.get("input_schema"), dict):
         raise Invalid(

@@ -73,6 +73,7 @@ class Asked:
 def read_asked(body: Any, headers: HttpHeaders) -> Asked:
     """Parse a request for a chat completion. Raises Invalid with the name of the field."""
     require_model(body)
+    require_tools(body)
     messages = body.get("messages")
     if not isinstance(messages, list) or not 1 <= len(messages) <= MOST_MESSAGES:
         raise Invalid(fields={"messages": _("must be a list of 1 to %s messages") % grouped(MOST_MESSAGES)})
@@ -94,6 +95,13 @@ def require_model(body: Any) -> None:
         raise Invalid(fields={"model": _("must be the name of a model")})
     if not isinstance(body.get("stream") or False, bool):
         raise Invalid(fields={"stream": _("must be true or false")})
+
+
+def require_tools(body: Body) -> None:
+    """Raise Invalid if the body has tools that are not a list of objects."""
+    tools = body.get("tools") or []
+    if not isinstance(tools, list) or not all(isinstance(tool, dict) for tool in tools):
+        raise Invalid(fields={"tools": _("must be a list of tools")})
 
 
 def ours_of(metadata: Any, headers: HttpHeaders) -> tuple[dict[str, str], Body]:

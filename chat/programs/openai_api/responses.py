@@ -9,7 +9,15 @@ from typing import Any
 from django.http.request import HttpHeaders
 from django.utils.translation import gettext as _
 
-from chat.programs.openai_api.request import MOST_MESSAGES, Asked, Body, error_of, ours_of, require_model
+from chat.programs.openai_api.request import (
+    MOST_MESSAGES,
+    Asked,
+    Body,
+    error_of,
+    ours_of,
+    require_model,
+    require_tools,
+)
 from memoryhub.errors import Invalid
 from memoryhub.ids import new_id
 from memoryhub.languages import grouped
@@ -111,10 +119,9 @@ def _format(text: Any) -> Body:
 
 def _tools(body: Body) -> Body:
     found: Body = {}
+    require_tools(body)
     tools = body.get("tools")
     if tools:
-        if not isinstance(tools, list) or not all(isinstance(tool, dict) for tool in tools):
-            raise Invalid(fields={"tools": _("must be a list of tools")})
         for at, tool in enumerate(tools):
             if tool.get("type") != "function" or not isinstance(tool.get("name"), str):
                 raise Invalid(

@@ -193,6 +193,7 @@ WRONG: dict[str, dict[str, Any]] = {
         "messages": [{"role": "assistant", "content": [{"type": "tool_use", "id": "a"}]}]
     },
     "a result without a call": {"messages": [user({"type": "tool_result"})]},
+    "tools in a word": {"tools": "look"},
     "a tool at Anthropic": {"tools": [{"type": "web_search_20250305", "name": "web_search"}]},
     "a choice of nothing": {"tools": [LOOK], "tool_choice": {"type": []}},
     "a schema of nothing": {"output_config": {"format": {"type": "json_schema"}}},

@@ -329,6 +329,10 @@ def test_models_are_those_that_the_person_may_use(
         with pytest.raises(openai.NotFoundError) as refused:
             client.chat.completions.create(model=wrong, messages=ASKED)  # type: ignore[arg-type]
         assert refused.value.code == "model_not_found"
+    for tools in ("look", {"name": "look"}, [7]):
+        with pytest.raises(openai.BadRequestError) as unread:
+            client.chat.completions.create(model="default", messages=ASKED, tools=tools)  # type: ignore[arg-type]
+        assert unread.value.param == "tools"
 
 
 def test_an_assistant_is_asked_by_name_and_its_instructions_come_second(

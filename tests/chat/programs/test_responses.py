@@ -212,6 +212,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "call": ({"input": [{"type": "function_call", "name": "x"}]}, "input[0]"),
     "earlier": ({"previous_response_id": "resp_x"}, "previous_response_id"),
     "background": ({"background": True}, "background"),
+    "tools": ({"tools": "look"}, "tools"),
     "tool": ({"tools": [{"type": "web_search"}]}, "tools[0]"),
     "choice": ({"tools": [LOOK], "tool_choice": {"type": "web_search"}}, "tool_choice"),
     "format": ({"text": {"format": {"type": "xml"}}}, "text.format.type"),

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.test import Client
 from django.utils import timezone
+from pytest_django.fixtures import DjangoAssertNumQueries
 
 from chat.access import get_chat
 from chat.models import Chat, Message, ShortTermMemory, ToolCall
@@ -19,6 +20,7 @@ from chat.prompting.short_term import (
     update_short_term,
     wants_long_term,
 )
+from chat.prompting.shown_sources import AnswerFlags
 from chat.tools.base import InChat, ToolCaller
 from chat.tools.memory import Summary, update_summary
 from chat.turns.services import begin_turn
@@ -65,7 +67,9 @@ def here(cast: Cast) -> Chat:
 
 
 class TestOtherChats:
-    def test_three_at_most_the_one_touched_last_first_with_their_age(self, here: Chat, cast: Cast) -> None:
+    def test_three_at_most_the_one_touched_last_first_with_their_age(
+        self, here: Chat, cast: Cast, django_assert_num_queries: DjangoAssertNumQueries
+    ) -> None:
         for hours in (5, 2, 9, 1):
             other = make_chat(cast.editor, cast.workspace, title=f"Chat of {hours}")
             summarised(other, f"About {hours}", ago=timedelta(hours=hours))
@@ -78,6 +82,8 @@ class TestOtherChats:
             "- Chat of 2 (2 hours ago): About 2",
             "- Chat of 5 (5 hours ago): About 5",
         ]
+        with django_assert_num_queries(0):
+            AnswerFlags().add_short_term(here, found)
 
     def test_chat_whose_memory_was_corrected_or_forgotten_since_is_left_out(
         self, here: Chat, cast: Cast
