@@ -5,7 +5,6 @@ import re
 from collections.abc import Callable, Iterator
 
 import pytest
-from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value, yield_hotp_counters_from_time
 from PIL import Image
 from playwright.sync_api import Locator, Page, Route, expect
 
@@ -19,6 +18,7 @@ from tests.functional.conftest import Open, ScriptedHub, finished
 from tests.functional.keys import follow, press, tab_to, write
 from tests.functional.test_installed import HEARS
 from tests.functional.test_page import CODE, Model
+from tests.workspaces.accounts.test_two_factor import code_of
 from workspaces.models import ApiKey, Membership, User
 
 SHOWN_ANEW = """answer => {
@@ -46,11 +46,6 @@ def go(page: Page, words: str, address: str) -> None:
     """Open the page of the first result, whose address contains ``address``."""
     take(page, words)
     page.wait_for_url(re.compile(re.escape(address)))
-
-
-def code_of(secret: str) -> str:
-    """Return the current code of an authenticator app."""
-    return str(format_hotp_value(hotp_value(secret, next(yield_hotp_counters_from_time()))))
 
 
 def a_picture() -> bytes:
