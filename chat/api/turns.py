@@ -111,7 +111,7 @@ async def _wait(answer_id: str, chat_id: str, user: User) -> None:
 
 
 async def _events(message: Message, answer: Message, user: User) -> AsyncGenerator[str, None]:
-    yield _sse("message", await _reading(turn_json)(message, answer, user))
+    yield _sse("message", await _reading(_begun_json)(message, answer, user))
     async with aclosing(follow_for(user, answer.chat.public_id, answer.public_id)) as events:
         async for event in events:
             if event.kind != "done":
@@ -122,6 +122,18 @@ async def _events(message: Message, answer: Message, user: User) -> AsyncGenerat
     if done["receipt"]:
         yield _sse("receipt", done["receipt"])
     yield _sse("done", done)
+
+
+def _begun_json(message: Message, answer: Message, user: User) -> dict[str, Any]:
+    """Return the turn as it begins. No query for a first attempt that is being written: its tool calls and steps follow
+    as events, and its receipt at the end.
+    """
+    is_first = answer.status == MessageStatus.STREAMING and answer.attempt == 1
+    if not is_first or answer.is_abandoned(timezone.now()):
+        return turn_json(message, answer, user)
+    nothing: dict[str, Any] = {"receipts": {}, "calls": {}, "steps": {}, "sources": {}}
+    asked, answered = MessageJson([message, answer], many=True, context=nothing).data
+    return {"message": asked, "answer": answered}
 
 
 def _final(answer: Message, user: User) -> Any:
