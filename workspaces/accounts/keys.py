@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.db.models import F, Q
+from django.db.models import F, Q, QuerySet
 from django.utils.translation import gettext as _
 
 from memoryhub.database import queries
@@ -27,6 +27,15 @@ _BY_HASH = Ready(
     lambda key_hash: ApiKey.objects.select_related("user", "workspace").filter(key_hash=key_hash),
     key_hash=str,
 )
+
+
+def _valid(*, key: int, now: datetime) -> QuerySet[ApiKey]:
+    live = ApiKey.objects.filter(pk=key, revoked_at=None, user__is_active=True).only("pk")
+    live = live.filter(workspace__memberships__user=F("user"))
+    return live.filter(Q(expires_at=None) | Q(expires_at__gt=now))
+
+
+_VALID = Ready(_valid, key=int, now=datetime)
 # A fixed window of one minute in a single conditional update, so that the limit holds across all processes. A refused
 # request writes nothing. The last use is recorded once a minute.
 _COUNT = """
@@ -118,9 +127,7 @@ def require_valid(key: ApiKey | None, *, now: datetime) -> ApiKey:
 
 def is_still_valid(key: ApiKey, *, now: datetime) -> bool:
     """Return whether a key verified earlier is still valid and its user still a member of the workspace."""
-    live = ApiKey.objects.filter(pk=key.pk, revoked_at=None, user__is_active=True)
-    live = live.filter(workspace__memberships__user=F("user"))
-    return live.filter(Q(expires_at=None) | Q(expires_at__gt=now)).exists()
+    return _VALID.first(key=key.pk, now=now) is not None
 
 
 def count_request(key: ApiKey, *, now: datetime) -> int | None:
