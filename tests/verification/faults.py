@@ -73,7 +73,7 @@ FAULTS = (
         ("test_faults.py::test_an_embedder_that_fails_at_once",),
     ),
     Fault(
-        "a web process is killed in the middle of an answer",
+        "a web process is killed during an answer",
         "requests of other web processes",
         "the rest of the answer; what was written until then is kept, with **Retry**",
         "the supervisor starts the process again",
