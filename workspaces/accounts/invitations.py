@@ -122,8 +122,9 @@ def link_token(invitation: Invitation) -> str:
     return signing.Signer(salt=SALT, sep=".").sign(invitation.public_id)
 
 
-def read_link(token: str, *, now: datetime) -> Invitation:
-    """Return the open invitation with this token.
+def read_link(token: str, *, by: int | None, now: datetime) -> Invitation:
+    """Return the open invitation with this token. ``by``: primary key of the person who opens it, None if nobody is
+    signed in. Members of the workspace also get an invitation that has ended, since it only leads them there.
 
     Raises NotFound if the token is invalid or the invitation was deleted, and Ended if the invitation has ended.
     """
@@ -135,7 +136,8 @@ def read_link(token: str, *, now: datetime) -> Invitation:
     found = links.filter(public_id=public_id).first()
     if found is None:
         raise NotFound(_unreadable())
-    _require_open(found, now)
+    if not Membership.objects.filter(workspace=found.workspace_id, user=by).exists():
+        _require_open(found, now)
     return found
 
 
@@ -146,7 +148,7 @@ def accept(token: str, *, by: User, now: datetime) -> Membership:
     or who was removed or given a lesser role after it was made. Only a new invitation lets them in.
     """
     spend("invitations", by, now=now)
-    found = read_link(token, now=now)
+    found = read_link(token, by=by.pk, now=now)
     with transaction.atomic():
         # Lock the workspace first, as every change of members does, then check again.
         Workspace.objects.select_for_update().filter(pk=found.workspace_id).first()

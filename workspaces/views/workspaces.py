@@ -419,7 +419,7 @@ def revoke(request: PageRequest, ws_id: str, invitation_id: str) -> HttpResponse
 def invitation(request: HttpRequest, token: str) -> HttpResponse:
     """Show an invitation's sender, workspace and role. GET changes nothing, because mail scanners open links too."""
     try:
-        found = invitations.read_link(token, now=timezone.now())
+        found = invitations.read_link(token, by=request.user.pk, now=timezone.now())
     except (Ended, NotFound) as error:
         return render(request, "workspaces/invitation_ended.html", {"error": error}, status=error.status)
     mine = Membership.objects.filter(workspace=found.workspace, user=request.user.pk)
