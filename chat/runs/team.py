@@ -134,9 +134,7 @@ class TaskBoard:
         refused = (*task.refused_by, task.member)
         self._change(task_id, "task_released", state=TaskState.OPEN, member="", refused_by=refused)
 
-    def add(
-        self, title: str, description: str, depends_on: Sequence[str], *, by: str, made_by: str
-    ) -> BoardTask:
+    def add(self, title: str, description: str, depends_on: Sequence[str], *, made_by: str) -> BoardTask:
         """Add a task and return it. If the tool call ``made_by`` has added it before, return the existing task. Raises
         PlanTrouble if the board is full or a dependency is unknown.
         """
@@ -345,7 +343,7 @@ def team_tools(me: str, names: Sequence[str], opened: Opened) -> tuple[StepTool,
     def add(asked: ToAdd, key: str) -> str:
         with opened() as board:
             task = _as_tool_trouble(
-                lambda: board.add(asked.title, asked.description, asked.depends_on or [], by=me, made_by=key)
+                lambda: board.add(asked.title, asked.description, asked.depends_on or [], made_by=key)
             )
         return json.dumps({"ok": True, "id": task.id})
 

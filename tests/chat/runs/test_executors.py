@@ -530,7 +530,7 @@ def test_a_board_survives_being_written_down_and_calls_made_again() -> None:
         board.claim("facts", "ada") and not board.claim("facts", "ben") and not board.claim("story", "cleo")
     )
     for _ in range(2):
-        board.add("More", "Do more.", ["facts"], by="ada", made_by="s:1")
+        board.add("More", "Do more.", ["facts"], made_by="s:1")
         board.send("ada", "", "Hello", made_by="s:2")
     again = TaskBoard.from_json(json.loads(json.dumps(board.as_json())))
     assert again.tasks == board.tasks and again.messages == board.messages
