@@ -28,6 +28,7 @@ from django.db.models import NOT_PROVIDED
 
 from memoryhub.database.startup import psycopg_settings, refuse_to_serve_other_version
 from memoryhub.local.worker_health import oldest_waiting_seconds
+from memoryhub.management.commands.migrate import OneTransactionExecutor
 from memoryhub.management.commands.prepare import Command, check_database, static_files_state
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -220,3 +221,27 @@ def test_what_only_adds(operation: Operation, stumbles: bool) -> None:
     migration = Migration("9999_next", "memories")
     migration.operations = [operation]
     assert bool(unknown_to_older(migration)) is stumbles
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_migration_that_is_killed_before_its_record_leaves_no_tables(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Killed(Exception):
+        pass
+
+    def killed(_: object) -> None:
+        raise Killed
+
+    migration = Migration("9999_killed", "workspaces")
+    owner = models.ForeignKey(
+        "workspaces.User", models.CASCADE
+    )  # its constraint is created last, and so is the record
+    migration.operations = [
+        CreateModel("Killed", [("id", models.AutoField(primary_key=True)), ("owner", owner)])
+    ]
+    executor = OneTransactionExecutor(connection)
+    monkeypatch.setattr(executor, "record_migration", killed)
+    with pytest.raises(Killed):
+        executor.apply_migration(executor.loader.project_state(), migration)
+    assert "workspaces_killed" not in connection.introspection.table_names()
