@@ -284,7 +284,7 @@ class Places:
         return self._workspaces[given]
 
     def sort(self, records: list[Record]) -> list[tuple[Record, Workspace]]:
-        """Return the lines whose workspace is known, each with the workspace, and refuse the others."""
+        """Return the records whose workspace is known, each with it. Mark the others as refused, with the reason."""
         names = ("author", "created_by", "imported_by", "user")
         self.meet(str(record.line.get(name) or "") for record in records for name in names)
         placed = []

@@ -120,7 +120,10 @@ def _now() -> datetime:
 
 @dataclass
 class AgentMemory:
-    """The memory of a run. Thread-safe: each call is atomic. Listeners are called after the lock is released."""
+    """The key-value store that the steps of a run share. Its entries are not memories of the workspace.
+
+    Thread-safe: each call is atomic. Listeners are called after the lock is released.
+    """
 
     now: Callable[[], datetime] = _now
     _entries: dict[str, MemoryEntry] = field(default_factory=dict)

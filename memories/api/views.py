@@ -333,7 +333,7 @@ class QuestionRun(KeyedView):
 class QuestionDetail(KeyedView):
     @documented("recall_questions_delete")
     def delete(self, request: Request, workspace_id: str, ask_id: str) -> Response:
-        """Remove a recall question. Its memories stay."""
+        """Delete a test question of recall. The memories that it expects to be found are kept."""
         workspace = get_workspace(self.person, workspace_id)
         recall_questions.get_question(self.person, ask_id, workspace=workspace, need=Role.EDITOR).delete()
         return Response(status=status.HTTP_204_NO_CONTENT)

@@ -112,9 +112,9 @@ def forget_source(
     """Remove what memories store of a permanently deleted chat, and permanently remove the given ``memories``.
 
     Other memories from the chat lose their excerpts and source ids. ``item_ids`` are the public ids of the chat's
-    messages, tool calls and summaries, whose extractions and receipts are deleted. Rows that ``by`` may not forget are
-    not counted. Call this in the transaction that deletes the messages, so that a running extraction stores nothing
-    afterwards.
+    messages, tool calls and summaries, whose extractions and receipts are deleted. The counts returned leave out what
+    ``by`` may not forget, though it is removed too. Call this in the transaction that deletes the messages, so that a
+    running extraction stores nothing afterwards.
     """
     removed: Counts = Counter()
     for part in parts([chat_id, *item_ids]):

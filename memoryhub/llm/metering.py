@@ -73,7 +73,7 @@ class Parts:
         return Parts(*(getattr(self, each) + getattr(other, each) for each in names_of(Parts)))
 
     def of(self, tokens_in: int) -> Parts:
-        """Scale the estimates so that the whole equals the provider's count ``tokens_in``."""
+        """Return these estimates, scaled so that the whole prompt has ``tokens_in`` tokens, as the provider counted."""
         if not self.whole:
             return Parts(whole=tokens_in)
         share = tokens_in / self.whole
