@@ -123,9 +123,9 @@ def link_token(invitation: Invitation) -> str:
 
 
 def read_link(token: str, *, by: int | None, now: datetime) -> Invitation:
-    """Return the open invitation with this token. ``by``: primary key of the person who opens it, None if nobody is
-    signed in. Members of the workspace also get an invitation that has ended, since it only leads them there.
+    """Return the open invitation with this token. Members of the workspace also get an invitation that has ended.
 
+    ``by``: primary key of the person who opens the link; None for a visitor who is not signed in.
     Raises NotFound if the token is invalid or the invitation was deleted, and Ended if the invitation has ended.
     """
     try:

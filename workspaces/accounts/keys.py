@@ -36,6 +36,7 @@ def _valid(*, key: int, now: datetime) -> QuerySet[ApiKey]:
 
 
 _VALID = Ready(_valid, key=int, now=datetime)
+
 # A fixed window of one minute in a single conditional update, so that the limit holds across all processes. A refused
 # request writes nothing. The last use is recorded once a minute.
 _COUNT = """
