@@ -13,6 +13,8 @@ def test_tab_goes_through_the_page_in_the_order_it_is_read(open_scripted_page: C
     page = open_scripted_page()
     sign_up(page, "tabber")
     page.reload()
+    # The panel loads after the page.
+    expect(page.get_by_role("searchbox", name="Search memories")).to_be_visible()
     skip = page.locator("a, button, input, textarea, select, summary").first
     expect(skip).to_have_text("Skip to the content")
     skip.focus()
