@@ -12,7 +12,7 @@ from typing import Any
 from django_q.tasks import async_task
 
 from memories.models import Memory
-from memories.models.memory import MEMORY, PLACE
+from memories.models.memory import MEMORY, PLACE, live_sql
 from memories.topics import link_to_named_topics
 from memoryhub.database import queries
 from memoryhub.database.queries import current_connection
@@ -100,14 +100,14 @@ FROM memories_memory m,
       AS words) q
 WHERE q.words <> ''::tsquery
   AND m.search @@ (%(at)s::tsquery && q.words) AND m.workspace_id = ANY(%(workspaces)s::bigint[])
-  AND m.deleted_at IS NULL AND (m.expires_at IS NULL OR m.expires_at > %(now)s){HOLDS}
+  AND {live_sql()}{HOLDS}
 ORDER BY rank DESC, m.pinned DESC, m.importance DESC, m.updated_at DESC, m.id DESC
 LIMIT %(limit)s
 """  # noqa: S608
 _CONTAINS = f"""
 SELECT m.id, 0.0 AS rank
 FROM memories_memory m
-WHERE m.deleted_at IS NULL AND (m.expires_at IS NULL OR m.expires_at > %(now)s){HOLDS}
+WHERE {live_sql()}{HOLDS}
   AND ((m.workspace_id = %(workspace)s AND m.owner_id IS NULL AND (m.agent_id IS NULL OR m.agent_id = %(agent)s))
        OR m.owner_id = %(user)s) AND m.workspace_id = ANY(%(workspaces)s::bigint[])
   AND concat_ws(' ', m.key, m.summary, m.content, m.category, array_to_string(m.tags, ' ')) ILIKE %(pattern)s

@@ -19,7 +19,7 @@ from django.utils.text import Truncator
 from memories.forgetting.for_good import forget_memories
 from memories.indexing import CONFIG
 from memories.models import Memory, Review, Revision, SourceType
-from memories.models.memory import MAY_REPLACE, MEMORY
+from memories.models.memory import MAY_REPLACE, MEMORY, live_at
 from memories.writing import changing, extraction_jobs, gate, review
 from memories.writing.background import reembed
 from memories.writing.drafts import CLEANERS
@@ -51,7 +51,7 @@ def readable(rows: QuerySet[Any], user: Any) -> QuerySet[Any]:
     return rows if may_read_personal(user) else rows.filter(owner=None)
 
 
-LIVE = Q(deleted_at=None) & (Q(expires_at=None) | Q(expires_at__gt=Now()))
+LIVE = live_at(Now())
 
 
 class StateFilter(ConditionFilter):

@@ -14,7 +14,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
 from django.db.models.fields.json import KT
-from django.db.models.functions import Coalesce
+from django.db.models.functions import Coalesce, Now
 from django.db.models.lookups import Exact
 from django.utils import timezone
 from django.utils.formats import date_format
@@ -95,12 +95,20 @@ class Review(models.TextChoices):
     REJECTED = "rejected", "Rejected"
 
 
+def live_at(now: datetime | Now) -> Q:
+    """Return the condition of memories that are neither deleted nor expired."""
+    return Q(deleted_at=None) & (Q(expires_at=None) | Q(expires_at__gt=now))
+
+
+def live_sql(table: str = "m") -> str:
+    """Return ``live_at`` as SQL for this table or alias, with the parameter ``now``."""
+    return f"{table}.deleted_at IS NULL AND ({table}.expires_at IS NULL OR {table}.expires_at > %(now)s::timestamptz)"
+
+
 class MemoryQuerySet(models.QuerySet["Memory"]):
     def live(self, now: datetime | None = None) -> MemoryQuerySet:
         """Filter to memories that are neither deleted nor expired."""
-        return self.filter(deleted_at=None).filter(
-            Q(expires_at=None) | Q(expires_at__gt=now or timezone.now())
-        )
+        return self.filter(live_at(now or timezone.now()))
 
     def not_over(self, at: datetime) -> MemoryQuerySet:
         """Exclude memories whose validity has ended by the time ``at``."""

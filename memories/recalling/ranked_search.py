@@ -27,7 +27,7 @@ from memories import indexing
 from memories.indexing import MEMORIES
 from memories.judging.secret_filter import RULES
 from memories.models import Memory
-from memories.models.memory import MEMORY, PLACE, WRITTEN_BY
+from memories.models.memory import MEMORY, PLACE, WRITTEN_BY, live_sql
 from memories.recalling import relevance
 from memories.recalling.ranking import (
     WORDS_AS_MEANING,
@@ -73,12 +73,11 @@ ORDER BY e.embedding <=> %(vector)s::halfvec
 LIMIT %(limit)s::int
 """
 # The long-term score over every vector. A preselection by cosine would lose old and important memories.
-_LONGTERM = """
+_LONGTERM = f"""
 SELECT e.ref, 1 - (e.embedding <=> %(vector)s::halfvec) AS cosine
 FROM workspaces_passagevector e JOIN memories_memory m ON m.id = e.ref
 WHERE e.kind = 1 AND e.live AND e.model = %(model)s::text AND e.dimension = %(dimension)s::int
-  AND e.place = ANY(%(places)s::bigint[])
-  AND (m.expires_at IS NULL OR m.expires_at > %(now)s::timestamptz)
+  AND e.place = ANY(%(places)s::bigint[]) AND {live_sql()}
   AND (m.valid_to IS NULL OR m.valid_to > %(held_at)s::timestamptz)
   AND (m.valid_from IS NULL OR m.valid_from <= %(begun_by)s::timestamptz)
   AND m.workspace_id = ANY(%(workspaces)s::bigint[])
@@ -87,7 +86,7 @@ ORDER BY 0.7 * (1 - (e.embedding <=> %(vector)s::halfvec))
         greatest(0, date_part('epoch', %(now)s::timestamptz - greatest(m.created_at, m.last_accessed_at))) / 2592000.0)
   + 0.1 * m.importance DESC, m.id DESC
 LIMIT %(limit)s::int
-"""
+"""  # noqa: S608  constants only
 # The columns for scoring the candidates, with the cosine of candidates that were found by words alone (``missing``).
 # Live memories in the user's places are selected again.
 _FEATURES = f"""
@@ -98,8 +97,7 @@ LEFT JOIN workspaces_user u ON u.id = {WRITTEN_BY}
 LEFT JOIN workspaces_passagevector e ON e.kind = 1 AND e.ref = m.id AND e.ref = ANY(%(missing)s::bigint[])
     AND e.live AND e.model = %(model)s::text AND e.dimension = %(dimension)s::int
     AND e.place = ANY(%(places)s::bigint[])
-WHERE m.id = ANY(%(ids)s::bigint[]) AND m.deleted_at IS NULL
-  AND (m.expires_at IS NULL OR m.expires_at > %(now)s::timestamptz)
+WHERE m.id = ANY(%(ids)s::bigint[]) AND {live_sql()}
   AND {PLACE} = ANY(%(places)s::bigint[]) AND m.workspace_id = ANY(%(workspaces)s::bigint[])
 """  # noqa: S608  constants only
 # Inner products of the message's vector with both parts of each statement's vector, the length of the English part, and
@@ -506,9 +504,8 @@ _LOAD = f"""
 SELECT {", ".join(f"m.{name}" for name in _NAMES)}, EXISTS (
            SELECT 1 FROM workspaces_passagevector e WHERE e.kind = 1 AND e.ref = m.id AND e.model = %(active)s::text
              AND e.place = ANY(%(places)s::bigint[])
-       ), (SELECT max(n.id) FROM memories_memory n WHERE n.may_replace_id = m.id AND n.deleted_at IS NULL
-           AND n.workspace_id = ANY(%(workspaces)s::bigint[])
-           AND (n.expires_at IS NULL OR n.expires_at > %(now)s::timestamptz)),
+       ), (SELECT max(n.id) FROM memories_memory n WHERE n.may_replace_id = m.id AND {live_sql("n")}
+           AND n.workspace_id = ANY(%(workspaces)s::bigint[])),
        {", ".join(f"u.{name}" for name in _AUTHOR)}, {", ".join(f"i.{name}" for name in _AUTHOR)},
        {", ".join(f"o.{name}" for name in _OLDER)}
 FROM memories_memory m LEFT JOIN workspaces_user u ON u.id = {WRITTEN_BY}
@@ -516,8 +513,7 @@ LEFT JOIN workspaces_user i ON i.id = m.imported_by_id
 LEFT JOIN (
     SELECT {", ".join(_OLDER)} FROM memories_memory WHERE workspace_id = ANY(%(workspaces)s::bigint[])
 ) o ON o.id = m.may_replace_id
-WHERE m.id = ANY(%(ids)s::bigint[]) AND m.deleted_at IS NULL
-  AND (m.expires_at IS NULL OR m.expires_at > %(now)s::timestamptz)
+WHERE m.id = ANY(%(ids)s::bigint[]) AND {live_sql()}
   AND {PLACE} = ANY(%(places)s::bigint[]) AND m.workspace_id = ANY(%(workspaces)s::bigint[])
 """  # noqa: S608  column names only
 # Skips locked rows and rows accessed within the last minute, because seconds do not matter. Outside a transaction the

@@ -16,7 +16,7 @@ from django.utils.translation import gettext_lazy as later
 
 from memories.judging.duplicates import may_merge
 from memories.models import Memory
-from memories.models.memory import PLACE, MemoryQuerySet
+from memories.models.memory import PLACE, MemoryQuerySet, live_sql
 from memories.writing.drafts import TEXTS, Draft, refuse_delicate
 from memoryhub.database import queries
 from memoryhub.errors import Conflict, DomainError, SecretRefused
@@ -51,7 +51,7 @@ WITH near AS MATERIALIZED (
 )
 SELECT m.id, m.content, m.key, cosine FROM nearest JOIN memories_memory m ON m.id = ref
 WHERE m.workspace_id = %(workspace)s::bigint AND cosine >= %(least)s::float8 AND m.id < %(before)s::bigint
-  AND m.deleted_at IS NULL AND (m.expires_at IS NULL OR m.expires_at > %(now)s::timestamptz)
+  AND {live_sql()}
   AND (m.valid_to IS NOT NULL AND m.valid_to <= %(now)s::timestamptz) = %(over)s::boolean
 ORDER BY cosine DESC
 """  # noqa: S608  constants only
@@ -148,7 +148,7 @@ def judge(
 _EQUAL = f"""
 SELECT id FROM memories_memory
 WHERE workspace_id = %(workspace)s::bigint AND content_hash = %(hash)s::text AND {PLACE} = %(place)s::bigint
-  AND deleted_at IS NULL AND (expires_at IS NULL OR expires_at > %(now)s::timestamptz) AND id < %(before)s::bigint
+  AND {live_sql("memories_memory")} AND id < %(before)s::bigint
   AND (valid_to IS NOT NULL AND valid_to <= %(now)s::timestamptz) = %(over)s::boolean
   AND (%(key)s::text IS NULL OR key IS NULL OR key = %(key)s::text)
 ORDER BY (%(key)s::text IS NOT NULL AND key IS NULL), created_at DESC, id DESC LIMIT 1

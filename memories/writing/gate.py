@@ -15,7 +15,7 @@ from django_q.tasks import async_task
 from memories.indexing import index_words, put_in_index, unindex_words
 from memories.judging.secret_filter import RULES
 from memories.models import Memory, Review, Revision, Scope
-from memories.models.memory import RevisionAction
+from memories.models.memory import RevisionAction, live_sql
 from memories.writing import tombstones
 from memories.writing.changing import (
     announce,
@@ -71,10 +71,9 @@ from workspaces.quotas import charge
 
 # Live memories that a model or a conversation made. The condition must repeat that of the partial index
 # memory_automatic, or Postgres would not use it.
-COUNTED = """
-    workspace_id = %(workspace)s AND owner_id IS NOT DISTINCT FROM %(owner)s AND deleted_at IS NULL
-    AND agent_id IS NOT DISTINCT FROM %(agent)s
-    AND (expires_at IS NULL OR expires_at > %(now)s)
+COUNTED = f"""
+    workspace_id = %(workspace)s AND owner_id IS NOT DISTINCT FROM %(owner)s
+    AND agent_id IS NOT DISTINCT FROM %(agent)s AND {live_sql("memories_memory")}
     AND (source_type = 'model' OR source_type::text LIKE 'auto\\_%%')
 """
 
