@@ -19,11 +19,11 @@ class ChatConfig(AppConfig):
         from memories.forgetting.copies import register_copy_remover
         from memories.recalling.workspace_search import register_messages
         from memories.writing.extracted_drafts import register_loaders
-        from workspaces.accounts.closing import on_closing
+        from workspaces.accounts.account_changes import on_closing
         from workspaces.actions.removal import register_remover
         from workspaces.quotas import charged_rows, register_quota
         from workspaces.retention import register_kept
-        from workspaces.usage import register_chats
+        from workspaces.spending.usage import register_chats
         from workspaces.webhooks.hooks import register_text
 
         register_loaders(turn=load_turn, message=load_message)

@@ -23,8 +23,8 @@ from chat.models.steps import StepKind, StepOutcome
 from memoryhub.llm.errors import ModelError
 from memoryhub.llm.metering import Meter
 from memoryhub.stored_messages import kept
-from workspaces.billing import Account
 from workspaces.models import User
+from workspaces.spending.billing import Account
 
 
 class LiveAnswer:

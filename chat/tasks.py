@@ -13,7 +13,8 @@ from chat.prompting.short_term import drop_expired
 from chat.rendering.rendered import store_html
 from chat.runs import worker
 from chat.turns import extraction_text
-from chat.turns.compaction import compact, write_title
+from chat.turns.compaction import compact
+from chat.turns.titles import write_title
 from memoryhub.jobs import job
 from workspaces.models import User
 

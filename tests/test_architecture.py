@@ -173,9 +173,10 @@ STAMPS = {
     "memories/writing": {"extracted_drafts", "gate"},
     "memoryhub/http": {"health"},
     "memoryhub/llm": {"openai_errors"},
-    "workspaces": {"audit", "billing"},
+    "workspaces": {"audit"},
     "workspaces/accounts": {"invitations", "sessions", "sign_in"},
     "workspaces/index": {"embedding"},
+    "workspaces/spending": {"billing"},
     "workspaces/webhooks": {"hooks"},
 }
 DOORS = re.compile(r"/(pages|views|api|admin|management|rest|programs|templatetags|tasks|\w+_views)\b")

@@ -27,13 +27,13 @@ class WorkspacesConfig(AppConfig):
         from memoryhub.llm.metering import on_embeddings
         from workspaces.accounts import sign_in
         from workspaces.artifacts import ARTIFACTS
-        from workspaces.billing import record_embedding
         from workspaces.documents.files import DOCUMENT_FILES
         from workspaces.documents.passages import DOCUMENTS
         from workspaces.documents.reading_jobs import STUCK, text_for_webhook
         from workspaces.models import ArtifactVersion, Document, DocumentVersion, Membership
         from workspaces.models.index import register_kind
         from workspaces.quotas import register_quota
+        from workspaces.spending.billing import record_embedding
         from workspaces.webhooks.hooks import register_text
 
         sign_in.connect()

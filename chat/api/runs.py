@@ -12,8 +12,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chat.models.runs import Run, RunEntry, RunMode, RunStatus, RunTemplate
+from chat.runs.budget import limits_of
+from chat.runs.events import follow_run
 from chat.runs.memory import MemoryKind
-from chat.runs.overview import follow_run, result_of, tasks_of
+from chat.runs.overview import result_of, tasks_of
 from chat.runs.services import (
     LONGEST_NAME,
     RunRequest,
@@ -28,7 +30,6 @@ from chat.runs.services import (
     stop_run,
     templates_of,
 )
-from chat.runs.stored_run import limits_of
 from chat.turns.services import resume_from_chat
 from workspaces.access import get_workspace
 from workspaces.api.base import ApiView
@@ -36,7 +37,7 @@ from workspaces.api.fields import Body, Choice, Flag, Moment, PageQuery, StoredS
 from workspaces.api.idempotency import ONCE
 from workspaces.api.schema import ID, documented_under, page_of
 from workspaces.models import Workspace
-from workspaces.views.workspaces import EventStream, Place
+from workspaces.views.event_streams import EventStream, StreamSlot
 
 documented = documented_under("runs")
 KINDS = [str(kind) for kind in MemoryKind]
@@ -258,7 +259,9 @@ class RunEvents(ApiView):
         run = get_run(self.person, get_workspace(self.person, workspace_id), run_id)
         last = request.headers.get("Last-Event-ID", "")
         after = int(last) if last.isascii() and last.isdigit() and len(last) < 18 else 0
-        return EventStream(follow_run(self.person, workspace_id, run, after=after), place=Place(self.person))
+        return EventStream(
+            follow_run(self.person, workspace_id, run, after=after), slot=StreamSlot(self.person)
+        )
 
 
 class RunStop(ApiView):

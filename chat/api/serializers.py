@@ -21,8 +21,8 @@ from workspaces.api.fields import Body, Choice, Flag, Moment, Text
 from workspaces.api.schema import ID
 from workspaces.api.serializers import PersonJson, shown_id
 from workspaces.api.spending import BillJson, bill_json
-from workspaces.billing import Bill
 from workspaces.models import User
+from workspaces.spending.billing import Bill
 
 MODES = [mode.value for mode in Mode]
 

@@ -26,7 +26,7 @@ from memoryhub.errors import NotFound
 from workspaces.api.base import ApiView
 from workspaces.api.idempotency import StillRunning
 from workspaces.models import User
-from workspaces.views.workspaces import EventStream, Place
+from workspaces.views.event_streams import EventStream, StreamSlot
 
 
 def messages_json(messages: list[Message], user: User) -> list[Any]:
@@ -51,13 +51,13 @@ def turn_once(
     view: ApiView, begin: Callable[[], Turn], *, chat: Chat, stream: bool
 ) -> Response | StreamingHttpResponse:
     """Start a turn and return its response. A repeated ``Idempotency-Key`` returns the turn started before."""
-    place = Place(view.person) if stream else None  # may refuse the request, so it comes first
+    slot = StreamSlot(view.person) if stream else None  # may refuse the request, so it comes first
     turn = view.once(
         begin,
         keep=lambda begun: {"answer": begun.answer.public_id},
         reload=lambda note: _turn_of(view.person, chat, note["answer"], wait=not stream),
     )
-    return turn_response(turn.message, turn.answer, view.person, place=place)
+    return turn_response(turn.message, turn.answer, view.person, slot=slot)
 
 
 def _turn_of(user: User, chat: Chat, answer_id: str, *, wait: bool) -> Turn:
@@ -74,15 +74,15 @@ def _turn_of(user: User, chat: Chat, answer_id: str, *, wait: bool) -> Turn:
 
 
 def turn_response(
-    message: Message, answer: Message, user: User, *, place: Place | None
+    message: Message, answer: Message, user: User, *, slot: StreamSlot | None
 ) -> Response | StreamingHttpResponse:
-    """Return a turn as events if ``place``, a slot for a stream, is given. Otherwise wait and return 201 with the
+    """Return a turn as events if ``slot``, a slot for a stream, is given. Otherwise wait and return 201 with the
     finished turn.
 
     The answer is written even if the client disconnects.
     """
-    if place is not None:
-        return EventStream(_events(message, answer, user), place=place)
+    if slot is not None:
+        return EventStream(_events(message, answer, user), slot=slot)
     chat_id = answer.chat.public_id
     release_connection()
     async_to_sync(_wait)(answer.public_id, chat_id, user)

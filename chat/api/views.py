@@ -60,7 +60,7 @@ from workspaces.api.idempotency import ONCE
 from workspaces.api.schema import documented_under, page_of
 from workspaces.connections import choose_connection
 from workspaces.models import Role, User, Workspace
-from workspaces.views.workspaces import Place
+from workspaces.views.event_streams import StreamSlot
 
 of_chats = documented_under("chats")
 of_messages = documented_under("messages")
@@ -311,10 +311,10 @@ class MessageRetry(MessageView):
         """
         answer = self.message(chat_id, message_id)
         body = self.body(RetryBody)
-        place = Place(self.person) if body["stream"] else None
+        slot = StreamSlot(self.person) if body["stream"] else None
         answer = load(retry_answer(answer, by=self.person, now=timezone.now()))
         assert answer.reply_to is not None, "an answer replies to a message"
-        return turn_response(answer.reply_to, answer, self.person, place=place)
+        return turn_response(answer.reply_to, answer, self.person, slot=slot)
 
 
 class MessageContinue(MessageView):
@@ -326,10 +326,10 @@ class MessageContinue(MessageView):
         """
         answer = self.message(chat_id, message_id)
         body = self.body(RetryBody)
-        place = Place(self.person) if body["stream"] else None
+        slot = StreamSlot(self.person) if body["stream"] else None
         answer = load(continue_answer(answer, by=self.person, now=timezone.now()))
         assert answer.reply_to is not None, "an answer replies to a message"
-        return turn_response(answer.reply_to, answer, self.person, place=place)
+        return turn_response(answer.reply_to, answer, self.person, slot=slot)
 
 
 class MessageReceipt(MessageView):

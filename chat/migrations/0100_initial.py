@@ -93,7 +93,7 @@ class Migration(migrations.Migration):
                 ('stays_here', models.BooleanField(default=False, editable=False, help_text="Of an answer: whether it rests on another workspace's text that never leaves this machine.")),
                 ('model', models.CharField(blank=True, max_length=200)),
                 ('seen_from', models.PositiveBigIntegerField(blank=True, help_text='Key of the first message that the model was shown as it was. Empty: of all of them.', null=True)),
-                ('usage', models.JSONField(blank=True, editable=False, help_text='What all attempts at this answer took and cost: workspaces.billing.Bill.', null=True)),
+                ('usage', models.JSONField(blank=True, editable=False, help_text='What all attempts at this answer took and cost, as of Bill.as_json().', null=True)),
                 ('attempt', models.PositiveSmallIntegerField(default=1, help_text='Counts up with every retry in the same place.')),
                 ('superseded_by', models.ForeignKey(blank=True, db_index=False, help_text='What stands in its place: an edited question, or another answer.', null=True, on_delete=django.db.models.deletion.CASCADE, related_name='supersedes', to='chat.message')),
                 ('superseded_at', models.DateTimeField(blank=True, help_text='What was set aside at one time belongs together.', null=True)),

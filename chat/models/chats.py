@@ -265,7 +265,7 @@ class Message(models.Model):
         null=True,
         blank=True,
         editable=False,
-        help_text="What all attempts at this answer took and cost: workspaces.billing.Bill.",
+        help_text="What all attempts at this answer took and cost, as of Bill.as_json().",
     )
     attempt = models.PositiveSmallIntegerField(
         default=1, help_text="Counts up with every retry in the same place."

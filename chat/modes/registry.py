@@ -18,9 +18,10 @@ from chat.tools.loop import AnswerMode
 from memoryhub.errors import Invalid
 from memoryhub.llm.base import Capabilities
 from workspaces.actions.connections import may_manage
-from workspaces.billing import rate_of, require_budget
 from workspaces.connections import Chosen, chosen_for, usable_connection
 from workspaces.models import User, Workspace
+from workspaces.spending.billing import rate_of
+from workspaces.spending.budgets import require_budget
 
 MODES: dict[str, AnswerMode] = {mode.name: mode for mode in (AnswerMode(), DeepThink(), Research())}
 

@@ -1,11 +1,10 @@
-"""Display of runs in pages and the API: tasks with their steps, result with sources, and events."""
+"""Display of runs in pages and the API: tasks with their steps, and the result with sources."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections import defaultdict
-from collections.abc import AsyncGenerator
 from typing import Any
 from urllib.parse import urlencode
 
@@ -13,24 +12,13 @@ from django.db.models import Min
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from chat.live_answers import in_thread
 from chat.models import Chat, Message
-from chat.models.runs import Run, RunEvent, RunStatus, RunStep
+from chat.models.runs import Run, RunStatus, RunStep
 from chat.runs.memory import memory_keys
 from chat.runs.progress import PLAN, PLANNING, WHOLE
-from chat.runs.stored_run import run_channel
 from memories.models import Memory
-from memoryhub import events
-from memoryhub.errors import NotFound
-from workspaces.access import get_workspace
 from workspaces.data_policy import Reach, in_reach
 from workspaces.models import Document, DocumentPassage, User, Workspace
-
-POLL = 2.0  # seconds between queries without a notification
-OVERLAP = (
-    100  # events queried again, since concurrent events may be committed in another order than their ids
-)
-MOST_AT_ONCE = 500
 
 
 def tasks_of(run: Run) -> list[dict[str, Any]]:
@@ -101,42 +89,6 @@ def result_text(run: Run) -> str:
     if result is None or isinstance(result, str):
         return result or ""
     return "```json\n" + json.dumps(result, ensure_ascii=False, indent=2).replace("```", "'''") + "\n```"
-
-
-async def follow_run(user: User, workspace_id: str, run: Run, *, after: int) -> AsyncGenerator[str, None]:
-    """Yield the run's events as server-sent events until the run is over, starting after the event with the id
-    ``after``. Raises NotFound once the user may no longer see the run.
-    """
-    sent: set[int] = set()
-    async with events.subscription(run_channel(run.public_id)) as listening:
-        while True:
-            seen_from = max(after, max(sent, default=0) - OVERLAP)
-            found, is_over = await in_thread(_new_events, user.pk, workspace_id, run.pk, seen_from)
-            fresh = [event for event in found if event.pk not in sent]
-            for event in fresh:
-                data = {"step": event.step or None, "at": event.at.isoformat(), **event.data}
-                yield f"id: {event.pk}\nevent: {event.kind}\ndata: {json.dumps(data)}\n\n"
-                sent.add(event.pk)
-            if fresh:
-                continue
-            if is_over:
-                yield "event: done\ndata: {}\n\n"
-                return
-            await listening.get(POLL)
-
-
-def _new_events(user_pk: int, workspace_id: str, run_pk: int, after: int) -> tuple[list[RunEvent], bool]:
-    """Return the events after the id ``after``, and whether the run is over. Raises NotFound if the user may no longer
-    see the run.
-    """
-    user = User.objects.filter(pk=user_pk, is_active=True).first()
-    if user is None:
-        raise NotFound
-    get_workspace(user, workspace_id)
-    run = Run.objects.visible_to(user).filter(pk=run_pk).first()
-    if run is None:
-        raise NotFound
-    return list(run.events.filter(pk__gt=after)[:MOST_AT_ONCE]), run.is_over
 
 
 def text_for_webhook(workspace: Workspace, public_id: str) -> dict[str, Any] | None:

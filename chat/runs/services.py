@@ -16,6 +16,8 @@ from django.utils.translation import gettext as _
 
 from chat.models import Chat, Message
 from chat.models.runs import Run, RunMode, RunStatus, RunTemplate
+from chat.runs.budget import Limits, Lost, limits_of
+from chat.runs.events import record_event
 from chat.runs.executors import seed_inputs
 from chat.runs.memory import MemoryEntry, MemoryKind, StoredMemory, as_json_text, entry_of
 from chat.runs.memory_tools import LONGEST_KEY, LONGEST_VALUE, MOST_ENTRIES
@@ -31,17 +33,17 @@ from chat.runs.progress import (
     stop,
     take_plan,
 )
-from chat.runs.stored_run import Limits, Lost, limits_of, record_event
 from chat.runs.workspace_tools import default_tools
 from chat.tools.memory import X_SAVE_MEMORY
 from memories.writing.drafts import UNSTORABLE
 from memoryhub.errors import Conflict, Forbidden, Invalid, NotFound
 from memoryhub.languages import grouped
 from workspaces.access import get_workspace, lock_to_count, require
-from workspaces.billing import rate_of, require_budget
 from workspaces.connections import Chosen, chosen_for
 from workspaces.models import Role, User, Workspace
 from workspaces.quotas import spend
+from workspaces.spending.billing import rate_of
+from workspaces.spending.budgets import require_budget
 
 LONGEST_OBJECTIVE = 8_000
 MOST_INPUTS = 50

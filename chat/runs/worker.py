@@ -23,6 +23,7 @@ from django.utils.translation import gettext as _
 from chat.models.runs import Run, RunMode, RunStep
 from chat.prompting.context import room_beside_answer
 from chat.prompting.prompt_text import prompt_text
+from chat.runs.budget import Lost, Stopped
 from chat.runs.executors import Unit
 from chat.runs.plan import PlanTrouble, read_plan
 from chat.runs.progress import (
@@ -36,7 +37,6 @@ from chat.runs.progress import (
     unit_of,
 )
 from chat.runs.step import Ask, Outcome, Reply, StepContext, StepExecutor
-from chat.runs.stored_run import Lost, Stopped
 from chat.runs.team import MEMBERS, context_of_member
 from chat.runs.workspace_tools import board_of, tools_of_run
 from chat.tools.loop import replied
@@ -47,9 +47,10 @@ from memoryhub.llm.clients import BackgroundLoop
 from memoryhub.llm.errors import ModelError, ModelTimeout
 from memoryhub.llm.metering import Meter, metered
 from workspaces.access import get_workspace
-from workspaces.billing import Account, BudgetReached, rate_of, require_budget
 from workspaces.connections import chosen_for
 from workspaces.models import Purpose, Role
+from workspaces.spending.billing import Account, rate_of
+from workspaces.spending.budgets import BudgetReached, require_budget
 
 REPLY_SECONDS = 300.0  # timeout of one model reply
 BEAT_SECONDS = 2.0

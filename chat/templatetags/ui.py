@@ -25,9 +25,9 @@ from chat.rendering.markdown import COLOURED_LENGTH, Budget, TooHeavy, render_ma
 from chat.rendering.rendered import MESSAGE_STEPS
 from memories.models import Memory
 from memoryhub.languages import file_size, isolated, translated
-from workspaces.billing import amount
 from workspaces.documents.reading.pictures import FACE_SIDE
 from workspaces.models import ArtifactKind, ArtifactVersion
+from workspaces.spending.billing import amount
 
 register = template.Library()
 

@@ -48,9 +48,9 @@ from memoryhub.llm.base import ToolCall as RequestedCall
 from memoryhub.llm.errors import ModelBadReply, ModelContextOverflow, ModelNotLocal
 from memoryhub.llm.metering import Parts, report_parts
 from memoryhub.monitoring import metrics, tracing
-from workspaces.billing import Account
 from workspaces.data_policy import Reach
 from workspaces.models import Connection, User
+from workspaces.spending.billing import Account
 
 logger = logging.getLogger(__name__)
 CALL_SECONDS = 15.0

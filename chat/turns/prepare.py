@@ -39,11 +39,11 @@ from memoryhub.languages import speaking_to
 from memoryhub.llm.base import Capabilities, Speaker
 from memoryhub.llm.base import Message as PromptMessage
 from memoryhub.llm.errors import ModelNotLocal
-from workspaces.billing import Account, rate_of
 from workspaces.connections import Chosen, detect_vision
 from workspaces.data_policy import Reach
 from workspaces.models import User
 from workspaces.models.connections import Purpose
+from workspaces.spending.billing import Account, rate_of
 
 logger = logging.getLogger(__name__)
 QUESTION_MARKS = ("?", "\uff1f", "\u061f")  # ASCII, full-width (Chinese, Japanese) and Arabic

@@ -84,14 +84,14 @@ def versions_of(message: Message, reader: User) -> list[Version]:
 
 
 @dataclass(frozen=True)
-class Place:
+class VersionPosition:
     """The position of a message among its versions: the number of other versions, and how many of them are older."""
 
     number: int
     older: int
 
 
-def count_versions(messages: Iterable[Message]) -> dict[int, Place]:
+def count_versions(messages: Iterable[Message]) -> dict[int, VersionPosition]:
     """Return the position of each message among its versions, by primary key. Messages with one version are missing.
     One query.
     """
@@ -100,7 +100,7 @@ def count_versions(messages: Iterable[Message]) -> dict[int, Place]:
     counted = rows.exclude(content="").values("superseded_by")
     found = counted.annotate(number=Count("superseded_at", distinct=True), older=older)
     return {
-        by: Place(number, older)
+        by: VersionPosition(number, older)
         for by, number, older in found.values_list("superseded_by", "number", "older")
         if by
     }

@@ -44,18 +44,19 @@ from chat.prompting.short_term import update_short_term
 from chat.rendering.rendered import set_html
 from chat.shown_steps import begin_step, close_unfinished, end_step
 from chat.tools.loop import Plan
-from chat.turns.compaction import can_compact, can_title, queue_compaction, queue_title
+from chat.turns.compaction import can_compact, queue_compaction
 from chat.turns.prepare import prepare
+from chat.turns.titles import can_title, queue_title
 from memories.models import SourceType
 from memories.writing.extraction_jobs import queue_distillation, queue_extraction
 from memoryhub import events
 from memoryhub.llm.errors import EMPTY, ModelError
 from memoryhub.llm.metering import metered
 from memoryhub.monitoring import metrics, tracing
-from workspaces.billing import Bill, record
 from workspaces.connections import store_vision
 from workspaces.documents.reading_jobs import with_shares
 from workspaces.models import Document, DocumentStatus, User
+from workspaces.spending.billing import Bill, record
 
 POLL = 0.5  # seconds
 INDEXED_WITHIN = 10.0  # seconds to wait for vectors; until then a file is found by word search

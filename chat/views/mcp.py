@@ -23,7 +23,7 @@ from memoryhub.http.asgi import receiver_of, scope_of
 from workspaces.accounts.keys import is_still_valid
 from workspaces.api.base import KeyAuthentication, KeyedView
 from workspaces.models import ApiKey
-from workspaces.views.workspaces import ANSWERS, EventStream, Place
+from workspaces.views.event_streams import ANSWERS, EventStream, StreamSlot
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -49,7 +49,7 @@ class Mcp(KeyedView):
         key, django_request = request.auth, request._request
         assert isinstance(key, ApiKey), "nobody comes in without one"
         if _wants_progress(django_request):
-            return EventStream(_events(django_request, key), place=Place(self.person, of=ANSWERS))
+            return EventStream(_events(django_request, key), slot=StreamSlot(self.person, of=ANSWERS))
         token = asking.set(key)
         try:
             return async_to_sync(_answer)(django_request)

@@ -46,7 +46,7 @@ from workspaces.artifacts import LooksDelicate
 from workspaces.models import Role, User
 from workspaces.views import PageRequest
 from workspaces.views.artifacts import beside_chat, show
-from workspaces.views.workspaces import EventStream, Place
+from workspaces.views.event_streams import EventStream, StreamSlot
 
 
 @require_GET
@@ -161,7 +161,7 @@ async def stream(request: PageRequest, chat_id: str, message_id: str) -> HttpRes
         found = with_html(follow_for(user, chat_id, message_id))
     else:
         found = follow_for(user, chat_id, message_id, after=after)
-    return EventStream(_events(found), place=Place(user))
+    return EventStream(_events(found), slot=StreamSlot(user))
 
 
 async def _events(found: AsyncGenerator[StreamEvent, None]) -> AsyncGenerator[str, None]:

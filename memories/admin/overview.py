@@ -20,11 +20,12 @@ from memories.models.extraction import ExtractionStatus
 from memories.models.memory import MAY_REPLACE, MEMORY
 from memoryhub.database.queries import count_or_estimate
 from memoryhub.languages import file_size
-from workspaces.billing import Bill, amount, first_of_month
 from workspaces.index.embedding import active_model
 from workspaces.models import Document, DocumentStatus, EmbeddingModel, ModelUse, User, Workspace
 from workspaces.models.index import has_vector
-from workspaces.usage import largest, of_month, total_of
+from workspaces.spending.billing import Bill, amount
+from workspaces.spending.budgets import first_of_month
+from workspaces.spending.usage import largest, of_month, total_of
 
 GROWTH = timedelta(days=7)
 LATE = timedelta(minutes=5)

@@ -17,7 +17,7 @@ LIMIT = 10  # default number of results; at most MAX_LIMIT
 
 
 @dataclass(frozen=True)
-class Place:
+class PassagePosition:
     """The position of a passage in a document. ``characters`` are its start and end in the document's text."""
 
     page: int | None
@@ -35,7 +35,7 @@ class Found:
     score: float
     created_at: datetime
     title: str = ""  # of a document, an artifact or a message's chat
-    place: Place | None = None
+    place: PassagePosition | None = None
     number: int = 0  # of a document's passage
     chat_id: str = ""  # of a message
     workspace_id: str = ""  # of a document or an artifact
@@ -150,7 +150,7 @@ def _passages(query: str, workspace: Workspace, user: User, limit: int, reach: R
     for each in find_passages(query, workspace, user, limit=limit, reach=reach):
         passage, document = each.passage, each.passage.document
         ends = passage.begins + len(passage.text)
-        place = Place(passage.page or None, passage.heading, (passage.begins, ends))
+        place = PassagePosition(passage.page or None, passage.heading, (passage.begins, ends))
         found.append(
             Found(
                 "document",

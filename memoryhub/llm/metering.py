@@ -72,7 +72,7 @@ class Parts:
     def __add__(self, other: Parts) -> Parts:
         return Parts(*(getattr(self, each) + getattr(other, each) for each in names_of(Parts)))
 
-    def of(self, tokens_in: int) -> Parts:
+    def scaled_to(self, tokens_in: int) -> Parts:
         """Return these estimates, scaled so that the whole prompt has ``tokens_in`` tokens, as the provider counted."""
         if not self.whole:
             return Parts(whole=tokens_in)
@@ -102,7 +102,7 @@ def cost_of(usage: Usage, price: Price | None) -> Decimal | None:
     """Return the cost in the installation's currency, to eight places, or None if the price is unknown.
 
     Every calculation of a cost uses it: answers, jobs, `/v1` and runs. A connection's price is ``Connection.price``; a
-    chosen model's price is ``workspaces.billing.rate_of(chosen).price``. Does not access the database.
+    chosen model's price is ``workspaces.spending.billing.rate_of(chosen).price``. Does not access the database.
     """
     if price is None:
         return None

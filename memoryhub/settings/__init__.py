@@ -4,9 +4,9 @@ docs/options.md lists them.
 """
 
 from memoryhub.settings.accounts import *
+from memoryhub.settings.base import *
+from memoryhub.settings.base import env
 from memoryhub.settings.models import *
-from memoryhub.settings.process import *
-from memoryhub.settings.process import env
 from memoryhub.settings.storage import *
 from memoryhub.settings.web import *
 

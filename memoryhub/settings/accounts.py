@@ -5,7 +5,7 @@ from typing import Any
 from django.core.exceptions import ImproperlyConfigured
 
 from memoryhub.environment import mail_from_url
-from memoryhub.settings.process import env
+from memoryhub.settings.base import env
 
 AUTH_USER_MODEL = "workspaces.User"
 AUTHENTICATION_BACKENDS = [

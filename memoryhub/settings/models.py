@@ -2,7 +2,7 @@
 
 from django.core.exceptions import ImproperlyConfigured
 
-from memoryhub.settings.process import env
+from memoryhub.settings.base import env
 
 LLM_BASE_URL = env.url("LLM_BASE_URL")
 # The built-in model that answers if no other is connected. "auto": the small model until the larger one is downloaded,

@@ -4,7 +4,7 @@ import os
 
 from django.core.exceptions import ImproperlyConfigured
 
-from memoryhub.settings.process import BASE_DIR, env
+from memoryhub.settings.base import BASE_DIR, env
 
 HOST = env.text("HOST", "127.0.0.1")
 PORT = env.integer("PORT", 8000, low=1, high=65535)

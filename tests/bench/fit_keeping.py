@@ -16,24 +16,15 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from memories.judging.extraction import without_model
-from memories.judging.sentences import (
-    TAGS,
-    Passage,
-    beside,
-    read,
-    sentences,
-    tagged,
-    texts_read,
-    trim,
-)
+from memories.judging.extraction import with_classifier
+from memories.judging.sentences import TAGS, Passage, beside, read, sentences, tagged, texts_read, trim
 from memoryhub.llm.base import Vectors
 from memoryhub.llm.e5 import MultilingualEncoder
 from tests.bench.bench_keeping import found_of, shares
 from tests.bench.judging_data import AUTHORS, DATA, Fact, Message, bucket, messages, replies, takings_back
 from tests.bench.nets import Net, Remembering, fit_net, together
 
-TARGET = Path(without_model.__file__).with_name("head.npz")
+TARGET = Path(with_classifier.__file__).with_name("head.npz")
 HIDDEN, NETS, STEPS, DROPPED = 24, 6, 2000, 0.5
 TAG_HIDDEN, TAG_STEPS, TAG_DROPPED, OTHERS = 24, 1200, 0.4, 12  # untagged pieces for each tagged one
 SMALL_HIDDEN, SMALL_STEPS = 16, 800
@@ -56,7 +47,7 @@ class Fitted:
         centre = every.mean(axis=0)
         spread = np.array(np.linalg.norm(every - centre, axis=1).mean() / 4)
         self.base = {"centre": centre, "spread": spread}
-        self.own = [without_model.scaled(passage.vectors, self.base) for passage in self.passages]
+        self.own = [with_classifier.scaled(passage.vectors, self.base) for passage in self.passages]
         self.tags = [tag_wanted(*pair) for pair in zip(known, self.passages, strict=True)]
 
     def tag_nets(self, at: np.ndarray) -> dict[str, Vectors]:
@@ -82,12 +73,12 @@ class Fitted:
 
     def clauses(self) -> None:
         """Cut every message into clauses by nets that were fitted on others."""
-        self.found: list[list[without_model.Clause]] = [[] for _ in self.known]
+        self.found: list[list[with_classifier.Clause]] = [[] for _ in self.known]
         self.rows: list[Rows] = [np.zeros((0, 0))] * len(self.known)
         for at in range(FOLDS):
             nets = self.tag_nets(self.fold != at)
             for n in np.flatnonzero(self.fold == at):
-                found = without_model.clauses_of(self.passages[n], tagged(self.own[n], nets))
+                found = with_classifier.clauses_of(self.passages[n], tagged(self.own[n], nets))
                 self.found[n] = found
             print("cut fold", at, flush=True)
         parts = [
@@ -98,7 +89,7 @@ class Fitted:
         self.warm.states(parts)
         for n, found in enumerate(self.found):
             if found:
-                self.rows[n] = without_model.clause_features(
+                self.rows[n] = with_classifier.clause_features(
                     self.passages[n], self.own[n], found, self.warm, self.base
                 )
 
@@ -115,12 +106,12 @@ class Fitted:
         facts = np.array([number for number, (share, _) in enumerate(pairs) if share == 1])
         lacks = np.array([fact.lacks_topic for share, fact in pairs if fact and share == 1], np.float32)
         fitted |= {f"lacks_{name}": value for name, value in small(rows[facts], lacks).items()}
-        vectors = rows[:, without_model.ALONE]
+        vectors = rows[:, with_classifier.ALONE]
         kinds = np.array(
-            [without_model.KINDS.index(fact.kind) for share, fact in pairs if fact and share == 1]
+            [with_classifier.KINDS.index(fact.kind) for share, fact in pairs if fact and share == 1]
         )
         fitted["kinds"], fitted["kinds_bias"] = softmax_fit(
-            vectors[facts], kinds, len(without_model.KINDS), 2e-3
+            vectors[facts], kinds, len(with_classifier.KINDS), 2e-3
         )
         back = [
             self.known[n].takes_back is not None and clause.sentence[0] == self.known[n].takes_back
@@ -160,7 +151,7 @@ def tag_wanted(message: Message, passage: Passage) -> list[tuple[Vectors, Vector
     ]
 
 
-def fact_of(message: Message, clause: without_model.Clause) -> tuple[float, Fact | None]:
+def fact_of(message: Message, clause: with_classifier.Clause) -> tuple[float, Fact | None]:
     """Return the fact that a clause matches, and the share of it that counts."""
     for fact in message.facts:
         a, b = trim(message.text, fact.start, fact.end)
@@ -216,14 +207,14 @@ def reply_nets(known: list[Message], warm: Remembering, base: dict[str, Vectors]
     for each in pairs:
         of = [other.text for other in nothing if other.language == each.language]
         given += [(each.question, str(chance.choice(of)), False)] if of else []
-    rows = [without_model.reply_features(question, answer, warm, base) for question, answer, _ in given]
+    rows = [with_classifier.reply_features(question, answer, warm, base) for question, answer, _ in given]
     wanted = np.array([is_kept for *_, is_kept in given], np.float32)
     return {f"reply_{name}": value for name, value in small(np.stack(rows), wanted).items()}
 
 
 def write(fitted: dict[str, Vectors]) -> None:
     np.savez_compressed(TARGET, **{name: np.asarray(value, np.float16) for name, value in fitted.items()})
-    without_model.head.cache_clear()
+    with_classifier.head.cache_clear()
 
 
 def main() -> None:
@@ -240,7 +231,7 @@ def main() -> None:
     known = [*older(), *taking_back(), *(each for each in messages() if each.split in ("fit", "tune"))]
     texts = [part for message in known for part in texts_read(message.text)]
     for reply in replies():
-        texts.append(without_model.statement(reply.question, reply.answer))
+        texts.append(with_classifier.statement(reply.question, reply.answer))
     print(len(known), "messages,", len(set(texts)), "texts to read", flush=True)
     warm = Remembering(MultilingualEncoder(), texts, options.states)
     of = Fitted(known, warm)
@@ -257,7 +248,7 @@ def print_folds(of: Fitted) -> None:
     """Print messages, facts, precision and recall for each threshold, by nets that have not seen the author."""
     for author in AUTHORS:
         fitted = of.heads(of.author != author) | of.tag_nets(of.author != author)
-        without_model.head = lambda fitted=fitted: fitted  # type: ignore[assignment]
+        with_classifier.head = lambda fitted=fitted: fitted  # type: ignore[assignment]
         for least in LEASTS:
             counts = [found_of(each, of.warm, least) for each in of.known if each.author == author]
             print(f"author {author}, {least}: {shares(counts)}", flush=True)

@@ -17,7 +17,7 @@ from tests.fakes.openai_server import ScriptedOpenAI
 from tests.memoryhub.test_database_errors import database_says
 from workspaces.access import default_workspace
 from workspaces.models import User
-from workspaces.views.workspaces import EventStream, Overloaded, Place
+from workspaces.views.event_streams import EventStream, Overloaded, StreamSlot
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -39,23 +39,23 @@ async def nothing() -> AsyncGenerator[str, None]:
 
 
 def test_the_one_too_many_is_refused_and_others_have_their_own(user: User) -> None:
-    held = [EventStream(nothing(), place=Place(user)) for _ in range(2)]
+    held = [EventStream(nothing(), slot=StreamSlot(user)) for _ in range(2)]
     with pytest.raises(TooManyRequests) as refused:
-        Place(user)
+        StreamSlot(user)
     assert refused.value.headers() == {"Retry-After": "30"}
-    Place(make_user("sam"))
+    StreamSlot(make_user("sam"))
     held[0].close()
     held[0].close()  # closing twice counts once
-    Place(user).leave()
+    StreamSlot(user).leave()
     held[1].close()
-    assert [Place(user), Place(user)]  # both are free
+    assert [StreamSlot(user), StreamSlot(user)]  # both are free
 
 
 def test_one_that_never_began_is_given_back(user: User) -> None:
-    EventStream(nothing(), place=Place(user))
-    Place(user)
+    EventStream(nothing(), slot=StreamSlot(user))
+    StreamSlot(user)
     gc.collect()
-    assert [Place(user), Place(user)]  # both are free
+    assert [StreamSlot(user), StreamSlot(user)]  # both are free
 
 
 async def test_every_door_with_events_counts_and_refuses_before_anything_is_done(
@@ -102,7 +102,7 @@ async def test_a_stream_that_cannot_go_on_says_so_last(user: User, fails: Any, c
         yield "event: token\ndata: {}\n\n"
         await sync_to_async(broken)()
 
-    found = [part.decode() async for part in EventStream(events(), place=Place(user))]  # type: ignore[union-attr, misc]
+    found = [part.decode() async for part in EventStream(events(), slot=StreamSlot(user))]  # type: ignore[union-attr, misc]
     assert found[0].startswith("event: token")
     name, data = found[1].strip().split("\n")
     assert (name, json.loads(data.removeprefix("data: "))["code"]) == ("event: error", code)
@@ -128,7 +128,7 @@ async def test_an_answer_that_is_followed_ends_with_an_error_when_the_database_f
 def test_a_browser_is_told_on_a_page(user: User) -> None:
     client = Client()
     client.force_login(user)
-    held = [Place(user), Place(user)]
+    held = [StreamSlot(user), StreamSlot(user)]
     workspace = default_workspace(user)
     response = client.get(f"/workspaces/{workspace.public_id}/events/")
     assert (response.status_code, response["Retry-After"], len(held)) == (429, "30", 2)
@@ -138,10 +138,10 @@ def test_a_browser_is_told_on_a_page(user: User) -> None:
 def test_all_streams_of_a_process_have_a_bound_beside_each_persons(settings: Any) -> None:
     settings.EVENT_STREAMS, settings.STREAMS_AT_ONCE = 2, 3
     olive, eddie, vera = (make_user(name) for name in ("olive", "eddie", "vera"))
-    held: list[Any] = [Place(olive), Place(olive), Place(eddie)]
+    held: list[Any] = [StreamSlot(olive), StreamSlot(olive), StreamSlot(eddie)]
     with pytest.raises(Overloaded):
-        Place(vera)
+        StreamSlot(vera)
     held.pop().leave()
     with pytest.raises(TooManyRequests):
-        Place(olive)
-    held.append(Place(vera))
+        StreamSlot(olive)
+    held.append(StreamSlot(vera))

@@ -17,7 +17,7 @@ from tests.factories import PASSWORD, make_user, make_workspace
 from tests.signing_in import signed_in
 from workspaces.accounts.invitations import accept_invited
 from workspaces.models import Membership, Role, User, Workspace
-from workspaces.views import workspaces as views
+from workspaces.views import event_streams
 
 pytestmark = pytest.mark.django_db
 
@@ -136,14 +136,14 @@ def session_of(user: User) -> str:
 async def test_open_pages_hear_their_workspace_until_they_may_no_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(views, "HEARTBEAT", 0.2)
+    monkeypatch.setattr(event_streams, "HEARTBEAT", 0.2)
 
     def make() -> tuple[Workspace, User, str]:
         owner, viewer = make_user(), make_user()
         return make_workspace(owner=owner, viewer=viewer), viewer, session_of(viewer)
 
     workspace, viewer, session_key = await sync_to_async(make)()
-    feed = views._feed(workspace, viewer, session_key)
+    feed = event_streams._feed(workspace, viewer, session_key)
     assert "retry:" in await read(feed)
     assert (await read(feed)).startswith(": still here")
     data = {"count": 1}

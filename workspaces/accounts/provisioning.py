@@ -15,7 +15,7 @@ from django.core.validators import validate_email
 from django.db import IntegrityError, connection, transaction
 
 from memoryhub.ids import PATTERN
-from workspaces.accounts.closing import close_account, reopen_account
+from workspaces.accounts.account_changes import close_account, reopen_account
 from workspaces.accounts.single_sign_on import apply_groups, of_directory
 from workspaces.audit import Verb, record
 from workspaces.models import DirectoryGroup, User

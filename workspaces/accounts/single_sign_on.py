@@ -35,7 +35,7 @@ from django.views.decorators.http import require_POST
 from requests import RequestException
 
 from memoryhub.errors import Conflict, Invalid
-from workspaces.accounts.closing import require_own
+from workspaces.accounts.account_changes import require_own
 from workspaces.actions.workspaces import after_lost_right, lock, record_member, refuse_to_lose
 from workspaces.audit import Verb, record
 from workspaces.models import DirectoryGroup, GroupGrant, Membership, Role, User, Workspace

@@ -13,6 +13,7 @@ from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.admin.utils import flatten_fieldsets, unquote
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
+from django.contrib.auth.forms import UserChangeForm
 from django.contrib.auth.models import Group
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
@@ -24,8 +25,8 @@ from django.utils.html import format_html
 from django.utils.http import urlencode
 
 from memoryhub import mail
-from workspaces.accounts import closing, oauth
-from workspaces.accounts.closing import (
+from workspaces.accounts import account_changes, oauth
+from workspaces.accounts.account_changes import (
     RIGHTS,
     close_account,
     delete_account_of,
@@ -47,11 +48,12 @@ from workspaces.admin.base import (
     counted,
     is_superuser,
 )
-from workspaces.admin.models import PersonForm
-from workspaces.billing import amount, set_person_budget
 from workspaces.models import ApiKey, Membership, User
 from workspaces.quotas import quota_of
-from workspaces.usage import usage_this_month
+from workspaces.spending.billing import amount
+from workspaces.spending.budgets import set_person_budget
+from workspaces.spending.usage import usage_this_month
+from workspaces.views.forms import BudgetFields
 
 NAMES = ("first_name", "last_name")
 BUDGET = ("tokens", "money")
@@ -68,6 +70,15 @@ def _handover_messages(handed: list[Membership], otherwise: str = "") -> Message
         yield f"Handed over: {', '.join(named)}{more}.", messages.SUCCESS
     elif otherwise:
         yield otherwise, messages.INFO
+
+
+class PersonForm(UserChangeForm, BudgetFields):
+    """Form of an account with its monthly budget."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        budget = getattr(self.instance, "budget", None)
+        self.initial.update(tokens=budget and budget.tokens, money=budget and budget.money)
 
 
 @admin.register(User)
@@ -151,7 +162,7 @@ class PersonAdmin(LeanAdmin, UserAdmin):
         return [(None, {"fields": fields}), *rest]
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
-        touched = [name for name in form.changed_data if name in closing.CHANGES] if change else []
+        touched = [name for name in form.changed_data if name in account_changes.CHANGES] if change else []
         if touched:
             ask_for_password(request)
         if change and not set(BUDGET).isdisjoint(form.changed_data):
@@ -161,7 +172,7 @@ class PersonAdmin(LeanAdmin, UserAdmin):
         super().save_model(request, obj, form, change)
         if touched:
             by, now = cast(User, request.user), timezone.now()
-            closing.change_account(obj, fields=touched, email_before=before, by=by, now=now)
+            account_changes.change_account(obj, fields=touched, email_before=before, by=by, now=now)
             self.message_user(request, *(TOLD if mail.is_set() else NOT_TOLD))
 
     def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
@@ -177,7 +188,7 @@ class PersonAdmin(LeanAdmin, UserAdmin):
             changed = person and User.objects.exclude(password=person.password).filter(pk=person.pk).first()
             if changed:
                 by, keep = cast(User, request.user), request.session.session_key
-                closing.change_password(
+                account_changes.change_password(
                     changed, keep=keep if changed == by else None, by=by, now=timezone.now()
                 )
                 self.message_user(request, *(TOLD if mail.is_set() else NOT_TOLD))
@@ -313,7 +324,7 @@ class AuthenticatorAdmin(ReadOnlyAdmin):
     def turn_off(self, request: HttpRequest, rows: QuerySet[Authenticator]) -> Messages:
         ask_for_password(request)
         people = User.objects.filter(pk__in=rows.values("user"))
-        number = closing.turn_two_factor_off(people, by=cast(User, request.user), now=timezone.now())
+        number = account_changes.turn_two_factor_off(people, by=cast(User, request.user), now=timezone.now())
         yield f"Two-factor sign-in is off for {counted(number, 'person', 'people')}.", messages.SUCCESS
         yield TOLD if mail.is_set() else NOT_TOLD
 

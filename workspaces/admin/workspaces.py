@@ -14,7 +14,7 @@ from django.utils.safestring import SafeString
 from memoryhub import mail
 from memoryhub.ids import PATTERN
 from workspaces import audit
-from workspaces.accounts import closing
+from workspaces.accounts import account_changes
 from workspaces.accounts.invitations import invite
 from workspaces.accounts.sign_in import ask_for_password
 from workspaces.actions import workspaces
@@ -148,7 +148,9 @@ class WorkspaceAdmin(LeanAdmin):
             *(member for member, changed in formset.changed_objects if "user" in changed),
         ]
         if came:
-            closing.mail_owners(workspace, [each.user for each in came], by=really_by, now=timezone.now())
+            account_changes.mail_owners(
+                workspace, [each.user for each in came], by=really_by, now=timezone.now()
+            )
         with audit.really_by(really_by):
             for membership in formset.new_objects:
                 invite(workspace, user=membership.user, role=membership.role, by=by, now=timezone.now())

@@ -8,7 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from workspaces.access import named_workspace
-from workspaces.accounts.closing import delete_account, foresee_leaving
+from workspaces.accounts.account_changes import delete_account, foresee_leaving
 from workspaces.accounts.keys import NAME_LENGTH, PREFIX, make_key, revoke_key
 from workspaces.api.base import ApiView, KeyedView
 from workspaces.api.fields import Body, Choice, Moment, Text

@@ -9,14 +9,15 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from workspaces import usage as totals
 from workspaces.access import get_workspace
 from workspaces.api.base import ApiView
 from workspaces.api.fields import Body, Money, WholeNumber
 from workspaces.api.schema import ID, documented_under
-from workspaces.billing import MOST_MONEY, MOST_TOKENS, Bill, Standing, set_workspace_budget
 from workspaces.models import Role
-from workspaces.usage import Line, Month
+from workspaces.spending import usage as totals
+from workspaces.spending.billing import Bill
+from workspaces.spending.budgets import MOST_MONEY, MOST_TOKENS, Standing, set_workspace_budget
+from workspaces.spending.usage import Line, Month
 
 documented = documented_under("workspaces")
 

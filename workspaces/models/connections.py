@@ -187,7 +187,7 @@ class Purpose(models.TextChoices):
 
 
 class ModelUse(models.Model):
-    """Daily sum of one person's use of one model in one workspace for one purpose. Written by ``workspaces.billing``.
+    """Daily sum of one person's use of one model in one workspace for one purpose, written by ``spending.billing``.
 
     A thousand people make about ten thousand rows a month. When a person or workspace is deleted, the rows stay without
     the reference. Rows with the purpose INDEX have neither, because one embedding call may serve many workspaces.
@@ -248,7 +248,7 @@ class ModelUse(models.Model):
 class Budget(models.Model):
     """Monthly limit for one workspace, or for one person over all workspaces.
 
-    Written by ``workspaces.billing``.
+    Written by ``spending.budgets``.
     """
 
     workspace = models.OneToOneField(Workspace, on_delete=models.CASCADE, null=True, related_name="budget")

@@ -13,10 +13,11 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from memoryhub.languages import grouped
-from workspaces import billing as money
-from workspaces.billing import ABOUT, Bill, Standing, standings
 from workspaces.models import User, Workspace
-from workspaces.usage import Line, Month
+from workspaces.spending import billing as money
+from workspaces.spending.billing import ABOUT, Bill
+from workspaces.spending.budgets import Standing, standings
+from workspaces.spending.usage import Line, Month
 
 register = template.Library()
 register.filter("amount", money.amount)

@@ -1,4 +1,4 @@
-"""Account pages: sign-in, deletion, profile picture, sessions and activity."""
+"""Account pages: sign-in, profile, API keys, deletion, profile picture, sessions and activity."""
 
 import secrets
 import tempfile
@@ -26,17 +26,20 @@ from memoryhub import mail
 from memoryhub.errors import DomainError, Invalid, NotFound
 from memoryhub.stored_files import SHUT, require_fitting, too_long
 from workspaces import audit
-from workspaces.access import get_workspace
+from workspaces.access import default_workspace, get_workspace
+from workspaces.accounts import keys as api_keys
 from workspaces.accounts import sessions
-from workspaces.accounts.closing import delete_account, foresee_leaving
-from workspaces.accounts.sign_in import ask_for_password
+from workspaces.accounts.account_changes import delete_account, foresee_leaving
+from workspaces.accounts.sessions import live_sign_ins
+from workspaces.accounts.sign_in import ask_for_password, confirmed, has_two_factor
+from workspaces.actions import workspaces
 from workspaces.actions.removal import lines_of
 from workspaces.documents.reading.pictures import FACE
 from workspaces.documents.reading.process import CouldNotRead, read_file
-from workspaces.models import PersonPicture, Role, User
+from workspaces.models import ApiKey, PersonPicture, Role, User
 from workspaces.quotas import spend
 from workspaces.views import PageRequest, reload_or_redirect
-from workspaces.views.forms import DeleteForm
+from workspaces.views.forms import DeleteForm, KeyForm
 
 
 @login_not_required
@@ -209,3 +212,73 @@ def activity(request: PageRequest, ws_id: str) -> HttpResponse:
 
 def _to_sessions() -> HttpResponse:
     return redirect(reverse("workspaces:profile") + "#sessions")
+
+
+TRY_IT = """curl %(base)s/v1/chat/completions \\
+  -H "Authorization: Bearer %(key)s" -H "Content-Type: application/json" \\
+  -d '{"model": "default", "messages": [{"role": "user", "content": "What do you know about me?"}]}'"""
+
+
+def _profile_page(
+    request: PageRequest, form: KeyForm | None = None, made: ApiKey | None = None, new_key: str = ""
+) -> HttpResponse:
+    now = timezone.now()
+    default_workspace(request.user)  # most keys are for it
+    keys = list(ApiKey.objects.filter(user=request.user, revoked_at=None).select_related("workspace"))
+    for key in keys:
+        key.ended = key.is_expired(now)  # type: ignore[attr-defined]
+    context = {
+        "api_keys": keys,
+        "key_form": form or KeyForm(user=request.user, now=now),
+        "made": made,
+        "new_key": new_key,
+        "try_it": TRY_IT % {"base": request.build_absolute_uri("/").rstrip("/"), "key": new_key},
+        "two_factor": has_two_factor(request),
+        "sign_ins": live_sign_ins(request.user),
+    }
+    if form is None or not form.errors:
+        return render(request, "workspaces/profile.html", context)
+    wrong = next((name for name in form.errors if name in form.fields), "name")
+    form.fields[wrong].widget.attrs["autofocus"] = True  # it is far down the page
+    return render(request, "workspaces/profile.html", context, status=422)
+
+
+@require_GET
+def profile(request: PageRequest) -> HttpResponse:
+    return _profile_page(request)
+
+
+@require_http_methods(["GET", "POST"])
+@confirmed(allow_get=True)
+def keys(request: PageRequest) -> HttpResponse:
+    """Create an API key and show it in the response. There is no redirect, because the key is stored nowhere.
+
+    Sending the form again fails because the name is taken. GET redirects to the profile, because it follows a
+    re-authentication.
+    """
+    if request.method == "GET":
+        return redirect(reverse("workspaces:profile") + "#api-keys")
+    now = timezone.now()
+    form = KeyForm(request.POST, user=request.user, now=now)
+    if made := form.done(lambda: api_keys.make_key(**form.cleaned_data, by=request.user, now=now)):
+        return _profile_page(request, made=made[0], new_key=made[1])
+    return _profile_page(request, form)
+
+
+@require_POST
+def revoke_key(request: PageRequest, key_id: str) -> HttpResponse:
+    key = api_keys.revoke_key(key_id, by=request.user, now=timezone.now())
+    notices.success(request, _("The key “%(name)s” has been revoked.") % {"name": key.name})
+    return redirect(reverse("workspaces:profile") + "#api-keys")
+
+
+@require_POST
+def memory_default(request: PageRequest) -> HttpResponse:
+    """Store whether automatic memory is on by default, from the question on the first page or the profile."""
+    workspaces.set_memory_default(request.user, request.POST.get("memory") == "on")
+    if request.htmx and request.POST.get("page") != "profile":
+        response = HttpResponse(status=204)
+        response["HX-Trigger"] = "memory:answered"  # chip, welcome and question all follow the answer
+        return response
+    notices.success(request, _("Saved."))
+    return redirect("workspaces:profile")

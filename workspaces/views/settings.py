@@ -20,12 +20,12 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from memoryhub.errors import Invalid
 from memoryhub.languages import grouped, speaking_to
 from workspaces import retention as rules
-from workspaces import usage
 from workspaces.access import get_workspace
-from workspaces.accounts.closing import set_name
+from workspaces.accounts.account_changes import set_name
 from workspaces.actions import workspaces
-from workspaces.billing import set_workspace_budget
 from workspaces.models import Budget, Role, Workspace
+from workspaces.spending import usage
+from workspaces.spending.budgets import set_workspace_budget
 from workspaces.views import PageRequest, reload_or_redirect
 from workspaces.views.forms import BudgetFields, DomainForm
 

@@ -28,12 +28,13 @@ from memoryhub.llm.metering import Meter, Usage, metered
 from memoryhub.llm.output_parsing import without_thoughts
 from workspaces.access import get_workspace
 from workspaces.accounts.keys import is_still_valid
-from workspaces.billing import Account, rate_of, record, require_budget
 from workspaces.connections import Chosen, all_for
 from workspaces.data_policy import Caller, Reach
 from workspaces.models import Agent, ApiKey, Purpose, User, Workspace
 from workspaces.quotas import spend
-from workspaces.views.workspaces import Place
+from workspaces.spending.billing import Account, rate_of, record
+from workspaces.spending.budgets import require_budget
+from workspaces.views.event_streams import StreamSlot
 
 RECHECK_SECONDS = 2.0  # interval of the check for a revoked key or a removed member
 NOTED_WITHIN = 60.0  # seconds to wait for the turn to be recorded; usually much less
@@ -128,8 +129,8 @@ def _agent(workspace: Workspace, wanted: str) -> Agent:
     return found
 
 
-def whole(answering: Answering, place: Place) -> Body:
-    """Return the model's complete answer, with the memories used and saved. Blocks, and holds the slot ``place`` until
+def whole(answering: Answering, slot: StreamSlot) -> Body:
+    """Return the model's complete answer, with the memories used and saved. Blocks, and holds the slot ``slot`` until
     then.
     """
     answering.note_turn()
@@ -138,7 +139,7 @@ def whole(answering: Answering, place: Place) -> Body:
         with metered(answering.meter):
             reply = answering.chosen.model.raw.whole({**answering.body, "stream": False})
     finally:
-        place.leave()
+        slot.leave()
     read = ReadSoFar()
     read.read(reply["choices"], part="message")
     if read.is_over:
@@ -183,23 +184,23 @@ class AsChunks:
 
 
 class AnswerStream(StreamingHttpResponse):
-    """Server-sent events of an answer. Until it is closed, it holds the slot ``place`` and keeps the model running.
+    """Server-sent events of an answer. Until it is closed, it holds the slot ``slot`` and keeps the model running.
 
     The turn is recorded while the model is already running, before any part of the answer is sent.
     """
 
-    def __init__(self, answering: Answering, shape: Callable[[Body], Shape], *, place: Place) -> None:
+    def __init__(self, answering: Answering, shape: Callable[[Body], Shape], *, slot: StreamSlot) -> None:
         raw = answering.chosen.model.raw
         with metered(answering.meter):  # the pump also reports its usage to this meter
             self._pump = Pump(raw.stream({**answering.body, "stream": True}), answering.keep)
-        self._place = place
+        self._slot = slot
         try:
             answering.note_turn()
             release_connection()
             self._pump.wait_for_first()
         except BaseException:
             self._pump.stop()
-            place.leave()
+            slot.leave()
             raise
         assert answering.caller.key is not None
         events = _events(self._pump, shape(answering.note), answering.caller.key)
@@ -211,7 +212,7 @@ class AnswerStream(StreamingHttpResponse):
 
     def close(self) -> None:
         self._pump.stop()
-        self._place.leave()
+        self._slot.leave()
         super().close()
 
 

@@ -19,7 +19,7 @@ from memoryhub.llm import errors as llm
 from memoryhub.llm.base import INSERTED
 from memoryhub.llm.metering import Parts
 from workspaces.api.exceptions import exception_handler
-from workspaces.billing import BudgetReached
+from workspaces.spending.budgets import BudgetReached
 
 MOST_MESSAGES = 2_000
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})

@@ -36,10 +36,11 @@ from memoryhub.llm.metering import Meter, metered
 from memoryhub.llm.registry import embedder_is_local, get_embedder
 from workspaces.access import get_workspace
 from workspaces.api.base import KeyAuthentication, KeyedView
-from workspaces.billing import Account, Rate, record, require_budget
 from workspaces.models import ApiKey, Purpose, User, Workspace
 from workspaces.quotas import spend
-from workspaces.views.workspaces import ANSWERS, Place
+from workspaces.spending.billing import Account, Rate, record
+from workspaces.spending.budgets import require_budget
+from workspaces.views.event_streams import ANSWERS, StreamSlot
 
 MOST_BYTES = 25 * 2**20  # limit of a request, which may contain images
 
@@ -123,11 +124,11 @@ class ModelDetail(ProgramView):
 class ChatCompletions(ProgramView):
     def post(self, request: Request) -> HttpResponseBase:
         asked = read_asked(request.data, request.headers)
-        place = Place(self.person, of=ANSWERS)
+        slot = StreamSlot(self.person, of=ANSWERS)
         answering = prepare(asked, self.api_key, now=timezone.now())
         if asked.stream:
-            return AnswerStream(answering, AsChunks, place=place)
-        return Response(whole(answering, place), headers=answering.headers)
+            return AnswerStream(answering, AsChunks, slot=slot)
+        return Response(whole(answering, slot), headers=answering.headers)
 
 
 class Responses(ProgramView):
@@ -135,11 +136,11 @@ class Responses(ProgramView):
 
     def post(self, request: Request) -> HttpResponseBase:
         asked, repeated = read_response(request.data, request.headers)
-        place = Place(self.person, of=ANSWERS)
+        slot = StreamSlot(self.person, of=ANSWERS)
         answering = prepare(asked, self.api_key, now=timezone.now())
         if asked.stream:
-            return AnswerStream(answering, partial(Responding, asked.model, repeated), place=place)
-        reply = whole(answering, place)
+            return AnswerStream(answering, partial(Responding, asked.model, repeated), slot=slot)
+        reply = whole(answering, slot)
         said = Responding(asked.model, repeated, answering.note).whole(reply)
         return Response(said, headers=answering.headers)
 
@@ -153,12 +154,12 @@ class Messages(MessagesView):
 
     def post(self, request: Request) -> HttpResponseBase:
         asked = read_message(request.data, request.headers)
-        place = Place(self.person, of=ANSWERS)
+        slot = StreamSlot(self.person, of=ANSWERS)
         answering = prepare(asked, self.api_key, now=timezone.now())
         limit_answer(answering)
         if asked.stream:
-            return AnswerStream(answering, partial(MessageWriter, asked), place=place)
-        reply = whole(answering, place)
+            return AnswerStream(answering, partial(MessageWriter, asked), slot=slot)
+        reply = whole(answering, slot)
         return Response(MessageWriter(asked, answering.note).whole(reply), headers=answering.headers)
 
 

@@ -20,7 +20,7 @@ from tests.factories import make_chat, make_key_text, make_memory, make_message,
 from tests.fakes.openai_server import HOLD, Answer, ScriptedOpenAI
 from tests.raw_search import places_with
 from workspaces.access import default_workspace
-from workspaces.accounts.closing import delete_account, foresee_leaving
+from workspaces.accounts.account_changes import delete_account, foresee_leaving
 from workspaces.actions.workspaces import delete_workspace
 from workspaces.models import (
     AuditEvent,

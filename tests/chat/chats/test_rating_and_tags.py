@@ -17,7 +17,7 @@ from tests.admin_pages import staff
 from tests.conftest import Cast, make_cast
 from tests.factories import make_agent, make_chat, make_message
 from tests.signing_in import signed_in
-from workspaces.accounts.closing import delete_account
+from workspaces.accounts.account_changes import delete_account
 
 pytestmark = pytest.mark.django_db
 JSON: dict[str, Any] = {"content_type": "application/json"}

@@ -27,7 +27,7 @@ from memoryhub.errors import Invalid, NotFound
 from memoryhub.monitoring.logs import without_keys
 from tests.conftest import Cast, make_cast
 from tests.factories import make_chat, make_memory, make_message
-from workspaces.accounts.closing import delete_account
+from workspaces.accounts.account_changes import delete_account
 from workspaces.actions.workspaces import change_role, remove_member
 from workspaces.models import AuditEvent, Membership, User, Workspace
 

@@ -9,8 +9,8 @@ from django_q.models import OrmQ
 from chat.chats.services import rename_chat, title_from
 from chat.models import Chat, Message
 from chat.tasks import title_chat
-from chat.turns.compaction import clean_title
 from chat.turns.services import begin_turn
+from chat.turns.titles import clean_title
 from chat.turns.turn import wait_until_idle
 from tests.conftest import Cast
 from tests.factories import make_chat, make_connection, make_memory

@@ -10,6 +10,7 @@ import pytest
 
 from chat.prompting.prompt_text import tokens
 from chat.runs import worker as asking_module
+from chat.runs.budget import Budget, Limits, Used
 from chat.runs.executors import ParallelTaskExecutor, State, TaskExecutor, agent_step
 from chat.runs.memory import AgentMemory, MemoryKind
 from chat.runs.memory_tools import step_tool
@@ -24,7 +25,6 @@ from chat.runs.step import (
     Transcript,
     result_in,
 )
-from chat.runs.stored_run import Budget, Limits, Used
 from chat.runs.team import TaskBoard, TaskState, TeamExecutor, context_of_member
 from chat.runs.worker import asking
 from chat.tools.base import Arguments

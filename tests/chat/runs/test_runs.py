@@ -12,11 +12,11 @@ from pytest_django.fixtures import Settings
 
 from chat.models import Run, RunMode, RunStatus, RunStep
 from chat.runs import memory, progress, worker, workspace_tools
+from chat.runs.budget import Lost
 from chat.runs.memory import MemoryKind, StoredMemory
 from chat.runs.progress import ClaimedStep, claim_next_step
 from chat.runs.services import RunRequest, rerun, resume_run, start_run, stop_run
 from chat.runs.step import Outcome
-from chat.runs.stored_run import Lost
 from chat.runs.worker import work
 from chat.tools import memory as memory_tools
 from memories.models import Memory

@@ -16,7 +16,7 @@ from memoryhub.database.replicas import MARGIN, is_pinned, pin_to_primary
 from tests.factories import make_chat, make_key_text, make_message, make_user, make_workspace
 from workspaces.accounts.keys import verify_key
 from workspaces.models import User
-from workspaces.views.workspaces import _may_still_see
+from workspaces.views.event_streams import _may_still_see
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

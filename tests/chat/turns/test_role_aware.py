@@ -14,7 +14,7 @@ from chat.turns.extraction_text import load_turn
 from chat.turns.services import begin_turn
 from chat.turns.turn import wait_until_idle
 from memories import tasks
-from memories.judging.extraction.without_model import extract_with_rules
+from memories.judging.extraction.with_classifier import extract_with_rules
 from memories.models import Extraction, Memory, Receipt, Review, SourceType
 from memories.writing import review
 from memoryhub.llm.registry import get_reader

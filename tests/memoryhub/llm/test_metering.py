@@ -123,6 +123,6 @@ def test_embeddings_go_to_who_counts_for_all_unless_somebody_asks_for_them(
 
 
 def test_parts_are_shares_of_what_the_provider_counted() -> None:
-    assert Parts(25, 50, 0, 100).of(10) == Parts(2, 5, 0, 10)
-    assert Parts().of(10) == Parts(whole=10)
-    assert Parts(7, 0, 0, 3).of(9) == Parts(9, 0, 0, 9), "never more than there was"
+    assert Parts(25, 50, 0, 100).scaled_to(10) == Parts(2, 5, 0, 10)
+    assert Parts().scaled_to(10) == Parts(whole=10)
+    assert Parts(7, 0, 0, 3).scaled_to(9) == Parts(9, 0, 0, 9), "never more than there was"

@@ -16,10 +16,10 @@ from tests.conftest import Cast
 from tests.factories import PASSWORD, make_key_text, make_token_text, make_user, make_webhook, make_workspace
 from workspaces import tasks
 from workspaces.access import default_workspace
-from workspaces.accounts.closing import close_account, hand_over, left_behind, reopen_account
+from workspaces.accounts.account_changes import close_account, hand_over, left_behind, reopen_account
 from workspaces.actions.workspaces import remove_member
 from workspaces.models import AuditEvent, Membership, SignIn, User, Workspace
-from workspaces.views import workspaces
+from workspaces.views import event_streams
 
 pytestmark = pytest.mark.django_db
 PEOPLE = "/admin/workspaces/user/"
@@ -48,10 +48,10 @@ def test_everything_of_theirs_ends_at_once_and_comes_back_but_for_sessions(cast:
         return [Api(key=each).get(path).status_code for each in (key, token)]
 
     assert (opens(), browser.get("/profile/").status_code) == ([200, 200], 200)
-    assert workspaces._may_still_see(cast.workspace.pk, cast.owner.pk, session, has_news=False)
+    assert event_streams._may_still_see(cast.workspace.pk, cast.owner.pk, session, has_news=False)
     close_account(cast.owner, by=None, now=timezone.now())
     assert (opens(), browser.get("/profile/").status_code) == ([401, 401], 302)
-    assert not workspaces._may_still_see(cast.workspace.pk, cast.owner.pk, session, has_news=False)
+    assert not event_streams._may_still_see(cast.workspace.pk, cast.owner.pk, session, has_news=False)
     tasks.tell_webhooks()
     hook.refresh_from_db()
     run.refresh_from_db()

@@ -11,7 +11,7 @@ from tests.admin_pages import run_action, said, staff
 from tests.api import type_password_again
 from tests.conftest import Cast
 from tests.factories import make_memory, make_user, make_workspace
-from workspaces.accounts.closing import close_account, delete_account_of
+from workspaces.accounts.account_changes import close_account, delete_account_of
 from workspaces.models import AuditEvent, Membership, User, Workspace
 
 pytestmark = pytest.mark.django_db

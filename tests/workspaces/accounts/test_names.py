@@ -8,7 +8,7 @@ from django.urls import reverse
 from memoryhub.errors import Invalid
 from tests.conftest import Cast
 from tests.factories import make_chat, make_memory, make_message
-from workspaces.accounts.closing import set_name
+from workspaces.accounts.account_changes import set_name
 from workspaces.models import AuditEvent, User
 
 pytestmark = pytest.mark.django_db

@@ -15,7 +15,7 @@ from chat.import_export.export import export
 from tests.conftest import Cast
 from tests.factories import make_chat, make_message
 from tests.workspaces.documents.hostile import IMAGES, png
-from workspaces.accounts.closing import delete_account
+from workspaces.accounts.account_changes import delete_account
 from workspaces.actions.workspaces import remove_member
 from workspaces.models import PersonPicture, User
 from workspaces.views import accounts

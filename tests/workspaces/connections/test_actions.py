@@ -246,7 +246,7 @@ def test_a_person_has_so_many_at_most(cast: Cast, monkeypatch: pytest.MonkeyPatc
 
 
 def test_an_account_that_goes_takes_its_connections_with_it(cast: Cast) -> None:
-    from workspaces.accounts.closing import delete_account
+    from workspaces.accounts.account_changes import delete_account
 
     chat = make_chat(cast.owner, cast.workspace, connection=make_connection(cast.editor))
     gone = delete_account(cast.editor)

@@ -34,7 +34,7 @@ from tests.factories import (
 from tests.workspaces.documents.samples import SAMPLES
 from workspaces import artifacts
 from workspaces.access import default_workspace
-from workspaces.accounts.closing import delete_account
+from workspaces.accounts.account_changes import delete_account
 from workspaces.data_policy import Reach
 from workspaces.documents import documents, files
 from workspaces.documents.passages import find_passages

@@ -20,7 +20,7 @@ from tests.workspaces.oauth.programs import (
     said_in,
     signed_in,
 )
-from workspaces.accounts.closing import change_password
+from workspaces.accounts.account_changes import change_password
 from workspaces.models import ApiKey, AuditEvent, User
 
 pytestmark = pytest.mark.django_db

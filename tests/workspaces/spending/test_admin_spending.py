@@ -14,8 +14,9 @@ from tests.admin_pages import staff
 from tests.conftest import Cast
 from tests.factories import make_user, make_workspace
 from tests.workspaces.spending.test_budgets import COSTLY, take
-from workspaces.billing import BudgetReached, Rate, require_budget
 from workspaces.models import AuditEvent, Budget, ModelUse, User
+from workspaces.spending.billing import Rate
+from workspaces.spending.budgets import BudgetReached, require_budget
 
 pytestmark = pytest.mark.django_db
 HOME, LIST = "/admin/", "/admin/workspaces/modeluse/"

@@ -11,11 +11,12 @@ from memoryhub.llm.metering import NOTHING, Price, Usage
 from tests.conftest import Cast
 from tests.factories import make_connection, make_user, make_workspace
 from tests.workspaces.spending.test_ledger import meter_with
-from workspaces import billing
 from workspaces.access import get_workspace
-from workspaces.billing import Account, BudgetReached, Rate, rate_of, record, require_budget, standings
 from workspaces.connections import Chosen, model_of
 from workspaces.models import AuditEvent, Budget, Purpose, User, Workspace
+from workspaces.spending import budgets
+from workspaces.spending.billing import Account, Rate, rate_of, record
+from workspaces.spending.budgets import BudgetReached, require_budget, standings
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 11, 30, 23, 59, tzinfo=UTC)
@@ -30,7 +31,7 @@ def take(workspace: Workspace, user: User, tokens: int, *, rate: Rate = COSTLY, 
 def allow(cast: Cast, tokens: int | None, money: str | None = None) -> None:
     owned = get_workspace(cast.owner, cast.workspace.public_id)
     amount = None if money is None else Decimal(money)
-    billing.set_workspace_budget(owned, tokens=tokens, money=amount, by=cast.owner, now=NOW)
+    budgets.set_workspace_budget(owned, tokens=tokens, money=amount, by=cast.owner, now=NOW)
 
 
 def asked(cast: Cast, user: User | None = None, rate: Rate = COSTLY, now: datetime = NOW) -> None:
@@ -81,7 +82,7 @@ def test_money_and_tokens_count_whichever_is_nearer_and_the_embedded_model_not_a
 
 def test_a_persons_budget_holds_in_every_workspace_and_deleting_one_gives_nothing_back(cast: Cast) -> None:
     admin, other = make_user(is_staff=True, is_superuser=True), make_workspace(owner=cast.editor)
-    billing.set_person_budget(cast.editor, tokens=1000, money=None, by=admin, now=NOW)
+    budgets.set_person_budget(cast.editor, tokens=1000, money=None, by=admin, now=NOW)
     take(other, cast.editor, 600)
     take(cast.workspace, cast.editor, 400)
     other.delete()
@@ -138,14 +139,14 @@ def test_owners_set_the_workspaces_and_administrators_a_persons(cast: Cast) -> N
     for user in (cast.editor, cast.viewer):
         place = get_workspace(user, cast.workspace.public_id)
         with pytest.raises(Forbidden):
-            billing.set_workspace_budget(place, tokens=9, money=None, by=user, now=NOW)
+            budgets.set_workspace_budget(place, tokens=9, money=None, by=user, now=NOW)
     for user in (cast.owner, cast.editor, make_user(is_staff=True)):
         with pytest.raises(Forbidden):
-            billing.set_person_budget(cast.editor, tokens=9, money=None, by=user, now=NOW)
+            budgets.set_person_budget(cast.editor, tokens=9, money=None, by=user, now=NOW)
     assert Budget.objects.get().tokens == 5
 
 
 def test_months_end_where_they_do() -> None:
-    assert billing.first_of_next(date(2026, 12, 1)) == date(2027, 1, 1)
-    assert billing.first_of_next(date(2026, 1, 1)) == date(2026, 2, 1)
-    assert billing.first_of_month(NOW) == date(2026, 11, 1)
+    assert budgets.first_of_next(date(2026, 12, 1)) == date(2027, 1, 1)
+    assert budgets.first_of_next(date(2026, 1, 1)) == date(2026, 2, 1)
+    assert budgets.first_of_month(NOW) == date(2026, 11, 1)

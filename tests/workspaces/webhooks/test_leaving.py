@@ -11,7 +11,7 @@ from django.utils import timezone
 from tests.conftest import Cast
 from tests.factories import add_member, make_memory, make_user, make_webhook
 from tests.workspaces.webhooks.receiver import Receiver, receiving
-from workspaces.accounts.closing import delete_account
+from workspaces.accounts.account_changes import delete_account
 from workspaces.actions.workspaces import change_role, remove_member
 from workspaces.models import AuditEvent, Membership, User, WebhookDelivery
 from workspaces.webhooks import hooks, sending

@@ -1,27 +1,23 @@
-"""A run's budget and events in the database, shared by all processes that work on the run, and its estimated cost."""
+"""A run's budget in the database, shared by all processes that work on the run, and its estimated cost."""
 
 from __future__ import annotations
 
-import json
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
 
 from django.db import connection
 from django.db.models import Count
 
-from chat.models.runs import Run, RunEvent, RunMode, RunQuerySet, RunStatus, RunTemplate
+from chat.models.runs import Run, RunMode, RunQuerySet, RunStatus, RunTemplate
 from chat.runs.plan import TaskPlan
-from memoryhub import events
-from memoryhub.database import queries
 from memoryhub.llm.metering import Price, Usage, cost_of
 from memoryhub.stored_messages import kept
-from workspaces.billing import Bill, rate_of
 from workspaces.connections import Chosen, chosen_for
 from workspaces.models import User
+from workspaces.spending.billing import Bill, rate_of
 
 CONCLUDE_AT = 0.9  # share of the tokens after which a step may only finish
 SPENT = {
@@ -147,37 +143,6 @@ class Lost(Exception):
 
 class Stopped(Exception):
     """Raised when the run was stopped. The step is stored as it is."""
-
-
-def run_channel(run_id: str) -> str:
-    return f"run:{run_id}"
-
-
-def record_event(run: Run, kind: str, data: dict[str, Any], *, step: str = "", now: datetime) -> None:
-    """Record an event and publish it to followers. ``data`` contains ids and numbers, never texts."""
-    record_events(run, [RunEvent(run_id=run.pk, step=step, kind=kind, data=data, at=now)])
-
-
-_TELL = """
-WITH stored AS (
-    INSERT INTO chat_runevent (run_id, step, kind, data, at)
-    SELECT %(run)s::bigint, * FROM jsonb_to_recordset(%(happened)s::jsonb)
-        AS event (step text, kind text, data jsonb, at timestamptz)
-)
-SELECT pg_notify(%(channel)s, payload) FROM jsonb_array_elements_text(%(payloads)s::jsonb) AS payload
-"""
-
-
-def record_events(run: Run, happened: Sequence[RunEvent]) -> None:
-    """Store and publish events in order, in one statement, since events are half of a step's writes."""
-    if not happened:
-        return
-    rows = [{"step": e.step, "kind": e.kind, "data": e.data, "at": e.at.isoformat()} for e in happened]
-    kinds = dict.fromkeys(event.kind for event in happened)
-    channel = run_channel(run.public_id)
-    told = [events.payload(channel, kind) for kind in kinds]
-    given = {"run": run.pk, "happened": json.dumps(rows), "payloads": json.dumps(told)}
-    queries.rows(_TELL, given | {"channel": events.NOTIFY_CHANNEL}, binary=False)
 
 
 _SPEND = """

@@ -1,4 +1,4 @@
-"""Admin of shared model connections and daily usage, and the form of a person's account with their budget.
+"""Admin of shared model connections, embedding models and daily usage.
 
 People's own connections are not listed.
 """
@@ -8,7 +8,6 @@ from typing import Any, cast
 from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
-from django.contrib.auth.forms import UserChangeForm
 from django.contrib.auth.views import redirect_to_login
 from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
@@ -21,12 +20,11 @@ from memoryhub.llm.errors import EmbedderError
 from workspaces.accounts.sign_in import typed_password_lately
 from workspaces.actions import connections
 from workspaces.admin.base import ChangedBySuperusers, Messages, ReadOnlyAdmin, action
-from workspaces.billing import amount
 from workspaces.connections import Report, try_connection
 from workspaces.index import reembedding
 from workspaces.models import EmbeddingModel, ModelUse, User
 from workspaces.models.connections import Connection
-from workspaces.views.forms import BudgetFields
+from workspaces.spending.billing import amount
 
 FIELDS = (
     "name",
@@ -261,15 +259,6 @@ class EmbeddingModelAdmin(ReadOnlyAdmin):
             yield "Nothing is being built.", messages.WARNING
         else:
             yield f"{model.label} is stopped. Recall stays with the model it compares.", messages.SUCCESS
-
-
-class PersonForm(UserChangeForm, BudgetFields):
-    """Form of an account with its monthly budget."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        budget = getattr(self.instance, "budget", None)
-        self.initial.update(tokens=budget and budget.tokens, money=budget and budget.money)
 
 
 @admin.register(ModelUse)

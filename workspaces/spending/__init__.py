@@ -1,0 +1,1 @@
+"""Usage, cost and budgets of model calls."""
