@@ -127,10 +127,10 @@ class MessageAdmin(ReadOnlyAdmin):
         return super().get_queryset(request).filter(self._opened(request) | NOT_PRIVATE_OF_CHAT)
 
     def _opened(self, request: HttpRequest) -> Q:
-        """Return the filter for the single chat or message that the request names, if this administrator may read
-        private chats.
+        """Return a filter for the one chat or message that the URL names.
 
-        Otherwise the filter matches nothing.
+        The filter matches nothing if the URL names no single chat or message, or if the administrator may not read
+        private chats.
         """
         match = request.resolver_match
         chats, rows = request.GET.getlist("chat"), [match.kwargs.get("object_id", "")] if match else []
@@ -176,7 +176,7 @@ class MessageAdmin(ReadOnlyAdmin):
 
 @admin.register(Run)
 class RunAdmin(ReadOnlyAdmin):
-    """Admin of runs. Results and run memory are visible only in the run's workspace."""
+    """Admin of runs. Shows no results and no run memory; members read these in the run's workspace."""
 
     list_display = ("public_id", "workspace", "user", "mode", "status", "rounds", "progressed_at", "error")
     list_select_related = ("workspace", "user")

@@ -100,7 +100,9 @@ class LiveAnswer:
 
     @contextmanager
     def reader(self) -> Iterator[asyncio.Event]:
-        """Yield an ``asyncio.Event`` that is set on every change. The reader clears it."""
+        """Context manager for a reader of the answer. Yields an ``asyncio.Event`` that is set on every change; the
+        reader clears it.
+        """
         mine = (asyncio.get_running_loop(), asyncio.Event())
         with self._lock:
             self._readers.add(mine)
@@ -201,7 +203,7 @@ def _as_stored(answer: Message) -> Message:
 
 
 def reap_abandoned(chat: Chat, *, now: datetime) -> int:
-    """Close the chat's answers whose process is gone. Return their number. Their text so far is stored."""
+    """Close the chat's answers whose process died, with their text so far, and return their number."""
     streaming = chat.messages.filter(status=MessageStatus.STREAMING)
     return sum(close_abandoned(answer, now=now) for answer in streaming)
 
@@ -217,7 +219,7 @@ def close_abandoned(answer: Message, *, now: datetime) -> bool:
 
 
 def show_abandoned(answers: Iterable[Message], *, now: datetime) -> None:
-    """Set the fields of abandoned answers as if they had been closed, without storing them. For read-only requests."""
+    """Make answers whose process died look closed, on the given objects only. For requests that must not write."""
     for answer in answers:
         if answer.is_abandoned(now):
             for name, value in _as_abandoned(answer, now).items():

@@ -57,7 +57,7 @@ class ShownCall:
 
     @property
     def may_undo(self) -> bool:
-        """Whether the artifact still has the version that the call wrote."""
+        """Whether the artifact can be restored to before the call: it still has the version that the call wrote."""
         return self.artifact is not None and self.artifact.version == self.call.arguments.get("version")
 
     @property
@@ -72,7 +72,7 @@ class ShownCall:
 
 
 def count_of(call: ToolCall) -> int:
-    """Return the number of results, without other people's personal memories."""
+    """Return the number of results of a tool call, without memories that the reader may not see."""
     return max(0, call.count - len(set(call.memory_ids).difference(call.known)))
 
 
@@ -260,10 +260,9 @@ class ShownStep:
 
 
 def outcome_of(step: Step) -> str:
-    """Return the outcome of a step as the reader may know it, without comparisons with other people's personal
-    memories.
+    """Return the outcome of a step, judged only by the memories that the reader may see.
 
-    A corrected answer is visible to all readers, so its outcome is always returned.
+    If the check corrected the answer, its real outcome is returned, since all readers see the correction.
     """
     if step.outcome not in (StepOutcome.AGREES, StepOutcome.DIFFERS) or step.text:
         return step.outcome
@@ -301,9 +300,9 @@ def _researched(step: Step, *, is_over: bool) -> str:
 
 
 def _awaited(step: Step, *, is_over: bool) -> str:
-    """Return the line about the files that an answer waited for.
+    """Return the line of a step in which an answer waited for attached files to be read.
 
-    While it waits, the line names the files being read. Afterwards it says which were read and which were not.
+    While it waits, the line names these files. Afterwards it says which were read and which were not.
     """
 
     def named(*statuses: str) -> str:
@@ -456,7 +455,7 @@ MOST_THOUGHT = 20_000  # characters stored per thought
 
 
 class Thinking:
-    """The thought of a reasoning model before one reply.
+    """Recorder of a reasoning model's thought before one reply. Stores it as a step of the answer.
 
     Readers receive one event at its start and one at its end, because the page shows it collapsed.
     """

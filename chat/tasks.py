@@ -63,9 +63,9 @@ def render_answers(*, message_ids: list[int]) -> str:
 
 @job
 def sweep() -> str:
-    """Clean up. Runs every minute.
+    """Clean up after interrupted and expired work. Runs every minute.
 
-    Close answers whose process is gone; delete temporary chats a day after their last message, API clients' turns after
+    Close answers whose process died; delete temporary chats a day after their last message, API clients' turns after
     extraction, and expired links; restart imports and runs that have no job; purge chats deleted long ago.
     """
     now = timezone.now()

@@ -214,7 +214,9 @@ class ChatExport(ApiView):
 
 
 class OneUpload(MultiPartParser):
-    """Multipart parser that refuses a request by its Content-Length before the body is read."""
+    """Multipart parser for one upload. Raises TooLarge before the body is read if its Content-Length is above the
+    limit.
+    """
 
     def parse(self, stream: Any, media_type: Any = None, parser_context: Any = None) -> Any:
         request: HttpRequest = (parser_context or {})["request"]

@@ -91,7 +91,7 @@ class ChatMemoryList(ApiView):
 
 
 class ChatMemoryView(ApiView):
-    """Base view of one memory, found through the chat it came from."""
+    """Base of the views of one memory in a chat. A memory that did not come from the chat in the URL is not found."""
 
     def memory(self, chat_id: str, memory_id: str) -> Memory:
         chat = get_chat(self.person, chat_id)

@@ -44,7 +44,7 @@ KINDS = [str(kind) for kind in MemoryKind]
 
 
 class RunEventJson(serializers.Serializer[Any]):
-    """A server-sent event of a run, for the schema only."""
+    """A server-sent event of a run, in the OpenAPI schema only."""
 
     event = serializers.ChoiceField(choices=["reply", "tool", "memory", "step", "run", "done", "error"])
     data = serializers.CharField(help_text="JSON on one line.")  # type: ignore[assignment]  # SSE's word
@@ -131,7 +131,7 @@ class RunEntryJson(serializers.Serializer[Any]):
 
 @extend_schema_field({"type": "object", "additionalProperties": {}})
 class Json(serializers.JSONField):
-    """A JSON object. The domain validates its contents."""
+    """Field for a JSON object. Its contents are validated later, by ``chat.runs.services``."""
 
 
 class EntryBody(Body):

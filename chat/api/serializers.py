@@ -98,7 +98,7 @@ class RetryBody(Body):
 
 
 class ChatMemoryBody(Confirmable):
-    """Body of a request to remember. ``messageId`` is camel case for compatibility with the dashboard's API."""
+    """Body of a request that saves a memory. ``messageId`` is camel case for compatibility with the dashboard's API."""
 
     example = {"content": "The project deadline is March 15, 2026"}
     at_least_one_of = ("messageId", "content")
@@ -115,7 +115,9 @@ class MessageErrorJson(serializers.Serializer[Any]):
 
 
 class ToolCallJson(serializers.Serializer[Any]):
-    """A tool call. The context must have ``memories``: by call, the ids of its memories that the reader may see."""
+    """A tool call. The serializer's context must have ``memories``, which maps the primary key of each call to the ids
+    of the memories that it saved or found and that the reader may see.
+    """
 
     example = {
         "id": f"call_{ID}",
@@ -161,8 +163,8 @@ class FindingJson(serializers.Serializer[Any]):
 
 
 class StepJson(serializers.Serializer[Any]):
-    """A step of an answer. The context must have ``memories``: by step, the ids of its memories that the reader may
-    see.
+    """A step of an answer. The serializer's context must have ``memories``, which maps the primary key of each step to
+    the ids of the memories that it compared and that the reader may see.
     """
 
     example = {"id": f"step_{ID}", "kind": "check", "outcome": "agrees", "line": "Checked against 1 memory"}
@@ -255,7 +257,7 @@ class ChatJson(serializers.Serializer[Any]):
 
 
 class OneChatJson(ChatJson):
-    """A chat, including the fields that depend on the reader."""
+    """A chat with the fields that depend on the reader, such as ``mark``, and with the usage of its answers."""
 
     read_by_others = serializers.BooleanField(
         read_only=True, help_text="Whether anybody but you may open it."
@@ -311,8 +313,8 @@ class FoundChatJson(ChatJson):
 class MessageJson(serializers.Serializer[Any]):
     """A message.
 
-    The context must have ``receipts`` by message id, and ``calls``, ``steps`` and ``sources`` by the message's primary
-    key.
+    The serializer's context must have ``receipts`` (the recalled memories), which is keyed by message id, and
+    ``calls``, ``steps`` and ``sources``, which are keyed by the message's primary key.
     """
 
     example: dict[str, Any] = {
@@ -414,7 +416,7 @@ class TurnJson(serializers.Serializer[Any]):
 
 
 class EventJson(serializers.Serializer[Any]):
-    """A server-sent event of a turn, for the schema only."""
+    """A server-sent event of a chat turn, in the OpenAPI schema only."""
 
     event = serializers.ChoiceField(
         choices=["message", "token", "tool", "step", "restart", "receipt", "done", "error"]
@@ -427,7 +429,7 @@ class ChatMemoriesJson(serializers.Serializer[Any]):
 
 
 class RememberedJson(SavedMemoryJson):
-    """A saved memory, and whether the model rewrote its text, for the schema only."""
+    """A saved memory, and whether the model rewrote its text, in the OpenAPI schema only."""
 
     synthesized = serializers.BooleanField(help_text="True: the model rewrote the text into this statement.")
 

@@ -48,7 +48,7 @@ class MadeLinkJson(ShareLinkJson):
 
 @extend_schema_field({"type": "integer", "enum": [*sharing.DAYS, None], "nullable": True})
 class Days(WholeNumber):
-    """A number of days, limited to a few values."""
+    """Field for the lifetime of a share link in days. The OpenAPI schema lists the allowed numbers."""
 
 
 class LinkBody(Body):

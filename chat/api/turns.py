@@ -1,4 +1,6 @@
-"""Responses with a turn: the finished turn as JSON, or server-sent events while the answer is being written."""
+"""Responses for a turn (a user's message and its answer): JSON after the answer is finished, or server-sent events
+while it is being written.
+"""
 
 import json
 from collections.abc import AsyncGenerator, Callable
@@ -30,9 +32,9 @@ from workspaces.views.event_streams import EventStream, StreamSlot
 
 
 def messages_json(messages: list[Message], user: User) -> list[Any]:
-    """Return these messages with the receipts and tool calls that this user may see.
+    """Return messages as JSON, with the receipts, tool calls, steps and sources that this user may see.
 
-    At most seven queries, and one for each abandoned answer.
+    An answer whose process died is shown as interrupted. At most seven queries, and one for each such answer.
     """
     show_abandoned(messages, now=timezone.now())
     receipts = receipts_for([message.public_id for message in messages], user)
@@ -50,7 +52,11 @@ def turn_json(message: Message, answer: Message, user: User) -> dict[str, Any]:
 def turn_once(
     view: ApiView, begin: Callable[[], Turn], *, chat: Chat, stream: bool
 ) -> Response | StreamingHttpResponse:
-    """Start a turn and return its response. A repeated ``Idempotency-Key`` returns the turn started before."""
+    """Start a turn by calling ``begin``, and return its response.
+
+    If the request repeats an ``Idempotency-Key``, ``begin`` is not called and the response is for the turn that the
+    first request started. ``stream``: respond with server-sent events.
+    """
     slot = StreamSlot(view.person) if stream else None  # may refuse the request, so it comes first
     turn = view.once(
         begin,
@@ -61,10 +67,10 @@ def turn_once(
 
 
 def _turn_of(user: User, chat: Chat, answer_id: str, *, wait: bool) -> Turn:
-    """Return a turn that was started before.
+    """Return the turn with this answer, which an earlier request started.
 
-    ``wait``: the client wants the finished turn. Raises StillRunning if it is not finished. Otherwise the client
-    follows its events again.
+    ``wait``: the client wants the finished answer. Raises StillRunning if it is still being written; without ``wait``
+    the client receives its events instead.
     """
     answer = get_message(user, chat.public_id, answer_id)[1]
     assert answer.reply_to is not None, "an answer replies to a message"
@@ -76,8 +82,8 @@ def _turn_of(user: User, chat: Chat, answer_id: str, *, wait: bool) -> Turn:
 def turn_response(
     message: Message, answer: Message, user: User, *, slot: StreamSlot | None
 ) -> Response | StreamingHttpResponse:
-    """Return a turn as events if ``slot``, a slot for a stream, is given. Otherwise wait and return 201 with the
-    finished turn.
+    """Return the response for a turn that has begun: server-sent events if a stream slot (``slot``) is given, otherwise
+    a 201 with the finished turn.
 
     The answer is written even if the client disconnects.
     """
@@ -92,7 +98,7 @@ def turn_response(
 
 
 def load(answer: Message) -> Message:
-    """Return the answer as it is in the database. Raises NotFound if it was deleted while it was being written."""
+    """Return the answer as it is stored now. Raises NotFound if it was deleted while it was being written."""
     stored = (
         Message.objects.select_related("author", "imported_by", "reply_to", "chat")
         .filter(pk=answer.pk)
@@ -125,8 +131,10 @@ async def _events(message: Message, answer: Message, user: User) -> AsyncGenerat
 
 
 def _begun_json(message: Message, answer: Message, user: User) -> dict[str, Any]:
-    """Return the turn as it begins. No query for a first attempt that is being written: its tool calls and steps follow
-    as events, and its receipt at the end.
+    """Return the JSON for the first event of a stream: the message and the answer so far.
+
+    For the first attempt at an answer this takes no query: its tool calls, steps and receipt do not exist yet, and
+    follow as events.
     """
     is_first = answer.status == MessageStatus.STREAMING and answer.attempt == 1
     if not is_first or answer.is_abandoned(timezone.now()):

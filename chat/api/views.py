@@ -283,7 +283,7 @@ class MessageList(ApiView):
 
 
 class MessageView(ApiView):
-    """Base view of one message, found through its chat."""
+    """Base of the views of one message, which the URL names by chat id and message id."""
 
     def message(self, chat_id: str, message_id: str, need: Role = Role.EDITOR) -> Message:
         return get_message(self.person, chat_id, message_id, need=need)[1]

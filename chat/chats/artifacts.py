@@ -58,11 +58,12 @@ def _code(content: str, language: str, heading: str) -> Block:
 def save_answer(
     answer: Message, *, block: int | None = None, by: User, now: datetime, confirmed: bool = False
 ) -> Artifact:
-    """Save the whole answer as a text, or only its code block or table with the index ``block``.
+    """Save the whole answer as a Markdown artifact, or only its code block or table with the index ``block``.
 
-    If ``by`` saved the same text before, the existing artifact is returned. The artifact is personal if only the chat's
-    creator can see the chat, or if the answer used personal data. Raises NotFound if there is no such block, Conflict
-    while the answer is being written, and the errors of ``artifacts.create_artifact``.
+    If ``by`` saved the same text before, the existing artifact is returned. The artifact is personal if the chat is
+    private or temporary, or if the answer used personal or local-only data. ``confirmed``: the user confirmed a text
+    that looks like a credential or a private number. Raises NotFound if there is no such block, Conflict while the
+    answer is being written, and the errors of ``artifacts.create_artifact``.
     """
     if answer.role != MessageRole.ASSISTANT or not answer.content.strip():
         raise NotFound(_("Only answers can be saved as artifacts."))

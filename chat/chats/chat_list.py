@@ -78,7 +78,8 @@ class Match:
 
 
 def matching(chats: ChatQuerySet, question: str, *, reader: User, within: Iterable[int]) -> ChatQuerySet:
-    """Filter chats to those with all words of the query in the title, or in one message that the reader may read.
+    """Filter chats to those with all words of the search query ``question`` in the title, or in one message that the
+    reader may read.
 
     ``chats`` must be visible to the reader. ``within``: primary keys of their workspaces. At most three additional
     queries.
@@ -95,7 +96,7 @@ def matching(chats: ChatQuerySet, question: str, *, reader: User, within: Iterab
 
 
 def matches_in(chats: Sequence[Chat], question: str, *, reader: User) -> dict[int, Match]:
-    """Return the newest matching message of each chat, by the chat's primary key.
+    """Return the newest message of each chat that matches the search query ``question``, by the chat's primary key.
 
     Chats that match only by title are left out. At most three queries.
     """
@@ -116,7 +117,7 @@ def matches_in(chats: Sequence[Chat], question: str, *, reader: User) -> dict[in
 
 
 def pieces_of(text: str, question: str) -> Pieces:
-    """Return an excerpt around the first match, split into matching and other parts."""
+    """Return an excerpt around the first match of a search query, as pairs of (text, whether it matches)."""
     words = sorted(
         {re.escape(word) for word in re.findall(r"\w+", _without_nulls(question))}, key=len, reverse=True
     )
@@ -150,8 +151,8 @@ def _window(text: str, begins: int, ends: int) -> tuple[int, int]:
 
 
 def _messages_with(question: str, places: Iterable[int]) -> list[int]:
-    """Return the primary keys of messages in the workspaces ``places`` that contain the query's words. Does not check
-    access.
+    """Return the primary keys of messages that contain the words of the search query, in the workspaces with the
+    primary keys ``places``. Does not check access.
     """
     at = " | ".join(f"'at:{place}'" for place in places)
     if not at:
@@ -231,9 +232,10 @@ def find_messages(
 
 
 def _candidates(query: str, workspace: Workspace) -> tuple[dict[int, list[int]], int]:
-    """Return matching messages, and the number of words in the query. Does not check access.
+    """Return the messages that match any word of the query, and the number of words in the query. Does not check
+    access.
 
-    Each message's primary key is mapped to the numbers of the query's words that it contains.
+    The first value maps each message's primary key to the numbers of the words that it contains.
     """
     given: dict[str, str | int] = {"query": query, "place": f"'at:{workspace.pk}'", "most": NEWEST_MESSAGES}
     with current_connection().cursor() as cursor:
@@ -327,9 +329,9 @@ def _one_line(name: str) -> str:
 
 
 def _by_key(names: Iterable[str]) -> dict[str, str]:
-    """Return the names by their lower case, as Postgres computes it. One query.
+    """Return the names keyed by their lower case, as Postgres computes it. One query.
 
-    Postgres decides which tags are equal. Python's lower case differs, for example for İ.
+    Names with the same key are the same tag. Python's lower case would differ, for example for İ.
     """
     with current_connection().cursor() as cursor:
         cursor.execute("SELECT LOWER(name), name FROM UNNEST(%s::text[]) AS name", [list(names)])

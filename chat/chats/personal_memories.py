@@ -42,8 +42,8 @@ class Personal:
 
 
 def _readers(*, chat: int, user: int) -> ChatQuerySet:
-    """Return the chat with whether the user alone can read it, whether they allowed personal data, and when the newest
-    other member joined.
+    """Return a queryset of the one chat, annotated with ``alone`` (only the user can read it), ``permitted`` (the user
+    allowed personal data in it) and ``joined`` (when the newest other member joined).
     """
     others = Membership.objects.filter(workspace=OuterRef("workspace")).exclude(user=user)
     hidden = Q(is_private=True) | Q(is_temporary=True)
@@ -105,9 +105,10 @@ class PromptPolicy:
 
 
 def withheld_answers(messages: Sequence[Message], reader: User) -> set[int]:
-    """Return the primary keys of questions whose answer this user may not read.
+    """Return the primary keys of the questions in ``messages`` whose answer is hidden from the reader.
 
-    One query, or none if each question of another user has its answer in ``messages``.
+    Such an answer used personal data and was written before the reader could read the chat. One query, or none if no
+    question of another user lacks its answer in ``messages``.
     """
     answered = {message.reply_to_id for message in messages}
     asked = [
@@ -124,10 +125,11 @@ def withheld_answers(messages: Sequence[Message], reader: User) -> set[int]:
 
 
 def workspace_for_saving(chat: Chat, user: User, *, answer: Message | None = None) -> tuple[Workspace, bool]:
-    """Return the workspace in which to store what the user saves from a chat, and whether it becomes personal.
+    """Return (workspace, is personal): where to store something that the user saves from a chat, and whether only the
+    user may see it.
 
-    It becomes personal if only the user can see the chat, or if ``answer``, from which it comes, used personal data.
-    Raises Conflict as ``personal_place`` does.
+    It is personal if the chat is private or temporary, or if ``answer``, which it was saved from, used personal or
+    local-only data. Raises Conflict if it would then move from a local-only workspace to one that is not local-only.
     """
     is_personal = answer is not None and answer.is_marked
     if chat.is_private or chat.is_temporary or is_personal:
@@ -137,7 +139,7 @@ def workspace_for_saving(chat: Chat, user: User, *, answer: Message | None = Non
 
 
 def chats_with_personal_data_of(user: User, workspace: Workspace) -> ChatQuerySet:
-    """Return the chats open to all members of the workspace that have an answer with this user's personal data.
+    """Return the workspace's chats that other members can read and that have an answer with this user's personal data.
 
     Such an answer was written while the user was the only member, or with the user's permission.
     """

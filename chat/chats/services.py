@@ -170,8 +170,9 @@ def soft_delete(chat: Chat, *, now: datetime) -> bool:
 
 
 def audit_workspace(chat: Chat) -> Workspace | None:
-    """Return the workspace whose owners may see audit entries about the chat, or None if only its creator may see the
-    chat.
+    """Return the workspace in whose audit log to record an action on the chat.
+
+    None if only the creator may see the chat, so that the workspace's owners do not learn about it.
     """
     return None if chat.is_private or chat.is_temporary else chat.workspace
 
@@ -191,7 +192,7 @@ def restore_chat(chat: Chat, *, by: User, now: datetime) -> Chat:
 
 
 def publish_chat_list(chat: Chat) -> None:
-    """Publish a change of the chat list to all members of the workspace, or to the creator if the chat is private."""
+    """Tell open pages to reload the chat list: those of all members, or those of the creator if the chat is private."""
     hidden = chat.is_private or chat.is_temporary
     channel = f"user:{chat.created_by.public_id}" if hidden else f"workspace:{chat.workspace.public_id}"
     data = {"workspace_id": chat.workspace.public_id, "chat_id": chat.public_id}
@@ -353,10 +354,12 @@ def purge(*, now: datetime, seconds: float) -> int:
 
 
 def leave_chats(*, workspace_ids: list[int], user_id: int | None, by: User) -> Counts:
-    """Delete or hand over chats before these workspaces or this user are deleted. Return the numbers of deleted rows.
+    """Delete or hand over chats and imports before workspaces or a user are deleted. Return the numbers of deleted
+    rows.
 
-    In the workspaces, private chats and imports of users other than ``by`` are deleted but not counted. The user's
-    private chats are deleted. Shared chats that the user created pass to an owner of their workspace.
+    In the workspaces, private chats and imports of users other than ``by`` are deleted, but not counted, because their
+    number is private. If ``user_id`` is given, that user's private chats are deleted, and the user's shared chats pass
+    to another owner of their workspace.
     """
     alone = Q(is_private=True) | Q(is_temporary=True)
     Chat.objects.filter(alone, workspace_id__in=workspace_ids).exclude(created_by=by).delete()
@@ -377,10 +380,11 @@ def leave_chats(*, workspace_ids: list[int], user_id: int | None, by: User) -> C
 def _remove(
     chat: Chat, wanted: QuerySet[Memory], *, by: User | None, now: datetime
 ) -> tuple[for_good.Gone, Counts]:
-    """Delete the chat and its messages, then the data derived from them. ``wanted``: memories to delete as well.
+    """Delete the chat and its messages, then the data derived from them, and the memories ``wanted``.
 
-    Messages are deleted first. If an answer is still being written, its process then finds no row and queues no
-    extraction.
+    Return the result of deleting the derived data, and the numbers of rows deleted with the chat. Messages are deleted
+    first: if an answer is still being written, its process finds no row and queues no extraction. Raises NotFound if
+    the chat no longer exists.
     """
     locked = Chat.objects.select_for_update(of=("self",)).filter(pk=chat.pk).first()
     if locked is None:
@@ -398,9 +402,9 @@ def _remove(
 
 
 def _unpinned() -> ChatQuerySet:
-    """Return the chats that no user has pinned, without temporary ones, for retention rules.
+    """Return the chats that a retention rule may delete: those that no user has pinned, without temporary ones.
 
-    A pin of any user protects the chat. Temporary chats are deleted after a day in any case.
+    Temporary chats are deleted after a day in any case.
     """
     pins = ChatMark.objects.filter(chat=OuterRef("pk"), kind=ChatMark.Kind.PINNED)
     return Chat.objects.live().filter(~Exists(pins), is_temporary=False).select_related("created_by")

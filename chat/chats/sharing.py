@@ -114,9 +114,10 @@ def shareable(chat: Chat, by: User) -> Shareable:
 
 
 def current_messages(chat: Chat, reader: User | None) -> MessageQuerySet:
-    """Return the current conversation without unfinished, failed and empty messages.
+    """Return the chat's current messages that can be shared, without unfinished, failed and empty ones.
 
-    Checks that ``reader`` may read them. None skips this check, for messages that are already in a share link.
+    Messages that ``reader`` may not read are left out. If ``reader`` is None, all are returned; this is for messages
+    that are already in a share link.
     """
     rows = Message.objects.filter(chat=chat).current()
     if reader is not None:
@@ -125,9 +126,10 @@ def current_messages(chat: Chat, reader: User | None) -> MessageQuerySet:
 
 
 def _used_in(keys: dict[str, int]) -> list[tuple[str, int]]:
-    """Return (memory id, message's primary key) for each memory used in these messages, including those read by tools.
+    """Return a (memory id, message's primary key) pair for each memory that a message used, in its prompt or by its
+    tools.
 
-    ``keys``: primary keys of the messages, by public id.
+    ``keys``: maps the public ids of the messages to their primary keys.
     """
     items = ReceiptItem.objects.filter(receipt__message_id__in=keys, used=True)
     found = [
@@ -140,9 +142,9 @@ def _used_in(keys: dict[str, int]) -> list[tuple[str, int]]:
 
 
 def forgotten_since(links: Sequence[ShareLink]) -> dict[int, set[int]]:
-    """Return, by the link's primary key, the messages that contain a memory which a user has since forgotten.
+    """Return the primary keys of the messages to hide in each link, by the link's primary key.
 
-    A message contains a memory that was saved from it or used in it. Two queries.
+    A message is hidden if a user has forgotten a memory that was saved from it or used in it. Two queries.
     """
     there = Memory.objects.filter(public_id__in={memory for link in links for memory in link.memories_used})
     merged_away = Memory.objects.filter(revisions__action=RevisionAction.MERGE).exclude(
@@ -169,7 +171,9 @@ def forgotten_since(links: Sequence[ShareLink]) -> dict[int, set[int]]:
 
 
 def _forgotten() -> Q:
-    """Return a filter for memories deleted by a user, without those that were evicted, merged or await review."""
+    """Return a filter for memories that a user deleted. Memories that were evicted, merged or await review do not
+    match.
+    """
     return Q(deleted_at__isnull=False, review=Review.NONE, revisions__action=RevisionAction.DELETE)
 
 
@@ -232,7 +236,8 @@ def create_link(
 
 
 def update_link(link: ShareLink, *, by: User, now: datetime) -> ShareLink:
-    """Make the link show the current chat. Whether it includes later answers (``Shareable.later``) does not change.
+    """Make the link show the chat as it is now. Answers after a personal one (``Shareable.later``) stay in or out, as
+    before.
 
     Raises Forbidden unless ``by`` created the link, because only its creator knows who has it.
     """
@@ -296,7 +301,10 @@ def record_opened(link: ShareLink, *, now: datetime) -> None:
 
 
 def forget_in_share_links(wanted: Wanted, by: User) -> Counts:
-    """Remove from all share links the messages that permanently forgotten memories came from."""
+    """Remove from all share links the messages that the permanently forgotten memories ``wanted`` came from.
+
+    Return an empty count, because nothing visible to the user is deleted.
+    """
     messages = Message.objects.filter(public_id__in=wanted.messages, chat__share_links__isnull=False)
     for message in messages.distinct():
         for link in ShareLink.objects.filter(chat=message.chat_id, message_ids__contains=[message.pk]):
@@ -305,10 +313,12 @@ def forget_in_share_links(wanted: Wanted, by: User) -> Counts:
 
 
 def sweep(*, now: datetime) -> None:
-    """Delete links that are no longer open, and remove messages of forgotten memories from the others.
+    """Delete links that have expired or are no longer allowed, and remove messages of forgotten memories from the
+    others.
 
-    Both are permanent, even if a member returns or a memory is restored. Two queries for every ``SWEPT`` links of
-    workspaces with a memory deleted in the last day, and two for each link that changes.
+    Both are permanent: a link does not return if its creator joins the workspace again, nor a message if its memory is
+    restored. Two queries for every ``SWEPT`` links of workspaces with a memory deleted in the last day, and two for
+    each link that changes.
     """
     ShareLink.objects.exclude(pk__in=ShareLink.objects.open(now).values("pk")).delete()
     lately = Memory.objects.filter(deleted_at__gte=now - timedelta(days=1))
@@ -322,10 +332,10 @@ def sweep(*, now: datetime) -> None:
 
 
 def close_again(newer: psycopg.Connection[Any], say: Callable[[str], None]) -> None:
-    """Close the links in a restored backup that had been closed after the backup was made.
+    """Delete the links in a restored backup that were closed after the backup was made.
 
     ``newer``: connection to the database before the restore, which lists the links still open. Django's connection is
-    to the restored database.
+    to the restored database. ``say`` receives a sentence with the number of deleted links.
     """
     left = newer.execute("SELECT token_hash FROM chat_sharelink").fetchall()
     closed, _rows = ShareLink.objects.exclude(token_hash__in=[each for (each,) in left]).delete()

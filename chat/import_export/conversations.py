@@ -54,10 +54,11 @@ def version_fields(message: Message) -> dict[str, Any]:
 def link_versions(
     wanted: dict[Record, tuple[str, str]], made: dict[Record, Message], find_taken: FindTaken
 ) -> None:
-    """Link superseded messages to the messages that replaced them.
+    """Set ``superseded_by`` of replaced messages to the messages that replaced them.
 
-    ``wanted`` maps each line to (message id in the file, local id of the chat), and ``made`` to the stored message.
-    Only messages of this chunk are changed, and messages of earlier chunks that have no successor yet.
+    ``wanted`` maps each line to (message id in the file, local id of the chat), and ``made`` to the message that was
+    just stored for it. ``find_taken`` looks up existing ids, as for ``resolve``. Earlier imported messages are changed
+    only if they have no successor yet.
     """
     named: dict[Record, list[tuple[str, str]]] = {}
     for record, (_id, chat) in wanted.items():
@@ -156,15 +157,15 @@ def import_receipts(records: list[Record], places: Places) -> None:
 
 
 def chat_ids(placed: Placed, places: Places, name: str) -> dict[Record, tuple[Workspace, Id]]:
-    """Return for each line its workspace and the local id of its chat. ``name`` is the field with the chat's id."""
+    """Return the workspace and the local chat id of each line. ``name`` is the field of a line with the chat's id."""
     wanted = {record: (str(record.line.get(name)), workspace.public_id) for record, workspace in placed}
     found = resolve("chat", wanted.values(), lambda public_ids: chats_at(public_ids, places))
     return {record: (workspace, found[wanted[record]]) for record, workspace in placed}
 
 
 def chats_at(public_ids: set[str], places: Places) -> dict[str, str]:
-    """Return the workspace's id of each existing chat among ``public_ids``, or "" if the importer may not see the
-    chat.
+    """Map each chat id in ``public_ids`` that exists here to the id of the chat's workspace, or to "" if the importer
+    may not see the chat.
     """
     taken = existing_rows(Chat, public_ids)
     seen = Chat.objects.visible_to(places.user).filter(public_id__in=taken)
@@ -172,8 +173,8 @@ def chats_at(public_ids: set[str], places: Places) -> dict[str, str]:
 
 
 def messages_at(public_ids: set[str], places: Places) -> dict[str, str]:
-    """Return the chat's id of each existing message among ``public_ids``, or "" if the importer may not see the
-    message.
+    """Map each message id in ``public_ids`` that exists here to the id of the message's chat, or to "" if the importer
+    may not see the message.
     """
     taken = existing_rows(Message, public_ids)
     seen = Message.objects.filter(public_id__in=taken, chat__in=Chat.objects.visible_to(places.user))
@@ -183,8 +184,9 @@ def messages_at(public_ids: set[str], places: Places) -> dict[str, str]:
 def _in_chats(
     records: list[Record], places: Places, name: str
 ) -> tuple[dict[str, Chat], dict[Record, tuple[str, str]]]:
-    """Return the chats of the lines by id, and for each line (its id in the file, the local id of its chat). ``name``
-    is the field with the line's id.
+    """Return two dicts: the existing chats by id, and for each line (its id in the file, the local id of its chat).
+
+    ``name`` is the field of a line with its own id.
     """
     ids = chat_ids(places.sort(records), places, "chat")
     wanted = {record: (str(record.line.get(name)), found.local) for record, (_, found) in ids.items()}
@@ -256,9 +258,9 @@ def _message(line: dict[str, Any], local: str, chat: Chat, places: Places) -> Me
 
 
 def _marks(line: dict[str, Any], author: User | None, places: Places) -> dict[str, Any]:
-    """Return the fields that mark a message as imported.
+    """Return the fields ``imported_by`` and ``imported_at`` of an imported message.
 
-    Answers are marked too, since another installation may have written them.
+    They are also set for answers, since another installation may have written them.
     """
     name = text_of(line, "imported_by", 150)
     at = read_moment("imported_at", line.get("imported_at"))
@@ -277,9 +279,10 @@ def _rests_on(line: dict[str, Any], role: str) -> dict[str, Any]:
 
 
 def _keep_from_others(made: Iterable[Message], places: Places) -> None:
-    """Set ``opened_at`` of chats with personal answers to now.
+    """Hide imported answers with personal data from members who already belong to the workspace.
 
-    Otherwise a member who joined before the date of an imported answer could read it.
+    For this, the chats' ``opened_at``, since which other members count as readers, is set to now. Otherwise a member
+    who joined before the date of such an answer could read it.
     """
     marked = {message.chat_id for message in made if message.is_marked}
     Chat.objects.filter(pk__in=marked).update(opened_at=places.now)
@@ -351,8 +354,9 @@ def _items(line: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _spans(given: object) -> list[list[int]]:
-    """Return the text positions of a receipt's item. Return [] if they are not a list of valid pairs, as in older
-    exports.
+    """Return the text ranges of a receipt's item as [start, end] pairs.
+
+    Return [] if they are not a list of valid pairs, as in older exports.
     """
     pairs = (
         [pair for pair in given if isinstance(pair, list) and len(pair) == 2]
@@ -391,7 +395,8 @@ def _store_receipts(made: list[tuple[Receipt, list[dict[str, Any]]]], places: Pl
 
 
 def memories_at(public_ids: set[str], places: Places) -> dict[str, str]:
-    """Return the workspace's id or, if personal, the owner's id of each existing memory among ``public_ids``.
+    """Map each memory id in ``public_ids`` that exists here to the id of its workspace or, if it is personal, of its
+    owner.
 
     The value is "" for memories that the importer may not see.
     """

@@ -50,8 +50,9 @@ def export_response(
 
 
 async def in_pieces(made: Iterator[bytes]) -> AsyncIterator[bytes]:
-    """Yield the pieces of a streaming response. Each is made in a thread, and no database connection is held between
-    pieces.
+    """Yield the chunks of ``made``, for a streaming response.
+
+    Each chunk is made in a thread, and no database connection is held between chunks.
     """
     while piece := await sync_to_async(_next)(made):
         yield piece
@@ -131,8 +132,9 @@ def _visible(user: User, role: Role) -> QuerySet[Memory]:
 def _in_pieces(
     rows: QuerySet[Row], line: Callable[[Row], Line], *, rows_at_once: int = ROWS
 ) -> Iterator[list[Line]]:
-    """Yield the lines of the rows, ordered by primary key. Each piece is one query, which starts after the last row of
-    the piece before.
+    """Yield the export lines of the rows in lists of at most ``rows_at_once``, ordered by primary key.
+
+    Each list is one query, which starts after the last row of the list before.
     """
     last = 0
     while found := list(rows.filter(pk__gt=last).order_by("pk")[:rows_at_once]):

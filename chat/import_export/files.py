@@ -247,8 +247,8 @@ def _moment(line: dict[str, Any], name: str, now: datetime) -> datetime:
 
 
 def _artifacts_at(ids: set[str], places: Places) -> dict[str, str]:
-    """Return the workspace's id of each existing artifact among ``ids``, or "" if the importer may not see the
-    artifact.
+    """Map each artifact id in ``ids`` that exists here to the id of its workspace, or to "" if the importer may not see
+    the artifact.
     """
     seen = Artifact.objects.visible_to(places.user).filter(public_id__in=ids)
     return existing_rows(Artifact, ids) | dict(seen.values_list("public_id", "workspace__public_id"))

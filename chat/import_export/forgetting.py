@@ -23,11 +23,11 @@ Line = dict[str, Any]
 
 
 def forget_in_imports(wanted: Wanted, by: User) -> Counts:
-    """Remove the lines of memories with the texts of ``wanted``, and quotations of these texts in other lines. Return
-    the number of changed lines.
+    """Remove the texts of forgotten memories from the files of the user's unfinished imports. Return the number of
+    changed lines.
 
-    Messages of chats stay, as they do in the database. Reads the files of this user's imports once (100 MB in one to
-    two seconds).
+    Lines with such a memory are removed, and quotations of it in other lines. Messages of chats stay, as they do in the
+    database. Reads each file once (100 MB in one to two seconds).
     """
     clean = _cleaner(wanted)
     number = 0

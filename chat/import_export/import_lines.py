@@ -45,15 +45,16 @@ KINDS = {"workspace", "agent", "chat", "message", "memory", "document", "artifac
 
 
 def skipped_line(reason: str, *, of: str = "other") -> dict[str, Any]:
-    """Return the line for an entry of another program's export that is skipped. The preview counts it under the kind
-    ``of``.
+    """Return an import line that stands for a skipped entry of another program's export.
+
+    The preview counts it as refused, for this reason, under the kind ``of``.
     """
     return {"type": "left_out", "of": of, "reason": reason}
 
 
 @dataclass(eq=False)
 class Record:
-    """A line of an import and its outcome."""
+    """A line of an import, and its outcome: new, duplicate, updated or refused."""
 
     number: int
     offset: int
@@ -90,7 +91,7 @@ class Record:
             self.refuse(error.message, error)
 
     def leave_out(self) -> None:
-        """Refuse a line created by ``skipped_line``."""
+        """Refuse the line for the reason in it. It was created by ``skipped_line``."""
         of, reason = self.line.get("of"), self.line.get("reason")
         self.kind = of if of in KINDS else ""
         self.refuse(reason if reason in (EMPTY, NO_MESSAGES, NO_STATEMENT, UNKNOWN) else UNKNOWN)
@@ -216,9 +217,9 @@ def derived_id(prefix: str, *of: str) -> str:
 
 
 def existing_rows(model: type[Model], public_ids: Iterable[str]) -> dict[str, str]:
-    """Return the existing ids among ``public_ids``, each with the value "".
+    """Return a dict with the ids among ``public_ids`` that exist here as keys, and "" as each value.
 
-    For each row that the importer may see, the caller replaces "" with the id of its workspace, chat or owner.
+    For rows that the importer may see, the caller replaces "" with the id of their workspace, chat or owner.
     """
     rows = model._default_manager.filter(public_id__in=public_ids)
     return dict.fromkeys(rows.values_list("public_id", flat=True), "")
@@ -230,8 +231,9 @@ def resolve(
     """Return the local id for each pair in ``wanted``: (id in the file, id of the workspace, chat or owner that it
     belongs to).
 
-    ``find_taken`` is called once with public ids. It maps the ids of existing rows to the id of their workspace, chat
-    or owner, or to "" if the importer may not see the row.
+    An id from the file is kept if it is free here, or if its row here belongs to the same parent. Otherwise the local
+    id is derived from the pair. ``find_taken`` is called once with public ids. It maps those that exist here to the id
+    of their parent, or to "" if the importer may not see the row.
     """
     pairs = set(wanted)
     own = {pair: derived_id(prefix, pair[1], pair[0]) for pair in pairs}
@@ -273,18 +275,20 @@ class Places:
         self._members: dict[int, set[int]] = {}
 
     def workspace(self, given: str) -> Workspace | None:
-        """Return the local workspace for the id ``given`` in the file, with the importer's ``role``. None if it is not
-        in the file.
+        """Return the local workspace for a workspace id in the file, with the importer's ``role``, or None if it is
+        unknown.
 
-        A workspace that is not created yet has no primary key. Raises Forbidden if the importer may no longer write
-        there.
+        If the whole import goes to one chosen workspace, that one is returned. A workspace that is not created yet has
+        no primary key. Raises Forbidden if the importer may no longer write there.
         """
         if given not in self._workspaces:
             self._workspaces[given] = self._find(given)
         return self._workspaces[given]
 
     def sort(self, records: list[Record]) -> list[tuple[Record, Workspace]]:
-        """Return the records whose workspace is known, each with it. Mark the others as refused, with the reason."""
+        """Return (record, workspace) pairs for the records whose workspace is known. Refuse the others, with the
+        reason.
+        """
         names = ("author", "created_by", "imported_by", "user")
         self.meet(str(record.line.get(name) or "") for record in records for name in names)
         placed = []
@@ -301,12 +305,12 @@ class Places:
         return placed
 
     def home(self) -> Workspace:
-        """Return the workspace of the importer's personal memories."""
+        """Return the importer's own workspace, which stores their personal memories."""
         return default_workspace(self.user)
 
     def agent(self, given: str, workspace: Workspace) -> Agent | None:
-        """Return the local assistant for the id ``given`` in the file, or None. One that is not created yet has no
-        primary key.
+        """Return the local assistant for an assistant id in the file, or None. An assistant that is not created yet has
+        no primary key.
         """
         if not given or workspace.pk is None:
             return Agent(workspace=workspace) if given in self.known else None
@@ -317,14 +321,15 @@ class Places:
         return self._agents[given]
 
     def meet(self, names: Iterable[str]) -> None:
-        """Load the users with these names in one query."""
+        """Load the users with these user names into ``people``. One query."""
         new = {name for name in names if name and not UNSTORABLE.search(name)} - set(self.people)
         named = list(User.objects.filter(username__in=new, is_active=True))
         found = {person.get_username(): person for person in named}
         self.people |= {name: found.get(name) for name in new}
 
     def person(self, workspace: Workspace) -> Callable[[str], User | None]:
-        """Return a function that finds a user by name, or None if the import may not name that user as author.
+        """Return a function that maps a user name to the user, or to None if the import may not name that user as an
+        author.
 
         An editor's import may name only the importer, an owner's import all members, an administrator's all users.
         """
@@ -399,8 +404,8 @@ class Places:
         self._note(given, local)
 
     def _writable(self, ids: set[str]) -> dict[str, str]:
-        """Return the importer's id for each existing workspace among ``ids``, or "" if the importer may not write
-        there.
+        """Map each workspace id in ``ids`` that exists here to the importer's id, or to "" if the importer may not
+        write there.
         """
         taken = existing_rows(Workspace, ids)
         memberships = Membership.objects.filter(user=self.user, workspace__public_id__in=ids)

@@ -58,8 +58,9 @@ Counts = dict[str, dict[str, int]]
 
 
 def embed_ahead(imported: Import, records: list[Record], *, now: datetime) -> list[Read]:
-    """Read the memories of the lines, and embed them if needed. Runs before the transaction, because it may wait for a
-    model.
+    """Parse the memories in these lines, and embed them if they will be compared with existing memories.
+
+    Runs before the transaction that stores them, because embedding may wait for a model.
     """
     native = imported.kind == ImportKind.MEMORYHUB
     compares = not native or imported.checked_at is not None
@@ -91,7 +92,9 @@ def import_records(
 
 
 def count(counts: Counts, imported: Import, records: list[Record]) -> None:
-    """Add the records to ``counts``, {kind: {outcome: number}}. Kinds that the user did not choose are not counted."""
+    """Add the outcomes of the records to ``counts``, which is {kind: {outcome: number}}. Kinds that the user did not
+    choose are not counted.
+    """
     for each in records:
         if each.kind != "header" and not _is_left(imported, each):
             of_kind = counts.setdefault(each.kind or "other", dict.fromkeys(Outcome.values, 0))
@@ -99,7 +102,11 @@ def count(counts: Counts, imported: Import, records: list[Record]) -> None:
 
 
 def count_searched(imported: Import, piece: Chunk) -> dict[str, int]:
-    """Return how many messages were searched up to the end of this chunk, and how many new statements were found."""
+    """Return the totals of the search for memories in messages, up to the end of this chunk, to be stored in the
+    import.
+
+    The totals are the fields of ``Searched``, such as the number of messages searched and of new memories found.
+    """
     if piece.searched is None or not piece.searched.messages:
         return imported.searched
     found = imported.searched.get("found", 0)
@@ -111,7 +118,10 @@ def count_searched(imported: Import, piece: Chunk) -> dict[str, int]:
 
 
 def count_refusals(imported: Import, records: list[Record], *, now: datetime) -> None:
-    """Count the preview's refusals for the dashboard, in the chosen workspace or the user's default workspace."""
+    """Add the memories that the preview refused to the counts of refusals on the dashboard.
+
+    They count for the import's workspace, or else for the user's own.
+    """
     refused = [record.refusal for record in records if record.refusal is not None]
     if refused:
         place = imported.workspace or default_workspace(imported.user)
@@ -226,7 +236,11 @@ def get_import(user: User, public_id: str) -> Import:
 def start(
     imported: Import, *, now: datetime, takes_chats: bool = True, takes_memories: bool = True
 ) -> Import:
-    """Store in the background what the preview showed. Raises Conflict unless the import has a complete preview."""
+    """Start to store the previewed lines, in a background job. Raises Conflict unless the import has a complete
+    preview.
+
+    ``takes_chats`` and ``takes_memories``: which of them to store. Raises Invalid if both are False.
+    """
     with transaction.atomic():
         locked = _locked(imported)
         if locked.status != ImportStatus.PREVIEW or locked.checked_at is None:
@@ -280,9 +294,10 @@ def delete(imported: Import) -> None:
 
 
 def advance(import_id: int, *, seconds: float) -> JobResult:
-    """Check or store chunks for about this many seconds. Only one process at a time works on an import.
+    """Process chunks of an import for about ``seconds``: check them or, after the user's confirmation, store them.
 
-    Every complete chunk is committed, so the job can be interrupted at any time.
+    Only one process at a time works on an import. Every complete chunk is committed, so the job can be interrupted at
+    any time.
     """
     with alone(LOCK, import_id) as is_alone:
         if not is_alone:
@@ -382,7 +397,9 @@ def _chunks(imported: Import) -> Iterator[Chunk]:
 
 
 def _step(imported: Import, piece: Chunk, now: datetime, *, stores: bool) -> None:
-    """Save the progress after this chunk, in the chunk's transaction."""
+    """Save the outcomes and the progress after this chunk, in the chunk's transaction. ``stores``: the chunk was
+    stored, not only checked.
+    """
     store_rows(imported, piece.records, stored=stores)
     imported.attempts, imported.error, imported.progressed_at = 0, "", now
     if stores:
@@ -418,7 +435,10 @@ def _step(imported: Import, piece: Chunk, now: datetime, *, stores: bool) -> Non
 
 
 def _wait(imported: Import, why: str) -> JobResult:
-    """Leave the import for the next sweep. After MAX_ATTEMPTS, stop storing until the user resumes it."""
+    """Record the reason ``why`` the job could not continue, and leave the import for the next sweep to retry.
+
+    After MAX_ATTEMPTS, stop storing until the user resumes it.
+    """
     Import.objects.filter(pk=imported.pk).update(error=why)
     if imported.attempts + 1 >= MAX_ATTEMPTS and not imported.is_checking:
         Import.objects.filter(pk=imported.pk, status=ImportStatus.RUNNING).update(status=ImportStatus.STOPPED)
@@ -527,7 +547,7 @@ def refusals(imported: Import) -> list[dict[str, Any]]:
 
 
 def _here(imported: Import, ids: set[str]) -> dict[str, tuple[str, str]]:
-    """Return the text and URL of each row that the importer may see, by id. One query for each kind."""
+    """Return (text, URL) of each row that the importer may see, by the row's id. One query for each kind of row."""
     found: dict[str, tuple[str, str]] = {}
     for prefix, (visible_to, says, page) in PAGES.items():
         wanted = {each for each in ids if each.startswith(f"{prefix}_")}

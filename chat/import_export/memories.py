@@ -1,4 +1,4 @@
-"""Import of memories, by the rules of ``memories.writing.gate`` and with the bulk writer."""
+"""Import of memories. Each is checked and compared with existing ones like a memory saved in a chat, but in batches."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -29,7 +29,7 @@ KEY_TAKEN = kept("another memory has this key")
 
 
 class NoVectors(Exception):
-    """Raised when the embedder does not answer. The import waits, because duplicates are found by vectors."""
+    """Raised when the embedder does not answer. The import then waits, because it needs vectors to find duplicates."""
 
 
 @dataclass(eq=False)
@@ -42,9 +42,10 @@ class Read:
 
 
 def read_memories(records: Sequence[Record], places: Places, *, embed: bool) -> list[Read]:
-    """Return the valid memories and refuse the other lines. ``places`` is not changed.
+    """Parse the memories of these lines, and return the valid ones. Refuse the other lines.
 
-    ``embed``: also embed the new memories, which may wait for a model.
+    ``embed``: also embed those that do not exist here, which may wait for a model. Raises NoVectors if that fails.
+    ``places`` is not changed.
     """
     read: list[Read] = []
     for record in records:
@@ -87,9 +88,10 @@ def import_memories(
 ) -> None:
     """Set the outcome of each memory, and store the new ones if ``places.stores``.
 
-    ``native``: the file is an export of MemoryHub, so near-duplicates are kept. A memory is only skipped if its id
-    exists, or if a memory with the same text or key existed before the import (primary key up to ``newest``). In other
-    files, the gate searches for near-duplicates of each memory. ``rows``: the rows of lines that were already checked.
+    ``native``: the file is an export of MemoryHub, so memories that are merely similar to others are kept. A memory is
+    then only skipped if its id exists, or if a memory with the same text or key existed before the import (primary key
+    up to ``newest``). Memories of other files are also skipped if a similar one exists. ``rows``: the import's lines
+    that were already checked.
     """
     _settle(read, places)
     if places.stores:
@@ -147,9 +149,9 @@ def _settle(read: list[Read], places: Places) -> None:
 
 
 def _point_at_sources(chats: dict[Read, tuple[str, str]], places: Places) -> None:
-    """Set sources to the local ids of chat and message.
+    """Set the memories' source chat and message to their local ids.
 
-    A source that does not exist here, or is not visible to the importer, is stored without a link.
+    Ids of sources that do not exist here, or that the importer may not see, become ids without a row.
     """
     at_chats = resolve("chat", chats.values(), lambda ids: chats_at(ids, places))
     messages = {
@@ -165,7 +167,7 @@ def _point_at_sources(chats: dict[Read, tuple[str, str]], places: Places) -> Non
 
 
 def _keep_own_sources(read: list[Read], places: Places) -> None:
-    """Drop sources that exist here but are not visible to the importer."""
+    """Remove ids of sources (chats and messages) that exist here but are not visible to the importer."""
     given = {source for each in read for source in each.past.sources}
     taken = chats_at({source for source in given if source.startswith("chat_")}, places)
     taken |= messages_at({source for source in given if source.startswith("msg_")}, places)
@@ -210,7 +212,10 @@ def _into(draft: Draft) -> str:
 
 
 def _find_by_id(read: list[Read], places: Places) -> None:
-    """Mark memories that already exist here, set the future id of the others, and replace links with local ids."""
+    """Look up the ids of the memories. Mark those that exist here as known, and set the ids that the others will have.
+
+    References to other memories, as in ``replaces``, become local ids.
+    """
     wanted = {
         each: (each.past.public_id, _into(each.draft)) for each in read if each.draft and each.past.public_id
     }
@@ -233,9 +238,10 @@ def _find_by_id(read: list[Read], places: Places) -> None:
 
 
 def _take_as_they_were(read: list[Read], places: Places, newest: int | None) -> None:
-    """Accept memories without searching for near-duplicates.
+    """Accept memories of a MemoryHub export, without searching for similar ones.
 
-    A memory waits for review only if its line says so, since the importer may approve all others.
+    A memory waits for review only if its line says so, since the importer may approve all others. ``newest``: see
+    ``import_memories``.
     """
     left = []
     for each in read:
@@ -252,8 +258,9 @@ def _is_stored(draft: Draft) -> bool:
 
 
 def _store_or_predict(read: list[Read], places: Places, **how: Any) -> None:
-    """Store the memories, or only predict the result if ``places.stores`` is False, and set the outcomes of their
-    records. ``how``: options of the writer.
+    """Store the memories, or only predict the results if ``places.stores`` is False. Set the outcomes of their records.
+
+    ``how``: options of ``save_cleaned`` and ``foresee``.
     """
     drafts = [each.draft for each in read if each.draft is not None]
     vectors, pasts = [each.embedded for each in read], [each.past for each in read]

@@ -145,7 +145,10 @@ def _each(table: str, rows: QuerySet[Any], names: dict[str, str]) -> Iterator[di
 
 
 def _fields(model: Any) -> dict[str, str]:
-    """Map the query path of each exported field to its name. A relation is exported as a public id, or left out."""
+    """Map the lookup of each field to export, such as ``chat__public_id``, to its name in the export, such as ``chat``.
+
+    A relation is exported as the public id of its target, or left out if the target has none.
+    """
     found = {}
     for field in model._meta.concrete_fields:
         if field.name in HIDDEN or field.primary_key or isinstance(field, BinaryField):

@@ -93,7 +93,7 @@ def lines_of(transcript: Transcript, *, source: str, importer: User) -> Iterator
 
 
 def own_words(transcript: Transcript, *, source: str, importer: User) -> dict[str, str]:
-    """Return the text that the user wrote in each message, without pasted text, by message id."""
+    """Return the text that the user typed in each message, without pasted text, by the message's local id."""
     return {
         derived_id("msg", importer.public_id, source, transcript.id, each.id): each.text
         for each in transcript.said
@@ -102,11 +102,10 @@ def own_words(transcript: Transcript, *, source: str, importer: User) -> dict[st
 
 
 def statements_in(messages: Sequence[tuple[str, Line, str]]) -> list[list[Line]]:
-    """Return the statements that the extraction rules find in each message. A message is (source, line, user's own
-    words).
+    """Return a list of statements for each message, found by the extraction rules and given as import lines.
 
-    They become personal memories, as in a private chat. All messages are embedded together, at about 50 ms each. Raises
-    EmbedderError if the embedder fails.
+    A message is (source, line, text typed by the user). The statements become personal memories, as in a private chat.
+    All messages are embedded together, at about 50 ms each. Raises EmbedderError if the embedder fails.
     """
     found = extract_from_each([text for _, _, text in messages], get_reader())
     return [
@@ -149,9 +148,9 @@ def moment_of(value: object) -> datetime | None:
 
 
 def path_to(leaf: str, parents: dict[str, str], *, known: Container[str] = ()) -> list[str]:
-    """Return the branch of a tree of messages from the first to ``leaf``. Stops at loops.
+    """Return the ids on the branch of a message tree that ends at ``leaf``, the first message first. Stops at loops.
 
-    The branch starts after the last message that is ``known``.
+    ``parents`` maps each id to its parent. The branch starts after the last message in ``known``.
     """
     path: list[str] = []
     seen: set[str] = set()

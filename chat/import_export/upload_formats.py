@@ -130,7 +130,7 @@ UNKNOWN = later("This is not an export from MemoryHub, ChatGPT or Claude, nor a 
 
 @dataclass(frozen=True)
 class Reader:
-    """A reader of another program's export, entry by entry."""
+    """The functions that recognise and convert the conversations of one other program's export."""
 
     is_entry: Callable[[dict[str, Any]], bool]  # whether this is the first entry of such an export
     transcript_of: Callable[[dict[str, Any]], Transcript | None]
@@ -144,7 +144,7 @@ READERS: dict[str, Reader] = {
 
 @dataclass(frozen=True)
 class Entry:
-    """The lines of one conversation or statement of an upload."""
+    """A conversation or statement of an upload, converted to import lines."""
 
     lines: list[Line]
     read_bytes: int
@@ -238,7 +238,7 @@ class Sampling:
         self.searched = searched
 
     def takes(self, text: str, read_bytes: int) -> bool:
-        """Return whether to search the importer's next message, and count it."""
+        """Return whether to search this message of the importer for statements, and count it."""
         now = self.searched
         allowed = SAMPLE_BEGIN + SAMPLE * read_bytes / self.size if self.size else None
         is_taken = allowed is None or now.characters < allowed
@@ -253,7 +253,7 @@ class Sampling:
 
 
 class Batch:
-    """The lines of one chunk, whose messages are searched for statements together."""
+    """The import lines to write as one chunk. Statements are searched for in all their messages together."""
 
     def __init__(self, offset: int, number: int, sampling: Sampling) -> None:
         self.offset, self.number, self.sampling = offset, number, sampling
@@ -276,8 +276,10 @@ class Batch:
         return len(self.lines) >= ROWS or searched >= SEARCHED_AT_ONCE
 
     def write(self, out: BinaryIO, **read: Any) -> Chunk:
-        """Write the lines, each followed by the statements found in it, and empty the batch. ``read``: fields of the
-        chunk.
+        """Write the lines to ``out``, each followed by the statements found in it, and empty the batch.
+
+        Return the chunk that was written. ``read``: values for the ``Chunk`` fields that say how much of the upload was
+        read.
         """
         statements = dict(zip(self.searched, statements_in(list(self.searched.values())), strict=True))
         records: list[Record] = []

@@ -19,7 +19,7 @@ from workspaces.models.connections import Connection
 
 
 class PersonalUse(models.TextChoices):
-    """Use of personal data by an answer.
+    """Whether an answer used personal data, directly or through an earlier answer in its prompt.
 
     Personal data are personal memories, files and artifacts, private chats, and chats of other workspaces.
     """
@@ -62,8 +62,8 @@ class ChatQuerySet(models.QuerySet["Chat"]):
         )
 
     def with_roles(self) -> ChatQuerySet:
-        """Annotate each chat with the user's ``role`` in its workspace. Call it after ``visible_to``, which selects the
-        user.
+        """Annotate each chat with the user's ``role`` in its workspace. Call it after ``visible_to``, which determines
+        the user.
         """
         role = models.F("workspace__memberships__role")
         return self.annotate(role=role)  # type: ignore[no-redef]  # the model declares it
@@ -173,7 +173,7 @@ class MessageQuerySet(models.QuerySet["Message"]):
         return self.filter(is_theirs | was_reader(user, at="created_at"))
 
     def marked(self) -> MessageQuerySet:
-        """Filter to answers that used personal or local-only data."""
+        """Filter to answers that used personal data, or text of another workspace that must stay on this machine."""
         return self.filter(~Q(personal=PersonalUse.NONE) | Q(stays_here=True))
 
 
@@ -316,7 +316,7 @@ class Message(models.Model):
 
     @property
     def is_imported(self) -> bool:
-        """Whether another person imported this message under the author's name."""
+        """Whether the message was imported and its text may not be the author's own."""
         return self.imported_at is not None
 
     @property
@@ -326,7 +326,7 @@ class Message(models.Model):
 
     @property
     def written_by(self) -> User | None:
-        """The author. Memories use the same name."""
+        """The author. An alias, so that code can treat messages and memories alike."""
         return self.author
 
     @property

@@ -38,7 +38,7 @@ class ImportQuerySet(models.QuerySet["Import"]):
         return self.filter(user=user)
 
     def at_work(self) -> ImportQuerySet:
-        """Filter to imports that need a background job."""
+        """Filter to imports that are being checked or stored, and so need a background job."""
         return self.filter(Q(status=ImportStatus.RUNNING) | Q(status=ImportStatus.PREVIEW, checked_at=None))
 
     def expired(self, now: datetime) -> ImportQuerySet:
@@ -47,8 +47,9 @@ class ImportQuerySet(models.QuerySet["Import"]):
 
 @dataclass(frozen=True)
 class Searched:
-    """Counts from the preview's search for memories in the importer's messages. In a large file only a sample is
-    searched.
+    """Totals of the preview's search for memories in the importer's messages.
+
+    In a large file only a sample of the messages is searched.
     """
 
     messages: int = 0
@@ -58,7 +59,7 @@ class Searched:
 
     @classmethod
     def stored(cls, counts: dict[str, int]) -> Searched:
-        """Return the counts stored in an import's row."""
+        """Create the totals from the JSON stored in ``Import.searched``. Missing fields are 0."""
         return cls(**{each.name: counts.get(each.name, 0) for each in fields(cls)})
 
     @property

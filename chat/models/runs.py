@@ -153,13 +153,16 @@ class Run(models.Model):
 
     @property
     def is_own(self) -> bool:
-        """Whether only the user who started the run may read it."""
+        """Whether the run is visible only to the user who started it."""
         return self.is_private and (self.chat is None or self.chat.created_by_id == self.user_id)
 
 
 class RunTemplateQuerySet(models.QuerySet["RunTemplate"]):
     def visible_to(self, user: User) -> RunTemplateQuerySet:
-        """Exclude templates made from research in a chat that is now private and was created by another person."""
+        """Filter to the templates that this user may see. The caller filters to a workspace of the user.
+
+        A template made from research in a chat is hidden while that chat is private, except from the chat's creator.
+        """
         readable = Q(chat=None) | Q(chat__is_private=False) | Q(chat__created_by=user)
         return self.filter(readable)
 

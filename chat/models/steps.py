@@ -37,7 +37,7 @@ class StepKind(models.TextChoices):
 
 
 class StepOutcome(models.TextChoices):
-    """Outcomes of a step. If a check was not made, the outcome says why."""
+    """Outcomes of a step of an answer. NOTHING and OFF say why a check was not made."""
 
     PLANNED = "planned", "Planned"
     THOUGHT = "thought", "Thought"

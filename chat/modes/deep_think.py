@@ -75,10 +75,10 @@ class Verdict:
 
 def memories_beside(answer: Message, text: str, user: User, *, reach: Reach, now: datetime) -> list[Memory]:
     """Return the memories to compare an answer with: those in its prompt, those found by its tools, and those recalled
-    for ``text``, the answer itself.
+    for its text, ``text``.
 
-    The last group finds what the question did not recall: for a question about a restaurant, that the user is
-    vegetarian. ``reach``: see ``recall``.
+    The last group contains what recall for the question missed. For example, an answer that recommends a steakhouse
+    recalls that the user is vegetarian. ``reach``: data policy of the model that compares them.
     """
     given = ReceiptItem.objects.filter(receipt__message_id=answer.public_id, used=True)
     ids = list(given.order_by("position").values_list("memory__public_id", flat=True))
@@ -205,7 +205,10 @@ _BAD_REPLY = kept("The model's reply could not be read.")
 
 
 class DeepThink(AnswerMode):
-    """The mode that plans an answer and checks it. Requires a model large enough to extract (docs/decisions/0016)."""
+    """The mode that plans an answer, writes it and checks it against memory.
+
+    Requires a model that is large enough to extract memories (docs/decisions/0016).
+    """
 
     name = Mode.DEEP_THINK
     about = later(
@@ -220,7 +223,7 @@ class DeepThink(AnswerMode):
         return capabilities.can_extract
 
     def reserve(self) -> int:
-        """Return the tokens for the plan and its instructions."""
+        """Return how many tokens the prompt must leave free for the plan and its instructions."""
         return (
             PLAN_TOKENS
             + max(tokens(prompt_text("deep_think_plan")), tokens(prompt_text("deep_think_planned")))
@@ -280,7 +283,10 @@ async def _check(live: LiveAnswer, model: ChatModel, user_pk: int) -> None:
 
 
 async def _work_on(live: LiveAnswer, step: Step, seconds: float, work: Awaitable[tuple[str, str]]) -> None:
-    """End the step with the outcome of ``work``, or with the reason why it failed or took more than ``seconds``."""
+    """Await ``work``, which returns (outcome, error message), and end the step with that outcome.
+
+    If it fails or takes more than ``seconds``, end the step with the reason.
+    """
     try:
         async with asyncio.timeout(seconds):
             outcome, why = await work
@@ -309,8 +315,9 @@ def _begin_check(live: LiveAnswer) -> Step:
 
 
 async def _compare(live: LiveAnswer, model: ChatModel, user_pk: int, step: Step) -> tuple[str, str]:
-    """Compare the answer with memory, and append a correction if needed. Return the step's outcome and an error
-    message.
+    """Compare the answer with memory, and append a correction to the answer if needed.
+
+    Return the step's outcome and an error message, or "" without an error.
     """
     answer, memories = await in_thread(_what_to_compare, live, user_pk)
     if not answer.memory_enabled:

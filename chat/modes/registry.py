@@ -57,13 +57,13 @@ def mode_or_chat(name: str, capabilities: Callable[[], Capabilities]) -> str:
 def chosen_for_chat(chat: Chat, user: User | None) -> Chosen:
     """Return the model that answers this user in the chat. At most two queries.
 
-    A user's own connection is only used for its owner.
+    A connection that belongs to another user is skipped.
     """
     return chosen_for(chat.workspace, user, first=chat.connection)
 
 
 def require_paid(chat: Chat, by: User, *, now: datetime) -> None:
-    """Raise BudgetReached if this month's budget is used up and the chosen model is not free. One query."""
+    """Raise BudgetReached if this month's budget is used up, unless the chat's model is free. One query."""
     require_budget(chat.workspace_id, by.pk, lambda: rate_of(chosen_for_chat(chat, by)), now=now)
 
 

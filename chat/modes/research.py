@@ -113,10 +113,10 @@ def _start(answer_pk: int, user_pk: int) -> Run:
 
 
 def _begun(answer: Message, user: User) -> Run | None:
-    """Return the run of an earlier attempt at this answer if it can be continued, else None.
+    """Return the run that an earlier attempt at this answer started, if it can be used again, else None.
 
-    That is a run still running or done, or one that the user stopped, which is resumed. A run whose plan waits for
-    review is stopped, so that a new one is started.
+    A run that is running or done is returned. A run that the user stopped is resumed first. A run whose plan waits for
+    review is stopped, and None returned, so that a new one is started.
     """
     run = answer.runs.first()
     if run is not None and run.status == RunStatus.WAITING:
@@ -130,8 +130,8 @@ def _begun(answer: Message, user: User) -> Run | None:
 
 
 def _earlier(last: Run) -> dict[str, Any]:
-    """Return the question, results and notes of ``last``, the previous research in this chat, as inputs of a further
-    run.
+    """Return the question, results and notes of ``last``, the previous research run in this chat, as inputs for the
+    next one.
     """
     kept = last.entries.filter(kind__in=[MemoryKind.TASK_RESULT, MemoryKind.SHARED], size__lte=LONGEST_VALUE)
     newest = reversed(kept.order_by("-created_at", "-pk")[: MOST_INPUTS - 1])

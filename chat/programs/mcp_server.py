@@ -139,8 +139,8 @@ def _of_memory(memory: Memory) -> types.Resource:
 
 
 def _words_of(memory: Memory, reader: User) -> str:
-    """Return the text of a memory, preceded by its author if another user wrote it, and by the time in which it holds
-    if known.
+    """Return the text of a memory. A label before it names the author, if that is another user, and the memory's period
+    of validity, if known.
     """
     is_own = not memory.is_imported and memory.written_by == reader
     return (
@@ -149,7 +149,7 @@ def _words_of(memory: Memory, reader: User) -> str:
 
 
 def _whose(memory: Memory) -> str:
-    """Return the author of the memory, and the time in which it holds if known."""
+    """Return a label with the author of the memory, and its period of validity if known."""
     writer = writer_label(memory, is_edited=memory.edited_at is not None)
     return ", ".join(filter(None, [writer, validity_label(memory)]))
 

@@ -31,11 +31,11 @@ asking: ContextVar[ApiKey] = ContextVar("asking")  # the request's key, set by t
 
 
 def caller(*, writes: bool = False, automatic: bool = True) -> ToolCaller:
-    """Return the caller of the current request, with a data policy for a model outside this machine.
+    """Return the caller of the current MCP request, for whom results may be sent to a model outside this machine.
 
-    ``writes``: the request changes data. ``automatic``: the model uses memory by itself, for which the user must have
-    turned memory on. Raises NotFound without access to the workspace, Forbidden if the key may not write or memory is
-    off, and ModelNotLocal for a workspace whose data may not leave this machine.
+    ``writes``: the request changes data. ``automatic``: the client's model uses memory on its own initiative, which the
+    user must have turned on. Raises NotFound without access to the workspace, Forbidden if the key may not write or
+    memory is off, and ModelNotLocal for a workspace whose data may not leave this machine.
     """
     key = asking.get()
     workspace = get_workspace(key.user, key.workspace.public_id)
@@ -194,9 +194,7 @@ def _username(person: User | None) -> str | None:
 
 
 def recallable_by(caller: Caller) -> MemoryQuerySet:
-    """Return the memories that this caller may recall: the workspace's and their own. Memories that must stay on this
-    machine are left out.
-    """
+    """Return the memories that this caller may recall: the workspace's and their own, without local-only ones."""
     found = Memory.objects.recallable_in(caller.workspace, caller.person)
     return found.exclude(workspace__local_only=True) if caller.reach.leaves else found
 
@@ -228,7 +226,9 @@ Said = tuple[str, BaseModel]  # text for the model, and the same as structured d
 
 @dataclass(frozen=True)
 class Offered(Generic[A]):
-    """A tool offered over MCP. ``reads``: the tool changes nothing. ``destroys``: the tool deletes."""
+    """A tool offered over MCP. ``reads``: it changes nothing. ``destroys``: it deletes. Both become hints for the
+    client.
+    """
 
     name: str
     title: str

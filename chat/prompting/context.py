@@ -51,11 +51,11 @@ ByMessage = dict[int, tuple[Picture, ...]]
 def pictures_of(
     messages: Sequence[Message], workspace: Workspace, user: User, reach: Reach, *, shows: bool
 ) -> ByMessage:
-    """Return the pictures of each message by the message's primary key.
+    """Return the pictures to send with each message, by the message's primary key.
 
     ``messages`` are ordered newest first. The first ``MOST`` pictures contain image data, or none if ``shows`` is
-    False; the others are only named. Only documents that ``reach`` allows are used. No query if no message names a
-    document, else two.
+    False. The others have only a name. ``reach``: data policy that decides which documents may be used. No query if no
+    message names a document, else two.
     """
     wanted = {each for message in messages for each in message.only_documents or ()}
     if not wanted:
@@ -286,7 +286,7 @@ def tokens_of_tools(tools: Sequence[Tool]) -> int:
 def room_for_recalled(
     agent: Agent | None, capabilities: Capabilities, tools: Sequence[Tool], *, reserve: int, now: datetime
 ) -> int:
-    """Return the maximum tokens of recalled memories: a share of what the system text and tools leave free."""
+    """Return how many tokens recalled memories may use: a share of the space that the system text and tools leave."""
     whole = room_beside_answer(capabilities) - reserve - tokens_of_tools(tools)
     system = system_text(agent, now=now, has_tools=bool(tools), room=whole)
     return int((whole - tokens(system)) * RECALLED_SHARE)
@@ -313,11 +313,11 @@ def agent_text(agent: Agent, *, room: int) -> str:
 
 
 def recalled_block(used: Sequence[Recalled], *, names_people: bool = False, closing: str = "") -> str:
-    """Return the block of recalled memories, or "" if there are none.
+    """Return the prompt block with the recalled memories, or "" if there are none.
 
     Stored text is escaped, so that it cannot end the block or open a tag. ``names_people``: several people write in the
-    chat, so each line names its author. ``closing``: a last line after the memories. A memory that another one in the
-    block may replace is marked as older.
+    chat, so each line names its author. ``closing``: a last line after the memories. A memory is marked as older if
+    another one in the block may replace it.
     """
     if not used:
         return ""
@@ -331,7 +331,10 @@ def recalled_block(used: Sequence[Recalled], *, names_people: bool = False, clos
 
 
 def profile_block(lines: Sequence[Recalled], *, names_people: bool = False) -> str:
-    """Return the block of the profile, escaped like the recalled block, or "" if there is none."""
+    """Return the prompt block with the profile (memories that apply to any message), or "" if there are none.
+
+    Text is escaped as in ``recalled_block``.
+    """
     if not lines:
         return ""
     told = [_recalled_line(line, names_people=names_people, is_older=False) for line in lines]
@@ -353,9 +356,9 @@ def _recalled_line(item: Recalled, *, names_people: bool = True, is_older: bool 
 def leave_out_what_does_not_fit(
     found: Sequence[Recalled], verdicts: Sequence[tuple[bool, str]], room: int
 ) -> list[tuple[bool, str]]:
-    """Return the verdicts after marking memories that do not fit into ``room`` tokens as not used.
+    """Return the verdicts, changed so that memories that do not fit into ``room`` tokens are not used.
 
-    A verdict is whether the memory at the same index of ``found`` is used and, if not, why.
+    A verdict is a pair: whether the memory at the same index of ``found`` is used and, if not, why.
     """
     lines = [_recalled_line(item) if used else "" for item, (used, _) in zip(found, verdicts, strict=True)]
     room -= tokens(prompt_text("recalled")) + tokens("<recalled-memories>") * 2
@@ -425,10 +428,10 @@ PROFILE_TOKENS = 500
 
 @dataclass(frozen=True)
 class Found:
-    """The result of a recall.
+    """The result of a recall for a prompt.
 
-    ``verdicts``: for each recalled memory whether it is used and, if not, why. ``stored``: number of memories in the
-    scope of the recall. ``profile``: memories of the profile, which are added to the recalled ones.
+    ``verdicts``: for each recalled memory whether it is used and, if not, why. ``stored``: number of memories that were
+    searched. ``profile``: memories that apply to any message, which the prompt contains as well.
     """
 
     recall: Recall
@@ -439,14 +442,17 @@ class Found:
 
     @property
     def more(self) -> int:
-        """The number of memories that an overview leaves out, 0 if the result is no overview."""
+        """The number of matching memories that a list of many (an overview) leaves out. 0 if the result is not an
+        overview.
+        """
         if self.recall.overview is None or not self.recall.more:
             return 0
         return self.recall.more + len(self.recall.items) - len(self.used)
 
     def closing(self, page: str) -> str:
-        """Return the last line of the recalled block: the number of memories left out, and the URL ``page`` that lists
-        them.
+        """Return the last line of the recalled block, or "" if no memories are left out.
+
+        It says how many are left out, and that the page ``page`` lists them.
         """
         return prompt_text("overview_closing").format(count=self.more, page=page) if self.more else ""
 
@@ -463,9 +469,10 @@ class Found:
 def with_profile(
     found: Found, workspace: Workspace, person: User, *, room: int, reach: Reach, now: datetime
 ) -> Found:
-    """Add memories of the user's profile and standing memories of the workspace, until the budget is used up.
+    """Return ``found`` with a profile: memories that apply to any message, in addition to the recalled ones.
 
-    Memories that were recalled already are not repeated.
+    It consists of the user's profile and of the workspace's pinned memories, instructions and preferences, as many as
+    fit into the token budget. Memories that were recalled already are not repeated.
     """
     profile = profile_of(workspace, person, reach=reach, now=now)
     room, recalled = min(PROFILE_TOKENS, room // 4), {item.memory.pk for item in found.used}

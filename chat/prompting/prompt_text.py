@@ -88,7 +88,7 @@ _NAME = ("username", "first_name", "last_name")
 
 
 class Attributed(Protocol):
-    """A row with an author: a message, a memory or a search result."""
+    """Protocol of a row with an author: a message, a memory or a search result."""
 
     @property
     def is_imported(self) -> bool: ...
@@ -99,7 +99,7 @@ class Attributed(Protocol):
 
 
 def imported_label(row: Attributed) -> str:
-    """Return who imported a row and under whose name, or "" if the row was not imported."""
+    """Return a label that says who imported a row and under whose name, or "" if the row was not imported."""
     if not row.is_imported:
         return ""
     label = f"imported by {named(row.imported_by)}"
@@ -107,14 +107,17 @@ def imported_label(row: Attributed) -> str:
 
 
 def writer_label(row: Attributed, *, is_edited: bool) -> str:
-    """Return a label with the author of a memory or message, or with its importer if it was imported."""
+    """Return a label with the author of a memory or message, or with its importer if it was imported.
+
+    ``is_edited``: the text was edited, so the label says "edited by" instead of "from".
+    """
     return imported_label(row) or f"{'edited by' if is_edited else 'from'} {named(row.written_by)}"
 
 
 def text_of(row: Message | Memory, *, names_people: bool = False) -> str:
-    """Return a text for a prompt. If it was imported under another person's name, a label names the importer.
+    """Return the text of a message or memory for a prompt, after a label with its importer if it was imported.
 
-    ``names_people``: several people write in the chat, so each text is labelled with its author.
+    ``names_people``: several people write in the chat, so each text has a label with its author.
     """
     label = writer_label(row, is_edited=False) if names_people else imported_label(row)
     return f"[{label}]\n{row.content}" if label else row.content
@@ -126,7 +129,7 @@ def said_by_several(messages: Iterable[Message]) -> bool:
 
 
 def with_labels(messages: MessageQuerySet, *more: str) -> MessageQuerySet:
-    """Load only the fields that ``text_of`` reads, and those named in ``more``."""
+    """Load only the fields of messages that ``text_of`` reads for text and label, and the fields ``more``."""
     names = (f"{person}__{name}" for person in ("author", "imported_by") for name in _NAME)
     return messages.select_related("author", "imported_by").only(
         "role", "content", "imported_at", *names, *more
@@ -148,7 +151,7 @@ def quoted(text: str) -> str:
 
 
 def category_label(memory: Memory) -> str:
-    """Return the category for a label: a built-in category unchanged, a custom category in quotes."""
+    """Return the memory's category for use in a label. A custom category is quoted, since a user wrote it."""
     category = memory.category or ""
     return category if category in ("", *CATEGORIES) else f"category {quoted(category)}"
 
@@ -178,7 +181,7 @@ def imported(row: Attributed) -> str:
 
 
 def withheld(question: Message) -> str:
-    """Return a sentence, in the reader's language, that says why they cannot see an answer to this question."""
+    """Return a sentence, in the reader's language, that says why the answer to this question is hidden from them."""
     if question.author is None:
         return _(
             "The answer draws on something personal, such as a private chat or a personal memory. "

@@ -53,10 +53,10 @@ def live_memory(chat: Chat, reader: User, *, now: datetime) -> ShortTermMemory |
 def recent(
     chat: Chat, user: User, *, reach: Reach, now: datetime
 ) -> tuple[ShortTermMemory | None, list[ShortTermMemory]]:
-    """Return the short-term memory of this chat and those of SHORT_TERM_OTHER_CHATS other chats, latest first.
+    """Return the short-term memory of this chat, and those of at most SHORT_TERM_OTHER_CHATS other chats, latest first.
 
     The other chats are visible to the user. They are in the same workspace, or in any workspace if the user chose so.
-    Left out are
+    ``reach``: data policy of the model that receives the texts. Left out are
 
     - private chats, unless the user created them and their workspace allows it;
     - local-only text, unless this workspace is local-only;
@@ -99,21 +99,23 @@ def recent(
 
 
 def is_personal(row: ShortTermMemory, told_in: Chat) -> bool:
-    """Return whether another chat's summary is personal in the chat ``told_in``: some of its readers may not read the
-    other chat.
+    """Return whether another chat's summary would be personal data in the chat ``told_in``: some of its readers may not
+    read the summary's chat.
     """
     place = told_in.workspace_id
     return row.chat.is_private or row.chat.workspace_id != place or row.personal_at is not None
 
 
 def stays_here(row: ShortTermMemory, told_in: Chat) -> bool:
-    """Return whether the summary contains local-only text of another workspace than that of the chat ``told_in``."""
+    """Return whether the summary contains local-only text of a workspace other than that of the chat ``told_in``."""
     is_elsewhere = row.chat.workspace_id != told_in.workspace_id and row.chat.workspace.local_only
     return row.stays_here or is_elsewhere
 
 
 def _is_shown_in(own: ShortTermMemory, chat: Chat, user: User, reach: Reach) -> bool:
-    """Return whether the chat's own summary may be in its prompts: user, other readers and model may read it."""
+    """Return whether prompts of the chat may contain its own summary: the user, the other readers and the model may
+    read it.
+    """
     if own.stays_here and reach.leaves:
         return False
     if own.personal_at is None:
@@ -156,8 +158,8 @@ RECALLING = re.compile(
 class ShortTerm:
     """The short-term part of a prompt.
 
-    ``items``: messages in the user's role, placed before the question. ``directive``: an instruction of lower priority.
-    ``own`` and ``others``: the rows of this chat and of other chats that the items were made from.
+    ``items``: messages in the user's role, placed before the question. ``directive``: the text of a system message
+    before them. ``own`` and ``others``: the rows of this chat and of other chats that the items were made from.
     """
 
     items: tuple[PromptMessage, ...] = ()
@@ -178,8 +180,8 @@ def short_term_for(
     """Return the summaries of other chats, this chat's summary, and the hint about the tool that updates it.
 
     ``can_update``: the model is offered that tool in this turn. ``room``: the maximum tokens of a prompt. Other chats
-    get a share of it. Small models get nothing, since every line costs them time and attention. ``reach``: see
-    ``recent``. Never raises.
+    get a share of it. A model with a small ``room`` gets nothing, since every line costs it time and attention.
+    ``reach``: data policy of the model. Never raises.
     """
     if room < LEAST_ROOM:
         return ShortTerm()
@@ -244,7 +246,7 @@ def wants_long_term(text: str) -> bool:
 
 
 def _line(row: ShortTermMemory, longest: int, now: datetime, people: Mapping[int, str]) -> str:
-    """Return another chat as one line: title, age, and its topic in at most ``longest`` characters."""
+    """Return another chat's short-term memory as one line: title, age, and topic in at most ``longest`` characters."""
     said = ((who if not by else people.get(by[0], named(None)), text) for who, text, *by in row.last_said)
     about = cut_at_word(row.summary, longest) or " / ".join(f"{who}: {text}" for who, text in said)
     return f"- {escape(row.chat.title or 'Untitled')} ({_age(row.touched_at, now)}): {escape(about)}"
@@ -304,16 +306,16 @@ def forget_replaced(chat: Chat, *, now: datetime) -> None:
 
 
 def _mark(row: ShortTermMemory, answer: Message) -> None:
-    """Mark the short-term memory as personal or local-only if the answer is marked so."""
+    """Mark the short-term memory as personal or local-only if this answer, which it now contains, is."""
     if answer.personal:
         row.personal_at = min(row.personal_at or answer.created_at, answer.created_at)
     row.stays_here = row.stays_here or answer.stays_here
 
 
 def _with_turn(earlier: list[list[Any]], answer: Message) -> list[list[Any]]:
-    """Append this turn to the last messages, and return them. A question that was answered again occurs once.
+    """Return the last messages with those of this turn appended. A question that was answered again occurs once.
 
-    Each message is a list of role and text. A person's has the author's primary key as a third item.
+    Each message is a list of role and text. A user's message has the author's primary key as a third item.
     """
     asked = answer.reply_to
     said = [("User", text_of(asked) if asked else ""), ("Assistant", answer.content)]

@@ -114,10 +114,10 @@ def provenance_of_run(run: Run) -> Provenance:
 
 
 def _people(turn: _Turn) -> Iterator[Source]:
-    """Yield the messages of people: their own words, text that they imported, and statements that they confirmed.
+    """Yield the texts of users: their own words, text that they imported, and statements that they confirmed.
 
-    A confirmed statement is one of the preceding answer. If that answer is personal, the confirmation counts only if
-    this turn is personal too.
+    A user confirms a statement of the answer before the message, as with "yes". If that answer is personal or
+    local-only, this counts only if the answer of this turn is so too.
     """
     for at, line in enumerate(turn.lines):
         if line.role != MessageRole.USER:
@@ -158,7 +158,7 @@ def _passages(turn: _Turn) -> Iterator[Source]:
 
 
 def _pictures(turn: _Turn) -> Iterator[Source]:
-    """Yield a source without text for each picture, because its content cannot be compared with a statement."""
+    """Yield a source without text for each picture in the chat, since statements cannot be compared with it."""
     named = {each for line in turn.lines for each in line.only_documents or ()}
     if named:
         rows = DocumentPicture.objects.filter(document__public_id__in=named)
@@ -167,10 +167,10 @@ def _pictures(turn: _Turn) -> Iterator[Source]:
 
 
 def _tools(turn: _Turn) -> Iterator[Source]:
-    """Yield the results of tools and checks, except what the model saved or noted.
+    """Yield the results of tools and checks, without texts that the model itself saved.
 
-    Those texts were compared when they were saved. Comparing them again would send one of several similar parallel
-    calls to review.
+    Those texts were compared with their sources when they were saved. With them as sources, one of several similar
+    parallel calls would be sent to review.
     """
     own = (ToolOutcome.NOTED, ToolOutcome.SAVED, ToolOutcome.DUPLICATE)
     calls = list(ToolCall.objects.filter(message_id__in=turn.answers).exclude(outcome__in=own))
@@ -192,7 +192,7 @@ def _tools(turn: _Turn) -> Iterator[Source]:
 
 
 def _runs(turn: _Turn) -> Iterator[Source]:
-    """Yield the reports of research, and the sources of their runs."""
+    """Yield the reports of research runs as sources, and the sources of these runs."""
     of_answers = Run.objects.filter(answer_id__in=turn.answers)
     pks = {run.pk: run for run in of_answers.only("pk", "answer_id", "web_urls")}
     answers = {line.pk: line for line in turn.lines}
@@ -248,7 +248,7 @@ def _of_runs(pks: Sequence[int], by: User | None) -> Iterator[Source]:
 
 
 def _loaded(refs: Sequence[Shown], by: User | None) -> Iterator[Source]:
-    """Yield these sources with their current texts, None if a source was deleted or ``by`` may not read it."""
+    """Yield a source for each of ``refs``. Its text is None if it was deleted or ``by`` may not read it."""
     wanted: dict[Speaker, dict[str, list[Shown]]] = {}
     for ref in dict.fromkeys(refs):
         wanted.setdefault(ref.speaker, {}).setdefault(ref.id, []).append(ref)
@@ -321,7 +321,9 @@ def _texts_of(value: object) -> str:
 
 @dataclass
 class AnswerFlags:
-    """Flags of an answer that used personal or local-only data, as stored in ``Message``. Only added, never removed."""
+    """Flags that say whether an answer used personal or local-only data. Stored in ``Message``; only set, never
+    cleared.
+    """
 
     other_chats: list[str] = field(default_factory=list)
     personal: str = PersonalUse.NONE
@@ -341,7 +343,10 @@ class AnswerFlags:
     def add_given(
         self, workspace_id: int, memories: Collection[Memory], passages: Sequence[FoundPassage] = ()
     ) -> None:
-        """Add the flags of memories and passages in the prompt. One query if any is from another workspace."""
+        """Set the flags according to the memories and document passages in the prompt.
+
+        One query if any is from another workspace.
+        """
         given: list[Memory | Document] = [*memories, *(each.passage.document for each in passages)]
         places = {each.workspace_id for each in given} - {workspace_id}
         self.add(
@@ -357,8 +362,9 @@ class AnswerFlags:
             self.add(seen=told.own.personal_at is not None, stays_here=told.own.stays_here)
 
     def add_history(self, keys: Collection[int], compaction: Compaction | None) -> None:
-        """Add the flags of earlier answers in the prompt, which are verbatim (``keys``) or summarised. At most one
-        query.
+        """Set the flags according to the earlier answers in the prompt.
+
+        ``keys``: primary keys of messages in full text. ``compaction``: the summary of older ones. At most one query.
         """
         rows = Message.objects.filter(pk__in=keys).marked() if keys else Message.objects.none()
         if compaction is not None and compaction.is_marked:
@@ -368,7 +374,10 @@ class AnswerFlags:
 
 
 def mark_tool_call(call: ToolCall, *, stays_here: bool) -> None:
-    """Flag the answer if the result of a finished tool call is personal or local-only. No query if it is neither."""
+    """Flag the answer if the result of a finished tool call is personal or local-only. No query if it is neither.
+
+    ``stays_here``: the result includes local-only text.
+    """
     found = AnswerFlags()
     if call.memory_ids:
         place = Chat.objects.values_list("workspace_id", flat=True).get(messages=call.message_id)
@@ -378,7 +387,10 @@ def mark_tool_call(call: ToolCall, *, stays_here: bool) -> None:
 
 
 def mark_answer(answer_pk: int, found: AnswerFlags) -> None:
-    """Add flags to those stored with the answer. They remain if the sources are deleted later."""
+    """Set the flags ``found`` on the stored answer, in addition to earlier ones.
+
+    They remain if the sources are deleted later.
+    """
     answer = Message.objects.filter(pk=answer_pk)
     if found.personal == PersonalUse.HELD:
         answer.update(personal=PersonalUse.HELD)

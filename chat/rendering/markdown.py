@@ -134,7 +134,9 @@ def _block(state: StateBlock, line: int, end: int, silent: bool) -> bool:
 
 
 def _add(state: StateInline | StateBlock, formula: str, source: str, mark: str) -> None:
-    """Add a token for a formula. ``mark``: its closing delimiter, or "" if that is still missing."""
+    """Add a token for a formula. ``source``: its Markdown. ``mark``: its closing delimiter, or "" if that is still
+    missing.
+    """
     state.env["budget"].spend(STEPS_A_CHARACTER * len(formula))
     token = state.push("formula", "math", 0)
     token.content, token.markup = formula.strip(), mark
@@ -394,8 +396,8 @@ def parsed(
 
 
 def _leave_plain(tokens: Sequence[Token], budget: Budget) -> None:
-    """Remove the language of code blocks after the first COLOURED_LENGTH characters of code, so that they are not
-    highlighted.
+    """Limit highlighting to the first COLOURED_LENGTH characters of code, by removing the language of later code
+    blocks.
     """
     left = COLOURED_LENGTH
     for token in tokens:

@@ -34,9 +34,10 @@ PAGE_STEPS = 20_000  # sixty answers of a thousand characters need 12,000
 
 @dataclass(frozen=True)
 class Shown:
-    """The HTML of an answer, empty if the answer is shown as plain source.
+    """The HTML of an answer, empty if its plain source is shown instead.
 
-    ``is_late``: the answer has not been rendered yet; else plain source means that it is too expensive to render.
+    ``is_late``: the HTML is still to be rendered, by a job. If False, empty HTML means that it is too expensive to
+    render.
     """
 
     html: SafeString
@@ -157,8 +158,9 @@ _CITED = re.compile(r"\[(\d{1,2}(?:, ?\d{1,2}){0,9})\]")
 
 
 def cited_in(text: str, sources: Sequence[AnswerSource]) -> Sequence[AnswerSource]:
-    """Return the sources that an answer cites. If it cites none, those with at least the score FLOOR, else the first
-    one.
+    """Return the sources that an answer cites.
+
+    If it cites none, return the sources with at least the score FLOOR or, without any, the first one.
     """
     numbers = {int(number) for group in _CITED.findall(text) for number in group.split(",")}
     cited = [source for source in sources if source.number in numbers]
@@ -166,7 +168,9 @@ def cited_in(text: str, sources: Sequence[AnswerSource]) -> Sequence[AnswerSourc
 
 
 def with_links(html: SafeString, sources: Iterable[AnswerSource]) -> SafeString:
-    """Replace ``[1]`` and ``[1, 2]`` in sanitised ``html`` with links, if these are numbers of sources."""
+    """Replace citations such as ``[1]`` and ``[1, 2]`` in sanitised ``html`` with links to the sources of these
+    numbers.
+    """
     links = {source.number: _link(source) for source in sources}
     if not links:
         return html

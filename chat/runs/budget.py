@@ -48,13 +48,13 @@ class Used:
         return self.tokens_in + self.tokens_out
 
     def more(self, tokens_in: int, tokens_out: int) -> Used:
-        """Return the usage including one more model reply."""
+        """Return a copy with one more model reply of this many tokens."""
         return Used(self.rounds + 1, self.tokens_in + tokens_in, self.tokens_out + tokens_out)
 
 
 @dataclass
 class Budget:
-    """The limits and usage of a run, shared by its steps. ``is_over_time``: the minutes are used up."""
+    """The limits and usage of a run, shared by its steps. ``is_over_time``: the run's time is used up."""
 
     limits: Limits = Limits()
     used: Used = Used()
@@ -72,7 +72,7 @@ class Budget:
 
     @property
     def what_is_spent(self) -> str:
-        """The name of the limit that is used up, else an empty string."""
+        """The name of the limit that is used up ("tokens", "rounds" or "minutes"), or "" if none is."""
         if self.used.tokens >= self.limits.tokens:
             return "tokens"
         if self.used.rounds >= self.limits.rounds:
@@ -142,7 +142,7 @@ class Lost(Exception):
 
 
 class Stopped(Exception):
-    """Raised when the run was stopped. The step is stored as it is."""
+    """Raised when a step finds that its run was stopped. The work done so far stays stored."""
 
 
 _SPEND = """
@@ -154,8 +154,10 @@ RETURNING status, deadline_at, rounds, tokens_in, tokens_out
 
 @dataclass
 class StoredBudget(Budget):
-    """A budget in the run's row, shared by all workers of the run. ``keep`` adds the usage of this worker: tokens and
-    cost of the provider's ``bill`` if there is one, else estimated tokens.
+    """A budget in the run's row, shared by all workers of the run.
+
+    ``keep`` adds this worker's new usage: tokens and cost of the provider's ``bill`` if there is one, else estimated
+    tokens.
     """
 
     run_pk: int = 0
@@ -172,7 +174,10 @@ class StoredBudget(Budget):
         self._not_kept = self._not_kept.more(tokens_in, tokens_out)
 
     def count_in(self, run: Run, bill: Bill | None) -> None:
-        """Add the new usage to ``run``. The caller has locked its row and saves it."""
+        """Add the usage that is not stored yet to ``run``, which the caller has locked and saves.
+
+        ``bill``: tokens and cost as the provider reports them, or None.
+        """
         spent, cost = self._taken(bill)
         self._not_kept = Used()
         run.rounds += spent.rounds
@@ -188,7 +193,9 @@ class StoredBudget(Budget):
         return Used(spent.rounds, bill.tokens_in, bill.tokens_out), bill.cost if bill.has_cost else None
 
     def keep(self, bill: Bill | None) -> str:
-        """Add the new usage to the run's row and return the run's status. Raises Lost if the run was deleted."""
+        """Add the usage that is not stored yet to the run's row, and return the run's status. Raises Lost if the run
+        was deleted.
+        """
         spent, cost = self._taken(bill)
         if not spent.rounds:
             status = Run.objects.order_by().filter(pk=self.run_pk).values_list("status", flat=True).first()

@@ -36,7 +36,7 @@ SELECT pg_notify(%(channel)s, payload) FROM jsonb_array_elements_text(%(payloads
 
 
 def record_events(run: Run, happened: Sequence[RunEvent]) -> None:
-    """Store and publish events in order, in one statement, since events are half of a step's writes."""
+    """Store and publish events, in order. One statement for all, since events are half of a step's writes."""
     if not happened:
         return
     rows = [{"step": e.step, "kind": e.kind, "data": e.data, "at": e.at.isoformat()} for e in happened]

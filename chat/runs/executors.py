@@ -1,5 +1,7 @@
-"""Executors, which find the steps of a run that can begin: in one task, in the parallel tasks of a plan, and in a node
-of an external graph.
+"""Executors, which decide which steps of a run can begin next.
+
+``TaskExecutor`` does so for the steps of one task, ``ParallelTaskExecutor`` for the parallel tasks of a plan.
+``agent_step`` runs a single step for a program with its own workflow graph.
 """
 
 from __future__ import annotations
@@ -122,7 +124,7 @@ class TaskExecutor:
 
     @property
     def ok(self) -> bool:
-        """True if the final step is done, so the task has a result."""
+        """Whether the final step is done, so that the task has a result."""
         return self.states.get(self.final_step) == State.DONE
 
     def _may_begin(self, step: PlannedStep) -> bool:
@@ -139,8 +141,10 @@ class TaskExecutor:
         )
 
     def _items(self, step: PlannedStep) -> list[Unit]:
-        """Return the next items of the step's list that can begin. A limited number of items runs concurrently, and the
-        step runs as long as any of them.
+        """Return the next items of the step's list that can begin.
+
+        A step over a list runs once for each item. Only a limited number of items run concurrently. The step is running
+        as long as any item is.
         """
         items = _list_in(self.memory.get_value(memory_keys.step(step.over)))
         if items is None or len(items) > MOST_ITEMS:
@@ -192,8 +196,10 @@ _ENDS = (State.DONE, State.FAILED, State.SKIPPED)
 
 
 def skip_dependents(needs: Iterable[tuple[str, Sequence[str]]], states: States) -> list[str]:
-    """Mark all names as skipped that depend, directly or not, on a failed or skipped one, and return them. ``needs``
-    are pairs of a name and its dependencies.
+    """Mark in ``states`` all names as skipped that depend, directly or not, on a failed or skipped one. Return these
+    names.
+
+    ``needs`` are pairs of a name and its dependencies.
     """
     needs, skipped = list(needs), list[str]()
     while True:
@@ -318,8 +324,9 @@ def agent_step(
     *,
     schema: Mapping[str, Any] | None = None,
 ) -> Outcome:
-    """Run a node of an external graph as a step, and return its outcome. The result is stored under ``step:<node>`` for
-    later nodes. Inputs that are None are omitted.
+    """Run one node of another program's workflow graph as a step, and return its outcome.
+
+    The result is stored under ``step:<node>``, where later nodes can read it. Inputs that are None are omitted.
     """
     given = {name: value for name, value in inputs.items() if value is not None}
     seed_inputs(context.memory, given, source=node, prefix=f"{node}.")
@@ -329,5 +336,7 @@ def agent_step(
 
 
 def isolated(context: StepContext) -> StepContext:
-    """Return a context for a run within the run: with an empty memory, and the same budget, model and tools."""
+    """Return a copy of the context with an empty memory, for a run inside this run. Budget, model and tools stay the
+    same.
+    """
     return replace(context, memory=AgentMemory(context.memory.now))

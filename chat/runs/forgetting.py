@@ -39,8 +39,11 @@ SAID = {
 
 
 def forget_in_runs(wanted: Wanted, by: User) -> Counts:
-    """Remove the texts of ``wanted`` from runs and templates, on behalf of ``by``. Return the number of changed memory
-    entries. A run's objective stays, as the user's messages in chats do.
+    """Remove the texts of forgotten memories from runs and templates. Return the number of changed entries of runs'
+    memory.
+
+    ``wanted``: the memories, which the user ``by`` forgets. A run's objective stays, as the user's messages in chats
+    do.
     """
     removed = _forget_in(Run.objects.filter(user=by), RunTemplate.objects.filter(user=by), wanted.texts)
     for workspace, texts in wanted.shared.items():
@@ -92,8 +95,9 @@ def _in_entries(rows: QuerySet[RunEntry], texts: Sequence[str], holds: re.Patter
 
 
 def _in_steps(rows: QuerySet[RunStep], texts: Sequence[str], holds: re.Pattern[str]) -> None:
-    """Remove the texts from transcripts. A running step is released, and another worker continues it from the cleaned
-    transcript.
+    """Remove the texts from the transcripts of steps.
+
+    A running step is taken from its worker, and another worker continues it from the cleaned transcript.
     """
     for step in _containing(rows, ("transcript", "unit"), texts).select_for_update(of=("self",)):
         step.transcript = _without(step.transcript, holds, only=SAID)
@@ -104,7 +108,7 @@ def _in_steps(rows: QuerySet[RunStep], texts: Sequence[str], holds: re.Pattern[s
 
 
 def _in_events(rows: QuerySet[RunEvent], texts: Sequence[str], holds: re.Pattern[str]) -> None:
-    """Remove the texts from events, which contain keys of entries."""
+    """Remove the texts from events. Events contain keys of entries, which may quote a text."""
     for event in _containing(rows, ("data",), texts):
         event.data = _without(event.data, holds)
         event.save(update_fields=["data"])
@@ -148,7 +152,7 @@ R = TypeVar("R", bound=Model)
 
 
 def _containing(rows: QuerySet[R], columns: Sequence[str], texts: Sequence[str]) -> QuerySet[R]:
-    """Filter to rows that may contain one of the texts in one of these columns."""
+    """Filter to rows with one of the texts in one of the JSON columns ``columns``. Case is ignored."""
     wanted = Q(pk__in=[])
     for column in columns:
         wanted |= reduce(or_, (Q(**{f"{column}_text__icontains": text}) for text in texts))

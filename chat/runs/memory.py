@@ -31,7 +31,7 @@ class MemoryKind(StrEnum):
 
 
 class memory_keys:
-    """Functions that build the keys of entries."""
+    """Functions that build keys of entries in a run's memory, such as ``step:<id>``."""
 
     SHARED_PREFIX = "shared:"
 
@@ -87,7 +87,7 @@ class MemoryEntry:
 
 
 class Head(Protocol):
-    """The fields of an entry without its value."""
+    """Protocol of an entry of a run's memory without its value, as in a list."""
 
     @property
     def key(self) -> str: ...
@@ -241,7 +241,7 @@ class AgentMemory:
         return len(gone)
 
     def restore(self, entries: Iterable[MemoryEntry]) -> None:
-        """Add entries of a snapshot with their original creation times."""
+        """Add entries, for example from ``snapshot``, with their original creation times."""
         for entry in entries:
             self._keep(entry)
 

@@ -28,11 +28,11 @@ Word = Annotated[str, KEPT]
 
 @dataclass(frozen=True)
 class StepTool:
-    """A tool for steps.
+    """A tool that a step's model can call.
 
-    ``call`` takes the model's arguments as JSON text, and a key that is the same when the call is repeated. It raises
-    ToolTrouble or a DomainError. ``speaker`` is the author of the result. ``is_repeatable``: a repeated call has no
-    further effect.
+    ``call`` takes the model's arguments as JSON text, and a key of the call that stays the same if the call is
+    repeated. It returns the result, and raises ToolTrouble or a DomainError. ``speaker`` is the author of the result.
+    ``is_repeatable``: repeating a call has no further effect.
     """
 
     tool: Tool
@@ -104,11 +104,11 @@ class ToWrite(Arguments):
 def memory_tools(
     memory: AgentMemory, *, source: str, on_access: OnAccess, room: Callable[[], int] = lambda: LONGEST_RESULT
 ) -> tuple[StepTool, ...]:
-    """Return the three memory tools.
+    """Return the three tools that list, read and write entries of the run's memory.
 
-    ``source`` is the id of the step, stored with each entry it writes. ``on_access`` is called for each access with
-    keys or a count, never with values. ``room`` returns the maximum size of a result in bytes; cutting a longer result
-    would make its JSON invalid.
+    ``source`` is the id of the step, stored with each entry that it writes. ``on_access`` is called for each access,
+    with keys or a count, never with values. ``room`` returns the maximum size of a result in bytes; a longer result
+    could not be cut, because it would no longer be valid JSON.
     """
 
     def listed(asked: ToList, _: str) -> str:
@@ -205,7 +205,7 @@ def read_entries(memory: AgentMemory, asked: ToRead, room: int = LONGEST_RESULT)
 
 
 def _page(answer: dict[str, Any], entry: MemoryEntry, asked: ToRead, room: int) -> str:
-    """Return the requested part of a value's JSON text, or as much of it as fits."""
+    """Return the part of a value's JSON text that was requested, or as much of it as fits into ``room`` bytes."""
     text, length = entry.json[asked.offset :], min(asked.length or room, room)
     while True:
         piece = text[:length]
@@ -257,5 +257,5 @@ def _shown(answer: dict[str, Any]) -> str:
 
 
 def _size(answer: dict[str, Any]) -> int:
-    """Return the size as JSON in bytes."""
+    """Return the length of the JSON text of ``answer`` in bytes."""
     return len(_shown(answer).encode(errors="replace"))

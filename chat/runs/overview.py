@@ -160,6 +160,6 @@ def _links(run: Run, sources: set[str], reader: User) -> dict[str, str]:
 
 
 def _pages(documents: list[int]) -> dict[tuple[int, int], int]:
-    """Return the number of the first passage on each page, by document and page."""
+    """Map (document, page) to the number of the page's first passage, for all pages of these documents."""
     rows = DocumentPassage.objects.filter(document__in=documents).values_list("document", "page")
     return {(document, page): first for document, page, first in rows.annotate(Min("number")).order_by()}

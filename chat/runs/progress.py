@@ -91,7 +91,7 @@ def claim_next_step(*, now: datetime) -> RunStep | None:
 
 
 def mark_claimed(step: RunStep, now: datetime) -> dict[str, object]:
-    """Set the fields of a claimed step without saving them, and return them for an update."""
+    """Set the fields of a claimed step, such as its status, without saving them. Return them for an ``update()``."""
     values = {
         "status": RunStepStatus.RUNNING,
         "beat_at": now,
@@ -105,8 +105,8 @@ def mark_claimed(step: RunStep, now: datetime) -> dict[str, object]:
 
 
 def _by_turn(people: list[int], now: datetime) -> list[int]:
-    """Order users by their number of running steps, then by when one of their runs was last served, longest ago
-    first.
+    """Order users by whose turn it is: those with the fewest running steps first, then those whose runs have waited
+    longest.
     """
     busy = dict(
         RunStep.objects.filter(user__in=people, status=RunStepStatus.RUNNING, beat_at__gte=now - STALE)
@@ -121,8 +121,10 @@ def _by_turn(people: list[int], now: datetime) -> list[int]:
 
 
 class ClaimedStep:
-    """A step that this worker has claimed. It collects usage, memory entries and events, which are stored in one
-    transaction with a later heartbeat or the end of the step.
+    """A step that this worker has claimed.
+
+    It collects usage, memory entries and events, which are stored in one transaction with a later heartbeat or at the
+    end of the step.
     """
 
     def __init__(self, step: RunStep) -> None:
@@ -145,8 +147,9 @@ class ClaimedStep:
         self.beat(transcript=self.log.as_json(), rounds=self.log.rounds, attempts=0)
 
     def beat(self, **values: Any) -> None:
-        """Store a heartbeat, and ``values`` in the step's fields. Raises Lost if another worker has claimed the step,
-        and Stopped if the run is stopped.
+        """Store a heartbeat, the step's fields in ``values``, and the collected memory entries and events.
+
+        Raises Lost if another worker has claimed the step, and Stopped if the run is stopped.
         """
         with transaction.atomic():
             # Lock the run's row before the step's, as the end of a step does. The ledger's row comes last.
@@ -163,15 +166,17 @@ class ClaimedStep:
             raise Stopped
 
     def taken(self) -> tuple[Metered, Bill | None]:
-        """Return the usage that is not stored yet, and its bill. Pass the usage to ``meter.forget`` once it is
-        committed.
+        """Return the usage that is not stored yet, and its cost as a bill, None without an account.
+
+        When the transaction that stores it has committed, pass the usage to ``meter.forget``.
         """
         total = self.meter.total()
         return total, self.account.bill(total) if self.account else None
 
     def count(self, bill: Bill | None) -> None:
-        """Record the bill in the ledger. Call it last in a transaction, since it locks a row that other requests of
-        this user need.
+        """Add the bill to the user's usage in the ledger.
+
+        Call it last in a transaction, since it locks a row that other requests of this user need.
         """
         if self.account is not None and bill is not None:
             put(self.account, bill, timezone.now())
@@ -235,10 +240,11 @@ def begin(run: Run, plan: TaskPlan | None, chosen: Chosen, *, now: datetime) -> 
 
 
 def complete_step(held: ClaimedStep, outcome: Outcome, *, now: datetime) -> RunStep | None:
-    """Store the outcome of a step, and make the following steps ready. Return a following step that is claimed for the
-    caller, or None if there is none or another run waits.
+    """Store the outcome of a step, and make the steps that depend on it ready.
 
-    Raises Lost if another worker has claimed the step, and Stopped if the step succeeded but the run was stopped.
+    Return the next step of this run, claimed for the caller to continue with. Return None if there is none, or if
+    another run waits for a worker. Raises Lost if another worker has claimed the step, and Stopped if the step
+    succeeded but the run was stopped.
     """
     step = held.step
     with locked_run(step.run_id) as run:
@@ -299,10 +305,10 @@ def advance_run(
     now: datetime,
     takes_next: bool = False,
 ) -> RunStep | None:
-    """Make the next units ready, or end the run if none is left. Call it within ``locked_run``.
+    """Make the steps ready that can begin next, or end the run if none is left. Call it within ``locked_run``.
 
     ``takes_next``: the caller can run another step right away. If no other run waits, the first ready step is claimed
-    for the caller and returned. A job is queued only if more steps are ready.
+    for the caller and returned. The others are left to a background job, which is queued if there are any.
     """
     executor = executor or _executor_with(plan_of(run), run)
     shown, ready = (run.states.get("tasks"), run.board), executor.ready()

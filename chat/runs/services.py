@@ -116,7 +116,10 @@ def _why_bad_inputs(inputs: Mapping[str, Any]) -> str:
 
 
 def given_memory(entries: Sequence[Mapping[str, Any]], *, now: datetime) -> list[MemoryEntry]:
-    """Validate the memory entries of a request and return them. Raises Invalid naming the first wrong field."""
+    """Validate the memory entries that a request gives a run to start with, and return them.
+
+    Raises Invalid naming the first wrong field.
+    """
     if len(entries) > MOST_ENTRIES:
         raise Invalid(fields={"memory": _("at most %s are allowed") % grouped(MOST_ENTRIES)})
     found: dict[str, MemoryEntry] = {}
@@ -388,7 +391,9 @@ def require_control(run: Run, by: User) -> None:
 
 
 def _needed(run: Run, user: User) -> Role:
-    """Return the role needed to change the run: editor for the user who started it, owner for others."""
+    """Return the role in the workspace that ``user`` needs to change the run: editor for an own run, owner for
+    another's.
+    """
     return Role.EDITOR if run.user_id == user.pk else Role.OWNER
 
 

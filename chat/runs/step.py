@@ -111,8 +111,10 @@ class Ask(Protocol):
 
 @dataclass
 class Transcript:
-    """All messages after the prompt. ``invalid`` counts the results that the model had to correct. ``begun`` is the id
-    of the tool call in progress. ``save`` stores the transcript.
+    """All messages of a step after its prompt.
+
+    ``invalid`` counts the results that the model had to correct. ``begun`` is the id of the tool call that was started
+    last and may not have finished. ``save`` stores the transcript.
     """
 
     messages: list[Message] = field(default_factory=list)
@@ -161,7 +163,7 @@ class Outcome:
 
 
 class Released(Exception):
-    """Raised by a tool that gives the task back."""
+    """Raised by the tool with which a teammate gives its task back to the team."""
 
 
 def _nobody(kind: str, data: dict[str, Any]) -> None:
@@ -170,7 +172,7 @@ def _nobody(kind: str, data: dict[str, Any]) -> None:
 
 @dataclass(frozen=True)
 class StepContext:
-    """The environment of a step.
+    """The environment of a step: memory, model, tools and budget.
 
     ``room``: the maximum tokens of a prompt. ``emit`` is called with each event, which contains no texts. ``preamble``
     is put before the fixed rules of the prompt. ``in_team`` adds the rules for teams.
@@ -187,10 +189,10 @@ class StepContext:
 
 
 class StepExecutor:
-    """The executor of one step.
+    """The executor of one step: calls the model and its tools until the step ends.
 
-    ``upstream``: keys of the entries that the step builds on. ``check`` returns the error of a result that matches the
-    schema, or an empty string.
+    ``upstream``: keys of the entries that the step may read as its inputs. ``check`` returns the error of a result that
+    matches the schema but is wrong for another reason, or "".
     """
 
     def __init__(
@@ -298,7 +300,10 @@ class StepExecutor:
         return self._request_correction(Message("user", wanted, speaker=Speaker.SYSTEM))
 
     def _request_correction(self, said: Message) -> Outcome | None:
-        """Add a message that tells the model to correct its result. Fail the step if that has happened three times."""
+        """Add a message that tells the model to correct its result, and return None.
+
+        If this has been done RETRIES times already, return a failed outcome instead.
+        """
         if self.transcript.invalid >= RETRIES:
             return self._fail(MISFIT)
         self.transcript.invalid += 1
@@ -312,11 +317,11 @@ class StepExecutor:
         return max(LEAST_RESULT, self.context.room - used)
 
     def _room_for_result(self) -> int:
-        """Return how many bytes of a tool result fit, for tools whose result must not be cut."""
+        """Return how many bytes of a tool result fit into the prompt, for tools whose result must not be cut."""
         return min(LONGEST_RESULT, int((self._tokens_for_result(self._prompt) - 8) * BYTES_PER_TOKEN))
 
     def _answer(self, call: ToolCall, prompt: list[Message]) -> Outcome | None:
-        """Run one call and store its result. Return the outcome if the call ends the step."""
+        """Run one tool call and store its result. Return the step's outcome if the call ends the step, else None."""
         if self._finish and call.name == FINISH:
             return self._try_to_finish(call)
         try:

@@ -215,7 +215,7 @@ class TeamExecutor:
 
     @contextmanager
     def opened(self) -> Iterator[TaskBoard]:
-        """Lock the board and yield it, for one read or change."""
+        """Context manager that locks the task board and yields it, for one read or change."""
         with self._lock:
             yield self.board
 
@@ -286,8 +286,9 @@ class TeamExecutor:
 def context_of_member(
     member: Teammate, context: StepContext, members: Sequence[Teammate], opened: Opened
 ) -> StepContext:
-    """Return a context for this teammate, with the role in its preamble and with the team's tools. ``opened`` locks and
-    yields the board.
+    """Return a context for this teammate: its role is added to the preamble, and the team's tools to the tools.
+
+    ``opened`` locks the task board and yields it.
     """
     names = ", ".join(other.name for other in members if other.name != member.name)
     said = f"You are {member.name}. {member.role} Your teammates: {names}.".replace("  ", " ")
@@ -297,7 +298,7 @@ def context_of_member(
 
 
 class Nothing(Arguments):
-    """Arguments of a tool without arguments."""
+    """Arguments of a tool that takes none."""
 
 
 class ToSend(Arguments):

@@ -58,8 +58,10 @@ _loop = BackgroundLoop("runs")
 
 
 def asking(model: ChatModel, beat: Callable[[], None] = lambda: None, meter: Meter | None = None) -> Ask:
-    """Return a function that calls the model. ``beat`` is called every two seconds while the model works, and its
-    exceptions cancel the request. ``meter`` receives the usage of each reply.
+    """Return a function that calls the model and waits for its reply.
+
+    While it waits, it calls ``beat`` every two seconds; an exception in ``beat`` cancels the request. ``meter``
+    receives the usage of each reply.
     """
 
     def ask(messages: Sequence[Message], tools: Sequence[Tool], *, may_call: bool) -> Reply:
@@ -106,7 +108,7 @@ RETRY_AFTER = timedelta(seconds=5)  # doubled with each attempt, or longer if th
 
 
 class Yielded(Exception):
-    """Raised when the time of this job is used up. Another job continues the step."""
+    """Raised in a step when the job's time is used up. The step is stored, and another job continues it."""
 
 
 def do(step: RunStep, *, ends: float) -> RunStep | None:
@@ -198,8 +200,9 @@ def _preamble(run: Run, unit: Unit) -> str:
 
 
 def _until(ends: float, ask: Ask, account: Account) -> Ask:
-    """Wrap ``ask`` to check the time and the budget before each reply. At that point the usage of earlier replies is in
-    the ledger.
+    """Return a function that calls ``ask``, but first raises Yielded after the time ``ends``, or BudgetReached.
+
+    The usage of earlier replies is in the ledger by then, so the budget check includes it.
     """
 
     def asked(messages: Sequence[Message], tools: Sequence[Tool], *, may_call: bool) -> Reply:
@@ -220,7 +223,7 @@ def _why_no_plan(result: object) -> str:
 
 
 def _count_rest(held: ClaimedStep) -> None:
-    """Record in the ledger the usage of a reply that was not stored with the step."""
+    """Add to the ledger the usage of a reply that could not be stored with the step."""
     try:
         held.count(held.taken()[1])
     except (DatabaseError, InterfaceError):
@@ -338,7 +341,10 @@ def _one_after_another(ends: float, busy: set[int]) -> int:
 
 @contextmanager
 def _slot() -> Iterator[bool]:
-    """Hold a free slot until the block ends, and yield whether there was one. A killed worker releases its slot."""
+    """Context manager that holds a free slot for a worker. Yields whether there was one.
+
+    If the worker is killed, its slot becomes free.
+    """
     for lane in range(max(1, settings.WORKERS - 1)):
         with alone("chat.runs", lane) as is_free:
             if is_free:

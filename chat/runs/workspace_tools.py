@@ -196,7 +196,10 @@ def _has_local_only(run: Run) -> bool:
 
 
 def mark_run(run: Run, result: Result) -> None:
-    """Mark the run and its answer as personal or local-only if the result of a tool call contains such data."""
+    """Mark the run and its answer as personal or local-only if the result of a tool call contains such data.
+
+    A run that used personal data also becomes private.
+    """
     told = AnswerFlags()
     told.add(held=result.personal, stays_here=result.stays_here)
     told.add_given(run.workspace_id, list(Memory.objects.filter(public_id__in=result.memory_ids)))
@@ -207,14 +210,16 @@ def mark_run(run: Run, result: Result) -> None:
 
 
 def record_saved(run: Run, memory_ids: Sequence[str]) -> None:
-    """Add the saved memories to the run's list, from which the user can undo them."""
+    """Add the memories to the list of memories that the run has saved. From this list the user can undo them."""
     with locked_run(run.pk) as locked:
         locked.memory_ids = list(dict.fromkeys([*locked.memory_ids, *memory_ids]))
         locked.save(update_fields=["memory_ids"])
 
 
 def record_shown(run: Run, result: Result) -> None:
-    """Record the memories and texts that a result quotes, so that memories saved later can name them as sources."""
+    """Record which memories and passages the model has seen in this result, as sources of memories that the run saves
+    later.
+    """
     found = [Shown(Speaker.MEMORY, each) for each in result.memory_ids]
     quoted = [each.as_json() for each in (*found, *result.shown)]
     if result.outcome != ToolOutcome.FOUND or not quoted:
@@ -225,8 +230,9 @@ def record_shown(run: Run, result: Result) -> None:
 
 
 def board_of(run: Run) -> Callable[[], AbstractContextManager[TaskBoard]]:
-    """Return a function that opens a context: it locks the run's row, yields the team's current board, and saves the
-    board if it was changed.
+    """Return a function that opens a context manager for the team's task board.
+
+    It locks the run's row, yields the current board, and saves the board if it was changed.
     """
 
     @contextmanager

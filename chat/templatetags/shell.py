@@ -73,10 +73,10 @@ def edited_sources(memories: Iterable[Memory]) -> set[str]:
 
 @register.simple_tag(takes_context=True)
 def given_sources(context: Context, memories: Iterable[Any]) -> dict[str, Chat]:
-    """Return the chats of sources that API clients named for these memories, by the source's id. Two queries.
+    """Map the ids of sources of these memories to the chats to link to, if the user may open them. Two queries.
 
-    Chats that the user may not open are left out. The memories must come from
-    ``memories.views.panel_context.for_cards``.
+    A source is a chat or a message that an API client named when it saved the memory. The memories must have the
+    attribute ``origins``, which ``memories.views.panel_context.on_cards`` sets.
     """
     ids = {source.source_id for memory in memories for source in memory.origins}
     if not ids:
@@ -90,7 +90,9 @@ def given_sources(context: Context, memories: Iterable[Any]) -> dict[str, Chat]:
 
 @register.simple_tag(takes_context=True)
 def chats_with_own(context: Context, workspace: Workspace) -> list[Chat]:
-    """Return the newest chats open to all members that have an answer with this user's personal data. One query."""
+    """Return the newest chats that other members can read and that have an answer with this user's personal data. One
+    query.
+    """
     return list(chats_with_personal_data_of(context["request"].user, workspace)[:MOST_NAMED])
 
 

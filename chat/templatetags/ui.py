@@ -214,7 +214,7 @@ def is_new(memory: Memory) -> bool:
 
 @register.inclusion_tag("partials/leads_to.html")
 def leads_to(address: str, symbol: str, **words: Any) -> dict[str, Any]:
-    """Render a section of a settings page that links to another page.
+    """Return the context of a section of a settings page with a button to another page.
 
     ``words``: the section's ``id``, ``title`` and ``text``, the button's ``label``, and ``danger`` for an irreversible
     action.
@@ -224,10 +224,9 @@ def leads_to(address: str, symbol: str, **words: Any) -> dict[str, Any]:
 
 @register.simple_tag
 def saves(url: str, section: str, also: str = "") -> SafeString:
-    """Return the attributes that make a form save itself on change.
+    """Return the HTML attributes that make a form submit itself on change and update its section of the page.
 
-    ``section``: id of the heading of the section that the response replaces. ``also``: other elements to replace, as
-    “,#an-id,#another”.
+    ``section``: id of the section's heading. ``also``: selectors of other elements to update, as “,#an-id,#another”.
     """
     return format_html(
         'hx-post="{}" hx-trigger="change, submit" hx-target="closest section" hx-swap="morph:outerHTML"'

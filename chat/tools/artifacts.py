@@ -128,8 +128,9 @@ def _change(caller: ToolCaller, found: Artifact, content: str, *, seen: str) -> 
 
 
 def _would_disclose(caller: ToolCaller, found: Artifact) -> bool:
-    """Return whether a change could reveal personal data to readers of the artifact, or local-only text to remote
-    models.
+    """Return whether text from this answer, written into the artifact, could reveal more than allowed.
+
+    It could reveal personal data to the artifact's readers, or local-only text to remote models.
     """
     if caller.turn is None:
         return False

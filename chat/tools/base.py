@@ -44,7 +44,7 @@ class ToolTrouble(Exception):
 
 @dataclass(frozen=True)
 class InChat:
-    """The stored chat, question and answer for which a tool is called."""
+    """The chat, question and answer in which the model calls a tool."""
 
     chat: Chat
     question: Message
@@ -56,9 +56,9 @@ class ToolCaller(Caller):
     """The user and context of a tool call.
 
     ``turn`` is None if the conversation is not stored, as with API clients. ``call`` is a key of this call that stays
-    the same if another worker repeats it. ``provenance`` loads all that the model was shown; None if only the API
-    client knows it. ``alone``: the call is part of a run that only this user reads. ``stays_here``: it is part of a run
-    that may have read local-only text.
+    the same if another worker repeats it. ``provenance`` loads the sources that the model was shown; None if only the
+    API client knows them. ``alone``: the call is part of a run that only this user may read. ``stays_here``: it is part
+    of a run that may have read local-only text.
     """
 
     turn: InChat | None = None
@@ -68,10 +68,11 @@ class ToolCaller(Caller):
     stays_here: bool = False
 
     def home(self, *, own_words: bool = False) -> tuple[Workspace, bool]:
-        """Return the workspace in which to store an object that the model creates, and whether the object is personal.
-        Raises Conflict if no workspace allows it.
+        """Return (workspace, is personal) for an object that the model creates: where to store it, and whether only the
+        user may see it.
 
-        ``own_words``: a person stated it in the chat, so it does not depend on other sources of the answer.
+        ``own_words``: a person stated it in the chat, so that personal data in the answer does not make it personal.
+        Raises Conflict if no workspace allows it.
         """
         if self.turn is not None:
             return workspace_for_saving(
@@ -91,7 +92,7 @@ class ToolCaller(Caller):
 class Result:
     """The result of a tool call. ``text`` is for the model.
 
-    ``output``: text from which memories may be extracted later; most results have none. ``noted``: ids and numbers that
+    ``output``: text from which memories are extracted later; most results have none. ``noted``: ids and numbers that
     are stored with the call's arguments. ``personal``: the text includes personal data other than memories.
     ``stays_here``: the text includes local-only text of another workspace. ``shown``: the parts of documents, artifacts
     and other chats that the text quotes.
@@ -109,8 +110,10 @@ class Result:
 
 
 class Arguments(BaseModel):
-    """Base of the arguments that a model writes for a tool. Numbers may be strings. Null, and "" for an optional field,
-    count as missing, except in the fields of ``nullable``. Unknown arguments are ignored.
+    """Base class of the arguments that a model writes for a tool.
+
+    Numbers may be strings. Null counts as missing, and so does "" for an optional field, except in the fields of
+    ``nullable``. Unknown arguments are ignored.
     """
 
     nullable: ClassVar[frozenset[str]] = frozenset()
@@ -145,10 +148,10 @@ A = TypeVar("A", bound=Arguments)
 
 @dataclass(frozen=True)
 class ChatTool(Generic[A]):
-    """A tool for chats.
+    """A tool that a chat's model can call.
 
-    ``kept`` names the arguments that are stored with the call, never the text of a memory. ``is_aside``: the tool only
-    stores something. If the model also wrote text in the same reply, the answer is then complete. ``speaker`` is the
+    ``kept``: names of the arguments that are stored with the call, never the text of a memory. ``is_aside``: the tool
+    only stores something, so if the model also wrote text in the same reply, the answer is complete. ``speaker`` is the
     author of the result; ``Result.memory_ids`` and ``Result.shown`` name further sources.
     """
 
@@ -167,7 +170,7 @@ class ChatTool(Generic[A]):
 
 @cache  # pydantic needs milliseconds per schema
 def schema_of(takes: type[Arguments]) -> dict[str, Any]:
-    """Return the JSON schema of the arguments for the model."""
+    """Return the JSON schema of a tool's arguments, as sent to the model."""
     whole = takes.model_json_schema()
     plain = {name: _plain(field) for name, field in whole["properties"].items()}
     needed = {"required": whole["required"]} if "required" in whole else {}
@@ -235,8 +238,10 @@ class ToRead(Arguments):
 
 
 def require_in_reach(caller: ToolCaller, found: Owned) -> Owned:
-    """Return ``found`` if the caller may read it. Raises NotFound if it belongs to another workspace, or is personal
-    and other people read the chat; ModelNotLocal if it is local-only and the model is remote.
+    """Return the document or artifact ``found`` if the caller may read it.
+
+    Raises NotFound if it belongs to another workspace, or is personal and other people read the chat; ModelNotLocal if
+    it is local-only and the model is remote.
     """
     is_here = found.workspace_id == caller.workspace.pk if found.owner_id is None else caller.reach.personal
     if not is_here:
@@ -247,8 +252,9 @@ def require_in_reach(caller: ToolCaller, found: Owned) -> Owned:
 
 
 def portion(caller: ToolCaller, found: Owned, title: str, text: str, shown: Shown, *, of: int) -> Result:
-    """Return the result for one part of a long text, with the position from which to continue. ``of`` is the length of
-    the whole text.
+    """Return the result that contains one part of a long text, and says from which position to continue.
+
+    ``of`` is the length of the whole text.
     """
     start = shown.begins
     if not text:

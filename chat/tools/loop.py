@@ -117,8 +117,9 @@ def _call(
 
 
 def _distil_later(row: StoredCall, caller: ToolCaller, result: Result) -> None:
-    """Store the output of a call, and queue the extraction of memories from it. Results that contain memories have no
-    output, since these are stored already.
+    """Store the output of a call, and queue the extraction of memories from it.
+
+    Does nothing without an output: results that are memories have none, since these are stored already.
     """
     row.output = result.output
     if result.output and caller.turn is not None:
@@ -211,7 +212,10 @@ NO_MORE = "Error: no more tool calls in this answer. Answer now with what you ha
 
 @dataclass(frozen=True)
 class Plan:
-    """All inputs for writing an answer. ``is_tight``: the history nearly fills its token budget."""
+    """All inputs for writing an answer: model, prompt, tools and mode.
+
+    ``is_tight``: the history nearly fills its token budget, so older messages should be summarised.
+    """
 
     model: ChatModel
     prompt: Sequence[Message]
@@ -330,9 +334,10 @@ async def replied(
     temperature: float | None = None,
     parts: Parts | None = None,
 ) -> AsyncGenerator[Delta, None]:
-    """Yield the model's output without characters that cannot be stored, and record its usage in the metrics.
+    """Call the model and yield its output, without characters that cannot be stored. Record its usage in the metrics.
 
-    ``parts``: the estimated tokens of messages and tools, if they are counted already.
+    ``may_call``: whether the model may call the tools. ``parts``: the estimated tokens of messages and tools, if they
+    are counted already.
     """
     parts = parts or parts_of(messages, tools)
     metrics.TOKENS.labels("in").inc(parts.whole)
@@ -377,14 +382,18 @@ def with_less_history(
 
 
 def _store_seen_from(answer_pk: int, seen_from: int | None) -> None:
-    """Store the key of the first message in the prompt. None means that it is the question."""
+    """Store with the answer the primary key of the first message that its prompt contained in full.
+
+    None stands for the question, the only one then.
+    """
     answer = StoredMessage.objects.filter(pk=answer_pk)
     answer.update(seen_from=F("reply_to") if seen_from is None else seen_from)
 
 
 def _readable(arguments: str) -> str:
-    """Return the arguments if they are a JSON object of allowed length, else an empty object, since endpoints parse
-    them again.
+    """Return the arguments of a call if they are a JSON object of allowed length, else "{}".
+
+    The next prompt repeats them, and model endpoints would refuse invalid JSON.
     """
     try:
         fits = len(arguments) <= MOST_ARGUMENTS and isinstance(json.loads(arguments), dict)
@@ -394,7 +403,7 @@ def _readable(arguments: str) -> str:
 
 
 class AnswerMode:
-    """The plain chat mode, and the base class of the others. Stateless, so one instance serves all answers."""
+    """The plain chat mode, and the base class of the other modes. Stateless, so one instance serves all answers."""
 
     name: ClassVar[Mode] = Mode.CHAT
     about: ClassVar[str | Promise] = ""  # describes the mode and its duration to people who choose one

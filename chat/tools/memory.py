@@ -77,7 +77,10 @@ class ToRecall(Arguments):
 
     @property
     def how_many(self) -> dict[str, int]:
-        """The limits of the recall. An overview lists more memories by default."""
+        """Return the arguments of ``recall`` that limit the number of memories.
+
+        An overview (a list of many memories) may have more than other results, unless the model gave a limit.
+        """
         return {"limit": self.limit, "lines": self.limit if "limit" in self.model_fields_set else LINES}
 
 
@@ -160,7 +163,7 @@ def _said_of(memory: Memory) -> Result:
 
 
 def _made_by(caller: ToolCaller) -> Memory | None:
-    """Return the memory that an earlier attempt of this call saved, even if it was deleted since."""
+    """Return the memory that an earlier attempt of this call saved, also if it was deleted since, or None."""
     if not caller.call:
         return None
     mine = Memory.objects.filter(source_type=SourceType.MODEL)
@@ -169,7 +172,10 @@ def _made_by(caller: ToolCaller) -> Memory | None:
 
 
 def _source_of(content: str, caller: ToolCaller) -> Source | None:
-    """Return the source of a statement; None if an API client keeps the conversation."""
+    """Return the source that a statement is based on, of all that the model was shown.
+
+    None if the sources are unknown, because an API client keeps the conversation.
+    """
     if caller.provenance is None:
         return None
     asker = _asker(caller)
@@ -178,13 +184,15 @@ def _source_of(content: str, caller: ToolCaller) -> Source | None:
 
 
 def _asker(caller: ToolCaller) -> User | None:
-    """Return the author of the question, even if another person requested the answer again."""
+    """Return the author of the question that is being answered, even if another person requested the answer again."""
     return caller.turn.question.author if caller.turn else caller.person
 
 
 def _said_by(source: Source, caller: ToolCaller) -> dict[str, Any]:
-    """Return the author fields. The author is left out if no longer a member. If another person wrote the words, their
-    message is the source.
+    """Return the author fields of a memory whose source is a person's message.
+
+    If another person than the question's author wrote it, the fields also make that message the memory's source. The
+    author is None if no longer a member of the workspace.
     """
     asker = _asker(caller)
     if asker is not None and source.author == asker.pk:

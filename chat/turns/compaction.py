@@ -51,10 +51,10 @@ def can_compact(capabilities: Capabilities) -> bool:
 
 
 def latest_compaction(chat: Chat, shown: PromptPolicy) -> Compaction | None:
-    """Return the latest summary that covers no replaced messages, and no answers that the policy ``shown`` hides; None
-    if there is none.
+    """Return the latest summary that may be used in a prompt, or None.
 
-    One query, and two for each summary of answers that are personal or must stay on this server.
+    It covers no replaced messages, and no answers that the policy ``shown`` excludes. One query, and two for each
+    summary of answers that are personal or must stay on this machine.
     """
     for found in Compaction.objects.filter(chat=chat, upto__superseded_by=None):
         summarised = Message.objects.filter(chat=chat, pk__lte=found.upto_id).current()
@@ -97,7 +97,11 @@ def compact(answer: Message, user: User, *, now: datetime) -> str:
 
 
 def _older(chat: Chat, previous: Compaction | None, model: ChatModel, shown: PromptPolicy) -> list[Message]:
-    """Return the oldest messages to summarise, as many as fit into one prompt; empty if the history is short."""
+    """Return the oldest messages after the summary ``previous`` that should be summarised, as many as fit into one
+    prompt.
+
+    Empty if the history is short.
+    """
     capabilities = model.capabilities
     whole = room_beside_answer(capabilities)
     system = tokens(system_text(chat.agent, now=chat.active_at, has_tools=capabilities.has_tools, room=whole))
@@ -172,7 +176,10 @@ def _summarise(
 def _store(
     made: Compaction, previous: Compaction | None, answer: Message, shown: PromptPolicy, *, now: datetime
 ) -> bool:
-    """Store the summary. Return False if another worker has stored one first."""
+    """Store the new summary ``made``, and queue the extraction of memories from it.
+
+    Return False if another worker has stored one since ``previous`` was loaded.
+    """
     chat = made.chat
     with transaction.atomic():
         Chat.objects.select_for_update(of=("self",)).get(pk=chat.pk)

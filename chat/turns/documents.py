@@ -23,11 +23,11 @@ from workspaces.models.documents import READ
 
 
 def documents_block(found: Sequence[FoundPassage], unread: Sequence[str] = ()) -> str:
-    """Return the prompt block of these passages; empty if there is nothing to show.
+    """Return the prompt block with these passages, or "" if there is nothing to show.
 
-    Passages keep the numbers already cited in the answer, else they are numbered from 1. ``unread`` are the titles of
-    the question's files that have no text. Document text is escaped and quoted, so that it cannot close the block, open
-    a tag or start an entry.
+    Passages keep the numbers under which the answer already cites them; else they are numbered from 1. ``unread``:
+    titles of the question's files that have not been read. Document text is escaped and quoted, so that it cannot close
+    the block, open a tag or start an entry.
     """
     if not found and not unread:
         return ""
@@ -181,7 +181,7 @@ def sources_for(
 
 
 def unread_files(question: Message, user: User, reach: Reach) -> list[str]:
-    """Return the titles of the question's documents without text: not read in time, or unreadable."""
+    """Return the titles of the question's documents that have no text yet: not read in time, or unreadable."""
     if not question.only_documents:
         return []
     there = in_reach(Document.objects.live(), question.chat.workspace, user, reach)

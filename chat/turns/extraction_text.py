@@ -63,7 +63,7 @@ _SAVED = Ready(_saved, conversation=str, user=int, now=datetime)
 
 @dataclass(frozen=True)
 class Said:
-    """A conversation up to its question, which is the last of ``lines``. Each line is a pair (role, text)."""
+    """A conversation up to and including its question. ``lines`` are (role, text) pairs, the question last."""
 
     lines: Sequence[tuple[str, str]]
 
@@ -74,8 +74,9 @@ class Said:
 
 @dataclass(frozen=True)
 class Shown:
-    """The words in the prompt that no person wrote. ``more``: the prompt has further such words, which are unknown or
-    beyond the limit.
+    """The words in a prompt that the user did not write.
+
+    ``more``: there are further ones, which are not known, as in an image, or exceed the limit.
     """
 
     words: Set[str] = frozenset()
@@ -93,9 +94,10 @@ def conversation_id(caller: Caller, said: Said) -> str:
 def begin(
     caller: Caller, said: Said, shown: Shown, *, used: Sequence[str], connection: Connection | None
 ) -> PassingTurn | None:
-    """Record a turn before any part of its answer is sent. Return None if the turn has already ended. Two queries.
+    """Record a turn of an API client before any part of its answer is sent. Two queries.
 
-    ``shown``: the words in the prompt that no person wrote. ``used``: the ids of the recalled memories.
+    Return None if a repeated request finds that its turn has already ended. ``shown``: the words in the prompt that the
+    user did not write. ``used``: the ids of the recalled memories.
     """
     defaults = {
         "workspace": caller.workspace,
@@ -334,11 +336,12 @@ def _summary(compaction_id: str, by: User | None) -> TurnText | None:
 
 
 def _output(text: str, until: Message, by: User | None, *said: Source, source: Message) -> TurnText:
-    """Return the text of a model output, without an excerpt, since its sources are spread over the chat.
+    """Return the text that a model or tool produced, for the extraction of memories.
 
-    ``said`` are the sources of the output itself. The provenance also includes all that the model had seen up to the
-    message ``until``. ``source`` is the message that the memory will link to. The output is personal if its chat is
-    private or the answer used personal data.
+    ``until``: the answer or message at which it was produced; all that the model had seen by then counts as its
+    sources, in addition to ``said``. ``source``: the message that the memories will link to. It has no excerpt, since
+    its sources are spread over the chat. The memories become personal if the chat is private or the answer used
+    personal data.
     """
     chat = until.chat
     return TurnText(
@@ -362,10 +365,10 @@ def _said_before(question: Message) -> str:
 
 
 def _earlier(question: Message, *, is_personal: bool) -> tuple[tuple[str, str], ...]:
-    """Return the preceding messages, oldest first. Personal answers are included only if this turn is personal, because
-    then its memories are personal too.
+    """Return the (role, text) of the messages before the question, oldest first, as context for extraction.
 
-    If several people wrote, each of their messages begins with the name of its author or importer.
+    Personal answers are included only if this turn is personal, because its memories are then personal too. If several
+    people wrote, each of their messages begins with the name of its author or importer.
     """
     before = question.chat.messages.current().filter(pk__lt=question.pk).exclude(content="").order_by("-pk")
     before = before.filter(stays_here=False)
@@ -383,7 +386,7 @@ def _earlier(question: Message, *, is_personal: bool) -> tuple[tuple[str, str], 
 
 
 def _place(chat: Chat) -> dict[str, Any]:
-    """Return the connection and workspace that determine the model."""
+    """Return the ``TurnText`` fields that determine which model extracts: the chat's connection and workspace."""
     return {"connection": chat.connection, "workspace": chat.workspace}
 
 

@@ -135,8 +135,10 @@ def prepare(answer_pk: int, user_pk: int) -> Plan:
 
 
 def _opening(question: str, found: Found, user: User, memory_page: str) -> str:
-    """Return the memory with which the answer of a small model begins; empty if no memory answers the question. It is
-    quoted verbatim because such a model may misquote it. For an overview question return all recalled memories.
+    """Return the text with which the answer of a small model begins, or "" if no memory answers the question.
+
+    It is the first recalled memory, quoted verbatim, because a small model may misquote it. If the question asks for an
+    overview, it is a list of all memories that are used.
     """
     used = found.used
     if used and found.recall.overview is not None:
@@ -166,7 +168,7 @@ def _more_of(found: Found, user: User, memory_page: str) -> list[str]:
 
 
 def _answers(question: str, used: Sequence[Recalled]) -> bool:
-    """Return whether the first memory answers the question. It does not if the message asks for work or advice."""
+    """Return whether the first recalled memory answers the question. Always False for a request for work or advice."""
     if not used:
         return False
     asks = used[0].relevance.asks if used[0].relevance is not None else ""
@@ -197,7 +199,7 @@ def _forget_attempt_before(answer: Message) -> None:
 
 
 def _to_go_on(text: str, capabilities: Capabilities) -> list[PromptMessage]:
-    """Return the end of the cut answer as prompt messages, and a request to continue if the model needs one."""
+    """Return the last prompt messages for continuing a cut answer: its end and, if the model needs one, a request."""
     most = int(room_beside_answer(capabilities) * GOES_ON_SHARE * BYTES_PER_TOKEN)
     end = text.encode(errors="replace")[-most:].decode(errors="ignore")
     begun = PromptMessage("assistant", end, speaker=Speaker.MODEL)

@@ -77,15 +77,16 @@ def statement_in(text: str) -> str:
 
 
 def says_nothing(text: str) -> bool:
-    """Return whether a text has nothing to remember, such as "OK." or punctuation alone."""
+    """Return whether a text has nothing to remember: only an acknowledgement such as "OK.", or punctuation."""
     return bool(_EMPTY_WORDS.fullmatch(text))
 
 
 def proposal_for(message: Message, *, by: User, by_model: bool = True) -> Proposal:
-    """Return a statement of the message to remember, for the person to edit. The call blocks while the model writes.
+    """Return a statement that the user may edit and save as a memory of this message.
 
-    If the model cannot do this, or ``by_model`` is False, the statement is taken from the message if a person wrote it.
-    Otherwise, or if the message states nothing, it is the first sentence of the answer.
+    A model writes it from the question and its answer, and the call blocks until then. If no model can, or ``by_model``
+    is False, it is taken from the message if a person wrote it. Otherwise, or if the message states nothing, it is the
+    first sentence of the answer.
     """
     question, answer = _turn(message, by)
     said = [(each.role, each.content) for each in (question, answer) if each is not None and each.content]
@@ -126,12 +127,12 @@ def remember_message(
     synthesize: bool = False,
     confirmed: bool = False,
 ) -> Saved:
-    """Create a memory from a message, or from ``content``, a text derived from the message.
+    """Create a memory from a message, or from ``content``, a text that the user derived from it.
 
     The message's own text is cut to fit, and questions at the end of a person's message are left out. With
-    ``synthesize`` a model first rewrites the text as one statement; if it fails, a background job tries again. If the
-    model cannot do this, the text is stored as it is. ``confirmed``: see ``Draft``. Raises Invalid if the message says
-    nothing to remember ("OK.").
+    ``synthesize`` a model first rewrites the text as one statement. If that fails, the text is stored as it is, and a
+    background job tries again. ``confirmed``: the user confirmed that a personal number may be stored. Raises Invalid
+    if the message says nothing to remember ("OK.").
     """
     text = content
     if text is None:
@@ -186,7 +187,7 @@ def remember_text(
 
 
 def _rests_on(message: Message, content: str | None, by: User) -> Message | None:
-    """Return the answer that the memory is based on, or None.
+    """Return the answer whose personal or local-only data the memory may contain, or None.
 
     It is the message itself if that is an answer. For a question it is the personal or local-only answer to it, unless
     ``content`` is quoted from the question.
@@ -213,10 +214,10 @@ def _kept_for(chat: Chat, by: User, *, rests_on: Message | None = None) -> dict[
 
 
 def _written_by(message: Message, content: str | None, *, by: User, now: datetime) -> dict[str, Any]:
-    """Return the author fields of a memory of this message.
+    """Return the fields of a memory of this message that name its author, editor and importer.
 
     The author is that of the message or, for an answer, ``by``. If ``content`` is not quoted from another person's
-    message, ``by`` is its editor. An author who has left the workspace is not named.
+    message, ``by`` is its editor. The author is None if no longer a member of the workspace.
     """
     if message.role != MessageRole.USER or message.author_id == by.pk:
         return {"author": by}
@@ -229,13 +230,14 @@ def _written_by(message: Message, content: str | None, *, by: User, now: datetim
 
 
 def _completer(chat: Chat, by: User, message: Message | None = None) -> Complete | None:
-    """Return the function with which a model rewrites text. None if the model cannot do this or may not read the
-    message.
+    """Return the function that has the chat's model rewrite a text, or None.
+
+    None if the model is too small for that, or may not read the message.
     """
     stays_here = message is not None and message.stays_here
     return completer(chosen_for_chat(chat, by), chat.workspace, by, stays_here=stays_here)
 
 
 def _how_written(asked: bool, written: str | None) -> dict[str, bool]:
-    """Return the ``source_details``: whether a rewrite was requested, and whether a model did it."""
+    """Return the memory's ``source_details``: whether a rewrite by a model was requested, and whether it succeeded."""
     return {"synthesize": True, "synthesized": written is not None} if asked else {}

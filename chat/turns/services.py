@@ -45,8 +45,8 @@ class Version:
 
 
 def supersede(messages: MessageQuerySet, *, first: Message, by: Message, now: datetime) -> None:
-    """Mark the messages as replaced by ``by``. ``first`` is the first of them; its earlier versions become versions of
-    ``by``.
+    """Mark messages as replaced by the message ``by``. Earlier versions of the first of them become versions of ``by``
+    too.
     """
     wanted = list(messages.current().exclude(pk=by.pk).values_list("pk", flat=True))
     first.supersedes.update(superseded_by=by)
@@ -167,7 +167,10 @@ def lock_conversation(chat: Chat) -> None:
 
 
 def _update_title(chat: Chat, before: Message, now: Message) -> None:
-    """Update the chat's title if it was taken from the replaced first message. A title given by a person stays."""
+    """Replace the chat's title if it was derived from its first message and that message was replaced.
+
+    A title given by a person stays.
+    """
     if chat.messages.current().filter(pk__lt=before.pk).exists():
         return
     title = title_from(now.content)
@@ -381,8 +384,10 @@ def continue_answer(answer: Message, *, by: User, now: datetime) -> Message:
 
 
 def stream_again(answer: Message, *, by: int, now: datetime) -> None:
-    """Start a new attempt that continues the answer. ``by`` is the key of the user who starts it. The caller has locked
-    the answer and checked that it is the last of its chat.
+    """Start a new attempt at the answer, which continues its current text.
+
+    ``by`` is the primary key of the user who starts it. The caller has locked the answer and checked that it is the
+    last of its chat.
     """
     answer.attempt += 1
     _set_streaming(answer, now=now)
@@ -402,7 +407,10 @@ def _require_last(answer: Message) -> None:
 
 
 def _empty_again(answer: Message, *, now: datetime) -> Message:
-    """Return an unsaved empty answer: a new row if the old text is kept as an earlier version, else the same row."""
+    """Return an unsaved empty answer to be written in place of this one.
+
+    It is a new row if the old text is kept as an earlier version, else the same row.
+    """
     if answer.status in (MessageStatus.DONE, MessageStatus.STOPPED) and answer.content:
         anew = Message(
             chat=answer.chat, role=answer.role, reply_to=answer.reply_to, mode=answer.mode, created_at=now

@@ -35,10 +35,11 @@ POLL = 1.0  # seconds between queries, because an event may be missed
 
 @dataclass(frozen=True)
 class StreamEvent:
-    """An event of a stream. ``id`` is the number of characters sent so far.
+    """An event in the stream of an answer. ``id`` is the number of characters sent so far.
 
     The kind ``token`` carries more text, and after ``restart`` the text begins again. ``tool`` is the state of a tool
-    call, and ``step`` that of a step of deep thinking. Both are sent to every new reader, and again on each change.
+    call, and ``step`` that of a step such as a thought or a check. Both are sent to every new reader, and again on each
+    change.
     """
 
     kind: str
@@ -164,8 +165,10 @@ def _stored_state(answer_id: str) -> _State | None:
 
 
 async def _more(answer_id: str, changes: int, listening: events.Subscription) -> None:
-    """Wait for a further change of the answer, at most one second. ``changes`` is the number of changes already seen.
-    ``listening`` receives changes by other processes.
+    """Wait until the answer has changed again, at most one second.
+
+    ``changes`` is the number of changes already seen. If another process writes the answer, its changes arrive at
+    ``listening``.
     """
     live = live_answer(answer_id)
     if live is None:

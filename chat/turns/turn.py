@@ -64,7 +64,7 @@ UNREAD = (DocumentStatus.WAITING, DocumentStatus.READING)
 
 
 async def _planned(live: LiveAnswer, user_pk: int) -> Plan:
-    """Prepare the turn when the documents that the question names are read, or after ``FILE_WAIT_SECONDS``.
+    """Wait until the files that the question names are read, at most ``FILE_WAIT_SECONDS``. Then prepare the turn.
 
     During the wait, a step of the answer shows the files. Afterwards it shows which of them were not read.
     """
@@ -90,7 +90,9 @@ def _named(live: LiveAnswer) -> list[Document]:
 
 
 def _begin(live: LiveAnswer, user_pk: int) -> Step | Plan:
-    """Begin the step that shows the files to wait for, or prepare the turn if there are none."""
+    """Prepare the turn and return its plan. If the question's files are not read yet, begin and return the step that
+    shows the wait for them instead.
+    """
     if live.attempt > 1:
         Step.objects.filter(message_id=live.pk, kind=StepKind.READING).delete()
     unready = [each for each in _named(live) if each.status in (*UNREAD, DocumentStatus.INDEXING)]
@@ -225,8 +227,9 @@ async def _keep(live: LiveAnswer) -> None:
 
 
 def _save_so_far(live: LiveAnswer, text: str) -> bool:
-    """Store the text so far. Return False if this process must stop writing: on request, or because another attempt
-    took over.
+    """Store the text so far, and a heartbeat. Return False if this process must stop writing.
+
+    It must stop on request, or because another attempt at the answer took over.
     """
     mine = Message.objects.filter(pk=live.pk, attempt=live.attempt, status=MessageStatus.STREAMING)
     with transaction.atomic():
@@ -289,7 +292,11 @@ def _store_outcome(live: LiveAnswer, outcome: _Outcome, user_pk: int) -> None:
 
 
 def _queue_mining(answer: Message, user: User, *, now: datetime) -> None:
-    """Queue extraction of this turn, and distillation of the answer if its mode is deep thinking or research."""
+    """Queue the extraction of memories from this turn.
+
+    After deep thinking or research, also queue one from the answer alone, because it may contain conclusions to
+    remember.
+    """
     turn: dict[str, Any] = {
         "workspace": answer.chat.workspace,
         "user": user,

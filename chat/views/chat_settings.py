@@ -48,9 +48,10 @@ def forget(request: PageRequest, chat_id: str) -> HttpResponse:
 
 @require_POST
 def personal(request: PageRequest, chat_id: str) -> HttpResponse:
-    """Allow or forbid personal memories in this chat, and return the updated chip.
+    """Allow or forbid the user's personal memories in this chat, and return the label ("chip") that shows this.
 
-    A click in a receipt (``?receipt``) returns a text that replaces the button, and the chip as an out-of-band swap.
+    If the button in a receipt was clicked (``?receipt``), return a text that replaces the button, and the chip as an
+    out-of-band swap.
     """
     chat = get_chat(request.user, chat_id, need=Role.EDITOR)
     use_personal(chat, allowed=request.POST.get("personal") == "on", by=request.user)
@@ -95,7 +96,7 @@ def short_term(request: PageRequest, chat_id: str) -> HttpResponse:
 def _menu(
     workspace: Workspace, user: User, chosen: Connection | None, inherited: Connection | None
 ) -> dict[str, Any]:
-    """Return the context of the model menu. The first option is the workspace's default."""
+    """Return the template context of the model menu. Its first option is the workspace's default model."""
     options = options_for(workspace, user, chosen, inherited=inherited)
     return {
         "options": options,
@@ -107,9 +108,9 @@ def _menu(
 
 @require_http_methods(["GET", "POST"])
 def of_chat(request: PageRequest, chat_id: str) -> HttpResponse:
-    """Show the model menu (GET), or select a model (POST).
+    """Show the menu for a chat's model (GET), or select a model (POST).
 
-    After a POST, the toolbar, the notice above the composer and the list of modes are updated.
+    After a POST, the toolbar, the notice above the message field and the list of modes are updated.
     """
     posted = request.method == "POST"
     chat = get_chat(request.user, chat_id, need=Role.EDITOR if posted else Role.VIEWER)
@@ -128,7 +129,10 @@ def of_chat(request: PageRequest, chat_id: str) -> HttpResponse:
 
 @require_GET
 def of_new_chat(request: PageRequest, ws_id: str) -> HttpResponse:
-    """Show the model menu of a new chat. A selection changes only the page, since the chat does not exist yet."""
+    """Show the menu for the model of a new chat.
+
+    A selection changes only the page, since the chat does not exist yet.
+    """
     workspace = get_workspace(request.user, ws_id)
     wanted = request.GET.get("connection", "")
     context = _menu(workspace, request.user, usable_connection(request.user, wanted), workspace.connection)

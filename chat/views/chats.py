@@ -98,9 +98,9 @@ def can_write(workspace: Workspace) -> bool:
 
 
 def _agent_context(workspace: Workspace, chat: Chat | None, wanted: str = "") -> dict[str, Any]:
-    """Return the workspace's assistants, and the selected one: that of the chat, or the one with the id ``wanted``.
+    """Return the template context with the workspace's assistants, and the selected one. One query.
 
-    One query.
+    It is the chat's assistant or, for a new chat, the one with the id ``wanted``.
     """
     agents = agents_in_use(workspace)
     if chat is not None:
@@ -148,7 +148,7 @@ def _page_context(request: PageRequest, workspace: Workspace, chat: Chat | None 
 
 
 def _submitted(request: PageRequest) -> dict[str, Any]:
-    """Return the submitted fields of the composer.
+    """Return the submitted fields of the message form, as arguments for starting a turn.
 
     ``documents``: ids of the selected documents, [] for “none”, or None if nothing was selected.
     """
@@ -167,7 +167,7 @@ def load_chat(request: PageRequest, chat_id: str, need: Role = Role.VIEWER) -> C
 
 
 def _shown(request: PageRequest, context: dict[str, Any]) -> HttpResponse:
-    """Render the page, or only its main part if the browser switches from another chat."""
+    """Render the chat page, or only its main part if the request is from another chat page (htmx)."""
     if request.htmx.target == "main":
         context["layout"] = "chat/switched.html"
     return render(request, "chat/page.html", context)
@@ -205,7 +205,7 @@ def chat(request: PageRequest, chat_id: str) -> HttpResponse:
 
 @require_GET
 def transcript(request: PageRequest, chat_id: str) -> HttpResponse:
-    """Show the latest messages, or those before the message ``?before=``."""
+    """Show the latest messages of a chat, or those before the message with the id ``?before=``."""
     found = load_chat(request, chat_id)
     shown = load_transcript(found, request.user, now=timezone.now(), before=request.GET.get("before", ""))
     context = {

@@ -129,13 +129,13 @@ endpoints:
 
 
 def models(base: str, key: str) -> Iterator[Program]:
-    """Yield instructions for programs that call a model through the OpenAI or Anthropic API of MemoryHub."""
+    """Yield the instructions for connecting programs that call a model through MemoryHub's OpenAI or Anthropic API."""
     for program in MODELS:
         yield replace(program, lines=program.lines % {"url": f"{base}/v1", "base": base, "key": key})
 
 
 def tools(base: str, key: str) -> Iterator[Program]:
-    """Yield instructions for programs with their own model, which reads and saves memories through MCP tools."""
+    """Yield the instructions for connecting programs that have their own model and use memories through MCP tools."""
     url, headers = f"{base}/mcp", {"Authorization": f"Bearer {key}"}
     yield Program(
         _("Without a key: programs that can sign in"),

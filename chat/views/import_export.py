@@ -209,7 +209,8 @@ def _went_to(imported: Import) -> list[Workspace]:
 def _other_readers(imported: Import) -> int:
     """Return how many other members will be able to read the imported rows that are not private.
 
-    This is 0 for conversations of other programs, because they become private.
+    This is 0 for conversations of other programs, because they become private, and for an import into several
+    workspaces.
     """
     if imported.workspace is None or imported.kind != ImportKind.MEMORYHUB:
         return 0

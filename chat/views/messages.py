@@ -97,11 +97,11 @@ def start_research(request: PageRequest, chat_id: str, message_id: str) -> HttpR
 
 @require_POST
 def remember(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
-    """Save a message as a memory, replace the button with a confirmation, and make the panel reload.
+    """Save a message as a memory. Replace its button with a confirmation, and make the memory panel reload.
 
-    A question or an answer is not saved directly: the user first edits a proposed statement. It is made by rules and
-    then, with ``improve``, by the model if that is large enough. A message that is too long for a memory is edited
-    first, too. A personal number needs confirmation.
+    A question or an answer is not saved directly: the user first edits a proposed statement. Rules make the proposal
+    or, with ``improve``, the model, if it is large enough. A message that is too long for a memory is edited first,
+    too. A personal number needs confirmation.
     """
     found, wanted = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
     user, content = request.user, request.POST.get("content")
@@ -139,7 +139,7 @@ def remember(request: PageRequest, chat_id: str, message_id: str) -> HttpRespons
 
 @require_POST
 def save_again(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
-    """Retry the failed extraction of memories from this turn."""
+    """Retry the extraction of memories from this answer's turn, after it has failed."""
     found, wanted = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
     failed = Extraction.objects.troubled(request.user, [wanted.public_id])
     for extraction in failed.filter(status=ExtractionStatus.FAILED):
@@ -176,9 +176,10 @@ def _offset(text: str) -> int:
 
 @require_POST
 def rating(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
-    """Store a rating ("up" or "down"), or remove it if it is empty.
+    """Store the user's rating ("up" or "down") of an answer, or remove it if ``rating`` is empty.
 
-    ``told``: the form for reasons was shown. Its reasons and comment are stored, and it is not shown again.
+    After a first rating, a form asks for reasons. If it was submitted (``told``), its reasons and comment are stored,
+    and it is not shown again.
     """
     chat, message = get_message(request.user, chat_id, message_id)
     said, told = request.POST.get("rating", ""), "told" in request.POST
@@ -270,7 +271,7 @@ def restore(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse
 
 @require_POST
 def step(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
-    """Restore the version before this one (``?to=older``) or after it."""
+    """Replace a message by its previous version (``?to=older``) or by the next one."""
     chat, message = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
     beside = adjacent_version(message, back=request.GET.get("to") == "older", by=request.user)
     beside.chat = chat

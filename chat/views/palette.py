@@ -41,9 +41,9 @@ from workspaces.views import PageRequest
 
 @dataclass(frozen=True)
 class Entry:
-    """An entry of the palette: a link to ``url`` or, if ``does`` is given, a button with these HTML attributes.
+    """An entry of the command palette: a link to ``url`` or, if ``does`` is given, a button with these HTML attributes.
 
-    ``icon``: name of an icon of the sprite. ``also``: hidden words by which the entry is found as well.
+    ``icon``: name of an icon of the sprite. ``also``: words that find the entry but are not shown.
     """
 
     label: str
@@ -87,7 +87,7 @@ def matching_entries(offers: list[Entry], q: str) -> list[Entry]:
 
 
 def of_chat(request: PageRequest, chat: Chat, mark: str) -> list[Entry]:
-    """Return the actions on the open chat."""
+    """Return the palette's entries for actions on the open chat. ``mark``: "pinned", "archived" or ""."""
     here = [chat.public_id]
     export = reverse("exchange:export_chat", args=here)
     is_pinned, is_archived = mark == ChatMark.Kind.PINNED, mark == ChatMark.Kind.ARCHIVED
@@ -122,7 +122,7 @@ def of_chat(request: PageRequest, chat: Chat, mark: str) -> list[Entry]:
 
 
 def _presses(selector: str) -> dict[str, str]:
-    """Return the attribute that makes shortcuts.js click the page's element with this selector."""
+    """Return the HTML attribute with which shortcuts.js clicks the page's element with this selector."""
     return {"data-press": selector}
 
 
@@ -132,7 +132,10 @@ def _marks(chat: Chat, mark: str) -> dict[str, str]:
 
 
 def acts(request: PageRequest, workspace: Workspace, *, beside_panel: bool) -> list[Entry]:
-    """Return the actions that the user may take in this workspace."""
+    """Return the palette's entries for actions that the user may take in this workspace.
+
+    ``beside_panel``: the page has the memory panel, so adding a memory opens it there.
+    """
     here = [workspace.public_id]
     home, settings = reverse("chat:workspace", args=here), reverse("workspaces:settings", args=here)
     role, profile = Role(workspace.role), reverse("workspaces:profile")
@@ -186,7 +189,7 @@ def acts(request: PageRequest, workspace: Workspace, *, beside_panel: bool) -> l
 
 
 def settings(workspace: Workspace) -> list[Entry]:
-    """Return links to individual settings: those of the workspace, then the user's."""
+    """Return the palette's entries for individual settings: those of the workspace, then the user's."""
     here = [workspace.public_id]
     page = reverse("workspaces:settings", args=here)
     owns = [
@@ -360,7 +363,7 @@ def _memories(request: PageRequest, workspace: Workspace, q: str) -> list[Entry]
 def _kept(
     request: PageRequest, workspace: Workspace, rows: OwnedQuerySet[Any], name: str, icon: str, q: str
 ) -> list[Entry]:
-    """Return entries for documents or artifacts (``rows``) whose title contains the query.
+    """Return the palette's entries for documents or artifacts (``rows``) whose title contains the query ``q``.
 
     ``name``: name of the URL pattern of their page.
     """

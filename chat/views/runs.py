@@ -90,7 +90,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Titles:
-    """Titles of tasks, by task id (``tasks``) and by the id of each of their steps (``steps``)."""
+    """Titles of a run's tasks for its log, by task id (``tasks``) and by step id (``steps``)."""
 
     tasks: dict[str, str]
     steps: dict[str, str]
@@ -382,7 +382,10 @@ def resume(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
 
 @require_POST
 def plan(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
-    """Apply one change to the waiting plan (move, remove or add a task), and show it with the typed texts."""
+    """Make one change to a plan that waits for review, and show the plan.
+
+    The change moves, removes or adds a task. Texts that the user has typed in the form stay.
+    """
     workspace, found = _found(request, ws_id, run_id)
     rows, focus = plan_edits.changed(rows_in(request.POST), request.POST.get("do", ""))
     new = plan_edits.edited(found.plan, rows) if found.plan else {"tasks": []}

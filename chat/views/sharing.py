@@ -33,7 +33,7 @@ PAGE = 60  # messages per page
 
 @dataclass(frozen=True)
 class SharedMessage:
-    """A message on a read-only page.
+    """A message on a page of a shared chat or for printing.
 
     ``person``: a number that stands for its author, or 0 if all messages have the same author.
     """
@@ -51,7 +51,7 @@ class SharedMessage:
 
 @dataclass(frozen=True)
 class Reading:
-    """A page of messages.
+    """A page of messages, for reading only.
 
     ``before``: number of messages on earlier pages. ``next``: index at which the next page starts, 0 on the last page.
     """
@@ -62,9 +62,10 @@ class Reading:
 
 
 def read(keys: Sequence[int], *, start: int = 0, most: int = PAGE, host: str = "") -> Reading:
-    """Return the page of messages that starts at index ``start``. Up to four queries. Queues a job if HTML is missing.
+    """Return the page of the messages with these primary keys that starts at index ``start``.
 
-    ``host``: this server's host. Links to it are removed, because readers cannot open them.
+    ``host``: this server's host. Links to it are removed, because readers cannot open them. Up to four queries. Queues
+    a job if HTML of an answer is missing.
     """
     rows = {row.pk: row for row in Message.objects.filter(pk__in=keys[start : start + most])}
     messages = fitting([rows[pk] for pk in keys[start : start + most] if pk in rows])
@@ -94,7 +95,11 @@ def read(keys: Sequence[int], *, start: int = 0, most: int = PAGE, host: str = "
 
 
 def _withheld(unanswered: Collection[int]) -> set[int | None]:
-    """Return the questions whose answer used personal or local-only data. One query, or none without questions."""
+    """Return those of the unanswered questions that have an answer, which is not shown because of personal or
+    local-only data.
+
+    One query, or none without questions.
+    """
     if not unanswered:
         return set()
     answers = Message.objects.current().marked().filter(reply_to__in=unanswered)
@@ -102,8 +107,10 @@ def _withheld(unanswered: Collection[int]) -> set[int | None]:
 
 
 def _people(keys: Sequence[int]) -> dict[int | None, int]:
-    """Return a number for each author, in order of their first message, or {} if there is only one. Pages show no
+    """Return a number for each author, by primary key and in order of their first message. The page shows it instead of
     names.
+
+    Return {} if there is only one author.
     """
     asked = Message.objects.filter(pk__in=keys, role=MessageRole.USER).order_by("pk")
     people = dict.fromkeys(asked.values_list("author_id", flat=True))

@@ -35,7 +35,7 @@ from workspaces.models import Document, DocumentPicture, User
 
 @dataclass(frozen=True)
 class ShownPlan:
-    """A plan for display.
+    """A run's plan that waits for review, for display.
 
     ``focus``: id of the task last moved or added. ``can_steer``: the reader may change the plan.
     """
@@ -49,7 +49,7 @@ class ShownPlan:
 def planned(
     run: Run, *, can_steer: bool, rows: Sequence[plan.Row] | None = None, focus: str = ""
 ) -> ShownPlan | None:
-    """Return the run's plan if it waits for review, else None. ``rows``: unsaved changes from a form."""
+    """Return the run's plan for display if it waits for review, else None. ``rows``: unsaved changes from a form."""
     if run.status != RunStatus.WAITING or run.plan is None:
         return None
     rows = plan.rows_of(run.plan) if rows is None else rows
@@ -83,7 +83,10 @@ MOST_AFTER = 4 * WINDOW  # limit of messages after a requested one
 
 @dataclass
 class Entry:
-    """A message for display. ``kept``: the memory that a user saved it as."""
+    """A message for display, with everything that its reader may see beside it.
+
+    ``kept``: the memory that a user saved it as.
+    """
 
     message: Message
     now: datetime
@@ -153,12 +156,15 @@ class Entry:
 
     @property
     def shows_receipt(self) -> bool:
-        """Return whether the receipt has memories to show, or a note that not all memories could be searched."""
+        """Return whether to show the answer's receipt, which lists the recalled memories.
+
+        It is shown if it lists any, or notes that not all memories could be searched.
+        """
         return self.has_receipt and bool(self.used_count or self.left_out or self.degraded)
 
     @property
     def html(self) -> SafeString:
-        """Return the HTML of a finished answer, with links to its sources."""
+        """Return the stored HTML of a finished answer, with its citations as links."""
         return with_links(self.shown.html, self.sources) if self.shown else SafeString()
 
     @property
@@ -167,7 +173,7 @@ class Entry:
 
     @property
     def growing(self) -> SafeString:
-        """Return the HTML of an unfinished answer."""
+        """Return the HTML of an answer that is still being written, as far as it goes."""
         return html_so_far(self.message.content)
 
     @property
@@ -306,7 +312,10 @@ def _mark_what_the_model_sees(entries: Sequence[Entry], chat: Chat, user: User) 
 def entries_for(
     messages: Sequence[Message], chat: Chat, user: User, *, now: datetime, ends: bool = True
 ) -> list[Entry]:
-    """Return the messages for display. ``ends``: they include the chat's last message, which may be answered again."""
+    """Return the messages for display.
+
+    ``ends``: they include the chat's last message, so its answer gets a button to answer again.
+    """
     if not messages:
         return []
     answers = [message for message in messages if message.role == MessageRole.ASSISTANT]
@@ -363,7 +372,10 @@ def entries_for(
 
 
 def entries_sent(turn: Turn, chat: Chat, user: User, *, now: datetime) -> list[Entry]:
-    """Return a question that the user has just sent, and its still empty answer, for display. One query, or none."""
+    """Return a question that the user has just sent and its still empty answer, for display.
+
+    One query if the question names documents, else none.
+    """
     question = Entry(turn.message, now, is_own=True, may_step=True)
     question.take_documents(_documents_of([turn.message], chat, user))
     return [question, Entry(turn.answer, now, is_last=True, may_step=True)]
@@ -393,7 +405,10 @@ def _documents_of(messages: Sequence[Message], chat: Chat, user: User) -> dict[s
 
 
 def _unsaved(answers: Sequence[Message], user: User) -> dict[str, str]:
-    """Return the status of failed extractions from these answers, by the answer's id. One query, or none."""
+    """Return the status of each extraction of memories that failed or is being retried, by the answer's id.
+
+    One query, or none if memory was off in all turns.
+    """
     if not any(answer.memory_enabled for answer in answers):
         return {}
     troubled = Extraction.objects.troubled(user, [answer.public_id for answer in answers])
@@ -403,7 +418,7 @@ def _unsaved(answers: Sequence[Message], user: User) -> dict[str, str]:
 def _memories_of(
     messages: Sequence[Message], user: User
 ) -> tuple[dict[str, Memory], dict[str, list[Memory]]]:
-    """Return two dicts by message id: the memory that a user saved it as, and the memories extracted from it."""
+    """Return two dicts by message id: the memory that a user saved the message as, and those extracted from it."""
     found = (
         Memory.objects.visible_to(user)
         .live()

@@ -35,7 +35,7 @@ class Command(BaseCommand):
 
 
 def _verified(text: str) -> ApiKey:
-    """Return the API key with this text, and count one request. Raises CommandError if the key is refused."""
+    """Verify an API key, and count one request for it. Raises CommandError if the key is refused."""
     try:
         key = verify_key(text, now=timezone.now())
     except KeyRefused as refusal:

@@ -1,7 +1,7 @@
 """Command ``manage.py seed_demo``: create demo users, chats and memories through the usual services.
 
-The texts are in demo_story.json. Their days count back from the moment the command runs; placeholders such as
-``{opening}`` become dates after that moment.
+The texts are in demo_story.json. Their dates are relative to the moment when the command runs; placeholders such as
+``{opening}`` become dates after it.
 """
 
 import json
@@ -204,7 +204,10 @@ class Command(BaseCommand):
                 workspaces.create_agent(shared, **texts, by=owner, now=self.now)
 
     def make_nodes(self) -> None:
-        """Create the nodes, each with up to five memories, and their relations. Existing nodes are not changed."""
+        """Create the nodes of the topic graph, each linked to up to five memories, and their relations.
+
+        Existing nodes are not changed.
+        """
         shared, owner = self.places["shared"], self.people["owner"]
         made: dict[str, MemoryNode] = {}
         for name, kind, word in NODES:

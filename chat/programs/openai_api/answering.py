@@ -43,8 +43,9 @@ BEAT_SECONDS = 15.0  # silence after which a heartbeat keeps proxies from closin
 
 @dataclass
 class Answering:
-    """The state of one request while it is answered. ``noted`` is the result of recording the turn, set by
-    ``note_turn``.
+    """The state of one request, from its preparation to the end of the answer.
+
+    ``noted``: the recorded turn and the memories saved, set by ``note_turn``.
     """
 
     asked: Asked
@@ -68,7 +69,9 @@ class Answering:
 
     @property
     def note(self) -> Body:
-        """Return the response's ``memoryhub`` object: the memories used and saved, or the reasons for none."""
+        """Return the object ``memoryhub`` of the response: ids of the memories used and saved, or the reasons why there
+        are none.
+        """
         note: Body = {"used": list(self.remembered.used), "saved": list(self.noted.saved)}
         if unused := self.remembered.unused:
             note["not_used"] = reason(unused)
@@ -83,7 +86,8 @@ class Answering:
             self._is_noted.set()
 
     def keep(self, read: ReadSoFar) -> None:
-        """Store the model's output in the turn, which queues extraction if allowed, and record the usage.
+        """Store the model's output with the recorded turn, queue extraction unless that is not allowed, and record the
+        usage.
 
         Waits until the turn is recorded, since the model may finish before that.
         """
@@ -130,8 +134,9 @@ def _agent(workspace: Workspace, wanted: str) -> Agent:
 
 
 def whole(answering: Answering, slot: StreamSlot) -> Body:
-    """Return the model's complete answer, with the memories used and saved. Blocks, and holds the slot ``slot`` until
-    then.
+    """Return the response body with the model's complete answer, and with the memories used and saved.
+
+    Blocks until the answer is complete, and occupies the stream slot ``slot`` until then.
     """
     answering.note_turn()
     release_connection()
@@ -156,7 +161,7 @@ async def _kept(answering: Answering, read: ReadSoFar) -> None:
 
 
 class Shape(Protocol):
-    """The format of a stream: the lines for new text, for the end, and for an error."""
+    """The format of a stream. Its methods return the lines for new chunks, for the end, and for an error."""
 
     def chunks(self, chunks: Iterable[Chunk]) -> str: ...
     def over(self) -> str: ...
@@ -164,7 +169,10 @@ class Shape(Protocol):
 
 
 class AsChunks:
-    """The format of a chat completion stream: the model's own chunks, the first with the memories used and saved."""
+    """The format of a chat completion stream: the model's own chunks.
+
+    The first one also names the memories used and saved.
+    """
 
     def __init__(self, note: Body) -> None:
         self._note = {"memoryhub": note}
@@ -184,9 +192,10 @@ class AsChunks:
 
 
 class AnswerStream(StreamingHttpResponse):
-    """Server-sent events of an answer. Until it is closed, it holds the slot ``slot`` and keeps the model running.
+    """Response that streams an answer as server-sent events.
 
-    The turn is recorded while the model is already running, before any part of the answer is sent.
+    Until it is closed, it occupies the stream slot ``slot`` and keeps the model running. The turn is recorded while the
+    model is already running, before any part of the answer is sent.
     """
 
     def __init__(self, answering: Answering, shape: Callable[[Body], Shape], *, slot: StreamSlot) -> None:
@@ -246,7 +255,10 @@ Chunk = dict[str, Any]
 
 @dataclass
 class ReadSoFar:
-    """The model's output so far. ``is_over``: the output is complete and calls none of the client's tools."""
+    """The model's output so far.
+
+    ``is_over``, after the last chunk: the turn has ended, because the model does not call one of the client's tools.
+    """
 
     finish_reason: str = ""
     pieces: list[str] = field(default_factory=list)
@@ -273,10 +285,10 @@ class ReadSoFar:
 
 
 class Pump:
-    """Reader of a model's answer in the event loop of turns.
+    """Buffer between a model, which is read in the event loop of turns, and the response that takes its chunks.
 
-    At the end, ``done`` is called in a thread with the output, unless the model failed before any output. ``failed``
-    holds the error, if any.
+    At the end, ``done`` is called in a thread with the whole output, unless the model failed before any output.
+    ``failed`` holds the error, if any.
     """
 
     def __init__(self, chunks: AsyncGenerator[Chunk, None], done: Callable[[ReadSoFar], None]) -> None:

@@ -68,7 +68,10 @@ def _limits(body: Body, *, needs_limit: bool) -> Body:
 
 
 def _format(config: Any) -> Body:
-    """Return the JSON schema for the answer, if the request has one. Raises Invalid for another format."""
+    """Return the parameter ``response_format`` with the requested JSON schema, or {} if none is requested.
+
+    Raises Invalid for any other format.
+    """
     wanted = config.get("format") if isinstance(config, dict) else None
     if not wanted:
         return {}
@@ -205,7 +208,7 @@ def _text(blocks: list[Body], where: str) -> str:
 
 
 def _parts(block: Body, where: str) -> Iterator[Body]:
-    """Yield a block of a user message or a tool's result as parts of a chat completion's message."""
+    """Convert a block of a user message or of a tool's result. Yield it as parts of a chat completion's message."""
     source: Body = block["source"] if isinstance(block.get("source"), dict) else {}
     kind = (block["type"], source.get("type"))
     match kind:
@@ -238,7 +241,10 @@ def _document_parts(title: str, block: Body, where: str) -> Iterator[Body]:
 
 
 def _document(title: str, text: str) -> Body:
-    """Return a document's text between tags, so that it does not count as the user's own words (OF_PROGRAM)."""
+    """Return a text part with a document's title and text inside ``<document>`` tags.
+
+    By the tags, ``request.OF_PROGRAM`` finds it, so that it does not count as the user's own words.
+    """
     inside = f"{title}\n{text}".replace("</document>", "< /document>")
     return {"type": "text", "text": f"<document>{inside}</document>"}
 

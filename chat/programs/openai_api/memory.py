@@ -53,11 +53,11 @@ _MEMBERS = Ready(lambda workspace: Membership.objects.filter(workspace_id=worksp
 
 @dataclass(frozen=True)
 class Remembered:
-    """The result of recall.
+    """The result of recalling memories for a request.
 
-    ``messages`` are sent to the model; ``given`` are the same without recalled memories. ``said`` is the conversation,
-    or None if memory is off. ``used`` are the ids of the recalled memories. If there are none, ``unused`` is the
-    reason, a key of REASONS.
+    ``messages``: the messages to send to the model. ``given``: the same without recalled memories. ``said``: the
+    conversation, or None if memory is off. ``used``: ids of the recalled memories. If there are none, ``unused`` is the
+    reason, a key of REASONS. ``degraded``: why the search was incomplete, or "".
     """
 
     messages: list[Body]
@@ -82,12 +82,14 @@ class Noted:
 
 
 def reason(code: str) -> Body:
-    """Return the entry of REASONS with this code, in the form of the response."""
+    """Return the reason with this code as JSON for the response: its code and its message, from REASONS."""
     return {"code": code, "message": str(REASONS[code])}
 
 
 def expect_recall(asked: Asked, person: User, *, now: datetime) -> None:
-    """Start to embed the question in the background, while other data is loaded."""
+    """Start to embed the question in the background, so that its vector is ready for recall. No effect if memory is
+    off.
+    """
     if asked.question is not None and asked.memory != "off" and memory_on(person, None):
         expect(own_words(asked.messages[asked.question]), now=now)
 
@@ -184,8 +186,9 @@ def _why_unsaved(asked: Asked, caller: Caller) -> str:
 def _instructed(
     messages: list[Body], at: int | None, caller: Caller, chosen: Chosen
 ) -> tuple[list[Body], int | None]:
-    """Insert the assistant's instructions after the client's own. Return the messages, and the new index of the
-    question, which was at ``at``.
+    """Insert the assistant's instructions after the client's own system messages.
+
+    Return the messages, and the new index of the question, whose index was ``at``.
     """
     assert caller.agent is not None
     own = 0
@@ -214,7 +217,8 @@ ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|.)")  # escapes as in JSON, which r
 
 
 def shown_in(body: Body, messages: Sequence[Body]) -> Shown:
-    """Return the words of all texts in the request that the user did not write.
+    """Return the words of all texts in the request that the user did not write, so that extraction does not credit the
+    user with them.
 
     Such texts are tools and their results, instructions, schemas, passages that a program marked as its own in a user
     message, and answers of assistants, which a program may have made up.
@@ -252,7 +256,7 @@ def _texts_in(value: object) -> Iterator[str]:
 
 
 def _has_more(content: object) -> bool:
-    """Return whether a message contains images, files or audio, whose words are unknown here."""
+    """Return whether a message contains images, files or audio, whose words cannot be read here."""
     return isinstance(content, list) and any(
         not isinstance(part, dict) or part.get("type") != "text" for part in content
     )

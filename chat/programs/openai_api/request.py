@@ -105,9 +105,9 @@ def require_tools(body: Body) -> None:
 
 
 def ours_of(metadata: Any, headers: HttpHeaders) -> tuple[dict[str, str], Body]:
-    """Return the parameters for MemoryHub, and the rest of ``metadata``. A header takes precedence over ``metadata``.
+    """Split the parameters for MemoryHub from a request's ``metadata``. Return them, and the rest of ``metadata``.
 
-    Raises Invalid for a wrong value.
+    They can also be given as headers, which take precedence. Raises Invalid for a wrong value.
     """
     if metadata is None:
         metadata = {}
@@ -161,7 +161,7 @@ def _is_message(message: object) -> bool:
 
 
 def parts_of_body(body: Body) -> Parts:
-    """Return the estimated tokens of the request: recalled memories, tools, and everything."""
+    """Return the estimated tokens of the request: those of recalled memories, those of tools, and the total."""
     memory = tools = whole = 0
     for message in body["messages"]:
         text = text_of(message)

@@ -192,8 +192,9 @@ def _call(item: Body, where: str) -> Body:
 
 
 def _content(content: Any, where: str) -> str | list[Body]:
-    """Return the content as a string if all parts are text, since prompt templates of many models accept no lists. Else
-    return it as a list.
+    """Return a message's content as a string if all its parts are text, else as a list of parts.
+
+    Prompt templates of many models accept only strings. Raises Invalid for any other content.
     """
     if isinstance(content, str):
         return content
