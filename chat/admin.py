@@ -124,9 +124,9 @@ class MessageAdmin(ReadOnlyAdmin):
         Administrators who may read private chats can open a single one, or one of its messages. That is recorded in the
         audit log.
         """
-        return super().get_queryset(request).filter(self._opened(request) | NOT_PRIVATE_OF_CHAT)
+        return super().get_queryset(request).filter(self._named_in_url(request) | NOT_PRIVATE_OF_CHAT)
 
-    def _opened(self, request: HttpRequest) -> Q:
+    def _named_in_url(self, request: HttpRequest) -> Q:
         """Return a filter for the one chat or message that the URL names.
 
         The filter matches nothing if the URL names no single chat or message, or if the administrator may not read
@@ -153,7 +153,7 @@ class MessageAdmin(ReadOnlyAdmin):
 
     def _record_opening(self, request: HttpRequest) -> None:
         """Record in the audit log that an administrator opened a private chat."""
-        private = Message.objects.exclude(NOT_PRIVATE_OF_CHAT).filter(self._opened(request))
+        private = Message.objects.exclude(NOT_PRIVATE_OF_CHAT).filter(self._named_in_url(request))
         target = private.values_list("chat__public_id", flat=True).first()
         if target is not None and self.has_view_permission(request):
             by = cast("User", request.user)

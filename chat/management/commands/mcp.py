@@ -49,7 +49,7 @@ async def _serve(text: str) -> None:
 
     server = make_server()
 
-    async def anew(ctx: Any, call_next: Callable[[Any], Awaitable[Any]]) -> Any:
+    async def verify_key_first(ctx: Any, call_next: Callable[[Any], Awaitable[Any]]) -> Any:
         """Check the key before every request, because it may be revoked while the program runs."""
         try:
             key = await sync_to_async(_verified, thread_sensitive=True)(text)
@@ -58,7 +58,7 @@ async def _serve(text: str) -> None:
             raise MCPError(INVALID_REQUEST, str(refusal)) from None
         return await call_next(ctx)
 
-    server.middleware.append(anew)
+    server.middleware.append(verify_key_first)
     try:
         async with stdio_server() as (read, write):
             await server.run(read, write, server.create_initialization_options())
