@@ -14,6 +14,7 @@ from mcp_types import INVALID_REQUEST
 
 from chat.programs.mcp_server import make_server
 from chat.programs.mcp_tools import asking
+from memoryhub.errors import TooManyRequests
 from workspaces.accounts.keys import KeyRefused, count_request, verify_key
 from workspaces.models import ApiKey
 
@@ -35,12 +36,17 @@ class Command(BaseCommand):
 
 
 def _verified(text: str) -> ApiKey:
-    """Verify an API key, and count one request for it. Raises CommandError if the key is refused."""
+    """Return the API key with this text, and count one request. Raises CommandError if the key is refused, or if it has
+    made more requests in this minute than it may.
+    """
+    now = timezone.now()
     try:
-        key = verify_key(text, now=timezone.now())
-    except KeyRefused as refusal:
+        key = verify_key(text, now=now)
+        seconds = count_request(key, now=now)
+        if seconds is not None:
+            raise TooManyRequests(retry_after=seconds)
+    except (KeyRefused, TooManyRequests) as refusal:
         raise CommandError(str(refusal)) from None
-    count_request(key, now=timezone.now())
     return key
 
 

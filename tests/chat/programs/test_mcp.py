@@ -14,6 +14,7 @@ import httpx2
 import pytest
 from asgiref.sync import async_to_sync
 from django.core.management import call_command
+from django.core.management.base import CommandError
 from django.db import connection
 from django.test import Client
 from django.utils import timezone
@@ -25,7 +26,7 @@ from chat.programs.mcp_tools import TOOLS
 from memories.models import Memory
 from tests.conftest import Cast
 from tests.factories import make_document, make_key_text, make_memory, make_token_text, make_workspace
-from workspaces.accounts.keys import verify_key
+from workspaces.accounts.keys import count_request, verify_key
 from workspaces.models import ApiKey, AuditEvent, KeyScope, User
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -471,6 +472,18 @@ def test_a_desktop_program_speaks_over_standard_input_and_output(
     assert saved["result"]["structuredContent"]["outcome"] == "saved"
     assert "revoked" in revoked["error"]["message"]
     assert Memory.objects.get().author == people.editor
+
+
+def test_standard_input_has_the_rate_limit_of_the_key(
+    people: Cast, key: str, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.KEY_RATE = 1
+    now = timezone.now()
+    monkeypatch.setattr(timezone, "now", lambda: now)  # the count is of one minute
+    count_request(verify_key(key, now=now), now=now)
+    monkeypatch.setenv("MEMORYHUB_KEY", key)
+    with pytest.raises(CommandError, match="Try again"):
+        call_command("mcp")
 
 
 def test_a_revoked_key_is_refused_at_once(door: str, key: str) -> None:
