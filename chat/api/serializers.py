@@ -115,9 +115,10 @@ class MessageErrorJson(serializers.Serializer[Any]):
 
 
 class ToolCallJson(serializers.Serializer[Any]):
-    """A tool call. The serializer's context must have ``memories``, which maps the primary key of each call to the ids
-    of the memories that it saved or found and that the reader may see.
-    """
+    """A tool call."""
+
+    # The context must have ``memories``, which maps the primary key of each call to the ids of the memories that it
+    # saved or found and that the reader may see. Not in the docstring, which the public schema shows.
 
     example = {
         "id": f"call_{ID}",
@@ -163,9 +164,10 @@ class FindingJson(serializers.Serializer[Any]):
 
 
 class StepJson(serializers.Serializer[Any]):
-    """A step of an answer. The serializer's context must have ``memories``, which maps the primary key of each step to
-    the ids of the memories that it compared and that the reader may see.
-    """
+    """A step of an answer."""
+
+    # The context must have ``memories``, which maps the primary key of each step to the ids of the memories that it
+    # compared and that the reader may see.
 
     example = {"id": f"step_{ID}", "kind": "check", "outcome": "agrees", "line": "Checked against 1 memory"}
     id = serializers.CharField(source="public_id")
@@ -311,11 +313,10 @@ class FoundChatJson(ChatJson):
 
 
 class MessageJson(serializers.Serializer[Any]):
-    """A message.
+    """A message."""
 
-    The serializer's context must have ``receipts`` (the recalled memories), which is keyed by message id, and
-    ``calls``, ``steps`` and ``sources``, which are keyed by the message's primary key.
-    """
+    # The context must have ``receipts`` (the recalled memories), which is keyed by message id, and ``calls``, ``steps``
+    # and ``sources``, which are keyed by the message's primary key.
 
     example: dict[str, Any] = {
         "id": f"msg_{ID}",
