@@ -13,17 +13,17 @@ class ChatConfig(AppConfig):
         from chat.import_export.forgetting import forget_in_imports
         from chat.models import Chat, Import
         from chat.runs.forgetting import forget_in_runs
-        from chat.runs.overview import text_for_webhook
-        from chat.runs.progress import stop_runs_of, stop_runs_of_others
+        from chat.runs.shown_run import text_for_webhook
+        from chat.runs.transitions import stop_runs_of, stop_runs_of_others
         from chat.turns.extraction_text import load_message, load_turn
         from memories.forgetting.copies import register_copy_remover
         from memories.recalling.workspace_search import register_messages
         from memories.writing.extracted_drafts import register_loaders
         from workspaces.accounts.account_changes import on_closing
-        from workspaces.actions.removal import register_remover
+        from workspaces.actions.purging import register_remover
         from workspaces.quotas import charged_rows, register_quota
         from workspaces.retention import register_kept
-        from workspaces.spending.usage import register_chats
+        from workspaces.spending.monthly_usage import register_chats
         from workspaces.webhooks.hooks import register_text
 
         register_loaders(turn=load_turn, message=load_message)

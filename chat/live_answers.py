@@ -18,13 +18,13 @@ from django.utils.translation import gettext as _
 from opentelemetry import context
 
 from chat.models import Chat, Message, MessageStatus
+from chat.models.answer_steps import StepKind, StepOutcome
 from chat.models.chats import STOPPED_AFTER
-from chat.models.steps import StepKind, StepOutcome
 from memoryhub.llm.errors import ModelError
 from memoryhub.llm.metering import Meter
 from memoryhub.stored_messages import kept
 from workspaces.models import User
-from workspaces.spending.billing import Account
+from workspaces.spending.usage_records import Account
 
 
 class LiveAnswer:

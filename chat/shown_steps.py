@@ -17,9 +17,9 @@ from django.utils.translation import ngettext
 
 from chat.live_answers import LiveAnswer, in_thread
 from chat.models import Message, ToolCall, ToolOutcome, ToolStatus
-from chat.models.steps import Step, StepKind, StepOutcome
+from chat.models.answer_steps import Step, StepKind, StepOutcome
 from chat.prompting.prompt_text import one_line
-from chat.prompting.short_term import TOOL_NAME
+from chat.prompting.short_term_memory import TOOL_NAME
 from memories.models import Memory
 from memories.recalling.recall import for_everyone
 from memoryhub import events

@@ -12,12 +12,12 @@ class MemoriesConfig(AppConfig):
         from memories.forgetting.for_good import remove_memories
         from memories.indexing import MEMORIES
         from memories.models import Asset, Memory
-        from memories.writing.background import MEMORIES as KEPT_MEMORIES
         from memories.writing.changing import text_for_webhook
         from memories.writing.drafts import is_delicate
+        from memories.writing.eviction import MEMORIES as KEPT_MEMORIES
         from memoryhub.database.queries import count_or_estimate
         from memoryhub.http.health import register_gauge
-        from workspaces.actions.removal import register_remover
+        from workspaces.actions.purging import register_remover
         from workspaces.artifacts import register_judge
         from workspaces.models.index import register_kind
         from workspaces.quotas import charged_rows, register_quota

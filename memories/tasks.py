@@ -10,8 +10,8 @@ from django.utils import timezone
 from memories.assets import ASSET_FILES
 from memories.forgetting import clear, copies, for_good
 from memories.models import Clearing, Memory
-from memories.recalling import recall_questions
-from memories.writing import background, extraction_jobs
+from memories.recalling import recall_tests
+from memories.writing import eviction, extraction_jobs, late_vectors
 from memoryhub.jobs import job
 from memoryhub.llm.errors import EmbedderError
 from workspaces.index import embedding, reembedding
@@ -41,7 +41,7 @@ def embed_memories(*, memory_ids: Sequence[int]) -> int:
             break
         for memory, vectors in zip(batch, made, strict=True):
             if vectors is not None:
-                background.store_late_vector(memory, vectors, now=timezone.now())
+                late_vectors.store_late_vector(memory, vectors, now=timezone.now())
                 done += 1
     return done
 
@@ -60,7 +60,7 @@ def _embed(memories: Sequence[Memory]) -> list[embedding.Embedded | None] | None
 
 @job
 def evict(*, workspace_id: int, owner_id: int | None, agent_id: int | None = None) -> int:
-    return background.evict_least_useful(workspace_id, owner_id, agent_id, now=timezone.now())
+    return eviction.evict_least_useful(workspace_id, owner_id, agent_id, now=timezone.now())
 
 
 @job
@@ -111,7 +111,7 @@ def sweep_files() -> str:
 @job
 def ask_recall_questions() -> str:
     """Run the recall questions of workspaces whose memories have changed. Runs every five minutes."""
-    asked = recall_questions.run_changed(now=timezone.now(), seconds=settings.JOB_TIMEOUT / 3)
+    asked = recall_tests.run_changed(now=timezone.now(), seconds=settings.JOB_TIMEOUT / 3)
     return f"{asked} questions asked"
 
 

@@ -21,7 +21,7 @@ from memories.judging.duplicates import may_merge
 from memories.judging.extraction.speaker import CLAUSES
 from memories.models import KeptAsIs, Memory, ReceiptItem
 from memories.models.memory import MEMORY, MemoryQuerySet
-from memories.recalling.recall_questions import state_of
+from memories.recalling.recall_tests import state_of
 from memories.writing import changing, gate, review
 from memories.writing.changing import note_wordings
 from memoryhub.database import queries

@@ -1,6 +1,6 @@
 from django.urls import path
 
-from memories.views import assets, nodes, pages, panel, tidy
+from memories.views import attached_files, nodes, panel, profile, recall_test, tidy
 
 WORKSPACE = "workspaces/<str:ws_id>/"
 RECALL_TEST = "workspaces/<str:ws_id>/recall-test/"
@@ -15,9 +15,9 @@ urlpatterns = [
     path(MEMORIES, panel.panel, name="panel"),
     path(f"{MEMORIES}all/", panel.page, name="all"),
     path(f"{MEMORIES}all/change/", panel.change, name="all_change"),
-    path(f"{WORKSPACE}profile/", pages.page, name="profile"),
-    path(f"{WORKSPACE}profile/hide/", pages.hide, name="profile_hide"),
-    path(f"{WORKSPACE}profile/use/", pages.use, name="profile_use"),
+    path(f"{WORKSPACE}profile/", profile.page, name="profile"),
+    path(f"{WORKSPACE}profile/hide/", profile.hide, name="profile_hide"),
+    path(f"{WORKSPACE}profile/use/", profile.use, name="profile_use"),
     path(f"{MEMORIES}add/", panel.create, name="create"),
     path(f"{MEMORIES}count/", panel.count, name="count"),
     path(MEMORY, panel.card, name="card"),
@@ -28,9 +28,9 @@ urlpatterns = [
     path(f"{MEMORY}replace/", panel.replace, name="replace"),
     path(f"{MEMORY}history/", panel.history, name="history"),
     path(f"{MEMORY}forget/", tidy.forget_memory, name="forget"),
-    path(f"{MEMORY}assets/", assets.attach, name="attach"),
-    path(ASSET, assets.get, name="asset"),
-    path(f"{ASSET}remove/", assets.remove, name="asset_remove"),
+    path(f"{MEMORY}assets/", attached_files.attach, name="attach"),
+    path(ASSET, attached_files.get, name="asset"),
+    path(f"{ASSET}remove/", attached_files.remove, name="asset_remove"),
     path(f"{PROPOSAL}approve/", tidy.approve, name="approve"),
     path(f"{PROPOSAL}reject/", tidy.reject, name="reject"),
     path(f"{PROPOSAL}reconsider/", tidy.reconsider, name="reconsider"),
@@ -39,10 +39,10 @@ urlpatterns = [
     path(f"{WORKSPACE}clear/<str:clearing_id>/undo/", tidy.undo, name="clear_undo"),
     path(f"{WORKSPACE}copies/<str:mem_id>/forget/", tidy.forget_copies, name="copies_forget"),
     path(f"{WORKSPACE}copies/<str:mem_id>/keep/", tidy.keep_copies, name="copies_keep"),
-    path(RECALL_TEST, pages.recall_test_page, name="recall_test"),
-    path(f"{RECALL_TEST}offered/", pages.offered, name="recall_test_offered"),
-    path(f"{RECALL_TEST}run/", pages.run, name="recall_test_run"),
-    path(f"{RECALL_TEST}<str:ask_id>/remove/", pages.remove, name="recall_test_remove"),
+    path(RECALL_TEST, recall_test.recall_test_page, name="recall_test"),
+    path(f"{RECALL_TEST}offered/", recall_test.offered, name="recall_test_offered"),
+    path(f"{RECALL_TEST}run/", recall_test.run, name="recall_test_run"),
+    path(f"{RECALL_TEST}<str:ask_id>/remove/", recall_test.remove, name="recall_test_remove"),
     path(f"{WORKSPACE}tidy/", tidy.page, name="tidy"),
     path(f"{WORKSPACE}tidy/forget/", tidy.forget, name="tidy_forget"),
     path(f"{WORKSPACE}tidy/replace/", tidy.replace, name="tidy_replace"),

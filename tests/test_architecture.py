@@ -148,12 +148,12 @@ def test_nothing_else_asks_which_mode_an_answer_is_made_in() -> None:
         if isinstance(node, ast.Compare | ast.MatchValue)
         if re.search(r"\bMode\.[A-Z]|\.mode (==|!=|in) ['(]", ast.unparse(node))
     }
-    assert asking == {"chat/modes/registry.py", "chat/models/steps.py"}
+    assert asking == {"chat/modes/registry.py", "chat/models/answer_steps.py"}
 
 
 # Long-running: the time differs at each step.
 LONG = {
-    "chat/runs": {"memory", "progress", "worker", "workspace_tools"},
+    "chat/runs": {"entries", "transitions", "worker", "workspace_tools"},
     "chat/import_export": {"import_run"},
     "chat": {"shown_steps"},
     "chat/modes": {"deep_think", "research"},
@@ -162,7 +162,7 @@ LONG = {
     "memories/forgetting": {"clear", "for_good"},
     "memoryhub/backup": {"archive"},
     "workspaces/documents": {"reading_jobs"},
-    "workspaces/accounts": {"email_backend"},
+    "workspaces/accounts": {"unsent_mail"},
     "workspaces/index": {"reembedding"},
     "workspaces/webhooks": {"sending"},
 }
@@ -176,7 +176,7 @@ STAMPS = {
     "workspaces": {"audit"},
     "workspaces/accounts": {"invitations", "sessions", "sign_in"},
     "workspaces/index": {"embedding"},
-    "workspaces/spending": {"billing"},
+    "workspaces/spending": {"usage_records"},
     "workspaces/webhooks": {"hooks"},
 }
 DOORS = re.compile(r"/(pages|views|api|admin|management|rest|programs|templatetags|tasks|\w+_views)\b")
@@ -249,7 +249,7 @@ def test_what_may_leave_is_said_by_every_caller() -> None:
                     (silent if has_default else asking).add(path.stem)
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "Reach":
                 making.add(path.stem)
-    assert {"recall", "embedding", "hybrid_search", "documents", "deep_think", "data_policy"} <= asking
+    assert {"recall", "embedding", "hybrid_search", "sources", "deep_think", "data_policy"} <= asking
     assert silent == making == set()
     assert all(field.default is MISSING for field in fields(Reach))
 

@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from chat.models import Chat, Message, MessageRole
-from chat.turns.remembering import remember_message
+from chat.turns.remember_this import remember_message
 from memories import tasks
 from memories.models import Memory, Receipt, ReceiptItem, Scope
 from memories.writing import extraction_jobs as run

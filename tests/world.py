@@ -15,7 +15,7 @@ from chat.models.imports import Import
 from chat.runs.services import save_template
 from chat.turns.services import supersede
 from memories.models import Clearing, ClearingStatus, CopyKind, KeptCopy, Receipt, ReceiptItem, Scope
-from memories.recalling.recall_questions import keep_question
+from memories.recalling.recall_tests import keep_question
 from memories.tidy import keep
 from memories.writing.gate import Draft, delete_memory, save_memory
 from tests.conftest import Cast

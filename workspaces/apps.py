@@ -33,7 +33,7 @@ class WorkspacesConfig(AppConfig):
         from workspaces.models import ArtifactVersion, Document, DocumentVersion, Membership
         from workspaces.models.index import register_kind
         from workspaces.quotas import register_quota
-        from workspaces.spending.billing import record_embedding
+        from workspaces.spending.usage_records import record_embedding
         from workspaces.webhooks.hooks import register_text
 
         sign_in.connect()

@@ -25,7 +25,7 @@ from workspaces.access import (
     require_right_to_forget,
     require_right_to_move,
 )
-from workspaces.actions.removal import Counts, counted, purge_deleted
+from workspaces.actions.purging import Counts, counted, purge_deleted
 from workspaces.actions.workspaces import clean_text
 from workspaces.audit import Verb
 from workspaces.data_policy import Reach, in_reach

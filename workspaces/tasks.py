@@ -9,7 +9,7 @@ from django_q.tasks import async_task
 from memoryhub import mail
 from memoryhub.jobs import job
 from workspaces import audit, retention
-from workspaces.accounts import email_backend, invitations, oauth, sessions
+from workspaces.accounts import invitations, oauth, sessions, unsent_mail
 from workspaces.api import idempotency
 from workspaces.artifacts import purge as purge_artifacts
 from workspaces.documents import documents, files, reading_jobs
@@ -49,7 +49,7 @@ def keep_for_a_time() -> str:
 @job
 def retry_mail() -> str:
     """Retry unsent mail every minute, if a mail server is configured."""
-    number = email_backend.retry(now=timezone.now(), seconds=settings.JOB_TIMEOUT / 3) if mail.is_set() else 0
+    number = unsent_mail.retry(now=timezone.now(), seconds=settings.JOB_TIMEOUT / 3) if mail.is_set() else 0
     return f"{number} mails sent"
 
 

@@ -11,10 +11,11 @@ from rest_framework.response import Response
 from chat.access import get_chat, get_message
 from chat.api.serializers import ChatMemoriesJson, ChatMemoryBody, ProposalJson, RememberedJson
 from chat.models import SUMMARY_LENGTH, ShortTermMemory
-from chat.prompting.short_term import live_memory, set_summary
-from chat.turns.remembering import proposal_for, remember_message, remember_text
+from chat.prompting.short_term_memory import live_memory, set_summary
+from chat.turns.remember_this import proposal_for, remember_message, remember_text
 from memories.access import get_memory
-from memories.api.saving import (
+from memories.api.serializers import MemoryJson, MemoryUpdate
+from memories.api.shared import (
     change_memory,
     delete_memory,
     described,
@@ -22,7 +23,6 @@ from memories.api.saving import (
     save_once,
     saved_response,
 )
-from memories.api.serializers import MemoryJson, MemoryUpdate
 from memories.models import Memory
 from memories.writing.extraction_jobs import rerun
 from memoryhub.errors import NotFound

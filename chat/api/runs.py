@@ -13,9 +13,8 @@ from rest_framework.response import Response
 
 from chat.models.runs import Run, RunEntry, RunMode, RunStatus, RunTemplate
 from chat.runs.budget import limits_of
+from chat.runs.entries import MemoryKind
 from chat.runs.events import follow_run
-from chat.runs.memory import MemoryKind
-from chat.runs.overview import result_of, tasks_of
 from chat.runs.services import (
     LONGEST_NAME,
     RunRequest,
@@ -30,6 +29,7 @@ from chat.runs.services import (
     stop_run,
     templates_of,
 )
+from chat.runs.shown_run import result_of, tasks_of
 from chat.turns.services import resume_from_chat
 from workspaces.access import get_workspace
 from workspaces.api.base import ApiView

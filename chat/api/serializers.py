@@ -9,9 +9,9 @@ from chat.chats.chat_list import mark_of
 from chat.chats.personal_memories import personal_in
 from chat.chats.services import usage_of
 from chat.models import MESSAGE_LENGTH, TITLE_LENGTH, Chat, ChatMark, Message, MessageStatus, ToolCall
-from chat.models.steps import Mode, Step, StepKind
+from chat.models.answer_steps import Mode, Step, StepKind
 from chat.shown_steps import count_of, outcome_of, step_line
-from chat.turns.documents import MOST_CHOSEN
+from chat.turns.sources import MOST_CHOSEN
 from memories.access import vetoed
 from memories.api.serializers import Confirmable, MemoryJson, ReceiptJson, SavedMemoryJson
 from memories.models import Receipt
@@ -22,7 +22,7 @@ from workspaces.api.schema import ID
 from workspaces.api.serializers import PersonJson, shown_id
 from workspaces.api.spending import BillJson, bill_json
 from workspaces.models import User
-from workspaces.spending.billing import Bill
+from workspaces.spending.usage_records import Bill
 
 MODES = [mode.value for mode in Mode]
 

@@ -28,7 +28,7 @@ from chat.api.serializers import (
     TurnJson,
     one_chat_json,
 )
-from chat.api.turns import load, messages_json, turn_once, turn_response
+from chat.api.turn_responses import load, messages_json, turn_once, turn_response
 from chat.chats import services
 from chat.chats.chat_list import (
     LONGEST,

@@ -9,7 +9,7 @@ from django.db.models.functions import Lower
 from django.utils.translation import gettext as _
 
 from chat.models import SavedPrompt
-from chat.models.marks import SavedPromptQuerySet
+from chat.models.prompts import SavedPromptQuerySet
 from memoryhub.errors import Conflict, Forbidden, Invalid, NotFound
 from workspaces.access import get_workspace, lock_to_count
 from workspaces.actions.workspaces import clean_text

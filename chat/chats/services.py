@@ -40,16 +40,16 @@ from memories.writing.drafts import UNSTORABLE, cut_at_word
 from memoryhub import events
 from memoryhub.errors import Forbidden, Invalid, NotFound
 from workspaces.access import role_in
-from workspaces.actions.removal import Counts, counted, purge_deleted
+from workspaces.actions.purging import Counts, counted, purge_deleted
 from workspaces.audit import Verb, record
 from workspaces.connections import choose_connection
 from workspaces.models import Agent, Artifact, Membership, Role, User, Workspace
 from workspaces.models.connections import Connection
 from workspaces.quotas import require_room
 from workspaces.retention import Kept, is_overdue
-from workspaces.spending.billing import NUMBERS, Bill
 from workspaces.spending.budgets import first_of_next
-from workspaces.spending.usage import Line
+from workspaces.spending.monthly_usage import Line
+from workspaces.spending.usage_records import NUMBERS, Bill
 
 made_private = Signal()  # arguments: chat, now; sent within the transaction
 

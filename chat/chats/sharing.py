@@ -39,7 +39,7 @@ from memoryhub.errors import Forbidden, Invalid, NotFound
 from memoryhub.languages import grouped
 from workspaces.access import role_in
 from workspaces.accounts.keys import LENGTH, hashed, new_text
-from workspaces.actions.removal import Counts
+from workspaces.actions.purging import Counts
 from workspaces.audit import Verb, record
 from workspaces.models import Role, User, Workspace
 

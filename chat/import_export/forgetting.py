@@ -16,7 +16,7 @@ from chat.models.imports import Import, ImportKind, ImportStatus, Outcome
 from memories.forgetting.copies import QUOTING, Wanted, holding, named
 from memories.writing.tombstones import essence
 from memoryhub.errors import Invalid
-from workspaces.actions.removal import Counts
+from workspaces.actions.purging import Counts
 from workspaces.models import User
 
 Line = dict[str, Any]

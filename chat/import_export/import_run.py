@@ -23,8 +23,8 @@ from django.utils.translation import gettext as _
 from django_q.tasks import async_task
 
 from chat.import_export import upload_formats
-from chat.import_export.conversations import import_chats, import_messages, import_receipts
 from chat.import_export.files import import_artifacts, import_documents
+from chat.import_export.import_chats import import_chats, import_messages, import_receipts
 from chat.import_export.import_lines import (
     MAX_LINE,
     Chunk,
@@ -34,7 +34,7 @@ from chat.import_export.import_lines import (
     parse_line,
     read_chunk,
 )
-from chat.import_export.memories import NoVectors, Read, import_memories, read_memories
+from chat.import_export.import_memories import NoVectors, Read, import_memories, read_memories
 from chat.models import Chat
 from chat.models.imports import MAX_ATTEMPTS, Import, ImportKind, ImportRow, ImportStatus, Outcome
 from memories.models import Memory, SourceType

@@ -16,7 +16,7 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as later
 
-from chat.import_export import transcripts
+from chat.import_export import other_programs
 from chat.import_export.export import FORMAT, VERSION
 from chat.import_export.import_lines import (
     EMPTY,
@@ -29,8 +29,8 @@ from chat.import_export.import_lines import (
     skipped_line,
 )
 from chat.import_export.import_lines import UNKNOWN as UNKNOWN_ENTRY
-from chat.import_export.transcripts import Line, Transcript, own_words, statements_in
-from chat.import_export.transcripts import lines_of as transcript_lines
+from chat.import_export.other_programs import Line, Transcript, own_words, statements_in
+from chat.import_export.other_programs import lines_of as transcript_lines
 from chat.import_export.upload_reader import Part, is_archive, is_utf8, items, parts_of, unpacked_size
 from chat.models.imports import Import, ImportKind, Searched
 from memories.judging.sentences import own_part
@@ -137,8 +137,8 @@ class Reader:
 
 
 READERS: dict[str, Reader] = {
-    ImportKind.CHATGPT: Reader(transcripts.is_chatgpt, transcripts.chatgpt_transcript),
-    ImportKind.CLAUDE: Reader(transcripts.is_claude, transcripts.claude_transcript),
+    ImportKind.CHATGPT: Reader(other_programs.is_chatgpt, other_programs.chatgpt_transcript),
+    ImportKind.CLAUDE: Reader(other_programs.is_claude, other_programs.claude_transcript),
 }
 
 
@@ -322,7 +322,7 @@ def _entries(imported: Import, *, skip: int) -> Iterator[Entry]:
 
 def _values(kind: str, part: Part, path: Path) -> Iterator[Any]:
     if kind == ImportKind.STATEMENTS and not _begins_as_json(path):
-        return transcripts.lines_in(part)
+        return other_programs.lines_in(part)
     return _entries_in(part)
 
 
@@ -335,12 +335,12 @@ def _entries_in(part: Part) -> Iterator[Any]:
 
 def _entry(kind: str, value: Any, importer: User, read_bytes: int) -> Entry:
     if kind == ImportKind.STATEMENTS:
-        return Entry([transcripts.line_of(value, importer=importer.get_username())], read_bytes)
+        return Entry([other_programs.line_of(value, importer=importer.get_username())], read_bytes)
     if value is None or value in ({}, [], ""):
         return Entry([skipped_line(EMPTY)], read_bytes)
     kind = _kind_of(value) or ""
     if kind == ImportKind.CLAUDE and "chat_messages" not in value:
-        return Entry(list(transcripts.statements_of(value)), read_bytes)
+        return Entry(list(other_programs.statements_of(value)), read_bytes)
     if kind not in READERS:
         unread = skipped_line(NO_MESSAGES, of="chat") if _is_shell(value) else skipped_line(UNKNOWN_ENTRY)
         return Entry([unread], read_bytes)
@@ -375,7 +375,7 @@ def _kind_in(path: Path) -> str:
 def _kind_of(entry: object) -> str | None:
     if isinstance(entry, dict):
         found = next((kind for kind, reader in READERS.items() if reader.is_entry(entry)), None)
-        return found or (ImportKind.STATEMENTS if transcripts.TEXTS & entry.keys() else None)
+        return found or (ImportKind.STATEMENTS if other_programs.TEXTS & entry.keys() else None)
     return ImportKind.STATEMENTS if isinstance(entry, str) and entry.strip() else None
 
 

@@ -1,5 +1,6 @@
 """Models of chats, messages, runs and imports."""
 
+from chat.models.answer_steps import AnswerSource, Mode, Step, StepKind, StepOutcome
 from chat.models.chats import (
     ABANDONED_AFTER,
     MESSAGE_LENGTH,
@@ -18,29 +19,9 @@ from chat.models.chats import (
     ShortTermMemory,
     was_reader,
 )
-from chat.models.imports import (
-    Import,
-    ImportKind,
-    ImportQuerySet,
-    ImportRow,
-    ImportStatus,
-)
-from chat.models.marks import AnswerRating, ChatMark, ChatTag, SavedPrompt, ShareLink, ShareLinkQuerySet
-from chat.models.runs import (
-    Run,
-    RunEntry,
-    RunEvent,
-    RunMode,
-    RunStatus,
-    RunStep,
-    RunStepStatus,
-    RunTask,
-)
-from chat.models.steps import (
-    AnswerSource,
-    Mode,
-    Step,
-    StepKind,
-    StepOutcome,
-)
+from chat.models.imports import Import, ImportKind, ImportQuerySet, ImportRow, ImportStatus
+from chat.models.marks import AnswerRating, ChatMark, ChatTag
+from chat.models.prompts import SavedPrompt
+from chat.models.runs import Run, RunEntry, RunEvent, RunMode, RunStatus, RunStep, RunStepStatus, RunTask
+from chat.models.sharing import ShareLink, ShareLinkQuerySet
 from chat.models.tool_calls import ToolCall, ToolOutcome, ToolStatus

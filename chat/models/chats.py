@@ -12,7 +12,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from chat.models.steps import Mode
+from chat.models.answer_steps import Mode
 from memoryhub.ids import PublicIdField
 from workspaces.models import Agent, Membership, User, Workspace
 from workspaces.models.connections import Connection
@@ -363,7 +363,7 @@ class ShortTermMemory(models.Model):
     """The current topic of a chat, for prompts of its next turns and of other chats whose users may see it.
 
     The row is created after a turn with memory on. The model or a person writes the summary. The row expires. Written
-    by ``chat.prompting.short_term``.
+    by ``chat.prompting.short_term_memory``.
     """
 
     chat = models.OneToOneField(Chat, on_delete=models.CASCADE, related_name="short_term")

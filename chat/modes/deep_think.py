@@ -18,7 +18,7 @@ from django.utils.translation import gettext_lazy as later
 from chat.chats.personal_memories import personal_allowed
 from chat.live_answers import BROKEN, LiveAnswer, in_thread
 from chat.models import Message, MessageStatus, ToolCall
-from chat.models.steps import Mode, Step, StepKind, StepOutcome
+from chat.models.answer_steps import Mode, Step, StepKind, StepOutcome
 from chat.prompting.context import room_beside_answer
 from chat.prompting.prompt_text import (
     BYTES_PER_TOKEN,
@@ -30,11 +30,11 @@ from chat.prompting.prompt_text import (
     text_of,
     tokens,
 )
-from chat.prompting.shown_sources import AnswerFlags, mark_answer
+from chat.prompting.provenance import AnswerFlags, mark_answer
 from chat.shown_steps import begin_step, end_step
 from chat.tools.loop import AnswerMode, Plan, replied, write
 from memories.access import count_live
-from memories.judging.extraction.candidates import render_conversation
+from memories.judging.extraction.with_language_model import render_conversation
 from memories.models import Memory, ReceiptItem, SourceType
 from memories.recalling.ranking import injection_threshold
 from memories.recalling.recall import recall

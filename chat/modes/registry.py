@@ -1,7 +1,7 @@
 """Registry of answer modes, and selection of the model for a chat.
 
 The model is that of the chat's own connection, else of its workspace's, else the server's default. A new mode needs a
-name in ``chat.models.steps.Mode`` and a class in this registry.
+name in ``chat.models.answer_steps.Mode`` and a class in this registry.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from chat.models import Chat
-from chat.models.steps import Mode
+from chat.models.answer_steps import Mode
 from chat.modes.deep_think import DeepThink
 from chat.modes.research import Research
 from chat.tools.loop import AnswerMode
@@ -20,8 +20,8 @@ from memoryhub.llm.base import Capabilities
 from workspaces.actions.connections import may_manage
 from workspaces.connections import Chosen, chosen_for, usable_connection
 from workspaces.models import User, Workspace
-from workspaces.spending.billing import rate_of
 from workspaces.spending.budgets import require_budget
+from workspaces.spending.usage_records import rate_of
 
 MODES: dict[str, AnswerMode] = {mode.name: mode for mode in (AnswerMode(), DeepThink(), Research())}
 

@@ -11,14 +11,14 @@ from django.utils.translation import gettext_lazy as later
 
 from chat.live_answers import LiveAnswer, in_thread
 from chat.models import Message, PersonalUse
+from chat.models.answer_steps import Mode, Step, StepKind, StepOutcome
 from chat.models.runs import STUCK, Run, RunMode, RunStatus
-from chat.models.steps import Mode, Step, StepKind, StepOutcome
-from chat.prompting.shown_sources import AnswerFlags, mark_answer
+from chat.prompting.provenance import AnswerFlags, mark_answer
+from chat.runs.entries import MemoryKind
 from chat.runs.events import run_channel
-from chat.runs.memory import MemoryKind
 from chat.runs.memory_tools import LONGEST_KEY, LONGEST_VALUE
-from chat.runs.overview import result_text, tasks_of, with_sources
 from chat.runs.services import MOST_INPUTS, RunRequest, resume_run, start_run, stop_run
+from chat.runs.shown_run import result_text, tasks_of, with_sources
 from chat.shown_steps import begin_step, end_step, store_progress
 from chat.tools.loop import AnswerMode, Plan
 from memories.models import SourceType

@@ -29,7 +29,7 @@ from chat.prompting.prompt_text import (
     with_labels,
     writer_label,
 )
-from chat.prompting.short_term import ShortTerm
+from chat.prompting.short_term_memory import ShortTerm
 from memories.access import count_live
 from memories.models import Memory
 from memories.recalling import overview

@@ -17,7 +17,7 @@ from memoryhub.llm.metering import Price, Usage, cost_of
 from memoryhub.stored_messages import kept
 from workspaces.connections import Chosen, chosen_for
 from workspaces.models import User
-from workspaces.spending.billing import Bill, rate_of
+from workspaces.spending.usage_records import Bill, rate_of
 
 CONCLUDE_AT = 0.9  # share of the tokens after which a step may only finish
 SPENT = {

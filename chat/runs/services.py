@@ -17,12 +17,12 @@ from django.utils.translation import gettext as _
 from chat.models import Chat, Message
 from chat.models.runs import Run, RunMode, RunStatus, RunTemplate
 from chat.runs.budget import Limits, Lost, limits_of
+from chat.runs.entries import MemoryEntry, MemoryKind, StoredMemory, as_json_text, entry_of
 from chat.runs.events import record_event
-from chat.runs.executors import seed_inputs
-from chat.runs.memory import MemoryEntry, MemoryKind, StoredMemory, as_json_text, entry_of
 from chat.runs.memory_tools import LONGEST_KEY, LONGEST_VALUE, MOST_ENTRIES
 from chat.runs.plan import PlanTrouble, TaskPlan, read_plan
-from chat.runs.progress import (
+from chat.runs.ready_steps import seed_inputs
+from chat.runs.transitions import (
     EXPECTED,
     PLANNING,
     advance_run,
@@ -42,8 +42,8 @@ from workspaces.access import get_workspace, lock_to_count, require
 from workspaces.connections import Chosen, chosen_for
 from workspaces.models import Role, User, Workspace
 from workspaces.quotas import spend
-from workspaces.spending.billing import rate_of
 from workspaces.spending.budgets import require_budget
+from workspaces.spending.usage_records import rate_of
 
 LONGEST_OBJECTIVE = 8_000
 MOST_INPUTS = 50

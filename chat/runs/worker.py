@@ -24,9 +24,11 @@ from chat.models.runs import Run, RunMode, RunStep
 from chat.prompting.context import room_beside_answer
 from chat.prompting.prompt_text import prompt_text
 from chat.runs.budget import Lost, Stopped
-from chat.runs.executors import Unit
 from chat.runs.plan import PlanTrouble, read_plan
-from chat.runs.progress import (
+from chat.runs.ready_steps import Unit
+from chat.runs.step import Ask, Outcome, Reply, StepContext, StepExecutor
+from chat.runs.team import MEMBERS, context_of_member
+from chat.runs.transitions import (
     PLANNING,
     ClaimedStep,
     claim_next_step,
@@ -36,21 +38,19 @@ from chat.runs.progress import (
     stop_with_reason,
     unit_of,
 )
-from chat.runs.step import Ask, Outcome, Reply, StepContext, StepExecutor
-from chat.runs.team import MEMBERS, context_of_member
 from chat.runs.workspace_tools import board_of, tools_of_run
 from chat.tools.loop import replied
 from memoryhub.database.queries import alone
 from memoryhub.errors import DomainError
 from memoryhub.llm.base import Capabilities, ChatModel, Message, Tool, ToolCall
-from memoryhub.llm.clients import BackgroundLoop
 from memoryhub.llm.errors import ModelError, ModelTimeout
+from memoryhub.llm.http_clients import BackgroundLoop
 from memoryhub.llm.metering import Meter, metered
 from workspaces.access import get_workspace
 from workspaces.connections import chosen_for
 from workspaces.models import Purpose, Role
-from workspaces.spending.billing import Account, rate_of
 from workspaces.spending.budgets import BudgetReached, require_budget
+from workspaces.spending.usage_records import Account, rate_of
 
 REPLY_SECONDS = 300.0  # timeout of one model reply
 BEAT_SECONDS = 2.0

@@ -20,10 +20,11 @@ from pydantic import Field
 from chat.models import ToolOutcome
 from chat.models.runs import Run
 from chat.prompting.prompt_text import escape
-from chat.prompting.shown_sources import MOST_SHOWN, AnswerFlags, Shown, mark_answer, provenance_of_run
+from chat.prompting.provenance import MOST_SHOWN, AnswerFlags, Shown, mark_answer, provenance_of_run
 from chat.runs.memory_tools import StepTool, step_tool
-from chat.runs.progress import locked_run
 from chat.runs.team import TaskBoard
+from chat.runs.transitions import locked_run
+from chat.runs.web import LONGEST_URL, WebTrouble, is_on, read_web_page, search_web
 from chat.tools.artifacts import READ_DOCUMENT
 from chat.tools.base import (
     Arguments,
@@ -41,7 +42,6 @@ from memories.models import Memory
 from memoryhub.llm.base import Speaker
 from workspaces.access import get_workspace
 from workspaces.data_policy import Reach, in_reach
-from workspaces.documents.web import LONGEST_URL, WebTrouble, is_on, read_web_page, search_web
 from workspaces.models import Document, DocumentQuerySet, Role, Workspace
 
 NAMES = ("web_search", "read_web_page")

@@ -27,7 +27,7 @@ from memories.models import Memory
 from memoryhub.languages import file_size, isolated, translated
 from workspaces.documents.reading.pictures import FACE_SIDE
 from workspaces.models import ArtifactKind, ArtifactVersion
-from workspaces.spending.billing import amount
+from workspaces.spending.usage_records import amount
 
 register = template.Library()
 

@@ -9,7 +9,7 @@ from pydantic import StringConstraints
 
 from chat.models import ToolOutcome
 from chat.prompting.prompt_text import escape
-from chat.prompting.shown_sources import Shown
+from chat.prompting.provenance import Shown
 from chat.tools.base import (
     READ_AT_ONCE,
     Arguments,

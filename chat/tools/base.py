@@ -20,7 +20,7 @@ from pydantic_core import ErrorDetails
 from chat.chats.personal_memories import workspace_for_saving
 from chat.models import Chat, Message, ToolOutcome
 from chat.prompting.prompt_text import escape
-from chat.prompting.shown_sources import Shown
+from chat.prompting.provenance import Shown
 from memories.judging.extraction.speaker import Provenance
 from memoryhub.errors import NotFound
 from memoryhub.llm.base import Speaker, Tool

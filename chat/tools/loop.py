@@ -23,10 +23,10 @@ from chat.live_answers import LiveAnswer, in_thread, in_tool_thread
 from chat.models import Message as StoredMessage
 from chat.models import ToolCall as StoredCall
 from chat.models import ToolOutcome, ToolStatus
-from chat.models.steps import Mode
+from chat.models.answer_steps import Mode
 from chat.prompting.context import answer_tokens, parts_of, room_beside_answer
 from chat.prompting.prompt_text import BYTES_PER_TOKEN, cut_to, loop_length, tokens
-from chat.prompting.shown_sources import mark_tool_call, provenance_until
+from chat.prompting.provenance import mark_tool_call, provenance_until
 from chat.shown_steps import Thinking, call_event
 from chat.tools.base import (
     MOST_ARGUMENTS,
@@ -50,7 +50,7 @@ from memoryhub.llm.metering import Parts, report_parts
 from memoryhub.monitoring import metrics, tracing
 from workspaces.data_policy import Reach
 from workspaces.models import Connection, User
-from workspaces.spending.billing import Account
+from workspaces.spending.usage_records import Account
 
 logger = logging.getLogger(__name__)
 CALL_SECONDS = 15.0

@@ -19,8 +19,8 @@ from chat.prompting.prompt_text import (
     validity_label,
     writer_label,
 )
-from chat.prompting.short_term import TOOL_NAME, set_summary
-from chat.prompting.shown_sources import GONE, Shown
+from chat.prompting.provenance import GONE, Shown
+from chat.prompting.short_term_memory import TOOL_NAME, set_summary
 from chat.tools import artifacts
 from chat.tools.base import (
     Arguments,

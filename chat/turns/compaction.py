@@ -20,7 +20,7 @@ from chat.prompting.prompt_text import (
     tokens,
     with_labels,
 )
-from memories.judging.extraction.candidates import render_conversation
+from memories.judging.extraction.with_language_model import render_conversation
 from memories.models import SourceType
 from memories.writing.drafts import UNSTORABLE
 from memories.writing.extraction_jobs import queue_distillation
@@ -29,8 +29,8 @@ from memoryhub.llm.base import Capabilities, ChatModel, Speaker
 from memoryhub.llm.base import Message as PromptMessage
 from memoryhub.llm.errors import ModelError
 from workspaces.models import Purpose, User
-from workspaces.spending.billing import Account, counted, rate_of
 from workspaces.spending.budgets import has_budget
+from workspaces.spending.usage_records import Account, counted, rate_of
 
 logger = logging.getLogger(__name__)
 KEPT_SHARE = 0.4  # share of the history's token budget for the newest messages, which are not summarised

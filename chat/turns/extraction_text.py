@@ -26,7 +26,7 @@ from chat.models import (
     ToolOutcome,
 )
 from chat.prompting.prompt_text import excerpt_around, imported_label, name_of
-from chat.prompting.shown_sources import provenance_until
+from chat.prompting.provenance import provenance_until
 from memories.judging.extraction.speaker import Provenance, Source
 from memories.models import Extraction, Memory, SourceType
 from memories.models.extraction import ExtractionStatus

@@ -13,7 +13,7 @@ from django.utils.translation import ngettext
 
 from chat.chats.personal_memories import PromptPolicy, personal_in
 from chat.models import Compaction, Message
-from chat.models.steps import Mode, StepKind
+from chat.models.answer_steps import Mode, StepKind
 from chat.modes.registry import chosen_for_chat, get_mode
 from chat.prompting.context import (
     Conversation,
@@ -27,12 +27,12 @@ from chat.prompting.context import (
     with_profile,
 )
 from chat.prompting.prompt_text import BYTES_PER_TOKEN, prompt_text
-from chat.prompting.short_term import ShortTerm, short_term_for
-from chat.prompting.shown_sources import AnswerFlags
+from chat.prompting.provenance import AnswerFlags
+from chat.prompting.short_term_memory import ShortTerm, short_term_for
 from chat.tools import tools_for
 from chat.tools.loop import Plan
 from chat.turns.compaction import latest_compaction
-from chat.turns.documents import documents_block, sources_for, unread_files
+from chat.turns.sources import documents_block, sources_for, unread_files
 from memories.recalling.ranked_search import Recalled
 from memories.recalling.recall import Recall, drop_receipt, only_first, store_receipt
 from memoryhub.languages import speaking_to
@@ -43,7 +43,7 @@ from workspaces.connections import Chosen, detect_vision
 from workspaces.data_policy import Reach
 from workspaces.models import User
 from workspaces.models.connections import Purpose
-from workspaces.spending.billing import Account, rate_of
+from workspaces.spending.usage_records import Account, rate_of
 
 logger = logging.getLogger(__name__)
 QUESTION_MARKS = ("?", "\uff1f", "\u061f")  # ASCII, full-width (Chinese, Japanese) and Arabic

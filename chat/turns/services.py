@@ -16,13 +16,13 @@ from django.utils.translation import gettext as _
 from chat.chats.services import publish_chat_list, title_from
 from chat.live_answers import CUT, reap_abandoned
 from chat.models import MESSAGE_LENGTH, Chat, Message, MessageQuerySet, MessageRole, MessageStatus
+from chat.models.answer_steps import Mode
 from chat.models.runs import Run, RunStatus
-from chat.models.steps import Mode
 from chat.modes.registry import chosen_for_chat, mode_or_chat, require_mode, require_paid
-from chat.prompting.short_term import forget_replaced
+from chat.prompting.short_term_memory import forget_replaced
 from chat.runs.services import resume_run
 from chat.turns import turn
-from chat.turns.documents import publish_drafts, require_documents, still_there
+from chat.turns.sources import publish_drafts, require_documents, still_there
 from memories.access import memory_on
 from memories.recalling.recall import expect
 from memories.writing.drafts import UNSTORABLE

@@ -15,8 +15,8 @@ from memoryhub.llm.base import Capabilities, Speaker
 from memoryhub.llm.base import Message as PromptMessage
 from memoryhub.llm.errors import ModelError
 from workspaces.models import Purpose, User
-from workspaces.spending.billing import Account, counted, rate_of
 from workspaces.spending.budgets import has_budget
+from workspaces.spending.usage_records import Account, counted, rate_of
 
 logger = logging.getLogger(__name__)
 READ_TOKENS = 500  # tokens of the message that the model reads

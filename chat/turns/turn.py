@@ -38,9 +38,9 @@ from chat.live_answers import (
     reason_of,
 )
 from chat.models import Message, MessageStatus
-from chat.models.steps import Step, StepKind, StepOutcome
+from chat.models.answer_steps import Step, StepKind, StepOutcome
 from chat.modes.registry import get_mode
-from chat.prompting.short_term import update_short_term
+from chat.prompting.short_term_memory import update_short_term
 from chat.rendering.rendered import set_html
 from chat.shown_steps import begin_step, close_unfinished, end_step
 from chat.tools.loop import Plan
@@ -56,7 +56,7 @@ from memoryhub.monitoring import metrics, tracing
 from workspaces.connections import store_vision
 from workspaces.documents.reading_jobs import with_shares
 from workspaces.models import Document, DocumentStatus, User
-from workspaces.spending.billing import Bill, record
+from workspaces.spending.usage_records import Bill, record
 
 POLL = 0.5  # seconds
 INDEXED_WITHIN = 10.0  # seconds to wait for vectors; until then a file is found by word search

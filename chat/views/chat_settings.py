@@ -14,7 +14,7 @@ from chat.chats.personal_memories import personal_in, use_personal
 from chat.chats.services import forget_chat, memories_of, require_own, usage_of
 from chat.models import SUMMARY_LENGTH, Chat
 from chat.modes.registry import chosen_for_chat, model_context
-from chat.prompting.short_term import live_memory, set_summary
+from chat.prompting.short_term_memory import live_memory, set_summary
 from memories.access import memory_on
 from memoryhub.errors import Invalid
 from workspaces.access import get_workspace

@@ -21,10 +21,10 @@ from chat.chats import services
 from chat.chats.chat_list import chat_list_page, has_chats, mark_of, set_mark, set_tags, tags_in, tags_of
 from chat.chats.personal_memories import personal_in
 from chat.models import Chat, ChatMark
-from chat.models.steps import Mode
+from chat.models.answer_steps import Mode
 from chat.modes.registry import model_context
 from chat.turns.services import begin_turn
-from chat.views.transcript import entries_sent, load_transcript
+from chat.views.shown_messages import entries_sent, load_transcript
 from memories.access import count_live, live_in, memory_on, must_ask, own_elsewhere, vetoed
 from memories.writing.drafts import is_delicate
 from workspaces.access import default_workspace, get_workspace

@@ -21,7 +21,7 @@ from chat.models import Chat, Message, MessageRole
 from chat.models.marks import REASONS, Rating
 from chat.models.runs import Run, RunStatus
 from chat.runs.services import get_run
-from chat.turns.remembering import is_question, proposal_for, remember_message, says_nothing
+from chat.turns.remember_this import is_question, proposal_for, remember_message, says_nothing
 from chat.turns.services import (
     adjacent_version,
     continue_answer,
@@ -34,7 +34,7 @@ from chat.turns.services import (
     versions_of,
 )
 from chat.turns.stream import StreamEvent, follow_for, to_sse, with_html
-from chat.views.transcript import entries_for, entry_for, load_transcript, plan_in
+from chat.views.shown_messages import entries_for, entry_for, load_transcript, plan_in
 from memories.access import count_listed
 from memories.models import Extraction
 from memories.models.extraction import ExtractionStatus

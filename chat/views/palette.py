@@ -1,12 +1,10 @@
-"""Command palette, and the page that searches a workspace.
+"""Command palette.
 
-The palette lists chats, memories, documents, artifacts, actions and pages that match the typed text.
+It lists chats, memories, documents, artifacts, actions and pages that match the typed text.
 """
 
 import json
-import re
 import unicodedata
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
@@ -16,20 +14,15 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.text import Truncator
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy as later
 from django.views.decorators.http import require_GET
 
 from chat.access import get_chat
 from chat.chats.chat_list import chat_list_page, mark_of
 from chat.models import Chat, ChatMark
-from chat.rendering.markdown import Budget, TooHeavy, render_markdown
 from chat.views.chats import chat_on_screen, has_panel
 from memories.models import Memory
-from memories.recalling.workspace_search import TYPES, Found, search_workspace
 from memories.views.panel_context import PanelFilters, search_panel
 from memoryhub.errors import NotFound
 from workspaces.access import get_workspace, workspaces_of
@@ -379,87 +372,4 @@ def _kept(
 def _in_panel(workspace: Workspace, memory: Memory) -> str:
     """Return the URL that searches for this memory in the workspace's memory panel."""
     words = " ".join(memory.content.split()[:8])
-    return f"{reverse('chat:workspace', args=[workspace.public_id])}?{urlencode({'find': words})}"
-
-
-LONGEST_SEARCH = 400  # characters of a query
-MOST_FOUND = 30
-EXCERPT = 280  # limit in characters of a result's text
-EXCERPT_STEPS = 2_000
-_HEADING = re.compile(r"<(/?)h[1-6]\b[^>]*>")
-NAMES = {
-    "memory": (later("Memories"), "memory"),
-    "document": (later("Documents"), "paperclip"),
-    "artifact": (later("Artifacts"), "file-text"),
-    "message": (later("Messages"), "message-square"),
-}
-
-
-@dataclass(frozen=True)
-class Shown:
-    found: Found
-    url: str
-    icon: str
-    q: str
-
-    @property
-    def html(self) -> SafeString:
-        """Return the result's Markdown as HTML, with the query's words marked. Artifacts are shown as plain source.
-
-        Headings become paragraphs, so that the page's own headings stay clear.
-        """
-        text = Truncator(self.found.text).chars(EXCERPT)
-        if self.found.type != "artifact":
-            with suppress(TooHeavy):
-                return marked(_HEADING.sub(r"<\1p>", render_markdown(text, Budget(EXCERPT_STEPS))), self.q)
-        return marked(format_html("<p>{}</p>", text), self.q)
-
-
-def marked(html: str, q: str) -> SafeString:
-    """Wrap words that start with a word of the query in ``<mark>``. HTML tags and character references stay as they
-    are.
-    """
-    words = [rf"\b{word}" if word.isascii() else word for word in re.findall(r"\w{2,}", q)]
-    if not words:
-        return SafeString(html)
-    pattern = re.compile(rf"<[^>]*>|&#?\w+;|({'|'.join(words)})", re.IGNORECASE)
-    return SafeString(pattern.sub(lambda match: f"<mark>{match[1]}</mark>" if match[1] else match[0], html))
-
-
-@require_GET
-def search(request: PageRequest, ws_id: str) -> HttpResponse:
-    """Search for ``?q=`` among results of the types ``?type=``, by default all."""
-    workspace, q = get_workspace(request.user, ws_id), request.GET.get("q", "").strip()[:LONGEST_SEARCH]
-    asked = [each for each in request.GET.getlist("type") if each in TYPES]
-    found = search_workspace(
-        q,
-        workspace,
-        request.user,
-        limit=MOST_FOUND,
-        types=asked or TYPES,
-        now=timezone.now(),
-        reach=Reach.here(workspace),
-        private_chats=True,
-        noted=False,  # a GET writes nothing
-        listed=True,
-    )
-    context = {
-        "workspace": workspace,
-        "q": q,
-        "types": [(each, name, each in (asked or TYPES)) for each, (name, _icon) in NAMES.items()],
-        "results": [Shown(each, _address(each, workspace), NAMES[each.type][1], q) for each in found],
-    }
-    return render(request, "chat/search.html", context)
-
-
-def _address(found: Found, workspace: Workspace) -> str:
-    """Return the URL of a result, which opens it at the match."""
-    if found.type == "document":
-        url = reverse("workspaces:document", args=[found.workspace_id, found.id])
-        return f"{url}?passage={found.number}#passage-{found.number}"
-    if found.type == "artifact":
-        return reverse("workspaces:artifact", args=[found.workspace_id, found.id])
-    if found.type == "message":
-        return f"{reverse('chat:chat', args=[found.chat_id])}?at={found.id}#{found.id}"
-    words = " ".join(found.text.split()[:8])
     return f"{reverse('chat:workspace', args=[workspace.public_id])}?{urlencode({'find': words})}"

@@ -27,8 +27,6 @@ from chat.rendering.markdown import Budget, TooHeavy, render_markdown
 from chat.rendering.rendered import MESSAGE_STEPS
 from chat.runs import plan as plan_edits
 from chat.runs.budget import estimated_for, limits_of
-from chat.runs.overview import planning_of, result_text, tasks_for_people, title_shown, with_sources
-from chat.runs.progress import PLANNING
 from chat.runs.services import (
     LONGEST_OBJECTIVE,
     RunRequest,
@@ -44,16 +42,18 @@ from chat.runs.services import (
     templates_of,
     why_no_run,
 )
+from chat.runs.shown_run import planning_of, result_text, tasks_for_people, title_shown, with_sources
+from chat.runs.transitions import PLANNING
 from chat.runs.workspace_tools import default_tools
 from chat.turns.services import resume_from_chat
-from chat.views.transcript import plan_in, planned, rows_in
+from chat.views.shown_messages import plan_in, planned, rows_in
 from memories.models import Memory
 from memoryhub.errors import NotFound
 from memoryhub.languages import grouped, isolated
 from workspaces.access import get_workspace
 from workspaces.connections import chosen_for
 from workspaces.models import Role, User, Workspace
-from workspaces.spending.billing import rate_of
+from workspaces.spending.usage_records import rate_of
 from workspaces.views import PageRequest
 from workspaces.views.forms import DomainForm
 

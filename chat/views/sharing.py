@@ -21,7 +21,7 @@ from chat.chats.services import title_from
 from chat.chats.sharing import current_messages, messages_of, shareable
 from chat.models import Chat, Message, MessageRole
 from chat.rendering.rendered import Shown, show, without_own_links
-from chat.views.transcript import fitting
+from chat.views.shown_messages import fitting
 from memoryhub.errors import Invalid
 from memoryhub.monitoring.origin import client_address, network_of
 from workspaces.access import get_workspace

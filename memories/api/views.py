@@ -8,16 +8,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memories.access import get_memory
-from memories.api.saving import (
-    LIVE_IN,
-    change_memory,
-    delete_memory,
-    described,
-    memory_response,
-    recalled,
-    save,
-    saved_response,
-)
 from memories.api.serializers import (
     FoundJson,
     MemoryBody,
@@ -33,11 +23,21 @@ from memories.api.serializers import (
     SearchBody,
     SearchJson,
 )
+from memories.api.shared import (
+    LIVE_IN,
+    change_memory,
+    delete_memory,
+    described,
+    memory_response,
+    recalled,
+    save,
+    saved_response,
+)
 from memories.models import Memory, RecallQuestion
 from memories.models.recall import QUESTION_LENGTH
-from memories.recalling import recall_questions
+from memories.recalling import recall_tests
 from memories.recalling.overview import hidden_lines, hide_line, profile_of
-from memories.recalling.recall_questions import MOST_EXPECTED
+from memories.recalling.recall_tests import MOST_EXPECTED
 from memories.recalling.workspace_search import search_workspace
 from memories.writing import changing
 from workspaces.access import get_workspace
@@ -268,7 +268,7 @@ class QuestionJson(serializers.Serializer[Any]):
         return question.owner_id is not None
 
     def get_missed(self, question: RecallQuestion) -> int:
-        return len(recall_questions.misses(question))
+        return len(recall_tests.misses(question))
 
 
 class RanJson(serializers.Serializer[Any]):
@@ -285,7 +285,7 @@ class QuestionList(KeyedView):
         """
         workspace = get_workspace(self.person, workspace_id)
         return self.page(
-            recall_questions.questions_of(workspace, self.person),
+            recall_tests.questions_of(workspace, self.person),
             QuestionJson,
             descending=True,
             list_name=f"recall questions of {workspace.public_id}",
@@ -302,14 +302,14 @@ class QuestionList(KeyedView):
 
         def make() -> RecallQuestion:
             wanted = [get_memory(self.person, each, workspace=workspace) for each in body["memory_ids"]]
-            return recall_questions.keep_question(
+            return recall_tests.keep_question(
                 workspace, body["text"], wanted, by=self.person, now=timezone.now()
             )
 
         made = self.make_once(
-            make, lambda person, found: recall_questions.get_question(person, found, workspace=workspace)
+            make, lambda person, found: recall_tests.get_question(person, found, workspace=workspace)
         )
-        kept = recall_questions.get_question(self.person, made.public_id, workspace=workspace)
+        kept = recall_tests.get_question(self.person, made.public_id, workspace=workspace)
         return Response(QuestionJson(kept).data, status=status.HTTP_201_CREATED)
 
 
@@ -321,11 +321,10 @@ class QuestionRun(KeyedView):
         Stops after 20 seconds; the remaining questions run in the background if something has changed.
         """
         workspace = get_workspace(self.person, workspace_id, need=Role.EDITOR)
-        questions = recall_questions.questions_of(workspace, self.person).order_by("ran_at")
-        asked = recall_questions.run(questions, now=timezone.now(), seconds=RUN_SECONDS)
+        questions = recall_tests.questions_of(workspace, self.person).order_by("ran_at")
+        asked = recall_tests.run(questions, now=timezone.now(), seconds=RUN_SECONDS)
         missed = sum(
-            bool(recall_questions.misses(each))
-            for each in recall_questions.questions_of(workspace, self.person)
+            bool(recall_tests.misses(each)) for each in recall_tests.questions_of(workspace, self.person)
         )
         return Response({"asked": asked, "missed": missed})
 
@@ -335,5 +334,5 @@ class QuestionDetail(KeyedView):
     def delete(self, request: Request, workspace_id: str, ask_id: str) -> Response:
         """Delete a test question of recall. The memories that it expects to be found are kept."""
         workspace = get_workspace(self.person, workspace_id)
-        recall_questions.get_question(self.person, ask_id, workspace=workspace, need=Role.EDITOR).delete()
+        recall_tests.get_question(self.person, ask_id, workspace=workspace, need=Role.EDITOR).delete()
         return Response(status=status.HTTP_204_NO_CONTENT)

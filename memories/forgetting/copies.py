@@ -25,7 +25,7 @@ from memories.writing.drafts import kind_in, without_secrets
 from memories.writing.gate import delete_memory
 from memoryhub.database import queries
 from memoryhub.errors import NotFound
-from workspaces.actions.removal import Counts
+from workspaces.actions.purging import Counts
 from workspaces.models import User
 from workspaces.models.index import WITHIN, of_places
 

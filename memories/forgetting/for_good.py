@@ -41,7 +41,7 @@ from memories.writing.decide import one_writer_at_a_time
 from memories.writing.drafts import content_hash
 from memoryhub.errors import Forbidden, NotFound
 from workspaces.access import role_in
-from workspaces.actions.removal import Counts, counted, delete_rows, lines_of, purge_deleted
+from workspaces.actions.purging import Counts, counted, delete_rows, lines_of, purge_deleted
 from workspaces.audit import MOST_WORDS, Verb, Word, record
 from workspaces.data_policy import Reach
 from workspaces.index.embedding import drop_vectors

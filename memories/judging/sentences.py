@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from memories.judging.encoder import Encoder, logits
+from memories.judging.encoder_interface import Encoder, logits
 from memoryhub.llm.base import Vectors
 from memoryhub.llm.e5 import places_of
 

@@ -252,7 +252,7 @@ class Memory(models.Model):
     search = SearchVectorField(editable=False, null=True)
     embedding_failed_at = models.DateTimeField(null=True, blank=True, editable=False)
     # Saved without a search for near-duplicates, so none follows when its vector is computed later
-    # (writing.background).
+    # (writing.late_vectors).
     own_row = models.BooleanField(default=False, db_default=False, editable=False)
     hidden_from_profile_of = models.ManyToManyField(
         User, blank=True, related_name="+", help_text="The people who hid it from their profile."

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from memories.access import get_memory
 from memories.judging.extraction.speaker import names_the_user
-from memories.judging.validity import says_over
+from memories.judging.stated_period import says_over
 from memories.models import Memory, NodeMemory
 from memories.models.memory import MemoryQuerySet
 from memories.recalling.ranked_search import load_memories

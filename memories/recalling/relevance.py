@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memories.judging.sentences import JOINED
-from memories.judging.validity import says_over, speaks_of_before
+from memories.judging.stated_period import says_over, speaks_of_before
 from memories.recalling.ranking import WEIGHTS
 from memoryhub.llm.bundled_embedder import E5_WEIGHS, MULTILINGUAL
 from workspaces.index.scores import Asked, cosines, read_asked

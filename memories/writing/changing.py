@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy as later
 
 from memories.indexing import index_words, put_in_index, queue_embedding, unindex_words
 from memories.judging.secret_filter import RULES
-from memories.judging.validity import read_validity
+from memories.judging.stated_period import read_validity
 from memories.models import Memory, Review, Revision
 from memories.models.memory import KEY_IS_UNIQUE, RevisionAction
 from memories.writing import tombstones

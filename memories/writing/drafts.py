@@ -24,7 +24,7 @@ from memories.judging.duplicates import normalise
 from memories.judging.extraction.speaker import Source
 from memories.judging.secret_filter import find_secret, find_secrets, find_sensitive
 from memories.judging.secret_filter.values import is_technical
-from memories.judging.validity import read_validity
+from memories.judging.stated_period import read_validity
 from memories.models import Memory, MemorySource, Scope, SourceType
 from memories.models.memory import (
     CATEGORY_LENGTH,

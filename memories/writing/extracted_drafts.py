@@ -11,16 +11,16 @@ from datetime import datetime
 from django.utils import timezone
 
 from memories.judging.duplicates import may_merge, normalise
-from memories.judging.extraction.candidates import (
+from memories.judging.extraction.grounding import names_in, numbers_in
+from memories.judging.extraction.speaker import NOTHING, Provenance, Source, nearest_of
+from memories.judging.extraction.with_classifier import extract_with_rules
+from memories.judging.extraction.with_language_model import (
     Around,
     Candidate,
     Complete,
     distil_with_model,
     extract_with_model,
 )
-from memories.judging.extraction.grounding import names_in, numbers_in
-from memories.judging.extraction.speaker import NOTHING, Provenance, Source, nearest_of
-from memories.judging.extraction.with_classifier import extract_with_rules
 from memories.models import Extraction, Memory, Scope, SourceType
 from memories.writing.changing import note_wordings
 from memories.writing.drafts import Draft, cut_at_word
@@ -33,8 +33,8 @@ from workspaces.connections import Chosen, chosen_for
 from workspaces.index.embedding import Embedded
 from workspaces.models import Purpose, User, Workspace
 from workspaces.models.connections import Connection
-from workspaces.spending.billing import Account, counted, rate_of
 from workspaces.spending.budgets import has_budget
+from workspaces.spending.usage_records import Account, counted, rate_of
 
 SAME = 0.5  # minimum cosine, by the encoder, of a memory and a statement extracted again from its message
 CLOSE = 0.75  # minimum cosine of two wordings from one message: 14 of 16 measured pairs exceed it

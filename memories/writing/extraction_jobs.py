@@ -20,7 +20,7 @@ from django_q.tasks import async_task
 
 from memories.access import vetoed
 from memories.judging.corrections import find_replaced, only_takes_back
-from memories.judging.extraction.candidates import synthesize
+from memories.judging.extraction.with_language_model import synthesize
 from memories.judging.sentences import sentence_with
 from memories.models import Extraction, Memory, Revision, Scope, SourceType
 from memories.models.extraction import ExtractionStatus

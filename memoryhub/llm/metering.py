@@ -102,7 +102,7 @@ def cost_of(usage: Usage, price: Price | None) -> Decimal | None:
     """Return the cost in the installation's currency, to eight places, or None if the price is unknown.
 
     Every calculation of a cost uses it: answers, jobs, `/v1` and runs. A connection's price is ``Connection.price``; a
-    chosen model's price is ``workspaces.spending.billing.rate_of(chosen).price``. Does not access the database.
+    chosen model's price is ``workspaces.spending.usage_records.rate_of(chosen).price``. Does not access the database.
     """
     if price is None:
         return None

@@ -14,7 +14,6 @@ import httpx2
 from django.conf import settings
 
 from memoryhub.llm.base import Capabilities, Message, Tool
-from memoryhub.llm.clients import Endpoint, ask_for_models
 from memoryhub.llm.errors import (
     EmbedderError,
     ModelAddressRefused,
@@ -24,6 +23,7 @@ from memoryhub.llm.errors import (
     ModelRefused,
     ModelTimeout,
 )
+from memoryhub.llm.http_clients import Endpoint, ask_for_models
 from memoryhub.llm.registry import embedded_endpoint, embedded_trouble, get_embedder
 
 if TYPE_CHECKING:

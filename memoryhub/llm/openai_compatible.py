@@ -24,8 +24,8 @@ from memoryhub.llm.base import (
     estimated_tokens,
     normalised,
 )
-from memoryhub.llm.clients import Clients, Endpoint, EndpointSource, reply_within, timeout_of
 from memoryhub.llm.errors import EMPTY, ModelBadReply, ModelCut, ModelError, ModelUnavailable
+from memoryhub.llm.http_clients import Clients, Endpoint, EndpointSource, reply_within, timeout_of
 from memoryhub.llm.metering import Usage, guessed, report, report_embedding
 from memoryhub.llm.openai_errors import (
     VENDOR_ERRORS,

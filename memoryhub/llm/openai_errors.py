@@ -15,8 +15,8 @@ from opentelemetry.trace import Span
 
 from memoryhub.llm import errors
 from memoryhub.llm.addresses import AddressRefused
-from memoryhub.llm.clients import Endpoint
 from memoryhub.llm.errors import ModelError
+from memoryhub.llm.http_clients import Endpoint
 from memoryhub.llm.openai_replies import error_text
 from memoryhub.monitoring.tracing import failed, model_call
 from memoryhub.stored_messages import kept

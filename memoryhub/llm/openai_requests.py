@@ -17,8 +17,8 @@ import openai
 
 from memoryhub.llm.addresses import AddressRange
 from memoryhub.llm.base import INSERTED, Message
-from memoryhub.llm.clients import Clients, Endpoint, ask_for_models, timeout_of
 from memoryhub.llm.errors import ModelBadReply, ModelBadRequest, ModelError, ModelUnavailable
+from memoryhub.llm.http_clients import Clients, Endpoint, ask_for_models, timeout_of
 from memoryhub.llm.metering import Usage, guessed, report
 from memoryhub.llm.openai_errors import VENDOR_ERRORS, call_with_retries, delay_before_retry, model_error
 from memoryhub.llm.openai_replies import checked, chunks_of, error_text, usage_said

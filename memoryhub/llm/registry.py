@@ -14,9 +14,9 @@ from django.conf import settings
 from django.utils.module_loading import import_string
 
 from memoryhub.llm.base import Capabilities, ChatModel, Embedder
-from memoryhub.llm.clients import Endpoint
 from memoryhub.llm.e5 import MultilingualEncoder, States
 from memoryhub.llm.errors import EmbedderError, ModelMissing, ModelUnavailable
+from memoryhub.llm.http_clients import Endpoint
 from memoryhub.stored_messages import kept
 
 # Loaded by dotted path, because this package and memoryhub.local may not import each other.

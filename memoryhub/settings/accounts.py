@@ -170,7 +170,7 @@ KEY_RATE = env.integer("KEY_RATE", 120, low=1, high=1_000_000)  # requests per m
 # Without a mail server no mail is sent. Logging it instead would put links that reset passwords into the log.
 _smtp_url = env.optional("SMTP_URL")  # not a setting, because it contains a password
 EMAIL_BACKEND = (
-    "workspaces.accounts.email_backend.RetryingBackend"
+    "workspaces.accounts.unsent_mail.RetryingBackend"
     if _smtp_url
     else "django.core.mail.backends.dummy.EmailBackend"
 )

@@ -26,9 +26,9 @@ django.setup()
 
 from chat.prompting.prompt_text import prompt_text  # noqa: E402
 from chat.tools import OF_EVERY_CHAT  # noqa: E402
-from memories.judging.extraction.candidates import extract_with_model, propose, synthesize  # noqa: E402
+from memories.judging.extraction.with_language_model import extract_with_model, propose, synthesize  # noqa: E402
 from memoryhub.llm.base import Capabilities, ChatModel, Delta, Message, Tool  # noqa: E402
-from memoryhub.llm.clients import Endpoint  # noqa: E402
+from memoryhub.llm.http_clients import Endpoint  # noqa: E402
 from memoryhub.llm.openai_compatible import OpenAIChatModel  # noqa: E402
 from memoryhub.local import large_model_download, model_server  # noqa: E402
 from tests.bench.bench_keeping import ENOUGH, _likeness, shingles  # noqa: E402

@@ -24,7 +24,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from memories.judging.encoder import Encoder
+from memories.judging.encoder_interface import Encoder
 from memories.judging.extraction.with_classifier import extract_with_rules
 from memories.judging.secret_filter import find_personal, find_secret
 from memoryhub.llm.e5 import MultilingualEncoder

@@ -12,7 +12,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from memories.judging.encoder import Encoder
+from memories.judging.encoder_interface import Encoder
 from memories.judging.extraction.with_classifier import LEAST, extract_with_rules
 from memoryhub.llm.e5 import MultilingualEncoder
 from tests.bench.judging_data import Message, messages

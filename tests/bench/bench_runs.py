@@ -58,7 +58,7 @@ def begin(person: Any, steps: int) -> Any:
 
 
 def measure_steps() -> None:
-    from chat.runs.memory import AgentMemory, MemoryKind
+    from chat.runs.entries import AgentMemory, MemoryKind
     from chat.runs.plan import PlannedStep
     from chat.runs.step import StepContext, StepExecutor
     from chat.runs.worker import asking, work
@@ -100,7 +100,7 @@ def measure_memory() -> None:
     from django.test.utils import CaptureQueriesContext
 
     from chat.models import RunEntry
-    from chat.runs.memory import MemoryKind, StoredMemory
+    from chat.runs.entries import MemoryKind, StoredMemory
     from chat.runs.memory_tools import ToList, list_entries, read_entries
     from tests.factories import make_user
 

@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from memories.judging import corrections
 from memories.judging.duplicates import alignment
-from memories.judging.encoder import logits
+from memories.judging.encoder_interface import logits
 from memoryhub.llm.bert import WIDTH
 from memoryhub.llm.e5 import MultilingualEncoder
 from tests.bench.judging_data import Correction, bucket, corrections_said, messages, pairs

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from memories.judging.duplicates import alignment, roles_differ, states_differ
 from memories.judging.duplicates.alignment import values_differ, values_of
-from memories.judging.encoder import logits
+from memories.judging.encoder_interface import logits
 from memoryhub.llm.base import Vectors
 from memoryhub.llm.bert import WIDTH
 from memoryhub.llm.e5 import MultilingualEncoder

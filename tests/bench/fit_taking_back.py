@@ -16,7 +16,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from memories.judging import corrections
-from memories.judging.encoder import logits
+from memories.judging.encoder_interface import logits
 from memoryhub.llm.base import Vectors
 from memoryhub.llm.e5 import MultilingualEncoder
 from tests.bench.judging_data import bucket, messages, takings_back

@@ -1,4 +1,4 @@
-"""Tools for fitting heads: cached encoder states, and the nets of memories/judging/encoder.py."""
+"""Tools for fitting heads: cached encoder states, and the nets of memories/judging/encoder_interface.py."""
 
 import pickle
 from collections.abc import Iterable, Sequence
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from memories.judging.encoder import Encoder, Read
+from memories.judging.encoder_interface import Encoder, Read
 from memoryhub.llm.base import Vectors
 
 Net = tuple[Vectors, Vectors, Vectors, float]

@@ -11,7 +11,7 @@ from django.utils import timezone
 from chat.chats import saved_prompts
 from chat.models import Run
 from chat.runs import services
-from memories.recalling import recall_questions
+from memories.recalling import recall_tests
 from memoryhub.errors import Conflict
 from tests.conftest import Cast
 from tests.factories import make_memory, make_prompt
@@ -33,7 +33,7 @@ def test_the_last_one_that_there_may_be_is_made_once(
     makers: dict[tuple[Any, str], Callable[[], Any]] = {
         (saved_prompts, "MOST"): lambda: make_prompt(place, cast.owner, name=next(names)),
         (services, "MOST"): lambda: services.save_template(done, next(names), by=cast.owner, now=now),
-        (recall_questions, "MOST_QUESTIONS"): lambda: recall_questions.keep_question(
+        (recall_tests, "MOST_QUESTIONS"): lambda: recall_tests.keep_question(
             place, next(names), [memory], by=cast.owner, now=now
         ),
         (services, "MOST_ACTIVE"): lambda: services.start_run(

@@ -17,7 +17,7 @@ from chat.import_export.export import export
 from chat.models import Chat, Compaction, Message, Run
 from chat.modes.research import _start as start_research
 from chat.prompting.prompt_text import excerpt_around
-from chat.prompting.short_term import set_summary
+from chat.prompting.short_term_memory import set_summary
 from chat.turns.compaction import compact
 from chat.turns.services import begin_turn
 from chat.turns.turn import wait_until_idle

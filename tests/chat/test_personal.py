@@ -21,8 +21,8 @@ from chat.chats.personal_memories import (
 from chat.chats.services import set_private
 from chat.import_export.export import export
 from chat.models import Chat, Message, ToolCall
-from chat.models.steps import Step
-from chat.prompting.short_term import set_summary
+from chat.models.answer_steps import Step
+from chat.prompting.short_term_memory import set_summary
 from chat.turns.services import begin_turn, retry_answer
 from chat.turns.turn import wait_until_idle
 from memories.models import Memory, Scope

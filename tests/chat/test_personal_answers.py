@@ -19,7 +19,7 @@ from chat.runs.workspace_tools import caller_of
 from chat.tools.base import InChat, ToolCaller
 from chat.tools.memory import ToSave, save
 from chat.turns.extraction_text import load_passing, load_turn
-from chat.turns.remembering import remember_message
+from chat.turns.remember_this import remember_message
 from chat.turns.services import begin_turn
 from chat.turns.turn import wait_until_idle
 from chat.views.import_export import _json, _markdown

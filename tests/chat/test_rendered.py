@@ -17,23 +17,13 @@ from django_q.models import OrmQ
 from chat.models import Chat, Message, MessageRole, MessageStatus
 from chat.rendering import markdown, rendered
 from chat.rendering.highlighting import LANGUAGES, coloured
-from chat.rendering.markdown import (
-    RENDERER,
-    Budget,
-    TooHeavy,
-    render_markdown,
-)
-from chat.rendering.rendered import (
-    MESSAGE_STEPS,
-    PAGE_STEPS,
-    set_html,
-    store_html,
-)
+from chat.rendering.markdown import RENDERER, Budget, TooHeavy, render_markdown
+from chat.rendering.rendered import MESSAGE_STEPS, PAGE_STEPS, set_html, store_html
 from chat.tasks import render_answers
 from chat.turns.services import begin_turn, retry_answer
 from chat.turns.turn import wait_until_idle
-from chat.views import transcript
-from chat.views.transcript import load_transcript
+from chat.views import shown_messages
+from chat.views.shown_messages import load_transcript
 from tests.bench.bench_markdown import CODE, cost, filled, hostile_markdown, hostile_texts
 from tests.bench.bench_markdown import rendered as length_rendered
 from tests.conftest import Cast
@@ -293,7 +283,7 @@ def test_very_long_messages_are_shown_a_few_at_a_time(cast: Cast) -> None:
 def test_a_place_in_a_long_chat_is_shown_without_all_that_followed(
     cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transcript, "MOST_AFTER", 10)
+    monkeypatch.setattr(shown_messages, "MOST_AFTER", 10)
     chat = make_chat(cast.owner, cast.workspace)
     keys = [message.public_id for message in answers(chat, *["Noted."] * 20)]
     found = load_transcript(chat, cast.owner, now=timezone.now(), around=keys[5])

@@ -10,7 +10,7 @@ from chat.programs.mcp_server import _words_of
 from chat.programs.mcp_tools import found_shape, shape_of
 from chat.prompting.context import recalled_block
 from chat.tools.memory import recalled, searched
-from chat.turns.remembering import remember_message
+from chat.turns.remember_this import remember_message
 from memories.forgetting.for_good import may_forget
 from memories.models import Memory
 from memories.recalling.ranked_search import Recalled

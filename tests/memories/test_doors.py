@@ -51,9 +51,9 @@ WRITES = {
     ("memories/writing/review.py", "_decide"): {"save"},
     ("memories/writing/bulk_save.py", "-"): {"INSERT INTO"},
     # Writes of other columns: times, links, sources, words, the rules checked by, and permanent deletion.
-    ("memories/writing/background.py", "reembed"): {"update"},
-    ("memories/writing/background.py", "store_late_vector"): {"update"},
-    ("memories/writing/background.py", "_compare_late"): {"update"},
+    ("memories/writing/late_vectors.py", "reembed"): {"update"},
+    ("memories/writing/late_vectors.py", "store_late_vector"): {"update"},
+    ("memories/writing/late_vectors.py", "_compare_late"): {"update"},
     ("memories/tasks.py", "embed_memories"): {"update"},
     ("memories/forgetting/for_good.py", "forget_source"): {"update"},
     ("memories/forgetting/copies.py", "drop_excerpts"): {"update"},
@@ -65,7 +65,7 @@ WRITES = {
     ("memories/recalling/ranked_search.py", "-"): {"UPDATE"},
     ("memories/forgetting/copies.py", "-"): {"UPDATE"},
     # The table's name is a parameter: rows deleted with their workspace or person.
-    ("workspaces/actions/removal.py", "delete_rows"): {"DELETE FROM"},
+    ("workspaces/actions/purging.py", "delete_rows"): {"DELETE FROM"},
     # For benchmarks only: rows without keys.
     ("tests/bench/row_copies.py", "copy_places"): {"INSERT INTO"},
     ("tests/bench/synthetic.py", "-"): {"INSERT INTO"},
@@ -73,7 +73,7 @@ WRITES = {
     ("tests/bench/bench_admin.py", "_measure"): {"UPDATE"},
     ("tests/bench/bench_admin.py", "test_growth"): {"TRUNCATE"},
 }
-ASKING = {"gate.py", "changing.py", "bulk_save.py", "review.py", "background.py"}
+ASKING = {"gate.py", "changing.py", "bulk_save.py", "review.py", "late_vectors.py"}
 
 
 def sources() -> list[Path]:

@@ -133,7 +133,7 @@ def test_any_error_gives_nothing_and_the_turn_goes_on(turns: Hub, monkeypatch: p
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError
 
-    monkeypatch.setattr("chat.prompting.short_term.recent", fail)
+    monkeypatch.setattr("chat.prompting.short_term_memory.recent", fail)
     answer = turns.say(chat_with_messages(turns, 6), "And what about pears?")
     assert answer["status"] == "done"
     assert turns.items(TAG) == turns.items(FIRST) == []

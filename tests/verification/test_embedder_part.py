@@ -19,9 +19,9 @@ from pytest_django.fixtures import Settings
 
 from memories.recalling.recall import recall
 from memoryhub.llm.bundled_embedder import TwoEncoders
-from memoryhub.llm.clients import Endpoint
 from memoryhub.llm.embedder_server import MOST_BYTES
 from memoryhub.llm.errors import EmbedderError
+from memoryhub.llm.http_clients import Endpoint
 from memoryhub.llm.model_check import embedder_trouble
 from memoryhub.llm.openai_compatible import EMBEDDING_BATCH, BundledElsewhere
 from memoryhub.llm.registry import get_embedder

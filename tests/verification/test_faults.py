@@ -32,7 +32,7 @@ from tests.verification.test_up import Installation
 FULL_SECONDS = 40
 TOKEN = "of the monitoring alone"
 SENTENCE = "the server has run out of disk space"
-READER = "workspaces.documents.reading.reader"
+READER = "workspaces.documents.reading.child_process"
 Record = Callable[[str, object], None]
 
 

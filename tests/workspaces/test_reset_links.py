@@ -15,7 +15,7 @@ from django.test import Client
 from memoryhub.environment import mail_from_url
 from memoryhub.monitoring.logs import Formatter, JsonFormatter
 from tests.factories import make_user
-from workspaces.accounts.email_backend import RetryingBackend
+from workspaces.accounts.unsent_mail import RetryingBackend
 
 pytestmark = pytest.mark.django_db
 DUMMY = "django.core.mail.backends.dummy.EmailBackend"
@@ -100,7 +100,7 @@ def test_nothing_that_is_sent_is_printed_by_default() -> None:
     """Django's console backend would write every link into the log of the web process."""
     source = (all_settings.BASE_DIR / "memoryhub/settings/accounts.py").read_text()
     named = re.findall(r"[\w.]*mail\w*\.\w*(?:\.\w+)*Backend", source)
-    assert named == ["workspaces.accounts.email_backend.RetryingBackend", DUMMY]
+    assert named == ["workspaces.accounts.unsent_mail.RetryingBackend", DUMMY]
     assert issubclass(RetryingBackend, smtp.EmailBackend), "it sends, or keeps what it could not"
 
 

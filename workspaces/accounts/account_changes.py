@@ -26,7 +26,7 @@ from memoryhub.languages import speaking_to
 from workspaces.access import DEFAULT_NAME
 from workspaces.accounts import oauth, sessions
 from workspaces.accounts.sessions import end_other_sessions
-from workspaces.actions.removal import Counts, counted, remove_in_other_apps
+from workspaces.actions.purging import Counts, counted, remove_in_other_apps
 from workspaces.actions.workspaces import lock, remove_workspace
 from workspaces.audit import Verb, record
 from workspaces.models import Membership, Role, User, Workspace

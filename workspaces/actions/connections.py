@@ -22,7 +22,7 @@ from django.utils.translation import ngettext
 from memoryhub.errors import Conflict, Forbidden, Invalid, NotFound
 from memoryhub.languages import grouped
 from memoryhub.llm.addresses import CONTROL, AddressRange, is_internal, literal, wrong_shape
-from memoryhub.llm.clients import Endpoint
+from memoryhub.llm.http_clients import Endpoint
 from memoryhub.llm.metering import MOST_PRICE
 from memoryhub.llm.model_check import list_models
 from workspaces.actions.workspaces import update_workspace

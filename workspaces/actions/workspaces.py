@@ -16,7 +16,7 @@ from memoryhub.errors import Conflict, Invalid, NotFound
 from memoryhub.ids import new_id
 from memoryhub.stored_files import StoredFiles
 from workspaces.access import get_workspace, lock_as_editor, require
-from workspaces.actions.removal import Counts, counted, remove_in_other_apps
+from workspaces.actions.purging import Counts, counted, remove_in_other_apps
 from workspaces.audit import Verb, Word, record
 from workspaces.connections import choose_connection
 from workspaces.models import Agent, Invitation, Membership, Role, User, Workspace

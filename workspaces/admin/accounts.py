@@ -50,9 +50,9 @@ from workspaces.admin.base import (
 )
 from workspaces.models import ApiKey, Membership, User
 from workspaces.quotas import quota_of
-from workspaces.spending.billing import amount
 from workspaces.spending.budgets import set_person_budget
-from workspaces.spending.usage import usage_this_month
+from workspaces.spending.monthly_usage import usage_this_month
+from workspaces.spending.usage_records import amount
 from workspaces.views.forms import BudgetFields
 
 NAMES = ("first_name", "last_name")

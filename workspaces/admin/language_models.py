@@ -24,7 +24,7 @@ from workspaces.connections import Report, try_connection
 from workspaces.index import reembedding
 from workspaces.models import EmbeddingModel, ModelUse, User
 from workspaces.models.connections import Connection
-from workspaces.spending.billing import amount
+from workspaces.spending.usage_records import amount
 
 FIELDS = (
     "name",

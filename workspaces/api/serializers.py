@@ -5,7 +5,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 from rest_framework import serializers
 
-from workspaces.actions.removal import Counts
+from workspaces.actions.purging import Counts
 from workspaces.actions.workspaces import DESCRIPTION_LENGTH, NAME_LENGTH
 from workspaces.api.fields import Body, Choice, Flag, Moment, Text
 from workspaces.api.schema import ID

@@ -14,10 +14,10 @@ from workspaces.api.base import ApiView
 from workspaces.api.fields import Body, Money, WholeNumber
 from workspaces.api.schema import ID, documented_under
 from workspaces.models import Role
-from workspaces.spending import usage as totals
-from workspaces.spending.billing import Bill
+from workspaces.spending import monthly_usage as totals
 from workspaces.spending.budgets import MOST_MONEY, MOST_TOKENS, Standing, set_workspace_budget
-from workspaces.spending.usage import Line, Month
+from workspaces.spending.monthly_usage import Line, Month
+from workspaces.spending.usage_records import Bill
 
 documented = documented_under("workspaces")
 

@@ -27,7 +27,7 @@ from workspaces.access import (
     require_right_to_forget,
     require_right_to_move,
 )
-from workspaces.actions.removal import Counts, counted, purge_deleted, words_for
+from workspaces.actions.purging import Counts, counted, purge_deleted, words_for
 from workspaces.actions.workspaces import clean_text
 from workspaces.audit import Verb
 from workspaces.documents import files, reading_jobs

@@ -220,7 +220,7 @@ class GroupGrant(models.Model):
         return f"Grant {self.pk}"
 
 
-# Mail that could not be sent yet. Written by ``workspaces.accounts.email_backend``.
+# Mail that could not be sent yet. Written by ``workspaces.accounts.unsent_mail``.
 
 
 class WaitingMail(models.Model):

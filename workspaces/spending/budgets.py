@@ -26,7 +26,7 @@ from workspaces.audit import Verb, Word
 from workspaces.audit import record as audit
 from workspaces.models import Role, User, Workspace
 from workspaces.models.connections import Budget
-from workspaces.spending.billing import ABOUT, Account, Rate, amount
+from workspaces.spending.usage_records import ABOUT, Account, Rate, amount
 
 NEAR = Decimal("0.8")
 MOST_TOKENS = 10**15

@@ -14,10 +14,10 @@ from django.utils.translation import gettext as _
 
 from memoryhub.languages import grouped
 from workspaces.models import User, Workspace
-from workspaces.spending import billing as money
-from workspaces.spending.billing import ABOUT, Bill
+from workspaces.spending import usage_records as money
 from workspaces.spending.budgets import Standing, standings
-from workspaces.spending.usage import Line, Month
+from workspaces.spending.monthly_usage import Line, Month
+from workspaces.spending.usage_records import ABOUT, Bill
 
 register = template.Library()
 register.filter("amount", money.amount)

@@ -33,7 +33,7 @@ from workspaces.accounts.account_changes import delete_account, foresee_leaving
 from workspaces.accounts.sessions import live_sign_ins
 from workspaces.accounts.sign_in import ask_for_password, confirmed, has_two_factor
 from workspaces.actions import workspaces
-from workspaces.actions.removal import lines_of
+from workspaces.actions.purging import lines_of
 from workspaces.documents.reading.pictures import FACE
 from workspaces.documents.reading.process import CouldNotRead, read_file
 from workspaces.models import ApiKey, PersonPicture, Role, User

@@ -24,7 +24,7 @@ from workspaces.access import get_workspace
 from workspaces.accounts.account_changes import set_name
 from workspaces.actions import workspaces
 from workspaces.models import Budget, Role, Workspace
-from workspaces.spending import usage
+from workspaces.spending import monthly_usage
 from workspaces.spending.budgets import set_workspace_budget
 from workspaces.views import PageRequest, reload_or_redirect
 from workspaces.views.forms import BudgetFields, DomainForm
@@ -163,27 +163,29 @@ def workspace_usage(request: PageRequest, ws_id: str) -> HttpResponse:
             notices.success(request, _("The budget is saved."))
             return redirect("workspaces:usage", ws_id)
     first = _first(request)
-    month = usage.of_workspace(workspace, request.user, first, now=now)
+    month = monthly_usage.of_workspace(workspace, request.user, first, now=now)
     context: dict[str, Any] = {"workspace": workspace, "month": month, "form": form, "is_owner": is_owner}
-    context["this_month"] = usage.month_of("", now=now)
-    return render(request, "workspaces/usage.html", context, status=422 if form and form.errors else 200)
+    context["this_month"] = monthly_usage.month_of("", now=now)
+    return render(
+        request, "workspaces/monthly_usage.html", context, status=422 if form and form.errors else 200
+    )
 
 
 @require_GET
 def own_usage(request: PageRequest) -> HttpResponse:
     now = timezone.now()
-    month = usage.of_person(request.user, _first(request), now=now)
-    context = {"month": month, "this_month": usage.month_of("", now=now)}
-    return render(request, "workspaces/usage.html", context)
+    month = monthly_usage.of_person(request.user, _first(request), now=now)
+    context = {"month": month, "this_month": monthly_usage.month_of("", now=now)}
+    return render(request, "workspaces/monthly_usage.html", context)
 
 
 def _first(request: PageRequest) -> Any:
     """Return the first day of the requested month, or of the current month if it is invalid."""
     now = timezone.now()
     try:
-        return usage.month_of(request.GET.get("month", ""), now=now)
+        return monthly_usage.month_of(request.GET.get("month", ""), now=now)
     except Invalid:
-        return usage.month_of("", now=now)
+        return monthly_usage.month_of("", now=now)
 
 
 def _budget_form(request: PageRequest, workspace: Workspace) -> BudgetForm:

@@ -17,7 +17,7 @@ from workspaces.accounts import invitations
 from workspaces.accounts.invitations import link_token, open_invitations
 from workspaces.accounts.sign_in import ask_for_password
 from workspaces.actions import workspaces
-from workspaces.actions.removal import lines_of
+from workspaces.actions.purging import lines_of
 from workspaces.connections import chosen_for, options_for
 from workspaces.models import Invitation, Membership, Role, User, Workspace
 from workspaces.views import PageRequest

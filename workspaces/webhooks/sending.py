@@ -27,8 +27,8 @@ from memoryhub import mail
 from memoryhub.encryption import Unsealable
 from memoryhub.languages import speaking_to, translated
 from memoryhub.llm.addresses import AddressRange, AddressRefused
-from memoryhub.llm.clients import Endpoint, async_client
 from memoryhub.llm.errors import ModelNotLocal
+from memoryhub.llm.http_clients import Endpoint, async_client
 from workspaces.audit import Verb, record
 from workspaces.data_policy import Reach
 from workspaces.models import DeliveryStatus, Membership, Role, User, Webhook, WebhookDelivery, WebhookEvent

@@ -32,8 +32,8 @@ from workspaces.connections import Chosen, all_for
 from workspaces.data_policy import Caller, Reach
 from workspaces.models import Agent, ApiKey, Purpose, User, Workspace
 from workspaces.quotas import spend
-from workspaces.spending.billing import Account, rate_of, record
 from workspaces.spending.budgets import require_budget
+from workspaces.spending.usage_records import Account, rate_of, record
 from workspaces.views.event_streams import StreamSlot
 
 RECHECK_SECONDS = 2.0  # interval of the check for a revoked key or a removed member

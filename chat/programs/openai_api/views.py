@@ -38,8 +38,8 @@ from workspaces.access import get_workspace
 from workspaces.api.base import KeyAuthentication, KeyedView
 from workspaces.models import ApiKey, Purpose, User, Workspace
 from workspaces.quotas import spend
-from workspaces.spending.billing import Account, Rate, record
 from workspaces.spending.budgets import require_budget
+from workspaces.spending.usage_records import Account, Rate, record
 from workspaces.views.event_streams import ANSWERS, StreamSlot
 
 MOST_BYTES = 25 * 2**20  # limit of a request, which may contain images

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from memories.judging.duplicates.alignment import MEASURES, Words, measure, words_of
-from memories.judging.encoder import Encoder, Read, logits
+from memories.judging.encoder_interface import Encoder, Read, logits
 from memories.judging.sentences import own_part
 from memoryhub.llm.base import Vectors
 

@@ -26,7 +26,7 @@ from memories.judging.duplicates.alignment import (
     values_of,
     words_of,
 )
-from memories.judging.encoder import Encoder, logits
+from memories.judging.encoder_interface import Encoder, logits
 
 # Comparison of the roles in two statements (agent and patient), and of whether they still hold. Embeddings of
 # "Anna admires Ben's work" and "Ben admires Anna's work" are almost equal. These rules compare the order of

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from memories.judging.encoder import Read
+from memories.judging.encoder_interface import Read
 from memoryhub.llm.base import Vectors
 
 _ISO = re.compile(r"\b(\d{4})-(\d{2})-(\d{2})\b")

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from memories.judging.encoder import Encoder, ReadOnce
+from memories.judging.encoder_interface import Encoder, ReadOnce
 from memories.judging.extraction.grounding import (
     agrees,
     asks_back,

@@ -15,8 +15,8 @@ import numpy as np
 
 from memories.judging.corrections import find_replaced
 from memories.judging.duplicates import normalise
-from memories.judging.encoder import Encoder, ReadOnce, logits
-from memories.judging.extraction.candidates import MAX_TEXT, MAX_WORDS, Candidate, keep_best
+from memories.judging.encoder_interface import Encoder, ReadOnce, logits
+from memories.judging.extraction.with_language_model import MAX_TEXT, MAX_WORDS, Candidate, keep_best
 from memories.judging.secret_filter import find_sensitive
 from memories.judging.sentences import (
     JOINED,

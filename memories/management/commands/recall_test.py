@@ -6,7 +6,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
 from memories.models import ExpectedMemory, RecallQuestion
-from memories.recalling import recall_questions
+from memories.recalling import recall_tests
 from memoryhub.database.startup import running_database
 
 
@@ -24,13 +24,13 @@ class Command(BaseCommand):
             rows = RecallQuestion.objects.order_by("workspace", "pk")
             if workspaces:
                 rows = rows.filter(workspace__public_id__in=workspaces)
-            asked = recall_questions.run(recall_questions.with_expected(rows), now=timezone.now())
+            asked = recall_tests.run(recall_tests.with_expected(rows), now=timezone.now())
             missed = 0
-            for question in recall_questions.with_expected(rows):
-                if found := recall_questions.misses(question):
+            for question in recall_tests.with_expected(rows):
+                if found := recall_tests.misses(question):
                     missed += 1
                     self._print(question, found)
-            rates = recall_questions.rates(recall_questions.with_expected(rows))
+            rates = recall_tests.rates(recall_tests.with_expected(rows))
         self.stdout.write(f"{asked} questions asked, {missed} with a memory that an answer would go without.")
         self.stdout.write(
             "Answers use {right} of {expected} expected memories, and {used} memories in all.".format(**rates)

@@ -5,7 +5,7 @@ from django.test import Client
 from django.urls import reverse
 
 from chat.models import Chat, Message
-from chat.turns.remembering import is_question
+from chat.turns.remember_this import is_question
 from memories.models import Memory
 from tests.api import Api
 from tests.conftest import Cast

@@ -15,12 +15,7 @@ from django.utils import timezone
 from chat import tasks
 from chat.import_export import import_lines, import_run, upload_formats
 from chat.import_export.upload_reader import items
-from chat.models.imports import (
-    KEPT,
-    MAX_ATTEMPTS,
-    Import,
-    ImportStatus,
-)
+from chat.models.imports import KEPT, MAX_ATTEMPTS, Import, ImportStatus
 from memories.models import Memory
 from memoryhub.database import queries
 from memoryhub.errors import Conflict, TooLarge, TooManyRequests
@@ -208,7 +203,7 @@ def test_it_waits_for_an_embedder_that_does_not_answer(cast: Cast, monkeypatch: 
     imported = uploaded(cast.editor, statements(), cast.workspace)
     import_run.start(imported, now=NOW())
     with monkeypatch.context() as patched:
-        patched.setattr("chat.import_export.memories.embed_texts", lambda texts, reaches: None)
+        patched.setattr("chat.import_export.import_memories.embed_texts", lambda texts, reaches: None)
         for _ in range(MAX_ATTEMPTS):
             assert import_run.advance(imported.pk, seconds=60) == import_run.JobResult.WAITING
     imported.refresh_from_db()

@@ -13,10 +13,10 @@ from chat.programs.mcp_server import _of_memory
 from chat.programs.mcp_tools import found_shape, shape_of
 from chat.prompting.context import conversation_of, recalled_block
 from chat.prompting.prompt_text import excerpt_around
-from chat.prompting.shown_sources import provenance_until
+from chat.prompting.provenance import provenance_until
 from chat.tools.memory import recalled, searched
 from chat.turns.extraction_text import load_turn
-from chat.turns.remembering import remember_message
+from chat.turns.remember_this import remember_message
 from chat.turns.services import _empty_again
 from memories.models import Memory
 from memories.recalling.recall import recall

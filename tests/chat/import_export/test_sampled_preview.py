@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from chat.import_export import import_run, transcripts, upload_formats, upload_reader
+from chat.import_export import import_run, other_programs, upload_formats, upload_reader
 from chat.import_export.import_run import with_texts
 from chat.models import Message
 from chat.models.imports import ImportStatus
 from memories.forgetting.for_good import forget_memories
-from memories.judging.encoder import Encoder, Read
+from memories.judging.encoder_interface import Encoder, Read
 from memories.models import Memory
 from memoryhub.llm.registry import get_reader
 from tests.api import Api
@@ -45,7 +45,7 @@ def encoder(monkeypatch: pytest.MonkeyPatch) -> Counting:
     reader = get_reader()
     assert reader is not None
     counting = Counting(reader)
-    monkeypatch.setattr(transcripts, "get_reader", lambda: counting)
+    monkeypatch.setattr(other_programs, "get_reader", lambda: counting)
     return counting
 
 

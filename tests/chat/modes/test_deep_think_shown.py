@@ -12,13 +12,13 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from chat.api.serializers import StepJson
-from chat.api.turns import messages_json
+from chat.api.turn_responses import messages_json
 from chat.models import Chat, Message, Mode, Step
-from chat.models.steps import StepKind
+from chat.models.answer_steps import StepKind
 from chat.turns import stream
 from chat.turns.services import begin_turn
 from chat.turns.stream import StreamEvent, follow
-from chat.views.transcript import load_transcript
+from chat.views.shown_messages import load_transcript
 from memories.models import Memory, Scope
 from memories.writing.gate import delete_memory
 from tests.api import API, Api, error_of

@@ -12,7 +12,7 @@ from django_q.models import OrmQ
 
 from chat.access import get_chat
 from chat.models import PassingTurn
-from chat.prompting.short_term import set_summary
+from chat.prompting.short_term_memory import set_summary
 from chat.turns import extraction_text as program_turns
 from chat.turns.turn import wait_until_idle
 from memories.models import Extraction, Memory

@@ -17,11 +17,11 @@ from chat.access import get_chat
 from chat.models import Chat, Compaction, Message
 from chat.modes.deep_think import build_check, plan_prompt, with_plan
 from chat.prompting.context import build_prompt, conversation_of, room_beside_answer
-from chat.prompting.short_term import set_summary, short_term_for, update_short_term
+from chat.prompting.short_term_memory import set_summary, short_term_for, update_short_term
 from chat.tools import tools_for
 from chat.turns.compaction import _summarise
-from chat.turns.documents import documents_block, sources_for
-from memories.judging.extraction.candidates import distil_with_model, propose, synthesize
+from chat.turns.sources import documents_block, sources_for
+from memories.judging.extraction.with_language_model import distil_with_model, propose, synthesize
 from memories.models import Memory
 from memories.recalling.ranked_search import Recalled
 from memoryhub.llm.base import Capabilities, Picture, Tool

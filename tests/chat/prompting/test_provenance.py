@@ -6,8 +6,8 @@ import pytest
 from django.utils import timezone
 
 from chat.models import Message, MessageRole, ToolCall
-from chat.models.steps import Step, StepKind
-from chat.prompting.shown_sources import provenance_until
+from chat.models.answer_steps import Step, StepKind
+from chat.prompting.provenance import provenance_until
 from memories.models import Extraction, Memory, Receipt
 from memories.writing.extraction_jobs import extract, queue_extraction
 from tests.conftest import Cast

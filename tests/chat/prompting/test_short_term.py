@@ -11,8 +11,9 @@ from pytest_django.fixtures import DjangoAssertNumQueries
 
 from chat.access import get_chat
 from chat.models import Chat, Message, ShortTermMemory, ToolCall
-from chat.prompting import short_term
-from chat.prompting.short_term import (
+from chat.prompting import short_term_memory
+from chat.prompting.provenance import AnswerFlags
+from chat.prompting.short_term_memory import (
     ShortTerm,
     drop_expired,
     set_summary,
@@ -20,7 +21,6 @@ from chat.prompting.short_term import (
     update_short_term,
     wants_long_term,
 )
-from chat.prompting.shown_sources import AnswerFlags
 from chat.tools.base import InChat, ToolCaller
 from chat.tools.memory import Summary, update_summary
 from chat.turns.services import begin_turn
@@ -243,7 +243,7 @@ class TestOwnSummaryHintAndDirective:
         def fail(*args: object, **kwargs: object) -> None:
             raise RuntimeError("broken")
 
-        monkeypatch.setattr(short_term, "recent", fail)
+        monkeypatch.setattr(short_term_memory, "recent", fail)
         assert seen_in(here, cast.owner) == ShortTerm()
         assert "Short-term memory failed" in caplog.text
 
@@ -285,7 +285,7 @@ def test_asking_for_anything_else(text: str) -> None:
     ],
 )
 def test_how_long_ago(ago: timedelta, said: str) -> None:
-    assert short_term._age(NOW - ago, NOW) == said
+    assert short_term_memory._age(NOW - ago, NOW) == said
 
 
 @pytest.mark.parametrize(("text", "hint"), [("And now?", True), ("ok thanks", False), ("👍", False)])

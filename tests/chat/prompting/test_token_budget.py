@@ -19,7 +19,7 @@ from chat.prompting.context import (
     tokens_of_tools,
 )
 from chat.prompting.prompt_text import tokens
-from chat.prompting.short_term import short_term_for
+from chat.prompting.short_term_memory import short_term_for
 from chat.tools import OF_AN_AGENT, OF_EVERY_CHAT, tools_for
 from chat.turns.services import begin_turn
 from chat.turns.turn import wait_until_idle

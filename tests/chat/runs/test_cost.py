@@ -12,10 +12,10 @@ from pytest_django.fixtures import Settings
 
 from chat.models import Run, RunEntry
 from chat.runs import worker
-from chat.runs.memory import _NEWEST, AgentMemory, MemoryKind, StoredMemory
+from chat.runs.entries import _NEWEST, AgentMemory, MemoryKind, StoredMemory
 from chat.runs.memory_tools import ToList, list_entries
-from chat.runs.progress import claim_next_step
 from chat.runs.services import RunRequest, start_run
+from chat.runs.transitions import claim_next_step
 from chat.runs.worker import work
 from memoryhub.llm.metering import Price
 from tests.bench.bench_runs import a_plan

@@ -11,7 +11,7 @@ import pytest
 from django.db import connections
 from django.utils import timezone
 
-from chat.runs import progress
+from chat.runs import transitions
 from chat.runs.services import RunRequest, start_run
 from chat.runs.worker import work
 from tests.conftest import Cast
@@ -87,7 +87,7 @@ def test_another_goes_on_behind_what_a_dead_worker_had_done(
     before = len(scripted_model.chat_requests)
     assert run.steps.filter(status="running").count() == at_once
     scripted_model.release()
-    monkeypatch.setattr(progress, "STALE", timedelta(0))
+    monkeypatch.setattr(transitions, "STALE", timedelta(0))
     eventually(lambda: bool(work(seconds=20, at_once=1)))
     run.refresh_from_db()
     assert run.status == "done", run.error

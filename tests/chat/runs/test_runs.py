@@ -11,12 +11,12 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from chat.models import Run, RunMode, RunStatus, RunStep
-from chat.runs import memory, progress, worker, workspace_tools
+from chat.runs import entries, transitions, worker, workspace_tools
 from chat.runs.budget import Lost
-from chat.runs.memory import MemoryKind, StoredMemory
-from chat.runs.progress import ClaimedStep, claim_next_step
+from chat.runs.entries import MemoryKind, StoredMemory
 from chat.runs.services import RunRequest, rerun, resume_run, start_run, stop_run
 from chat.runs.step import Outcome
+from chat.runs.transitions import ClaimedStep, claim_next_step
 from chat.runs.worker import work
 from chat.tools import memory as memory_tools
 from memories.models import Memory
@@ -114,7 +114,7 @@ def killing(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
         return counted
 
     monkeypatch.setattr(ClaimedStep, "beat", count(ClaimedStep.beat))
-    monkeypatch.setattr(memory, "_keep", count(memory._keep))
+    monkeypatch.setattr(entries, "_keep", count(entries._keep))
     monkeypatch.setattr(worker, "complete_step", count(worker.complete_step))
     monkeypatch.setattr(memory_tools, "save_memory", count(memory_tools.save_memory))
     yield left
@@ -468,4 +468,4 @@ def test_a_hundred_runs_of_many_people_are_taken_up_without_reading_them_all(
             begin(place, person)
     with django_assert_max_num_queries(8):
         assert claim_next_step(now=timezone.now())
-    assert progress.claimable_steps(timezone.now()).count() == 29
+    assert transitions.claimable_steps(timezone.now()).count() == 29

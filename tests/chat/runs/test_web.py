@@ -14,8 +14,9 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from chat.models import Run
-from chat.runs.progress import STALE
+from chat.runs import web
 from chat.runs.services import RunRequest, rerun, start_run
+from chat.runs.transitions import STALE
 from chat.runs.worker import work
 from chat.runs.workspace_tools import web_tools
 from chat.tools.base import ToolTrouble
@@ -25,7 +26,6 @@ from memoryhub.llm.addresses import AddressRange
 from tests.conftest import Cast
 from tests.fakes.openai_server import Answer, Call, Received, ScriptedOpenAI
 from workspaces.access import get_workspace
-from workspaces.documents import web
 from workspaces.models import Workspace
 
 pytestmark = pytest.mark.django_db

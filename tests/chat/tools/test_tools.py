@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from chat.live_answers import stop_answer
 from chat.models import Chat, Message, MessageStatus, ToolCall, ToolOutcome, ToolStatus
-from chat.prompting.short_term import live_memory
+from chat.prompting.short_term_memory import live_memory
 from chat.tools import loop as tool_run
 from chat.tools import memory as memory_tools
 from chat.tools.loop import NO_MORE, ROUNDS

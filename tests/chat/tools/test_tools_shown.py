@@ -11,7 +11,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from chat.api.turns import messages_json
+from chat.api.turn_responses import messages_json
 from chat.live_answers import live_answer
 from chat.models import Chat, Message, ToolCall, ToolStatus
 from chat.shown_steps import call_line

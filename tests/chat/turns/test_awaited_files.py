@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from chat.live_answers import stop_answer
 from chat.models import Chat, Message, MessageStatus
-from chat.models.steps import StepKind
+from chat.models.answer_steps import StepKind
 from chat.shown_steps import step_event
 from chat.turns import turn as awaited_files
 from chat.turns.services import begin_turn, retry_answer

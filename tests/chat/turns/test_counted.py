@@ -24,8 +24,8 @@ from tests.factories import make_chat, make_memory, make_message, make_user
 from tests.fakes.openai_server import HOLD, Answer, Call, Failure, ScriptedOpenAI
 from workspaces.access import get_workspace
 from workspaces.models import Budget, ModelUse, Purpose
-from workspaces.spending.billing import Bill
 from workspaces.spending.budgets import BudgetReached
+from workspaces.spending.usage_records import Bill
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from chat.prompting.context import recalled_block
 from chat.prompting.prompt_text import escape
-from memories.judging.extraction.candidates import render_conversation
+from memories.judging.extraction.with_language_model import render_conversation
 from memories.models import Memory
 from memories.recalling.ranked_search import Recalled
 from tests.chat.hostile_memories import HOSTILE

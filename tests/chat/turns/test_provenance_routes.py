@@ -11,14 +11,14 @@ from django.utils import timezone
 
 from chat.models import Chat, Message, MessageRole, PassingTurn, ToolCall
 from chat.models.runs import Run
-from chat.prompting import shown_sources
+from chat.prompting import provenance
 from chat.tools.base import ChatTool
 from chat.tools.memory import X_RECALL_MEMORY, X_SAVE_MEMORY, X_WORKSPACE_SEARCH
-from chat.turns.documents import sources_for
 from chat.turns.extraction_text import load_passing, load_turn
 from chat.turns.services import begin_turn
+from chat.turns.sources import sources_for
 from chat.turns.turn import wait_until_idle
-from memories.judging.extraction.candidates import Candidate
+from memories.judging.extraction.with_language_model import Candidate
 from memories.models import Extraction, Memory, Review
 from memories.writing.extracted_drafts import draft_of
 from memories.writing.gate import Draft
@@ -328,8 +328,8 @@ def test_every_speaker_has_a_route_that_is_tried() -> None:
     """A new speaker without a test above fails. System prompts name no one; a person's words are the control."""
     tried = {speaker for speaker, _plant in ROUTES.values()}
     assert tried | {Speaker.PERSON, Speaker.SYSTEM, Speaker.PROGRAM} == set(Speaker)
-    loaders = {name for name in dir(shown_sources) if name.startswith("_") and not name.startswith("__")}
-    assert {route.__name__ for route in shown_sources.ROUTES} <= loaders
+    loaders = {name for name in dir(provenance) if name.startswith("_") and not name.startswith("__")}
+    assert {route.__name__ for route in provenance.ROUTES} <= loaders
 
 
 def prompt_messages() -> list[tuple[str, int, bool]]:

@@ -8,7 +8,7 @@ from django.test import Client
 from django.utils import timezone
 
 from chat.models import Chat, Message, ShortTermMemory
-from chat.models.steps import Step
+from chat.models.answer_steps import Step
 from chat.turns.services import begin_turn, continue_answer, retry_answer
 from chat.turns.stream import StreamEvent, follow
 from chat.turns.turn import wait_until_idle

@@ -8,8 +8,8 @@ from django.utils import timezone
 
 from chat.access import get_chat
 from chat.models import Chat, Compaction, Message, ToolCall
-from chat.models.steps import Step
-from chat.prompting.short_term import set_summary
+from chat.models.answer_steps import Step
+from chat.prompting.short_term_memory import set_summary
 from chat.turns.extraction_text import load_turn
 from chat.turns.services import begin_turn
 from chat.turns.turn import wait_until_idle

@@ -12,9 +12,9 @@ from chat.models import AnswerSource, Message, MessageRole
 from chat.rendering.rendered import MOST, cited_in, with_links
 from chat.tools.base import InChat, ToolCaller, ToolTrouble
 from chat.tools.memory import ToSearch, search
-from chat.turns import documents as answer_sources
-from chat.turns.documents import MOST_CHOSEN, documents_block, sources_for
+from chat.turns import sources as answer_sources
 from chat.turns.services import edit_message
+from chat.turns.sources import MOST_CHOSEN, documents_block, sources_for
 from tests.api import Api
 from tests.conftest import Cast
 from tests.factories import HERE, make_chat, make_document, make_message

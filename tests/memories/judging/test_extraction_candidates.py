@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from memories.judging.extraction.candidates import (
+from memories.judging.extraction.with_language_model import (
     MAX_CANDIDATES,
     MAX_CONVERSATION,
     Candidate,

@@ -3,8 +3,8 @@
 import pytest
 
 from memories.judging.corrections import only_takes_back
-from memories.judging.extraction.candidates import MAX_CANDIDATES, MAX_WORDS, Candidate
 from memories.judging.extraction.with_classifier import LEAST, extract_with_rules
+from memories.judging.extraction.with_language_model import MAX_CANDIDATES, MAX_WORDS, Candidate
 from memories.judging.sentences import sentences
 from memoryhub.llm.e5 import MultilingualEncoder
 from tests.bench.bench_extraction import DATA, Count, count, read

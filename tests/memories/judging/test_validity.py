@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from memories.judging.validity import read_validity
+from memories.judging.stated_period import read_validity
 
 SAID = datetime(2026, 4, 10, 12, 0, tzinfo=UTC)
 

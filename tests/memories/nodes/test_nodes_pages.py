@@ -8,7 +8,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from memories import topics
-from memories.judging.extraction.candidates import parse_candidates
+from memories.judging.extraction.with_language_model import parse_candidates
 from memories.models import Memory, MemoryNode, NodeMemory, NodeRelation, Scope
 from memories.topics import merge_topics, suggest_merges, suggest_topics
 from memories.views.nodes import NODES_SHOWN

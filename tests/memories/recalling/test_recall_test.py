@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from memories.models import Memory, RecallQuestion, Scope
-from memories.recalling import recall_questions
+from memories.recalling import recall_tests
 from memories.tasks import ask_recall_questions
 from memories.writing.gate import delete_memory, edit_memory
 from memoryhub.errors import Conflict, Invalid, NotFound, SecretRefused
@@ -32,14 +32,14 @@ def launch(cast: Cast) -> Memory:
 
 @pytest.fixture
 def question(cast: Cast, launch: Memory) -> RecallQuestion:
-    return recall_questions.keep_question(
+    return recall_tests.keep_question(
         cast.workspace, "When is the launch of Apollo?", [launch], by=cast.editor, now=NOW
     )
 
 
 def now_of(question: RecallQuestion, cast: Cast) -> tuple[int | None, bool]:
     workspace = get_workspace(cast.viewer, question.workspace.public_id)
-    [expected] = recall_questions.get_question(
+    [expected] = recall_tests.get_question(
         cast.viewer, question.public_id, workspace=workspace
     ).expected.all()
     return expected.rank, expected.used
@@ -75,11 +75,11 @@ def test_a_question_about_a_personal_memory_is_its_persons_alone(cast: Cast) -> 
     own = default_workspace(cast.owner)
     own.memberships.create(user=cast.editor, role="editor")
     boat = make_memory("I dream of a small boat", cast.owner, own, scope=Scope.USER)
-    kept = recall_questions.keep_question(own, "What do I dream of?", [boat], by=cast.owner, now=NOW)
+    kept = recall_tests.keep_question(own, "What do I dream of?", [boat], by=cast.owner, now=NOW)
     [expected] = kept.expected.all()
     assert (expected.rank, expected.used) == (1, True)
     with pytest.raises(NotFound):
-        recall_questions.get_question(cast.editor, kept.public_id, workspace=own)
+        recall_tests.get_question(cast.editor, kept.public_id, workspace=own)
     assert Api(cast.editor).get(f"workspaces/{own.public_id}/recall-questions").json()["items"] == []
     out = StringIO()
     delete_memory(boat, by=cast.owner, now=NOW)
@@ -93,7 +93,7 @@ def test_a_shared_question_is_asked_without_anybodys_personal_memories(cast: Cas
     for at in range(6):
         text = f"The launch of Apollo is on March {at + 20}, I think"
         make_memory(text, cast.owner, own, scope=Scope.USER)
-    asked = recall_questions.keep_question(
+    asked = recall_tests.keep_question(
         cast.workspace, "When is the launch of Apollo?", [launch], by=cast.owner, now=NOW
     )
     assert now_of(asked, cast) == (1, True)
@@ -101,7 +101,7 @@ def test_a_shared_question_is_asked_without_anybodys_personal_memories(cast: Cas
 
 def test_what_is_refused(cast: Cast, launch: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     def keep(text: str, *memories: Memory) -> None:
-        recall_questions.keep_question(cast.workspace, text, memories, by=cast.owner, now=NOW)
+        recall_tests.keep_question(cast.workspace, text, memories, by=cast.owner, now=NOW)
 
     agents = make_memory(
         "Be brief",
@@ -115,7 +115,7 @@ def test_what_is_refused(cast: Cast, launch: Memory, monkeypatch: pytest.MonkeyP
             keep(text, *memories)
     with pytest.raises(SecretRefused):
         keep("What is sk-proj-Zx81kLq0PmVn37TyRb46WcUe92Hs for?", launch)
-    monkeypatch.setattr(recall_questions, "MOST_QUESTIONS", 0)
+    monkeypatch.setattr(recall_tests, "MOST_QUESTIONS", 0)
     with pytest.raises(Conflict):
         keep("When is the launch?", launch)
     elsewhere = make_memory("Cats purr", cast.stranger)

@@ -11,9 +11,9 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from chat.models import Chat, Message, MessageRole, ShortTermMemory
-from chat.prompting.short_term import short_term_for
+from chat.prompting.short_term_memory import short_term_for
 from chat.turns.compaction import compact
-from chat.turns.remembering import remember_message
+from chat.turns.remember_this import remember_message
 from chat.turns.services import begin_turn
 from memories import tasks
 from memories.models import Memory, Scope, SourceType

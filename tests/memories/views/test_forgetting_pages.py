@@ -18,7 +18,7 @@ from tests.api import Api, error_of, type_password_again
 from tests.conftest import Cast
 from tests.factories import HERE, PASSWORD, make_chat, make_key_text, make_memory, make_message
 from tests.raw_search import places_with
-from workspaces.actions.removal import KNOWN
+from workspaces.actions.purging import KNOWN
 from workspaces.models import AuditEvent, User, Workspace
 
 TEXT = "The safe opens with <b>7-3-9</b>"

@@ -15,9 +15,9 @@ from memories.models import Memory, Scope
 from memories.models.memory import AGENT_PLACES
 from memories.recalling.recall import recall
 from memories.writing import changing, gate
-from memories.writing.background import evict_least_useful
 from memories.writing.bulk_save import save_memories
 from memories.writing.drafts import Draft
+from memories.writing.eviction import evict_least_useful
 from memoryhub.errors import Conflict, Invalid, NotFound
 from memoryhub.llm.base import Embedder
 from tests.conftest import Cast

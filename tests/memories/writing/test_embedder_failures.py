@@ -10,14 +10,14 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
-from chat.import_export.transcripts import Said, Transcript, lines_of
-from chat.turns.remembering import proposal_for
+from chat.import_export.other_programs import Said, Transcript, lines_of
+from chat.turns.remember_this import proposal_for
 from memories import tasks
 from memories.recalling.recall import recall
 from memories.writing.extracted_drafts import TurnText, candidates_of
 from memories.writing.gate import Draft, save_memory
 from memoryhub.llm import openai_compatible, registry
-from memoryhub.llm.clients import Endpoint
+from memoryhub.llm.http_clients import Endpoint
 from memoryhub.llm.openai_compatible import OpenAIEmbedder
 from memoryhub.model_files import ModelFile
 from tests.conftest import Cast

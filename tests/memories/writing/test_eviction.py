@@ -14,7 +14,7 @@ from memories import tasks
 from memories.models import Memory, Scope
 from memories.recalling import recall as recall_module
 from memories.recalling.ranked_search import note_use
-from memories.writing.background import evict_least_useful
+from memories.writing.eviction import evict_least_useful
 from memories.writing.gate import delete_memory, edit_memory
 from tests.conftest import Cast
 from tests.factories import HERE, make_memory, make_user

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from memories.judging.extraction.candidates import Candidate, extract_with_model, synthesize
+from memories.judging.extraction.with_language_model import Candidate, extract_with_model, synthesize
 
 Messages = list[dict[str, str]]
 

@@ -2,7 +2,7 @@ import pytest
 
 from memoryhub.llm import openai_errors
 from memoryhub.llm.base import Capabilities
-from memoryhub.llm.clients import Endpoint
+from memoryhub.llm.http_clients import Endpoint
 from memoryhub.llm.openai_compatible import OpenAIChatModel
 from tests.fakes.openai_server import ScriptedOpenAI
 

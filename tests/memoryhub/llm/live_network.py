@@ -22,8 +22,8 @@ import httpx2
 
 from memoryhub.llm.addresses import AddressRange
 from memoryhub.llm.base import Capabilities, Message
-from memoryhub.llm.clients import Endpoint, get
 from memoryhub.llm.errors import ModelAddressRefused, ModelError, ModelMoved
+from memoryhub.llm.http_clients import Endpoint, get
 from memoryhub.llm.openai_compatible import OpenAIChatModel
 
 SET_ADDRESS, SET_FLAGS, UP = 0x8916, 0x8914, 0x1 | 0x40

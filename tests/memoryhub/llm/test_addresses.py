@@ -9,7 +9,7 @@ import pytest
 from memoryhub.llm import errors
 from memoryhub.llm.addresses import AddressRange, is_public, literal, may_reach
 from memoryhub.llm.base import Capabilities, Message
-from memoryhub.llm.clients import Endpoint
+from memoryhub.llm.http_clients import Endpoint
 from memoryhub.llm.openai_compatible import OpenAIChatModel
 from tests.fakes.openai_server import Failure, ScriptedOpenAI
 

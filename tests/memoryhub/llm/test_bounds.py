@@ -8,10 +8,10 @@ from contextlib import closing
 
 import pytest
 
-from memoryhub.llm import clients, errors, openai_replies
+from memoryhub.llm import errors, http_clients, openai_replies
 from memoryhub.llm.addresses import AddressRange
 from memoryhub.llm.base import Capabilities, Message
-from memoryhub.llm.clients import Endpoint
+from memoryhub.llm.http_clients import Endpoint
 from memoryhub.llm.openai_compatible import OpenAIChatModel
 from tests.fakes.openai_server import Answer, Failure, Raw, ScriptedOpenAI
 
@@ -36,7 +36,7 @@ async def streamed(model: OpenAIChatModel) -> str:
 async def test_a_reply_without_end_is_not_read_to_it(
     scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch, reach: AddressRange
 ) -> None:
-    monkeypatch.setattr(clients, "MOST_BYTES", 100_000)
+    monkeypatch.setattr(http_clients, "MOST_BYTES", 100_000)
     endless = Raw(b"data: " + b"x" * 200_000)
     scripted_openai.respond = lambda request: endless
     model = model_at(scripted_openai.base_url, reach)

@@ -7,7 +7,7 @@ import pytest
 
 from memoryhub.llm import errors, registry
 from memoryhub.llm.base import ChatModel, Message, Tool, ToolCall, ToolChoice
-from memoryhub.llm.clients import Endpoint
+from memoryhub.llm.http_clients import Endpoint
 from memoryhub.llm.openai_compatible import OpenAIChatModel
 from tests.fakes.openai_server import Answer, Failure, Received, Reply
 

@@ -5,7 +5,7 @@ import ssl
 import pytest
 
 from memoryhub.llm.addresses import AddressRange
-from memoryhub.llm.clients import Endpoint, async_client
+from memoryhub.llm.http_clients import Endpoint, async_client
 
 
 def context_of(base_url: str) -> ssl.SSLContext:
@@ -19,7 +19,7 @@ def test_authorities_are_loaded_once_and_each_connection_is_held_to_its_own_host
 ) -> None:
     one = context_of("https://one.example/hooks")
     monkeypatch.setattr(
-        "memoryhub.llm.clients.httpx2.create_ssl_context", lambda: pytest.fail("loaded once more")
+        "memoryhub.llm.http_clients.httpx2.create_ssl_context", lambda: pytest.fail("loaded once more")
     )
     assert context_of("https://two.example/hooks") is one
     assert (one.check_hostname, one.verify_mode) == (True, ssl.CERT_REQUIRED) and one.get_ca_certs()

@@ -22,7 +22,7 @@ from memoryhub.llm.addresses import (
     may_reach,
 )
 from memoryhub.llm.base import Capabilities, Message
-from memoryhub.llm.clients import Endpoint, async_client
+from memoryhub.llm.http_clients import Endpoint, async_client
 from memoryhub.llm.openai_compatible import OpenAIChatModel, OpenAIEmbedder
 from tests.fakes.openai_server import Failure, ScriptedOpenAI
 from tests.test_architecture import ROOT

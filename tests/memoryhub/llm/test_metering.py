@@ -8,7 +8,7 @@ from contextlib import aclosing
 import pytest
 
 from memoryhub.llm.base import Capabilities, Message
-from memoryhub.llm.clients import Endpoint
+from memoryhub.llm.http_clients import Endpoint
 from memoryhub.llm.metering import Meter, Parts, Usage, metered
 from memoryhub.llm.openai_compatible import OpenAIChatModel, OpenAIEmbedder
 from tests.fakes.openai_server import HOLD, USAGE, Answer, Failure, Raw, ScriptedOpenAI

@@ -8,7 +8,7 @@ import pytest
 
 from memoryhub.llm import errors
 from memoryhub.llm.base import Capabilities, Delta, Message, Tool
-from memoryhub.llm.clients import Endpoint
+from memoryhub.llm.http_clients import Endpoint
 from memoryhub.llm.openai_compatible import OpenAIChatModel
 from memoryhub.llm.output_parsing import call_in
 from tests.fakes.openai_server import Answer, Raw, ScriptedOpenAI

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from memoryhub.llm import errors, openai_compatible
-from memoryhub.llm.clients import Endpoint, ask_for_models
+from memoryhub.llm.http_clients import Endpoint, ask_for_models
 from memoryhub.llm.openai_compatible import OpenAIEmbedder
 from tests.fakes.embedder import FakeEmbedder
 from tests.fakes.openai_server import Drop, Failure, Raw, Reply, ScriptedOpenAI

@@ -6,7 +6,7 @@ import pytest
 
 from memoryhub.llm import errors
 from memoryhub.llm.base import Capabilities, Delta, Message, ToolCall
-from memoryhub.llm.clients import Endpoint
+from memoryhub.llm.http_clients import Endpoint
 from memoryhub.llm.openai_compatible import OpenAIChatModel
 from memoryhub.llm.openai_errors import call_with_retries, delay_before_retry
 from tests.fakes.openai_failures import NOT_RETRIED, RETRIED

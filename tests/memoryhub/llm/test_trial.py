@@ -5,7 +5,7 @@ import pytest
 from memoryhub.llm import model_check
 from memoryhub.llm.addresses import AddressRange
 from memoryhub.llm.base import Capabilities
-from memoryhub.llm.clients import Endpoint
+from memoryhub.llm.http_clients import Endpoint
 from memoryhub.llm.model_check import Trial, try_model
 from tests.fakes.openai_server import HOLD, Answer, Call, Drop, Failure, Hang, Raw, Reply, ScriptedOpenAI
 

@@ -18,7 +18,7 @@ from memoryhub import mail
 from tests.admin_pages import run_action, said, staff
 from tests.factories import make_user
 from workspaces import tasks
-from workspaces.accounts import email_backend
+from workspaces.accounts import unsent_mail
 from workspaces.models import WaitingMail
 
 pytestmark = pytest.mark.django_db
@@ -62,7 +62,7 @@ class Smtp:
 @pytest.fixture
 def server(settings: Any) -> Iterator[Smtp]:
     made = Smtp()
-    settings.EMAIL_BACKEND = "workspaces.accounts.email_backend.RetryingBackend"
+    settings.EMAIL_BACKEND = "workspaces.accounts.unsent_mail.RetryingBackend"
     settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", made.port
     settings.EMAIL_USE_TLS = settings.EMAIL_USE_SSL = False
     settings.EMAIL_HOST_USER = settings.EMAIL_HOST_PASSWORD = ""
@@ -87,12 +87,12 @@ def test_what_a_server_takes_is_gone_and_what_it_does_not_waits_sealed(
     assert LINK not in waiting.sealed
     assert "vera" not in waiting.sealed
     now = timezone.now() + timedelta(minutes=2)
-    assert email_backend.retry(now=now, seconds=20) == 0
+    assert unsent_mail.retry(now=now, seconds=20) == 0
     waiting.refresh_from_db()
     assert (waiting.attempts, waiting.next_attempt_at) == (2, now + timedelta(minutes=4))
-    assert email_backend.retry(now=now, seconds=20) == 0, "the others wait, too"
+    assert unsent_mail.retry(now=now, seconds=20) == 0, "the others wait, too"
     settings.EMAIL_PORT = server.port
-    assert email_backend.retry(now=now + timedelta(minutes=5), seconds=20) == 2
+    assert unsent_mail.retry(now=now + timedelta(minutes=5), seconds=20) == 2
     assert (len(server.taken), WaitingMail.objects.count()) == (3, 0)
     assert server.taken[1].split("\r\n\r\n")[1] == server.taken[0].split("\r\n\r\n")[1]
     assert tasks.retry_mail() == "0 mails sent"
@@ -106,12 +106,12 @@ def test_it_is_given_up_after_a_day_or_where_it_is_refused_for_good(server: Smtp
     post()
     assert WaitingMail.objects.count() == 1
     later = timezone.now() + timedelta(hours=1)
-    assert email_backend.retry(now=later, seconds=20) == 0
+    assert unsent_mail.retry(now=later, seconds=20) == 0
     assert WaitingMail.objects.count() == 1
-    assert email_backend.retry(now=later + timedelta(days=1), seconds=20) == 0
+    assert unsent_mail.retry(now=later + timedelta(days=1), seconds=20) == 0
     assert WaitingMail.objects.count() == 0
-    assert not email_backend.is_for_good(SMTPServerDisconnected("away"))
-    assert email_backend.is_for_good(SMTPDataError(554, b"spam"))
+    assert not unsent_mail.is_for_good(SMTPServerDisconnected("away"))
+    assert unsent_mail.is_for_good(SMTPDataError(554, b"spam"))
 
 
 def test_what_waits_is_sealed_anew_and_sent_once_the_old_key_is_gone(server: Smtp, settings: Any) -> None:
@@ -126,7 +126,7 @@ def test_what_waits_is_sealed_anew_and_sent_once_the_old_key_is_gone(server: Smt
     assert out.getvalue().count("1 mails that wait are under the first key") == 2
     assert out.getvalue().count("1 mails are sealed with a key that is not there") == 2
     settings.ENCRYPTION_KEYS, settings.EMAIL_PORT = [new], server.port
-    assert email_backend.retry(now=timezone.now() + timedelta(minutes=2), seconds=20) == 1
+    assert unsent_mail.retry(now=timezone.now() + timedelta(minutes=2), seconds=20) == 1
     assert len(server.taken) == 1 and not WaitingMail.objects.exists()
 
 

@@ -13,7 +13,7 @@ from pytest_django.fixtures import Settings
 
 from memoryhub.errors import Forbidden, Invalid, NotFound, TooManyRequests
 from memoryhub.llm.addresses import AddressRange
-from memoryhub.llm.clients import Endpoint
+from memoryhub.llm.http_clients import Endpoint
 from memoryhub.llm.model_check import list_models
 from memoryhub.local.model_server import read_endpoint
 from tests.conftest import Cast

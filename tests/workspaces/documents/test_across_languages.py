@@ -4,7 +4,7 @@ import pytest
 from django.utils import timezone
 
 from chat.models import MessageRole
-from chat.turns.documents import sources_for
+from chat.turns.sources import sources_for
 from tests.api import Api
 from tests.conftest import Cast
 from tests.factories import HERE, make_chat, make_message

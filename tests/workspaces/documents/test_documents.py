@@ -17,7 +17,7 @@ from chat.models import AnswerSource
 from chat.tools.base import READ_AT_ONCE, ToolCaller, ToolTrouble
 from chat.tools.memory import ToSearch
 from chat.tools.memory import search as search_tool
-from chat.turns.documents import sources_for_reader
+from chat.turns.sources import sources_for_reader
 from memories.recalling.workspace_search import search_workspace
 from memoryhub.errors import Forbidden, NotFound
 from memoryhub.llm.registry import get_embedder

@@ -18,7 +18,7 @@ from tests.workspaces.documents.odd_office import DOCX, changed
 from workspaces.data_policy import Reach
 from workspaces.documents import documents, files, reading_jobs
 from workspaces.documents.passages import find_passages
-from workspaces.documents.reading import process, reader
+from workspaces.documents.reading import child_process, process
 from workspaces.documents.reading.office import shown
 from workspaces.documents.reading.process import CouldNotRead, Read, read_file
 from workspaces.models import Document
@@ -55,12 +55,12 @@ def _files_are_read_in_this_process(monkeypatch: pytest.MonkeyPatch) -> Iterator
 
     def run(arguments: list[str], seconds: float) -> tuple[int, str]:
         said = io.StringIO()
-        reader.left_out.clear()
+        child_process.left_out.clear()
         with redirect_stdout(said), pytest.MonkeyPatch.context() as patch:
             for name, value in process._environment().items():
                 patch.setenv(name, value)
-            kind, ended = reader.read(Path(arguments[0]), arguments[1])
-            reader.say({"ended": ended, "kind": kind, "left_out": reader.left_out})
+            kind, ended = child_process.read(Path(arguments[0]), arguments[1])
+            child_process.say({"ended": ended, "kind": kind, "left_out": child_process.left_out})
         return 0, said.getvalue()
 
     monkeypatch.setattr(process, "_run", run)
@@ -228,10 +228,10 @@ def test_reading_writes_no_file_and_needs_no_network(tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     (tmp_path / "a").write_bytes(DOCX["tracked"][0])
     program = (
-        "import resource, sys, kreuzberg, workspaces.documents.reading.reader as reader\n"
+        "import resource, sys, kreuzberg, workspaces.documents.reading.child_process as reader\n"
         "from pathlib import Path\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"  # no file can be written
-        "print(reader.read(Path(sys.argv[1]), 'application/msword')[1] == '', file=sys.stderr)"
+        "print(child_process.read(Path(sys.argv[1]), 'application/msword')[1] == '', file=sys.stderr)"
     )
     root = Path(__file__).parents[3]
     done = subprocess.run(

@@ -17,7 +17,7 @@ from chat.models import Chat, Message, MessageRole, ToolCall
 from chat.tools.base import ToolCaller, ToolTrouble
 from chat.tools.memory import ToSearch
 from chat.tools.memory import search as search_tool
-from chat.turns.documents import require_documents, sources_for, still_there
+from chat.turns.sources import require_documents, sources_for, still_there
 from memoryhub.errors import Conflict, Forbidden, Invalid, NotFound
 from memoryhub.llm.errors import ModelNotLocal
 from tests.api import Api

@@ -20,7 +20,7 @@ from memories.access import live_in
 from memories.forgetting.for_good import forget_memories, purge
 from memories.models import Memory, Scope
 from memories.recalling.recall import recall, receipts_for, split_recall, store_receipt
-from memories.recalling.recall_questions import state_of
+from memories.recalling.recall_tests import state_of
 from memories.tidy import pairs_in, without_vector
 from memories.writing.bulk_save import save_memories
 from memories.writing.changing import restore_memory

@@ -15,8 +15,8 @@ from tests.conftest import Cast
 from tests.factories import make_user, make_workspace
 from tests.workspaces.spending.test_budgets import COSTLY, take
 from workspaces.models import AuditEvent, Budget, ModelUse, User
-from workspaces.spending.billing import Rate
 from workspaces.spending.budgets import BudgetReached, require_budget
+from workspaces.spending.usage_records import Rate
 
 pytestmark = pytest.mark.django_db
 HOME, LIST = "/admin/", "/admin/workspaces/modeluse/"

@@ -15,8 +15,8 @@ from workspaces.access import get_workspace
 from workspaces.connections import Chosen, model_of
 from workspaces.models import AuditEvent, Budget, Purpose, User, Workspace
 from workspaces.spending import budgets
-from workspaces.spending.billing import Account, Rate, rate_of, record
 from workspaces.spending.budgets import BudgetReached, require_budget, standings
+from workspaces.spending.usage_records import Account, Rate, rate_of, record
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 11, 30, 23, 59, tzinfo=UTC)

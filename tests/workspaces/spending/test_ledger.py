@@ -15,7 +15,7 @@ from tests.factories import make_connection
 from workspaces.accounts.account_changes import delete_account
 from workspaces.connections import Chosen, model_of
 from workspaces.models import ModelUse, Purpose
-from workspaces.spending.billing import Account, Bill, Rate, amount, rate_of, record, record_embedding
+from workspaces.spending.usage_records import Account, Bill, Rate, amount, rate_of, record, record_embedding
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 11, 23, 4, 0, tzinfo=UTC)

@@ -16,9 +16,9 @@ from tests.workspaces.spending.test_ledger import meter_with
 from workspaces.access import get_workspace
 from workspaces.actions.workspaces import remove_member
 from workspaces.models import Budget, Purpose, User, Workspace
-from workspaces.spending.billing import Account, Bill, Rate, record
 from workspaces.spending.budgets import set_workspace_budget
-from workspaces.spending.usage import month_of, of_person
+from workspaces.spending.monthly_usage import month_of, of_person
+from workspaces.spending.usage_records import Account, Bill, Rate, record
 
 pytestmark = pytest.mark.django_db
 

@@ -14,7 +14,7 @@ from django_q.models import OrmQ
 from standardwebhooks import WebhookVerificationError
 
 from chat.models.runs import Run
-from chat.runs.progress import _end as end_run
+from chat.runs.transitions import _end as end_run
 from memories.forgetting.for_good import forget_memories
 from memories.writing.bulk_save import save_memories
 from memories.writing.changing import restore_memory

@@ -19,7 +19,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as later
 from django.utils.translation import ngettext
 
-from memoryhub.local.launcher import launch_command
+from memoryhub.local.tied_process import launch_command
 from workspaces.documents.passages import Block
 from workspaces.documents.reading import pictures
 
@@ -128,7 +128,7 @@ def _run(arguments: list[str], seconds: float) -> tuple[int, str]:
 
     Raises CouldNotRead after ``seconds``, OSError if the disk is full.
     """
-    command = [sys.executable, "-m", "workspaces.documents.reading.reader", *arguments]
+    command = [sys.executable, "-m", "workspaces.documents.reading.child_process", *arguments]
     with tempfile.TemporaryFile() as out:
         try:
             ended = subprocess.run(  # noqa: S603  ours; the path is a file that we made

@@ -12,8 +12,8 @@ from chat.chats.personal_memories import workspace_for_saving
 from chat.models import Chat, Message, MessageRole
 from chat.modes.registry import chosen_for_chat
 from chat.prompting.prompt_text import excerpt_around
-from memories.judging.extraction.candidates import Complete, propose, statement_of
 from memories.judging.extraction.with_classifier import extract_with_rules
+from memories.judging.extraction.with_language_model import Complete, propose, statement_of
 from memories.models import Scope
 from memories.writing.drafts import cut_at_word
 from memories.writing.extracted_drafts import completer

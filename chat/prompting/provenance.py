@@ -27,9 +27,9 @@ from chat.models import (
     ToolCall,
     ToolOutcome,
 )
+from chat.models.answer_steps import Step
 from chat.models.runs import Run
-from chat.models.steps import Step
-from chat.prompting.short_term import ShortTerm, is_personal, recent, stays_here
+from chat.prompting.short_term_memory import ShortTerm, is_personal, recent, stays_here
 from memories.judging.extraction.speaker import Provenance, Source, confirmed
 from memories.models import Memory, ReceiptItem
 from memoryhub.llm.base import Speaker

@@ -17,15 +17,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import override
 
 from chat.chats.personal_memories import personal_in
-from chat.models import (
-    SUMMARY_LENGTH,
-    Chat,
-    Message,
-    MessageRole,
-    MessageStatus,
-    ShortTermMemory,
-    was_reader,
-)
+from chat.models import SUMMARY_LENGTH, Chat, Message, MessageRole, MessageStatus, ShortTermMemory, was_reader
 from chat.prompting.prompt_text import BYTES_PER_TOKEN, escape, named, prompt_text, text_of
 from memories.judging.extraction.grounding import says_nothing
 from memories.judging.secret_filter import find_secret

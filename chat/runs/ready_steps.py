@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Protocol
 
-from chat.runs.memory import AgentMemory, MemoryEntry, MemoryKind, memory_keys
+from chat.runs.entries import AgentMemory, MemoryEntry, MemoryKind, memory_keys
 from chat.runs.plan import PlannedStep, PlannedTask, TaskPlan
 from chat.runs.step import Outcome, StepContext, StepExecutor
 

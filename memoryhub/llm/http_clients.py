@@ -19,11 +19,7 @@ from urllib.request import getproxies
 
 import httpx2  # the transport that openai itself uses
 
-from memoryhub.llm.addresses import (
-    AddressRange,
-    PinnedTransport,
-    refuse_metadata,
-)
+from memoryhub.llm.addresses import AddressRange, PinnedTransport, refuse_metadata
 
 if TYPE_CHECKING:
     import openai

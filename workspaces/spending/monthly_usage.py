@@ -13,8 +13,8 @@ from django.utils.translation import gettext_lazy as later
 
 from memoryhub.errors import Invalid
 from workspaces.models import Membership, ModelUse, Purpose, Role, User, Workspace
-from workspaces.spending.billing import NUMBERS, Bill
 from workspaces.spending.budgets import Standing, first_of_month, first_of_next, standings
+from workspaces.spending.usage_records import NUMBERS, Bill
 
 MONTH = re.compile(r"20[0-9]{2}-(0[1-9]|1[0-2])")
 NO_MONTH = later("must be a month such as 2026-11")

@@ -18,14 +18,14 @@ from chat.live_answers import CUT, PLAN, advice_for
 from chat.models import AnswerRating, AnswerSource, Chat, Compaction, Message, MessageRole, MessageStatus
 from chat.models.runs import Run, RunStatus
 from chat.modes.registry import get_mode
-from chat.prompting.short_term import wants_long_term
+from chat.prompting.short_term_memory import wants_long_term
 from chat.rendering.rendered import Shown, cited_in, show, with_links
 from chat.runs import plan
 from chat.runs.services import may_steer
 from chat.shown_steps import ShownCall, ShownStep, artifacts_of, calls_of, steps_of
 from chat.turns.compaction import latest_compaction
-from chat.turns.documents import sources_for_reader
 from chat.turns.services import Turn, count_versions, current_version_of
+from chat.turns.sources import sources_for_reader
 from chat.turns.stream import html_so_far
 from memories.models import Extraction, Memory, Receipt, SourceType
 from memories.recalling.recall import OTHERS_READ, receipts_for

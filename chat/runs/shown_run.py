@@ -14,8 +14,8 @@ from django.utils.translation import gettext as _
 
 from chat.models import Chat, Message
 from chat.models.runs import Run, RunStatus, RunStep
-from chat.runs.memory import memory_keys
-from chat.runs.progress import PLAN, PLANNING, WHOLE
+from chat.runs.entries import memory_keys
+from chat.runs.transitions import PLAN, PLANNING, WHOLE
 from memories.models import Memory
 from workspaces.data_policy import Reach, in_reach
 from workspaces.models import Document, DocumentPassage, User, Workspace

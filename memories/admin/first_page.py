@@ -23,9 +23,9 @@ from memoryhub.languages import file_size
 from workspaces.index.embedding import active_model
 from workspaces.models import Document, DocumentStatus, EmbeddingModel, ModelUse, User, Workspace
 from workspaces.models.index import has_vector
-from workspaces.spending.billing import Bill, amount
 from workspaces.spending.budgets import first_of_month
-from workspaces.spending.usage import largest, of_month, total_of
+from workspaces.spending.monthly_usage import largest, of_month, total_of
+from workspaces.spending.usage_records import Bill, amount
 
 GROWTH = timedelta(days=7)
 LATE = timedelta(minutes=5)

@@ -14,7 +14,7 @@ import httpx2
 from django.conf import settings
 
 from memoryhub.llm.addresses import AddressRange
-from memoryhub.llm.clients import Endpoint, async_client, get
+from memoryhub.llm.http_clients import Endpoint, async_client, get
 from workspaces.documents.reading.kinds import WEB_PAGE
 from workspaces.documents.reading.process import CouldNotRead, read_file
 

@@ -19,8 +19,8 @@ from chat.api.serializers import MessageJson
 from chat.live_answers import show_abandoned
 from chat.models import Chat, Message, MessageStatus
 from chat.shown_steps import calls_of, steps_of
-from chat.turns.documents import sources_for_reader
 from chat.turns.services import Turn
+from chat.turns.sources import sources_for_reader
 from chat.turns.stream import follow_for
 from memories.recalling.recall import receipts_for
 from memoryhub.database.queries import release_connection

@@ -1,4 +1,4 @@
-"""The process that reads one file within limits: ``python -m workspaces.documents.reading.reader``.
+"""The process that reads one file within limits: ``python -m workspaces.documents.reading.child_process``.
 
 A malicious file can harm only this process: its memory, time and output are limited, and it ends with its parent. It
 writes the blocks to standard output as JSON lines; the last line holds the result.

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.models import Max, QuerySet
 
-from chat.import_export.conversations import chats_at, memories_at, messages_at
+from chat.import_export.import_chats import chats_at, memories_at, messages_at
 from chat.import_export.import_lines import FORGOTTEN, NO_PLACE, Places, Record, resolve
 from chat.models.imports import ImportRow, Outcome
 from memories.models import Memory, Scope

@@ -21,8 +21,8 @@ from chat.import_export.import_lines import EMPTY, NO_MESSAGES, UNKNOWN, derived
 from chat.import_export.import_lines import NO_STATEMENT as HEADING
 from chat.import_export.upload_reader import Part
 from chat.models import MESSAGE_LENGTH, TITLE_LENGTH
-from memories.judging.extraction.candidates import Candidate
 from memories.judging.extraction.with_classifier import extract_from_each
+from memories.judging.extraction.with_language_model import Candidate
 from memories.writing.drafts import UNSTORABLE, cut_at_word
 from memoryhub.errors import Invalid
 from memoryhub.llm.registry import get_reader
