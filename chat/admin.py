@@ -13,21 +13,15 @@ from django.utils.text import Truncator
 
 from chat.chats import services
 from chat.models import AnswerRating, Chat, Message, Run
+from chat.models.chats import SHARED
 from chat.models.marks import RatingReason
 from memoryhub.database.queries import EXACT_COUNT_UP_TO
 from memoryhub.ids import PATTERN
-from workspaces.admin.base import (
-    EXCERPT,
-    ConditionFilter,
-    Messages,
-    ReadOnlyAdmin,
-    action,
-)
+from workspaces.admin.base import EXCERPT, ConditionFilter, Messages, ReadOnlyAdmin, action
 from workspaces.audit import Verb, record
 from workspaces.models import User
 
 WORDS_AMONG_NEWEST = 20_000
-NOT_PRIVATE = Q(is_private=False, is_temporary=False)
 NOT_PRIVATE_OF_CHAT = Q(chat__is_private=False, chat__is_temporary=False)
 NUMBER = re.compile("[0-9]{1,17}")
 
@@ -62,7 +56,7 @@ class ChatAdmin(ReadOnlyAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows = super().get_queryset(request)
-        return rows if may_read_private(request) else rows.filter(NOT_PRIVATE)
+        return rows if may_read_private(request) else rows.filter(SHARED)
 
     def search(self, rows: QuerySet[Any], text: str) -> QuerySet[Any]:
         return super().search(rows, text) if PATTERN.fullmatch(text) else rows.filter(title__icontains=text)

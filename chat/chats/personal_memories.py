@@ -18,6 +18,7 @@ from typing import Any
 from django.db.models import Exists, OuterRef, Q, Subquery
 
 from chat.models import Chat, ChatQuerySet, Message, MessageQuerySet, MessageRole, PersonalUse
+from chat.models.chats import SHARED
 from memories.models import ReceiptItem
 from memoryhub.database.queries import Ready
 from workspaces.access import personal_place
@@ -46,8 +47,7 @@ def _readers(*, chat: int, user: int) -> ChatQuerySet:
     allowed personal data in it) and ``joined`` (when the newest other member joined).
     """
     others = Membership.objects.filter(workspace=OuterRef("workspace")).exclude(user=user)
-    hidden = Q(is_private=True) | Q(is_temporary=True)
-    alone = (hidden & Q(created_by=user)) | (~hidden & ~Exists(others))
+    alone = (~SHARED & Q(created_by=user)) | (SHARED & ~Exists(others))
     permitted = Chat.personal_of.through.objects.filter(chat=OuterRef("pk"), user=user)
     joined = Subquery(others.order_by("-created_at").values("created_at")[:1])
     chats = Chat.objects.filter(pk=chat).only("opened_at")
@@ -132,7 +132,7 @@ def workspace_for_saving(chat: Chat, user: User, *, answer: Message | None = Non
     local-only data. Raises Conflict if it would then move from a local-only workspace to one that is not local-only.
     """
     is_personal = answer is not None and answer.is_marked
-    if chat.is_private or chat.is_temporary or is_personal:
+    if is_personal or not chat.is_shared:
         stays_here = answer is not None and answer.stays_here
         return personal_place(user, said_in=chat.workspace, stays_here=stays_here), True
     return chat.workspace, False

@@ -32,6 +32,7 @@ from chat.models import (
     ShareLink,
     ToolCall,
 )
+from chat.models.chats import SHARED
 from chat.models.marks import COMMENT_LENGTH, REASONS, Rating
 from memories.forgetting import for_good
 from memories.forgetting.for_good import Report
@@ -174,7 +175,7 @@ def audit_workspace(chat: Chat) -> Workspace | None:
 
     None if only the creator may see the chat, so that the workspace's owners do not learn about it.
     """
-    return None if chat.is_private or chat.is_temporary else chat.workspace
+    return chat.workspace if chat.is_shared else None
 
 
 def restore_chat(chat: Chat, *, by: User, now: datetime) -> Chat:
@@ -193,10 +194,11 @@ def restore_chat(chat: Chat, *, by: User, now: datetime) -> Chat:
 
 def publish_chat_list(chat: Chat) -> None:
     """Tell open pages to reload the chat list: those of all members, or those of the creator if the chat is private."""
-    hidden = chat.is_private or chat.is_temporary
-    channel = f"user:{chat.created_by.public_id}" if hidden else f"workspace:{chat.workspace.public_id}"
+    readers = (
+        f"workspace:{chat.workspace.public_id}" if chat.is_shared else f"user:{chat.created_by.public_id}"
+    )
     data = {"workspace_id": chat.workspace.public_id, "chat_id": chat.public_id}
-    events.publish(channel, "chat.changed", data)
+    events.publish(readers, "chat.changed", data)
 
 
 def require_own(chat: Chat, by: User) -> None:
@@ -361,13 +363,12 @@ def leave_chats(*, workspace_ids: list[int], user_id: int | None, by: User) -> C
     number is private. If ``user_id`` is given, that user's private chats are deleted, and the user's shared chats pass
     to another owner of their workspace.
     """
-    alone = Q(is_private=True) | Q(is_temporary=True)
-    Chat.objects.filter(alone, workspace_id__in=workspace_ids).exclude(created_by=by).delete()
+    Chat.objects.filter(~SHARED, workspace_id__in=workspace_ids).exclude(created_by=by).delete()
     Import.objects.filter(workspace_id__in=workspace_ids).exclude(user=by).delete()
     if user_id is None:
         return Counter()
     own = Chat.objects.filter(created_by_id=user_id)
-    removed = counted(own.filter(alone).delete()[1])
+    removed = counted(own.filter(~SHARED).delete()[1])
     owners = Membership.objects.filter(role=Role.OWNER).exclude(user_id=user_id).order_by("-pk")
     heirs = dict(
         owners.filter(workspace__chats__created_by_id=user_id).values_list("workspace_id", "user_id")

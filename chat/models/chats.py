@@ -49,6 +49,9 @@ STOPPED_AFTER = timedelta(
 )  # the same after a stop request, which a running process notices in 1.2 s
 
 
+SHARED = Q(is_private=False, is_temporary=False)  # chats that all members of the workspace see
+
+
 class ChatQuerySet(models.QuerySet["Chat"]):
     def live(self) -> ChatQuerySet:
         return self.filter(deleted_at=None)
@@ -57,9 +60,7 @@ class ChatQuerySet(models.QuerySet["Chat"]):
         """Filter to chats of this person's workspaces. Private and temporary chats are visible to their creator
         only.
         """
-        return self.filter(workspace__memberships__user=user).filter(
-            Q(is_private=False, is_temporary=False) | Q(created_by=user)
-        )
+        return self.filter(workspace__memberships__user=user).filter(SHARED | Q(created_by=user))
 
     def with_roles(self) -> ChatQuerySet:
         """Annotate each chat with the user's ``role`` in its workspace. Call it after ``visible_to``, which determines
@@ -144,6 +145,11 @@ class Chat(models.Model):
 
     def __str__(self) -> str:
         return self.title or "New chat"
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether all members of the workspace see the chat. Private and temporary ones are their creator's alone."""
+        return not (self.is_private or self.is_temporary)
 
 
 class MessageRole(models.TextChoices):

@@ -204,7 +204,7 @@ def excerpt_around(message: Message) -> str:
     and temporary chats and for personal answers, because everyone who can see the memory can see the excerpt, even
     after the chat is deleted.
     """
-    if message.chat.is_private or message.chat.is_temporary or message.personal:
+    if message.personal or not message.chat.is_shared:
         return ""
     siblings = Message.objects.filter(chat_id=message.chat_id, personal=PersonalUse.NONE)
     siblings = siblings.exclude(content="").select_related("author", "imported_by")
