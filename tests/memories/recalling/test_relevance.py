@@ -249,9 +249,10 @@ def test_what_is_over_is_judged_by_whether_the_past_is_asked_for(cast: Cast) -> 
         make_memory(text, cast.editor, cast.workspace)
 
     def judged(query: str) -> relevance.Relevance:
-        found = recall(query, cast.workspace, cast.editor, limit=1, reach=HERE, now=timezone.now())
-        assert found.items[0].relevance is not None
-        return found.items[0].relevance
+        found = recall(query, cast.workspace, cast.editor, limit=20, reach=HERE, now=timezone.now())
+        [over] = [each for each in found.items if each.memory.content.startswith("Previously")]
+        assert over.relevance is not None
+        return over.relevance
 
     now, before = judged("Which CRM do we use?"), judged("What CRM did we use before?")
     assert now.value < now.if_current
