@@ -120,7 +120,7 @@ def file_stores(env: Environment) -> tuple[dict[str, dict[str, Any]], bool]:
 
 
 def client_config(*, own_address: bool, past_proxies: bool) -> Any:
-    """Return boto3's configuration.
+    """Return boto3's configuration of the client for a store.
 
     ``own_address``: the store is not Amazon's. ``past_proxies``: ignore the environment's proxies.
     """
@@ -258,7 +258,9 @@ class StoredFiles:
         yield from _names(self._places())
 
     def left(self) -> Iterator[tuple[str, bool]]:
-        """Yield (name, may move) of the files in the local folder, if another store is configured."""
+        """Yield (name, whether ``move`` may move it) for each file that is still in the local folder, if another store
+        is set.
+        """
         *stores, folder = self._places()
         for name in _names([folder]) if stores else ():
             yield name, not isinstance(self._place_of(name), FileSystemStorage)

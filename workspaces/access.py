@@ -37,9 +37,10 @@ def get_workspace(user: User, public_id: str, *, need: Role = Role.VIEWER) -> Wo
 
 
 def named_workspace(user: User, public_id: str, *, need: Role = Role.VIEWER) -> Workspace:
-    """Return the workspace as ``get_workspace`` does, for an id that no URL converter has validated.
+    """Return the workspace with this public id, which may be malformed because no URL converter has checked it.
 
-    Raises NotFound for a malformed id too.
+    Raises NotFound for a malformed or unknown id or if the user is no member, Forbidden if their role is below
+    ``need``.
     """
     if not PATTERN.fullmatch(public_id):
         raise NotFound(_("This workspace does not exist, or you do not have access to it."))
@@ -113,11 +114,11 @@ def default_workspace(user: User) -> Workspace:
 
 
 def personal_place(user: User, *, said_in: Workspace, stays_here: bool = False) -> Workspace:
-    """Return the user's personal workspace, which stores their personal items from all workspaces.
+    """Return the user's personal workspace, in which a new personal item is stored.
 
-    ``said_in``: the workspace of the chat or form that the new item comes from. ``stays_here``: its text is derived
-    from text of another local-only workspace. Raises Conflict if ``said_in`` is local-only or ``stays_here`` is set,
-    unless the personal workspace is local-only too.
+    ``said_in``: the workspace of the chat or form that the item comes from. ``stays_here``: the item is based on text
+    of another workspace that is local-only. Texts of a local-only workspace never leave this machine. So Conflict is
+    raised if ``said_in`` is local-only or ``stays_here`` is True, and the personal workspace is not local-only.
     """
     own = default_workspace(user)
     if stays_here and not own.local_only:
@@ -151,11 +152,11 @@ def get_owned(
     need: Role,
     or_deleted: bool,
 ) -> Owned | None:
-    """Return the document or artifact with this public id, or None if the user may not see it.
+    """Return the document or artifact in ``rows`` with this public id, or None if the user may not see it.
 
-    The user's role is set as ``role`` on the item and on its workspace. ``workspace``: where the item must be visible;
-    a personal item is visible in every workspace of its owner. ``or_deleted``: include soft-deleted items. Raises
-    Forbidden if the role is below ``need``.
+    ``workspace``: if given, the item must be shared there, or be one of the user's personal items, which are visible in
+    all their workspaces. ``or_deleted``: include soft-deleted items. Sets the user's role as ``role`` on the item and
+    on its workspace. Raises Forbidden if the role is below ``need``.
     """
     found = rows.visible_to(user).select_related("workspace", "created_by")
     if workspace is not None:
@@ -168,18 +169,20 @@ def get_owned(
 
 
 def home(workspace: Workspace, by: User, *, personal: bool) -> tuple[Workspace, User | None]:
-    """Return the workspace that stores a new document or artifact, and its owner if it is personal.
+    """Return the workspace that stores a new document or artifact, and the item's owner.
 
-    Raises Conflict as ``personal_place`` does.
+    A shared item is stored in ``workspace`` and has no owner (None). A personal item belongs to ``by`` and is stored in
+    their personal workspace. Raises Conflict if its text may not leave ``workspace`` (see ``personal_place``).
     """
     return (personal_place(by, said_in=workspace), by) if personal else (workspace, None)
 
 
 def require_right_to_move(found: Document | Artifact, to: Workspace, owner: User | None, by: User) -> None:
-    """Raise an error if this person may not move the document or artifact ``found``.
+    """Check that ``by`` may move the document or artifact ``found`` to the workspace ``to``.
 
-    ``to`` and ``owner``: its workspace and owner after the move. Raises Forbidden if other members would lose it and
-    ``may_move_away`` does not allow that, Conflict as ``require_stays_local``.
+    ``owner``: the only person who may see it after the move, None if it is shared. Raises Forbidden if other members
+    would lose access to it, unless ``by`` is the editor who added it or owns its present workspace. Raises Conflict if
+    it would leave a local-only workspace for one that is not local-only.
     """
     taken = found.owner_id is None and (owner is not None or to != found.workspace)
     if taken and not may_move_away(found, by, role_in(by, found.workspace)):
@@ -188,7 +191,7 @@ def require_right_to_move(found: Document | Artifact, to: Workspace, owner: User
 
 
 def require_stays_local(current: Workspace, to: Workspace) -> None:
-    """Raise Conflict if ``current`` is a local-only workspace and ``to`` is not."""
+    """Raise Conflict if ``current`` is local-only, so that its texts never leave this machine, and ``to`` is not."""
     if current.local_only and not to.local_only:
         raise Conflict(
             _("It belongs to a workspace that keeps everything on this machine, and “%(name)s” does not.")
@@ -198,9 +201,10 @@ def require_stays_local(current: Workspace, to: Workspace) -> None:
 
 
 def lock_owned(rows: OwnedQuerySet[Owned], found: Owned, by: User) -> Owned | None:
-    """Lock the row and the user's membership as an editor until the commit, and return the row.
+    """Lock the document or artifact ``found`` until the commit, and return its current row.
 
-    Returns None if the row was moved or removed since ``found`` was loaded.
+    Returns None if it was moved, or is no longer in ``rows``, since it was loaded. Also locks the user's membership in
+    its workspace. Raises NotFound if they are no member, Forbidden if they are a viewer.
     """
     lock_as_editor(found.workspace, by)
     there = rows.filter(pk=found.pk, workspace=found.workspace_id, owner=found.owner_id)
@@ -208,9 +212,10 @@ def lock_owned(rows: OwnedQuerySet[Owned], found: Owned, by: User) -> Owned | No
 
 
 def lock_places(by: User, *places: Workspace) -> None:
-    """Lock the user's membership as an editor in each workspace.
+    """Lock the user's membership in each of these workspaces until the commit.
 
-    The order is fixed, so that concurrent moves do not deadlock.
+    Locks in the order of the primary keys, so that concurrent moves do not deadlock. Raises NotFound if the user is no
+    member of one, Forbidden if they are a viewer there.
     """
     for place in sorted(set(places), key=lambda each: each.pk):
         lock_as_editor(place, by)

@@ -1,6 +1,7 @@
-"""Artifacts: save, change, undo, delete, restore, search. Editors write, every member reads.
+"""Artifacts, which are texts saved from an answer or written by a person: save, change, undo, delete, restore, search.
 
-Each change creates a version. If the current version is not the one that the editor saw, the change is refused.
+Editors write, and every member reads. Each change creates a version. If the current version is not the one that the
+editor saw, the change is refused.
 """
 
 from __future__ import annotations
@@ -87,7 +88,11 @@ def get_artifact(
     need: Role = Role.VIEWER,
     or_deleted: bool = False,
 ) -> Artifact:
-    """Return an artifact as ``get_owned`` does. Raises NotFound if the user may not see it."""
+    """Return the artifact with this public id. The user's role is set as its ``role``.
+
+    ``workspace``: if given, the artifact must be visible there. ``or_deleted``: also return a soft-deleted one. Raises
+    NotFound if the user may not see it, Forbidden if their role is below ``need``.
+    """
     rows = Artifact.objects.all()
     artifact = get_owned(rows, user, public_id, workspace=workspace, need=need, or_deleted=or_deleted)
     if artifact is None:
@@ -110,8 +115,9 @@ def create_artifact(
     """Create an artifact. Editors only.
 
     ``personal``: visible to ``by`` only, in all their workspaces. ``confirmed``: the person confirmed a text that looks
-    like a credential or a private number. Raises LooksDelicate without that confirmation, SecretRefused for such a text
-    from a model, TooManyRequests, Invalid for a wrong field, QuotaReached, and Conflict as ``personal_place``.
+    like a credential or a private number. Raises LooksDelicate without that confirmation, and SecretRefused for such a
+    text from a model. Raises TooManyRequests, Invalid for a wrong field, QuotaReached, and Conflict if it is personal
+    but its text may not leave ``workspace``.
     """
     if kind not in ArtifactKind.values:
         raise Invalid(fields={"kind": _("Must be one of %s.") % ", ".join(ArtifactKind.values)})
@@ -216,7 +222,8 @@ def undo(artifact: Artifact, number: int, *, by: User, now: datetime) -> None:
 def move(artifact: Artifact, to: Workspace | None, *, by: User) -> Artifact:
     """Move an artifact with its versions to the workspace ``to``, or make it personal to ``by`` if that is None.
 
-    Raises Forbidden and Conflict as ``require_right_to_move``, NotFound if it was deleted.
+    Raises Forbidden if ``by`` may not take it from other members, Conflict if its text may not leave its workspace, and
+    NotFound if it was deleted.
     """
     place, owner = home(to or artifact.workspace, by, personal=to is None)
     require_right_to_move(artifact, place, owner, by)
@@ -238,7 +245,11 @@ def move(artifact: Artifact, to: Workspace | None, *, by: User) -> Artifact:
 
 
 def delete(artifact: Artifact, *, by: User, now: datetime, seen: Collection[str] | None = None) -> None:
-    """Soft-delete an artifact: it is not listed or found until it is restored. Raises Stale as ``update_artifact``."""
+    """Soft-delete an artifact: it is not listed or found until it is restored.
+
+    ``seen``: the version tags (``version_of``) that the person saw; None skips the check. Raises Stale if the current
+    version is not among them.
+    """
     with transaction.atomic():
         locked = lock_artifact(artifact, by)
         if seen is not None and version_of(locked) not in seen:
@@ -294,7 +305,10 @@ def _put(artifact: Artifact, written: Written, *, by: User, now: datetime, by_mo
 
 
 def lock_artifact(artifact: Artifact, by: User, *, or_deleted: bool = False) -> Artifact:
-    """Lock the artifact as ``lock_owned`` does, and return it. Raises NotFound if it was deleted or moved."""
+    """Lock the artifact until the commit, and return its current row. ``or_deleted``: also lock a soft-deleted one.
+
+    Raises NotFound if it was deleted or moved, Forbidden if ``by`` is no editor of its workspace.
+    """
     rows = Artifact.objects.all()
     found = lock_owned(rows if or_deleted else rows.live(), artifact, by)
     if found is None:
@@ -430,9 +444,10 @@ def register_judge(is_delicate: Callable[[str], bool]) -> None:
 
 
 def refuse_delicate(before: str, after: str, *, may_ask: bool) -> None:
-    """Raise an error if a line of ``after`` that is not in ``before``, the stored text, looks sensitive.
+    """Raise an error if the lines that a change adds to a text look sensitive.
 
-    The error is LooksDelicate with ``may_ask``, so that a person may confirm; else SecretRefused.
+    ``before``: the stored text. ``after``: the new text. The error is LooksDelicate with ``may_ask``, so that a person
+    may confirm and save the text anyway; else SecretRefused.
     """
     known = set(before.splitlines())
     new = "\n".join(line for line in after.splitlines() if line not in known)
@@ -449,7 +464,7 @@ PURGED_AT_ONCE = 500
 def forget_artifact(artifact: Artifact, *, by: User) -> Counts:
     """Remove an artifact permanently, with its versions, words and vectors. Return the numbers of removed rows by kind.
 
-    Raises Forbidden as ``require_right_to_forget``.
+    Raises Forbidden unless ``by`` is the editor who added it or an owner of its workspace, NotFound if it is gone.
     """
     with transaction.atomic():
         locked = lock_artifact(artifact, by, or_deleted=True)
@@ -483,8 +498,8 @@ def find_artifacts(
 ) -> list[FoundArtifact]:
     """Return the artifacts that match the query and that this person may see here, best first.
 
-    Personal ones are included if ``reach`` allows them. Embeds the query once; if that fails, searches by words only.
-    Raises NotFound if the person is no member.
+    ``reach``: the data policy, which decides whether personal artifacts are included. Embeds the query once; if that
+    fails, searches by words only. Raises NotFound if the person is no member.
     """
     where = area_within(reach, workspace, user)
     query = query.replace("\x00", " ").strip()

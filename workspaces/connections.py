@@ -32,9 +32,10 @@ _USABLE = Ready(lambda user: Connection.objects.usable_by(User(pk=user)), user=i
 
 @dataclass(frozen=True)
 class Chosen:
-    """The model for one person's turns in one workspace.
+    """The model chosen for one person's turns in one workspace.
 
-    Read properties from ``model``. To send it a request, get it from ``ask()``, which checks that it may be used.
+    Use ``model`` only to read its properties. To send it a request, get it from ``ask()``, which raises ``trouble`` if
+    the model may not be used here.
     """
 
     model: ChatModel
@@ -84,10 +85,12 @@ class Option:
 
 
 def chosen_for(workspace: Workspace, user: User | None, *, first: Connection | None = None) -> Chosen:
-    """Return the model for this person in this workspace. ``first``: the chat's choice. At most two queries.
+    """Return the model for this person's turns: the chat's choice ``first``, else the workspace's choice, else the
+    default.
 
-    Skips a deleted connection and one of another person; ``lost`` then holds the reason. A remote model in a local-only
-    workspace is not replaced silently: it is returned with ``trouble``.
+    A choice that was deleted or belongs to another person is skipped, and ``lost`` of the result says why. A remote
+    model in a local-only workspace is not replaced silently: it is returned with ``trouble``, so that it cannot be
+    called. At most two queries.
     """
     lost = ""
     for wanted in (first, workspace.connection):
@@ -103,9 +106,9 @@ def chosen_for(workspace: Workspace, user: User | None, *, first: Connection | N
 
 
 def all_for(workspace: Workspace, user: User) -> list[Chosen]:
-    """Return every model that this person may choose, the default first. Two queries.
+    """Return every model that this person may choose, first the one that the workspace uses by default. Two queries.
 
-    If the workspace does not allow a model, its ``trouble`` is set.
+    A model that may not be used in the workspace is included, with ``trouble`` set.
     """
     first, configured = chosen_for(workspace, user), _configured(workspace)
     others = [
@@ -122,7 +125,11 @@ def _usable_by(user: User) -> Iterable[Connection]:
 
 
 def _default(workspace: Workspace, lost: str = "") -> Chosen:
-    """Return the default model. A remote default is skipped in a local-only workspace."""
+    """Return the shared default model, else the model in the settings.
+
+    A shared default that the workspace does not allow, because it is remote, is skipped. ``lost``: why an earlier
+    choice was skipped, which is set on the result.
+    """
     everyones = _EVERYONES_DEFAULT.first()
     if everyones is None or why_not_allowed(workspace, everyones.is_local, everyones.name):
         return _configured(workspace, lost)
@@ -305,7 +312,9 @@ class Report:
 
     @property
     def abilities(self) -> dict[str, bool]:
-        """Return the tested capabilities by field of the connection."""
+        """Return whether the model can use tools and write JSON, by the connection's field. Untested capabilities are
+        left out.
+        """
         names = {"tools": "has_tools", "json": "can_extract"}
         tried = (line for line in self.lines if line.step in names and line.outcome != "untried")
         return {names[line.step]: line.outcome == "works" for line in tried}

@@ -1,7 +1,7 @@
-"""Data policy: whether texts may leave this machine and who reads the result.
+"""Data policy of an operation: whether texts may leave this machine, and whether other people read the result.
 
-A policy is made where the workspace is known, and passed to everything that recalls, embeds or sends text to a model.
-Its fields have no defaults.
+A policy (``Reach``) is made where the workspace is known, and passed to everything that recalls, embeds or sends text
+to a model. Its fields have no defaults.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ class Placed(Protocol):
 
 @dataclass(frozen=True)
 class Reach:
-    """A data policy of one operation.
+    """The data policy of one operation, such as a search or a chat turn.
 
     ``local_only``: texts are embedded on this machine only. ``leaves``: results are sent to a model on another machine.
-    ``personal``: results may include the person's own texts; False if others read the results too.
+    ``personal``: results may include the person's own texts; False if other people read the results too.
     """
 
     local_only: bool
@@ -40,7 +40,9 @@ class Reach:
 
     @classmethod
     def here(cls, workspace: Workspace) -> Reach:
-        """Return the policy for text that is stored, or shown only to the person who requests it."""
+        """Return the policy for results that go to no model: they are stored, or shown only to the person who requests
+        them.
+        """
         return cls(workspace.local_only, leaves=False, personal=True)
 
     @classmethod
@@ -55,9 +57,10 @@ class Reach:
 
 
 def in_reach(rows: Rows, workspace: Workspace, user: User, reach: Reach) -> Rows:
-    """Return the workspace's shared rows, and this person's own rows if the policy allows them.
+    """Return the rows that are shared in this workspace and, if the policy allows it, the user's personal rows.
 
-    The caller must check membership.
+    If results leave this machine, personal rows of a local-only workspace are left out. The caller must check
+    membership.
     """
     found = Q(workspace=workspace, owner=None)
     if reach.personal:
@@ -75,9 +78,9 @@ def is_local_elsewhere(row: Placed, workspace: Workspace) -> bool:
 
 @dataclass(frozen=True)
 class Caller:
-    """Caller of a tool or endpoint. Load it for every call, because rights may have changed.
+    """The person who calls a tool or an endpoint, with the workspace, their role in it, and the data policy.
 
-    ``role``: the person's role in ``workspace``.
+    Load it for every call, because rights may have changed.
     """
 
     person: User

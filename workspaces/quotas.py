@@ -83,7 +83,10 @@ _rows: dict[str, list[Rows]] = {"workspaces": [lambda user: Workspace.objects.fi
 
 
 def register_quota(what: str, rows: Rows) -> None:
-    """Register rows that count against the quota ``what``, one each; for "bytes", the sum of their ``size`` counts."""
+    """Register rows that count against the quota ``what``. ``rows``: returns the queryset of a person's rows.
+
+    Each row counts as one; for the quota "bytes", its ``size`` counts.
+    """
     _rows.setdefault(what, []).append(rows)
 
 
@@ -94,9 +97,10 @@ def quota_of(user: User, what: str) -> Quota:
 
 
 def importer_key(by: User | None, name: User | None) -> int | None:
-    """Return the primary key of the person who imports a row, or None if the row counts against its author's quota.
+    """Return the primary key of the person whose quota a new row counts against, if that is not its author.
 
-    ``by``: the importer, or None. ``name``: the author. An import by a superuser counts against the author.
+    ``name``: the author. ``by``: the person who imports the row, or None. Returns None if the row counts against the
+    author's quota: it is not imported, is imported by its author, or by a superuser.
     """
     return None if by is None or by == name or by.is_superuser else by.pk
 
@@ -107,9 +111,10 @@ def charged_rows(user: User, name: str) -> Q:
 
 
 def charge(what: str, by: User | None, name: User | None) -> int | None:
-    """Check the quota for a new row, and return the value of the row's ``brought_by``. Raises QuotaReached.
+    """Raise QuotaReached if the quota ``what`` has no room for a new row. Return the value for the row's
+    ``brought_by``.
 
-    ``by`` and ``name``: as in ``importer_key``.
+    ``name``: the row's author. ``by``: the person who imports it, whose quota it then counts against, or None.
     """
     require_room(what, by or name)
     return importer_key(by, name)

@@ -117,9 +117,9 @@ def older(rows: QuerySet[Any], kind: Kept, before: datetime | Combinable) -> Que
 
 
 def is_overdue(kind_name: str, workspace: Workspace, since: datetime, *, now: datetime) -> bool:
-    """Return whether an item whose retention period began at ``since`` would be deleted now.
+    """Return whether the rule of this workspace would delete an item whose retention period began at ``since``.
 
-    Restoring such an item restarts its period.
+    If so, the period must begin again when the item is restored. Otherwise it would be deleted again at once.
     """
     days = in_force(rules_of(workspace))[kind_name]
     return days is not None and since < now - timedelta(days=days)
@@ -139,11 +139,11 @@ class Delete(Protocol):
 
 @dataclass(frozen=True)
 class Kept:
-    """A kind of item with a retention rule.
+    """A kind of item with a retention rule, such as chats.
 
     ``rows``: returns the items that may be deleted, live and not pinned. ``since``: the start of an item's period.
-    ``shared``: the condition for items that all members see. ``of``: returns the condition for a person's own items.
-    ``delete``: soft-deletes a locked item.
+    ``shared``: the condition for items that all members see. ``of``: a function from a person to the condition for
+    their own items. ``delete``: soft-deletes a locked item.
     """
 
     name: str

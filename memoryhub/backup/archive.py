@@ -1,7 +1,7 @@
 """The backup file: an uncompressed ZIP (the dump inside is compressed). Writing, reading and verifying it.
 
     database.dump       pg_dump's custom format
-    forgotten.dump      only the tables that record what was forgotten; read when an older backup is restored
+    forgotten.dump      only the tables that record what was deleted for good; read when an older backup is restored
     assets/…, documents/…   the stored files
     keys.sealed         the installation's keys, encrypted with the passphrase; only with a passphrase
     manifest.json       written last: versions, row counts of each table, size and SHA-256 of all other members
@@ -250,7 +250,7 @@ def older_than_newest(folder: Place, pattern: str, keep: int) -> list[Place]:
 
 
 def forgotten_in() -> list[str]:
-    """Return the names of the tables that record what was forgotten."""
+    """Return the names of the tables that record what was deleted for good or revoked, which a restore must repeat."""
     return sorted({table for tables in settings.AFTER_RESTORE.values() for table in tables})
 
 

@@ -43,8 +43,9 @@ def own_name() -> str:
 
 
 def kept_of_before(connection: psycopg.Connection[Any]) -> str:
-    """Return a sentence that names the database replaced by an earlier restore, and the command that removes it. Return
-    "" if there is none.
+    """Return a sentence about the database that an earlier restore replaced, with the command that removes it.
+
+    Returns "" if there is none.
     """
     found = connection.execute(
         "SELECT datname FROM pg_database WHERE datname = current_database() || %s", [REPLACED]

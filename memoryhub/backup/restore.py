@@ -208,14 +208,18 @@ NO_KEY = (
 
 
 def forget_again(newer: psycopg.Connection[Any], say: Say) -> None:
-    """Forget in Django's database what the ``newer`` database of this installation records as forgotten."""
+    """Repeat in Django's database the deletions for good and the revocations that the ``newer`` database records.
+
+    Django's database was restored to an earlier state, in which the deleted data exists again.
+    """
     for path in settings.AFTER_RESTORE:
         import_string(path)(newer, say)
 
 
 def is_kin(newer: psycopg.Connection[Any]) -> bool:
-    """Return whether the ``newer`` database and Django's are copies of one database. Records of other databases do not
-    apply here.
+    """Return whether the ``newer`` database and Django's are copies of the same installation's database.
+
+    If they are not, what the ``newer`` database records as deleted has nothing to do with Django's.
     """
     if newer.execute(HAS_TABLES).fetchone() != (True,):
         return False
@@ -225,7 +229,7 @@ def is_kin(newer: psycopg.Connection[Any]) -> bool:
 
 
 def forget_since(archive: Reader, present: str, keys: Mapping[str, Any] | None, say: Say) -> None:
-    """Forget in Django's database, restored from ``archive``, what newer databases record as forgotten.
+    """Repeat in Django's database, restored from ``archive``, the deletions for good that newer databases record.
 
     The newer databases are the replaced database ``present`` and those in newer backups in the archive's folder. Raises
     BackupError if such a backup cannot be read.
@@ -251,7 +255,7 @@ def forget_since(archive: Reader, present: str, keys: Mapping[str, Any] | None, 
 
 @contextmanager
 def tables_of(archive: Reader) -> Iterator[psycopg.Connection[Any]]:
-    """Restore the tables of a backup that record forgetting into a temporary database, and yield a connection to it."""
+    """Restore the tables that record deletions for good into a temporary database, and yield a connection to it."""
     name = dump.own_name() + READ
     member = FORGOTTEN if FORGOTTEN in archive.manifest.members else DUMP  # older backups have only one dump
     try:
@@ -284,7 +288,11 @@ def _newer_beside(archive: Reader, say: Say) -> list[Place]:
 
 @contextmanager
 def _key_of(keys: Mapping[str, Any] | None) -> Iterator[None]:
-    """Hash forgotten texts with the backup's key inside the block, because the backup may come from another machine."""
+    """Use the backup's key for hashes of forgotten texts inside the block, because the backup may come from another
+    machine.
+
+    ``keys``: the keys in the backup; None keeps the current key.
+    """
     present = settings.FORGET_KEY
     settings.FORGET_KEY = keys["FORGET_KEY"] if keys else present
     try:

@@ -107,7 +107,7 @@ def _literal(value: Any) -> str:
 class _Compiled:
     """A compiled query: its SQL, the names of its values in order, and the conversion of rows to objects.
 
-    Django's ``ModelIterable`` computes the same for each query.
+    It is compiled once, while Django's ``ModelIterable`` repeats this work for each query.
     """
 
     def __init__(self, statement: str, names: Sequence[str], compiler: Any) -> None:
@@ -154,10 +154,10 @@ Params: TypeAlias = Mapping[str, Any] | Sequence[Any]
 def rows(statement: str, params: Params, *, binary: bool = True) -> list[tuple[Any, ...]]:
     """Execute a prepared statement and return its rows. Raises Django's DatabaseError if it fails.
 
-    Use few different texts, because the server keeps each prepared statement until the connection closes. Values are
-    sent separately, so numbers need a cast (``%(limit)s::int``), as do named collections of numbers (``::bigint[]``)
-    and vectors (``::halfvec``). ``binary=False`` returns values as Django's own cursor does. The query is counted and
-    logged as Django's own queries are.
+    Use a small number of different statements, because the server keeps each one until the connection closes. Values
+    are sent separately, so numbers need a cast (``%(limit)s::int``), as do named collections of numbers
+    (``::bigint[]``) and vectors (``::halfvec``). ``binary=False`` returns values as Django's own cursor does. The query
+    is counted and logged as Django's own queries are.
     """
     if isinstance(params, Mapping):
         params = {name: _as_text(value) for name, value in params.items()}

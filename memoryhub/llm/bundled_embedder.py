@@ -48,7 +48,7 @@ class OnnxEmbedder:
         self._recent = RecentTexts(self._infer, DIMENSION)
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """See Embedder."""
+        """Return one unit vector per text, in order. Implements ``Embedder.embed``."""
         return self._recent.embed(texts)
 
     embed_question = embed
@@ -128,7 +128,10 @@ class MiniLM:
         return self._plain(_WORDS, ids)
 
     def places(self) -> Vectors:
-        """Return the position embeddings plus the token type embedding of the first of two texts."""
+        """Return MiniLM's position embeddings plus the token type embedding of a single text.
+
+        MiniLM adds them to the embeddings of the tokens.
+        """
         both: Vectors = (
             self._plain(_PLACES) + self._tensors["inner.embeddings.token_type_embeddings.weight"][0]
         )
@@ -269,7 +272,7 @@ class TwoEncoders:
         self._beside = ThreadPoolExecutor(max_workers=1, thread_name_prefix="minilm")
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """See Embedder. Return vectors for texts to store."""
+        """Return one unit vector per text, in order, for texts to store. Implements ``Embedder.embed``."""
         return self._stored.embed(texts)
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
@@ -277,7 +280,10 @@ class TwoEncoders:
         return self._asked.embed(texts)
 
     def embed_question(self, texts: Sequence[str]) -> Vectors:
-        """See Embedder. Only MiniLM embeds the variants, since e5 gives them nearly the same vector as the question."""
+        """Return the vectors of a question and its shorter variants, in order. Implements ``Embedder.embed_question``.
+
+        Only MiniLM embeds the variants, since e5 gives them nearly the same vector as the question.
+        """
         self._start_minilm(texts)
         whole = self._asked.embed(texts[:1])
         if len(texts) < 2 or not _is_latin(texts[0]):

@@ -52,7 +52,7 @@ class Pieces:
         self._unknown = float(scores.min()) - UNKNOWN_COSTS
 
     def cut(self, text: str) -> tuple[list[int], list[str]]:
-        """Tokenize a text. Return the ids of its pieces, without special tokens, and their text."""
+        """Tokenize a text. Return the ids of its tokens, without special ones, and the piece of text of each."""
         cleaned = BLANK + BLANK.join(unicodedata.normalize("NFKC", text).translate(_CLEANED).split())
         before = self._likeliest(cleaned)
         ids, pieces = [], []
@@ -97,9 +97,9 @@ class Pieces:
 
 
 def _hashes_of(text: bytes, begins: NDArray[np.uint32]) -> Hashes:
-    """Return the hashes of the pieces in a text.
+    """Return a rolling hash of each piece in a text, a substring that may be a token.
 
-    ``begins`` holds their byte offsets, then the end of the last piece.
+    ``begins`` holds the byte offsets of the pieces, then the end of the last piece.
     """
     begin_a_character = (np.frombuffer(text, np.uint8) & 0xC0) != 0x80
     starts = np.concatenate([[0], np.cumsum(begin_a_character)])[begins]
@@ -122,7 +122,7 @@ def _prefixes(text: str) -> tuple[Hashes, Hashes]:
 
 
 def places_of(text: str, pieces: Sequence[str]) -> list[tuple[int, int]]:
-    """Return the start and end of each piece in the original NFC text, without the blanks before words."""
+    """Return the (start, end) of each token's piece in the original NFC text, without the blanks before words."""
     letters = [
         at
         for at, sign in enumerate(text)
@@ -342,7 +342,7 @@ def fitted() -> Fitted:
 def meaning_of(vectors: Vectors) -> Vectors:
     """Return unit vectors without the language component, so that texts in different languages can be compared.
 
-    Most of the mean vector of a large set of texts is subtracted first.
+    Before that, most of the mean vector of a large set of texts is subtracted.
     """
     centre, directions, _ = fitted()
     rest = vectors - CENTRED * centre

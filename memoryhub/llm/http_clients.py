@@ -119,7 +119,7 @@ def get(
 
 
 def ask_for_models(endpoint: Endpoint, *, seconds: float) -> httpx2.Response:
-    """Request the server's list of models, as ``get`` does."""
+    """Request the server's list of models, within ``seconds``. Blocks. Raises httpx2's errors if it fails."""
     headers = {"Authorization": f"Bearer {endpoint.api_key or 'none'}"}
     return get(endpoint, "/models", seconds=seconds, headers=headers)
 
@@ -177,7 +177,7 @@ PLAIN = {"accept-encoding": "identity"}  # a compressed reply can expand a thous
 
 
 class ReplyWithoutEnd(httpx2.ReadError):
-    """Raised when a reply exceeds MOST_BYTES."""
+    """Raised when a reply is too large: it has more than MOST_BYTES."""
 
 
 async def bound(response: httpx2.Response) -> None:

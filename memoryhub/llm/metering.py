@@ -118,7 +118,9 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Metered:
-    """Total usage of a meter's first ``entries`` entries."""
+    """The total usage of a meter, and the number of ``entries`` that it sums, so that ``Meter.forget`` can remove
+    these.
+    """
 
     usage: Usage
     parts: Parts

@@ -116,7 +116,7 @@ class OpenAIChatModel:
         tools: Sequence[Tool] = (),
         tool_choice: ToolChoice = "auto",
     ) -> AsyncGenerator[Delta, None]:
-        """See ChatModel.stream."""
+        """Stream an answer piece by piece. Arguments and errors are documented at ``ChatModel.stream``."""
         request = _request(messages, max_tokens, temperature) | _offer(tools, tool_choice)
         request["stream_options"] = {"include_usage": True}
         limit = timeout or self._timeout
@@ -184,7 +184,7 @@ class OpenAIChatModel:
         timeout: float | None = None,
         json: bool = False,
     ) -> str:
-        """See ChatModel.complete."""
+        """Return the whole answer. Arguments and errors are documented at ``ChatModel.complete``."""
         request = _request(messages, max_tokens, temperature)
         if json:
             request["response_format"] = {"type": "json_object"}
@@ -260,13 +260,19 @@ class OpenAIChatModel:
         return True
 
     def detect_vision(self) -> None:
-        """See ChatModel.detect_vision."""
+        """Set ``sees``, whether the model accepts pictures, from the server's list of models if it is unknown.
+
+        Requests the list once, for at most 2 s.
+        """
         if self.sees is None and not self._asked_list:
             self._asked_list = True
             self.sees = listed_vision(self._ready_endpoint())
 
     def _learn_roles(self, message: str, sent: dict[str, Any]) -> bool:
-        """Remember a strict chat template, if the error shows it. Return whether merging messages may help."""
+        """Remember that the model is strict about the order of roles, if the error ``message`` shows it.
+
+        Return whether sending the same messages again, merged as such models require (``fold``), may help.
+        """
         none = bool(NO_SYSTEM.search(message))
         if not none and not STRICT.search(message):
             return False
@@ -337,7 +343,7 @@ class OpenAIEmbedder:
         self._clients = Clients()
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """See Embedder. The dimension is that of the server's vectors."""
+        """Return one unit vector per text, in order, of the server's dimension. Implements ``Embedder.embed``."""
         if not texts:
             return np.empty((0, 0), dtype=np.float32)
         rows: list[list[float]] = []
@@ -346,7 +352,9 @@ class OpenAIEmbedder:
         return normalised(rows, count=len(texts))
 
     def embed_question(self, texts: Sequence[str]) -> Vectors:
-        """See Embedder."""
+        """Return one unit vector per text. A question is embedded as any other text. Implements
+        ``Embedder.embed_question``.
+        """
         return self.embed(texts)
 
     def _embed_batch(self, batch: list[str], **more: str) -> list[list[float]]:
@@ -386,5 +394,5 @@ class BundledElsewhere(OpenAIEmbedder):
     """
 
     def embed_question(self, texts: Sequence[str]) -> Vectors:
-        """See Embedder."""
+        """Return the vectors of a question and its shorter variants. Implements ``Embedder.embed_question``."""
         return normalised(self._embed_batch(list(texts), input_type="question"), count=len(texts))

@@ -265,10 +265,10 @@ class Reader:
 
 
 def get_reader() -> Reader | None:
-    """Return the encoder for token-by-token comparison, loaded on first use.
+    """Return the encoder with which statements are compared token by token. It is loaded on first use.
 
     Loading takes a second, and 100 MB if another model embeds. If the weights are missing or altered, it returns None
-    until the process restarts, and nothing is compared.
+    until the process restarts, and callers compare nothing.
     """
     global _reader, _is_missing
     with _reader_lock:

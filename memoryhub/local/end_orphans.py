@@ -63,7 +63,9 @@ def _states(groups: Iterable[int]) -> dict[int, bool]:
 
 
 def _states_elsewhere(groups: Iterable[int]) -> dict[int, bool]:
-    """Return the same as ``_states`` on systems without /proc."""
+    """Return the running process groups on systems without /proc. Each leader counts as running, which is unknown
+    there.
+    """
     found: dict[int, bool] = {}
     for group in groups:
         with contextlib.suppress(ProcessLookupError, PermissionError):

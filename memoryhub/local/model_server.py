@@ -1,9 +1,9 @@
 """The server of the built-in language models: llama.cpp with the OpenAI API, one process per model.
 
 `python -m memoryhub.local.model_server --data-dir D --port N` serves SmolLM2-135M-Instruct, on the loopback address
-unless `--host` names another. With `--large` it downloads the larger model (see large_model) and serves that. The API
-key is in the environment (KEY_VARIABLE), never on the command line, where every user could read it. Other processes
-find the running server with `read_endpoint(data_dir)`, which prefers the larger model once it is ready.
+unless `--host` names another. With `--large` it downloads the larger model (see large_model_download) and serves that.
+The API key is in the environment (KEY_VARIABLE), never on the command line, where every user could read it. Other
+processes find the running server with `read_endpoint(data_dir)`, which prefers the larger model once it is ready.
 """
 
 import argparse

@@ -235,7 +235,9 @@ class EmbeddedPostgres:
         return reached | {"autocommit": True, "connect_timeout": 5}
 
     def create_database(self) -> bool:
-        """Create the database in a running server if it does not exist. Always returns True."""
+        """Create the database in a running server if it does not exist. Always returns True, so that it can end an
+        ``and`` chain.
+        """
         with psycopg.connect(**self.maintenance_settings()) as connection:  # type: ignore[arg-type]
             found = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone()
             if found is None:

@@ -38,9 +38,9 @@ _also: list[Closing] = []
 
 
 def on_closing(act: Closing) -> None:
-    """Register a function that is called in the transaction that closes an account.
+    """Register a function that is called with the account and the time, in the transaction that closes an account.
 
-    For apps that this one must not import.
+    Apps that this module may not import use it to end their own things of the person.
     """
     if act not in _also:
         _also.append(act)
@@ -49,9 +49,10 @@ def on_closing(act: Closing) -> None:
 def close_account(
     person: User, *, by: User | None, now: datetime, hands_over: bool = True
 ) -> list[Membership]:
-    """Close an account. Idempotent. ``by``: None if the directory closed it.
+    """Close an account, so that its person cannot sign in, and end their sessions. Idempotent.
 
-    With ``hands_over``, its workspaces get new owners (``hand_over``), whose memberships are returned.
+    ``by``: None if the company's directory closed it. With ``hands_over``, each workspace of which the person was the
+    only active owner gets a new owner. Returns the memberships of these new owners.
     """
     with transaction.atomic():
         locked = User.objects.select_for_update(of=("self",), no_key=True).get(pk=person.pk)
@@ -71,7 +72,10 @@ def close_account(
 
 
 def reopen_account(person: User, *, by: User | None) -> None:
-    """Reopen an account. Idempotent. The person still owns the same workspaces, now together with any new owners."""
+    """Reopen a closed account. Idempotent.
+
+    The person still owns the same workspaces. People who became owners when the account was closed stay owners too.
+    """
     with transaction.atomic():
         if User.objects.filter(pk=person.pk, is_active=False).update(is_active=True):
             record(Verb.ACCOUNT_REOPENED, by=by, target=person.public_id)
@@ -136,7 +140,7 @@ def _tell(heir: Membership, person: User) -> None:
 
 @dataclass(frozen=True)
 class Leaving:
-    """Effects of deleting an account on the workspaces of its person."""
+    """The workspaces that are affected if a person deletes their account, by what happens to them."""
 
     removed: list[Workspace]  # workspaces without other members
     left: list[Workspace]  # other people's workspaces: shared content stays, without a name
@@ -234,9 +238,10 @@ CHANGES = {
 
 
 def change_account(person: User, *, fields: list[str], email_before: str, by: User, now: datetime) -> None:
-    """Record and mail the changes to an account that a form has just saved.
+    """Record the changes to an account that a form has just saved in the audit log, and mail them to the person.
 
-    ``fields``: names of the changed fields, which are keys of ``CHANGES``.
+    ``fields``: names of the changed fields, which are keys of ``CHANGES``. ``email_before``: the previous email
+    address, to which the mail is sent too. A new email address becomes the account's primary one.
     """
     to = {email_before, *_addresses(person)}
     with transaction.atomic():
@@ -251,9 +256,10 @@ def change_account(person: User, *, fields: list[str], email_before: str, by: Us
 
 
 def change_password(person: User, *, keep: str | None, by: User, now: datetime) -> None:
-    """Record and mail a password change, and end the person's sessions and program authorizations.
+    """Record a password change that was just saved, mail it to the person, and end their sessions and OAuth
+    authorizations.
 
-    ``keep``: key of the one session that stays open.
+    ``keep``: key of the one session that stays open; None ends all of them.
     """
     with transaction.atomic():
         record(Verb.PASSWORD_CHANGED, by=by, target=person.public_id)
@@ -332,9 +338,11 @@ JOINERS = "\u200c\u200d"  # invisible, but needed to write Persian and other lan
 
 
 def set_name(person: User, name: str) -> None:
-    """Set the display name. If it is empty, the user name is shown. Raises Invalid as ``require_own`` does.
+    """Set the person's display name. If it is empty, pages show the user name instead.
 
-    The name is replaced when single sign-on or a directory sends a new first or last name.
+    Raises Invalid if the name is too long, contains a web address or hidden characters, or looks like another person's
+    user name or like the display name of a person in the same workspace. The name is replaced when single sign-on or a
+    directory sends a new first or last name.
     """
     name = " ".join(name.split())
     require_own(name, person)

@@ -64,10 +64,12 @@ def make_key(
     now: datetime,
     client: OAuthClient | None = None,
 ) -> tuple[ApiKey, str]:
-    """Create an API key of ``by`` for this workspace. Return the key and its text, which is not stored.
+    """Create an API key with which a program acts as ``by`` in this workspace. Return the key's row and its secret
+    text.
 
-    Raises NotFound if ``by`` is not a member. Raises Invalid for an invalid field, a name that another active key of
-    ``by`` has, or a scope that allows more than the role of ``by``.
+    Only a hash of the text is stored. ``client``: the OAuth program that gets the key, if any. Raises NotFound if
+    ``by`` is not a member. Raises Invalid for an invalid field, a name that another active key of ``by`` has, or a
+    scope that allows more than the role of ``by``.
     """
     workspace = get_workspace(by, workspace.public_id)
     name = _clean_name(name)
@@ -105,7 +107,8 @@ def check_scope(scope: str, workspace: Workspace) -> None:
 
 
 def verify_key(text: str, *, now: datetime) -> ApiKey:
-    """Return the key with this text, with its ``user`` and ``workspace``. Raises KeyRefused if it is not valid.
+    """Return the API key whose secret is ``text``, with its ``user`` and ``workspace``. Raises KeyRefused if it is not
+    valid.
 
     The lookup is by hash, so its duration reveals nothing about existing keys.
     """

@@ -1,6 +1,6 @@
 """OAuth authorizations of programs, from consent to revocation.
 
-An authorization is stored as an API key without a text of its own. It is used only through the program's tokens.
+An authorization is stored as an API key whose secret is given to no program. The program sends access tokens instead.
 """
 
 import re
@@ -44,7 +44,9 @@ _TOKEN = Ready(_tokens, kind=str, token_hash=str)
 
 
 def scope_of(scopes: list[str]) -> str:
-    """Return the widest scope among those requested. Unknown scopes, such as ``openid``, are ignored."""
+    """Return the scope "write" if it is among those requested, else "read". Other scopes, such as ``openid``, are
+    ignored.
+    """
     return KeyScope.WRITE if "write" in scopes else KeyScope.READ
 
 
@@ -87,7 +89,7 @@ def store_consent(
 ) -> str:
     """Store the user's consent to an authorization request. Return the authorization code.
 
-    Raises NotFound if the user is not a member, and Invalid as ``check_scope`` does.
+    Raises NotFound if the user is not a member, Invalid if the scope is unknown or allows more than the user's role.
     """
     keys.check_scope(scope, get_workspace(by, workspace.public_id))
     text = new_text("mhc_")
@@ -112,9 +114,9 @@ def find_code(client_id: str, text: str) -> OAuthCode | None:
 
 
 def find_refresh(client_id: str, text: str, *, now: datetime) -> OAuthToken | None:
-    """Return the refresh token with this text, or None.
+    """Return the refresh token with this text, or None if there is none.
 
-    If it was used before, it is treated as stolen: its authorization is revoked.
+    A token that was used before is returned too, but is treated as stolen: its authorization is revoked.
     """
     token = find_token(TokenKind.REFRESH, text, client_id=client_id)
     if token is not None and token.used_at is not None:
@@ -208,9 +210,10 @@ def sweep_tokens(*, now: datetime) -> int:
 
 
 def _first_tokens(code: OAuthCode, *, now: datetime) -> Tokens:
-    """Create the API key of a new authorization and its first tokens.
+    """Create a new authorization, stored as an API key, and its first tokens in exchange for an authorization code.
 
-    The program's previous key in this workspace is revoked.
+    Revokes the key that the program had for this user in this workspace. Raises GrantRefused if the account is closed,
+    or if the user may no longer create such a key.
     """
     if not code.user.is_active:
         raise GrantRefused(_("This account is closed."))

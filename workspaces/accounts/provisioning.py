@@ -44,9 +44,10 @@ def make_account(values: Values, *, now: datetime) -> User:
 
 
 def change_account(person: User, values: Values, *, now: datetime) -> User:
-    """Change, close or reopen an account.
+    """Change an account's fields to ``values``, which come from the directory; close or reopen it. Return the account.
 
-    A superuser's account can only be closed. With a new user name or email address, the directory could take it over.
+    Raises ScimError for any change of a superuser's account except closing it: a directory that could set its user name
+    or email address could take it over. The last open superuser's account cannot be closed.
     """
     with transaction.atomic():
         person = User.objects.select_for_update(of=("self",), no_key=True).get(pk=person.pk)
@@ -128,7 +129,7 @@ def make_group(wanted: Group) -> DirectoryGroup:
 
 
 def change_group(public_id: str, change: Callable[[Group], Group | None]) -> None:
-    """Change a group, or delete it if ``change`` returns None.
+    """Replace a group by the one that ``change`` returns for it, or delete it if ``change`` returns None.
 
     The members' rights are updated in the same transaction, so that a failed request can be repeated.
     """
@@ -212,7 +213,7 @@ class Group:
 
 
 def values_of(resource: Mapping[str, Any]) -> Values:
-    """Return the values in a complete SCIM user, as sent by POST and PUT.
+    """Return an account's fields from a complete SCIM user resource, as sent by POST and PUT.
 
     Missing attributes become empty. A missing ``active`` becomes True.
     """
@@ -242,7 +243,7 @@ def group_of(resource: Mapping[str, Any]) -> Group:
 
 
 def group_after(group: Group, body: Mapping[str, Any]) -> Group:
-    """Return the group after a PATCH."""
+    """Return the group as a SCIM PATCH request with this body would change it. Saves nothing."""
     for kind, path, value in _operations(body):
         for name, each in [(path, value)] if path else value.items():
             group = _of_group(group, kind, str(name), each)

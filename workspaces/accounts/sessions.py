@@ -82,7 +82,7 @@ def live_sign_ins(user: User) -> list[SignIn]:
 
 
 def end_session(session_id: str, *, by: User) -> SignIn:
-    """End one of the user's own sessions immediately, also for pages that are open in it.
+    """End one of the user's own sessions immediately. Return its row, which is deleted.
 
     Raises NotFound for another user's session.
     """
@@ -99,7 +99,7 @@ def end_other_sessions(user: User, *, keep: str | None, by: User | None) -> int:
 
 
 def sweep(*, now: datetime) -> int:
-    """Delete expired sessions, and sign-ins without a session. Return the number of sign-ins deleted.
+    """Delete expired sessions, and ``SignIn`` rows whose session no longer exists. Return the number of these rows.
 
     A session is also deleted once it is older than SESSION_COOKIE_AGE. Its own expiry may be later, because every write
     extends it, and because the setting may have been lowered since.

@@ -137,9 +137,11 @@ def typed_password_lately(request: HttpRequest) -> bool:
 
 
 def ask_for_password(request: HttpRequest) -> None:
-    """Require re-authentication, unless it happened recently. For pages that remove something permanently.
+    """Require that the user has signed in or re-authenticated recently. For pages that remove something permanently.
 
-    Raises ReauthenticationRequired, or ImmediateHttpResponse for a user who can only sign in by single sign-on.
+    Else raises ReauthenticationRequired, which allauth turns into a redirect. Users who can only sign in by single
+    sign-on have no way to re-authenticate: for them it raises ImmediateHttpResponse, with a page on which they sign in
+    again.
     """
     if typed_password_lately(request):
         return
@@ -160,9 +162,10 @@ def recent_sign_in_required(view: Callable[..., HttpResponse]) -> Callable[..., 
 
 
 def confirmed(*, allow_get: bool = False) -> Callable[[View], View]:
-    """Require re-authentication or a recent sign-in before a view. With ``allow_get``, GET requests pass without.
+    """Return a decorator that requires a recent sign-in or re-authentication before a view is called.
 
-    Users who can only sign in by single sign-on pass, too.
+    With ``allow_get``, GET requests need neither. Users who can only sign in by single sign-on have no way to
+    re-authenticate, so they need neither, too.
     """
 
     def decorated(view: View) -> View:
@@ -221,8 +224,9 @@ def _failed(
 ) -> None:
     """Record a failed sign-in in the audit log, with the account if the typed name belongs to one.
 
-    The typed name is not stored, because it may be a password. Rate limits bound the records of one account. Records of
-    unknown names are limited to ``MOST_UNKNOWN`` a minute, so that attempts from many addresses cannot fill the log.
+    The typed name is not stored, because it may be a password. The rate limits of sign-in limit the records of one
+    account. Records of unknown names are limited to ``MOST_UNKNOWN`` a minute, so that attempts from many addresses
+    cannot fill the log.
     """
     person = getattr(request, "user", None)
     if person is not None and person.is_authenticated:
@@ -289,9 +293,10 @@ def _two_factor(sender: Any, user: User, authenticator: Authenticator, signal: A
 
 
 def _single_sign_on(sender: Any, request: HttpRequest, signal: Any, **kwargs: Any) -> None:
-    """Record in the audit log that a provider's account was connected or disconnected.
+    """Record in the audit log that a provider's account was connected or disconnected. A receiver of allauth's signals.
 
-    At the first sign-in to an account that the directory created, the request has no user yet.
+    At the first sign-in to an account that the directory created, the request has no user yet. The user of
+    ``sociallogin`` is recorded then.
     """
     added = signal is social.social_account_added
     person = request.user if request.user.is_authenticated else kwargs["sociallogin"].user
@@ -395,7 +400,8 @@ class ProviderSignupForm(SocialSignupForm):
 class FirstAddressStage(EmailVerificationStage):
     """Sign-in stage that requires a verified email address, only at the first sign-in after signing up with a password.
 
-    Other users used single sign-on, for example, or signed up before verification was required.
+    It lets everyone else pass: users of single sign-on, users who have signed in before, and users whose account has no
+    email address to verify.
     """
 
     def handle(self) -> Any:
@@ -416,8 +422,9 @@ RIGHTS = ("is_staff", "is_superuser")
 
 
 def is_first_account(request: HttpRequest) -> bool:
-    """Return whether this sign-up creates the first account of the installation, on the machine that it runs on.
+    """Return whether this sign-up may create the first account of the installation.
 
+    It may if there is no account yet, the server is reachable only from this machine, and the request comes from it.
     Call it in the transaction that creates the user: it takes a lock, so that only one of two concurrent sign-ups is
     the first.
     """

@@ -70,9 +70,10 @@ def of_directory(person: User) -> list[str]:
 
 
 def apply_groups(person: User, groups: Collection[str]) -> None:
-    """Grant the rights of these groups, and revoke rights that were granted only by previous groups.
+    """Grant the rights that the setting SSO_GROUPS maps to these groups, and revoke those granted only by previous
+    groups.
 
-    Atomic and idempotent.
+    Rights that were granted by hand stay. Atomic and idempotent.
     """
     given = [place for group in groups for place in settings.SSO_GROUPS.get(group, ())]
     roles: dict[str, Role] = {}
@@ -208,8 +209,9 @@ class SingleSignOn(DefaultSocialAccountAdapter):
         return user
 
     def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
-        """Refuse people outside the permitted domains, at every single sign-on. If they have a password, it still
-        works.
+        """Refuse people without a verified email address in the permitted domains, at every single sign-on.
+
+        Raises ImmediateHttpResponse with a page (403). A sign-in with a password is not affected.
         """
         domains = domains_for(sociallogin)
         if domains and not any(
@@ -263,9 +265,9 @@ def begin(request: HttpRequest, provider_id: str) -> HttpResponse:
 
 @login_not_required
 def come_back(request: HttpRequest, provider_id: str) -> HttpResponse:
-    """Handle the redirect back from the provider.
+    """Handle the redirect back from the provider. Return allauth's response, or an error page if the data is malformed.
 
-    Errors are caught because the provider's data may have any form or length.
+    Several types of error are caught, because the provider's data may have any form or length.
     """
     try:
         answer = _step(OAuth2CallbackView, request, provider_id)

@@ -126,10 +126,10 @@ else:
 
 
 class UsedOnce(Base):
-    """Form mixin that refuses a code that was used before, for as long as the code is valid.
+    """Form mixin that refuses a code that this user has used before, for as long as the code is valid.
 
-    allauth refuses it for only half a minute, a third of that time, and never refuses the code that activates
-    two-factor sign-in.
+    allauth itself refuses a used code only for a third of that time. It does not refuse the code that was used to set
+    up two-factor sign-in.
     """
 
     def clean_code(self) -> str:

@@ -116,7 +116,11 @@ def draft_connection(*, by: User, now: datetime, shared: bool = False, **values:
 
 
 def create_connection(*, by: User, now: datetime, **values: Any) -> Connection:
-    """Create a connection. Raises as ``draft_connection``, and Conflict if the person has ``MOST_OWN`` connections."""
+    """Validate the ``values`` and create a connection from them, without testing it.
+
+    Raises Forbidden if the person may not connect models, Invalid for a wrong value, and Conflict if they have
+    ``MOST_OWN`` connections.
+    """
     made = draft_connection(by=by, now=now, **values)
     with transaction.atomic():
         if not made.is_shared:
@@ -133,8 +137,8 @@ def create_connection(*, by: User, now: datetime, **values: Any) -> Connection:
 def update_connection(connection: Connection, *, by: User, now: datetime, **changes: Any) -> Connection:
     """Change the given fields. Answers that begin afterwards use the new values, in every process.
 
-    Without ``api_key`` the stored key stays. Raises Invalid if the address is then one of another server, because the
-    stored key is not sent to another server.
+    Without ``api_key`` the stored key stays, but only for the same server: raises Invalid if the new address is on
+    another server, because the stored key is never sent to another server.
     """
     get_connection(by, connection.public_id, to="change")
     with transaction.atomic():
@@ -296,9 +300,9 @@ def list_offered(*, by: User, now: datetime, **values: Any) -> list[str]:
 
 
 def test_draft(*, by: User, now: datetime, **values: Any) -> Report:
-    """Test a connection without saving it; takes at most half a minute.
+    """Test a connection with these ``values`` without saving it, and return the report. Takes at most half a minute.
 
-    Raises as ``draft_connection``, and TooManyRequests.
+    Raises Forbidden if the person may not connect models, Invalid for a wrong value, and TooManyRequests.
     """
     draft = _draft(by=by, now=now, **values)
     spend("model tests", by, now=now)
@@ -306,9 +310,10 @@ def test_draft(*, by: User, now: datetime, **values: Any) -> Report:
 
 
 def connect(*, by: User, now: datetime, place: Workspace | None, **values: Any) -> Connected | Report:
-    """Test a connection. Save it if the model answers, else return the report.
+    """Test a connection, and save it if the model answers. Return it as ``Connected``, or else the report of the test.
 
-    ``place``: the workspace that is to use it, as ``use_in_workspace`` allows. Raises as ``test_draft``.
+    ``place``: a workspace that uses the connection from then on, if ``use_in_workspace`` allows it. Raises Forbidden if
+    the person may not connect models, Invalid for a wrong value, Conflict above ``MOST_OWN``, and TooManyRequests.
     """
     report = test_draft(by=by, now=now, **values)
     if not report.answers:
@@ -351,7 +356,10 @@ def _draft(*, by: User, now: datetime, **values: Any) -> Connection:
 
 
 def _with_defaults(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the form's values with defaults. The name is the model's; a shared connection to this machine is local."""
+    """Return the form's values with defaults: the model's name as the connection's name, and whether it is local.
+
+    It is local if it is shared and its address is on this machine.
+    """
     is_local = False
     with suppress(ValueError):  # not a URL: validation reports it later
         is_local = Endpoint(values["base_url"], "", "").is_on_this_machine
@@ -373,7 +381,7 @@ CONTEXT = 4096
 
 @dataclass(frozen=True)
 class Running:
-    """A local server that answered, and the names of its models, which may be none."""
+    """A model server that runs on this machine, such as Ollama, with the names of its models, which may be none."""
 
     key: str  # of SERVERS
     name: str
@@ -389,9 +397,9 @@ def may_find(user: User) -> bool:
 
 
 def find_local_servers(*, by: User, now: datetime) -> list[Running]:
-    """Return the local servers that answer at their default ports, after at most a second.
+    """Return the model servers on this machine that answer at their default ports, after at most a second.
 
-    Raises Forbidden if ``may_find`` is False, and TooManyRequests.
+    Raises Forbidden if the person may not search (``may_find``), and TooManyRequests.
     """
     _require_leave(by)
     spend("model tests", by, now=now)
@@ -399,7 +407,7 @@ def find_local_servers(*, by: User, now: datetime) -> list[Running]:
 
 
 def running_servers() -> list[Running]:
-    """Return the local servers that answer. The caller must check the right and the rate limit."""
+    """Return the model servers on this machine that answer. The caller must check the right and the rate limit."""
     with ThreadPoolExecutor(len(SERVERS)) as asking:
         found = list(asking.map(_models_at, SERVERS))
     return [
@@ -412,11 +420,12 @@ def running_servers() -> list[Running]:
 def connect_local(
     server: str, model: str, *, by: User, now: datetime, place: Workspace | None = None
 ) -> Connected | Report:
-    """Test a model of a local server. Connect it if it answers, else return the report. Takes at most half a minute.
+    """Test a model of a server on this machine, and save a connection to it if it answers. Takes at most half a minute.
 
-    ``place``: the workspace that is to use it, as ``use_in_workspace`` allows. An administrator's connection is shared.
-    Raises Forbidden if ``may_find`` is False, NotFound for an unknown server, Invalid for a model that the server does
-    not offer, TooManyRequests.
+    Returns the connection as ``Connected``, or else the report of the test. ``server``: a key of ``SERVERS``.
+    ``place``: a workspace that uses the connection from then on, if ``use_in_workspace`` allows it. An administrator's
+    connection is shared. Raises Forbidden if the person may not search for servers, NotFound for an unknown server,
+    Invalid for a model that the server does not offer, TooManyRequests.
     """
     _require_leave(by)
     if server not in SERVERS:
@@ -449,7 +458,7 @@ def _address(server: str) -> str:
 
 
 def _models_at(server: str) -> list[str] | None:
-    """Return the usable models of a local server, or None if no such server answers.
+    """Return the usable model names of a server on this machine (a key of ``SERVERS``), or None if it does not answer.
 
     The request follows the rules for local endpoints: internal address, no redirects, no proxy.
     """

@@ -88,9 +88,9 @@ KNOWN: Mapping[str, Promise] = {
 
 
 def lines_of(removed: Counts) -> list[tuple[str, int]]:
-    """Return names to display, with the counts of removed rows, the largest first.
+    """Return removed rows as (name, count) pairs to display, the largest first.
 
-    Rows without such a name are added up in the last line.
+    Rows of tables without a displayed name are added up in the last pair.
     """
     lines: Counter[str] = Counter()
     for name, number in removed.items():
@@ -109,10 +109,11 @@ def purge_deleted(
     seconds: float,
     most: int,
 ) -> int:
-    """Remove rows deleted more than MEMORYHUB_PURGE_AFTER_DAYS ago, for about ``seconds``. Return the number removed.
+    """Remove rows permanently that were soft-deleted more than MEMORYHUB_PURGE_AFTER_DAYS ago. Return the number
+    removed.
 
-    ``remove`` is called with the primary keys of at most ``most`` rows in each transaction. ``what``: the rows' name in
-    the audit log.
+    Stops after about ``seconds``. ``remove`` is called with the primary keys of at most ``most`` rows in each
+    transaction. ``what``: the rows' name in the audit log.
     """
     if not settings.PURGE_AFTER_DAYS:
         return 0

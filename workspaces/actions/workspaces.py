@@ -59,7 +59,7 @@ def update_workspace(
 ) -> Workspace:
     """Change the given fields; ``None`` leaves a field unchanged. Owners only.
 
-    ``private_short_term``: give a person's other chats short summaries of their private chats here.
+    ``private_short_term``: a person's other chats get short summaries of the person's private chats in this workspace.
     ``reviews_proposals``: an editor must approve what viewers and models propose. ``local_only``: texts never leave
     this machine; raises Conflict if files are stored elsewhere. ``share_links``: chats may be read by link.
     ``connection_id``: the model that answers here, empty for the default; raises Invalid if it cannot be chosen.
@@ -168,7 +168,9 @@ def set_short_term_everywhere(user: User, enabled: bool) -> None:
 
 
 def set_profile_in_chats(user: User, enabled: bool) -> None:
-    """Store whether models get the profile in this person's chats."""
+    """Store whether the model gets a profile in this person's chats: what memory says of them and of the workspace in
+    general.
+    """
     user.profile_in_chats = enabled
     user.save(update_fields=["profile_in_chats"])
 
@@ -185,10 +187,10 @@ def set_language(user: User, language: str) -> None:
 
 
 def after_lost_right(workspace: Workspace, user: User, by: User | None, *, had: str) -> None:
-    """Update other rows after a member lost rights. ``had``: the previous role.
+    """Stop a member from using what they lost the right to, after they were removed or got a lesser role.
 
-    Open invitations no longer work for the member. If the member was an owner, queue the webhook job, which turns off
-    webhooks of former owners.
+    ``had``: the previous role. Open invitations no longer work for the member, unless they made the change themselves.
+    If the member was an owner, queues the webhook job, which disables webhooks of former owners.
     """
     if user != by:
         closed_to = Func(F("used_by"), Value(user.pk), function="array_append")
@@ -219,7 +221,10 @@ def _lock_as_owner(workspace: Workspace, by: User) -> None:
 
 
 def _lock_rows(workspace: Workspace) -> None:
-    """Lock all rows of the workspace. A concurrent write then fails; without the lock, the deletion could fail."""
+    """Lock all rows that refer to the workspace, before it is deleted.
+
+    A concurrent write to one of them then waits and fails. Without the locks, the deletion could fail instead.
+    """
     for relation in workspace._meta.related_objects:
         rows = relation.related_model._base_manager.filter(**{relation.field.name: workspace})
         list(rows.order_by("pk").select_for_update().values_list("pk", flat=True))
@@ -304,10 +309,9 @@ def agents_in_use(workspace: Workspace) -> list[Agent]:
 
 
 def choose_agent(workspace: Workspace, public_id: str, *, or_archived: bool = False) -> Agent:
-    """Return the assistant for a chat or memory.
+    """Return the assistant of this workspace with this public id, which a chat or memory is going to use.
 
-    Raises Invalid if it is of another workspace, or if it is archived without ``or_archived``. New chats and memories
-    cannot have an archived one.
+    Raises Invalid if there is none, or if it is archived and ``or_archived`` is False.
     """
     agent = Agent.objects.filter(workspace=workspace, public_id=public_id).first()
     if agent is None:

@@ -123,7 +123,10 @@ class LeanAdmin(admin.ModelAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: models.QuerySet[Any], search_term: str
     ) -> tuple[models.QuerySet[Any], bool]:
-        """Search by public id, by its index. Django's search would join all tables of ``ids``."""
+        """Search by an exact public id if the class sets ``ids``, which uses an index. Else search as Django does.
+
+        Django's search by several columns would join all of their tables.
+        """
         if not self.ids:
             return super().get_search_results(request, queryset, search_term)
         return self.search(queryset, search_term.strip()), False
@@ -215,7 +218,7 @@ class LeanAdmin(admin.ModelAdmin):
 
 
 def _changed(message: list[dict[str, Any]]) -> list[str]:
-    """Return the names of the changed fields in Django's change message, converted by ``_word``."""
+    """Return the changed fields that Django's change message names, each as a single word such as "staff_status"."""
     parts = [part.get("changed", {}) for part in message]
     return [_word(name) for part in parts for name in part.get("fields", [])][: audit.MOST_WORDS]
 
@@ -242,7 +245,10 @@ def form_with_errors(form: type[forms.ModelForm], refusal: DomainError) -> type[
 
 
 class ReadOnlyAdmin(LeanAdmin):
-    """Read-only admin of records that the system writes. Its actions may still require the change permission."""
+    """Read-only admin of records that the system writes.
+
+    Its forms cannot be saved. Admin actions stay available, also those that require the change permission.
+    """
 
     ordering: ClassVar[tuple[str, ...]] = ("-id",)
 
@@ -269,9 +275,9 @@ class ReadOnlyInline(admin.TabularInline):
 
 
 def rows_by_id(rows: models.QuerySet[Any], text: str, fields: dict[str, str]) -> models.QuerySet[Any]:
-    """Return the rows with the public id ``text``: all rows if it is empty, none if it is no id.
+    """Return the rows whose public id is ``text``: all rows if it is empty, none if it is not an id of a known kind.
 
-    ``fields``: the column to search for each prefix of ids.
+    ``fields`` maps the prefix of an id, such as "mem", to the column that contains such ids.
     """
     if not text:
         return rows

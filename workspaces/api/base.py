@@ -105,10 +105,11 @@ class ApiView(APIView):
         descending: bool = False,
         context: Mapping[str, Any] | None = None,
     ) -> Response:
-        """Return the requested page of ``rows`` as JSON.
+        """Return the page of ``rows`` that the query parameters request, as JSON.
 
-        ``serializer`` converts one row, or ``shape`` all rows at once. ``context`` is passed to the serializer. The
-        other arguments are as in ``paged``.
+        ``serializer`` converts one row, or ``shape`` all rows at once. ``context`` is passed to the serializer.
+        ``keys`` are the fields that order the list, the last one unique. ``list_name`` identifies the list: cursors of
+        another are refused.
         """
 
         def one_by_one(found: list[Any]) -> Any:
@@ -122,10 +123,10 @@ class ApiView(APIView):
         return Response(read(self.person.pk, lambda: paged(self.request, rows, **order, **shaped)))
 
     def once(self, act: Callable[[], T], *, keep: Callable[[T], Note], reload: Callable[[Note], T]) -> T:
-        """Call ``act`` and return its result, unless the request's ``Idempotency-Key`` was used before.
+        """Call ``act`` and return its result, unless a request with the same ``Idempotency-Key`` was executed before.
 
-        In that case return the result of ``reload``. ``keep`` converts a result to a note of ids and flags, which is
-        stored. ``reload`` loads the result from it, as far as the person may still see it.
+        In that case ``act`` is not called. Instead ``reload`` returns the earlier result, as far as the person may
+        still see it, from the note that ``keep`` made of it then. A note contains ids and flags, and is stored.
         """
         asked = identity_of_request(self.request, self.person)
         if asked is None:
@@ -137,7 +138,11 @@ class ApiView(APIView):
         return reload(done.note)
 
     def make_once(self, make: Callable[[], T], get: Callable[[User, str], T]) -> T:
-        """Create an object as ``once`` does. ``make`` returns it, and ``get`` loads it by its ``public_id``."""
+        """Create an object with ``make`` and return it, unless a request with the same ``Idempotency-Key`` created it
+        before.
+
+        In that case ``get`` loads the object, by the user and its public id.
+        """
 
         def reload(note: Note) -> T:
             [public_id] = note.values()

@@ -243,7 +243,9 @@ class BadCursor(Malformed):
 
 
 class Cursor(serializers.CharField):
-    """The cursor of a list. It is checked by ``paged``, which refuses a wrong one as ``bad_cursor`` (400)."""
+    """Field for the cursor of a list, without validators: ``paged`` checks it, and responds ``bad_cursor`` (400) if it
+    is wrong.
+    """
 
     def run_validators(self, value: Any) -> None:
         return None
@@ -267,10 +269,11 @@ class PageQuery(serializers.Serializer[Any]):
 
 
 class ReadyList:
-    """A list whose first page is a prepared query. ``make`` and ``kinds``: as in ``Ready``.
+    """A paginated list whose first page is loaded by a prepared query, whose SQL is built once.
 
-    Later pages use the ORM. A prepared plan does not know the cursor's value, and would read all rows of a large
-    workspace.
+    ``make(**values)`` returns the queryset. ``kinds`` maps the name of each value to its type, as in
+    ``memoryhub.database.queries.Ready``. Later pages use the ORM: a prepared plan does not know the cursor's value, and
+    would read all rows of a large workspace.
     """
 
     def __init__(self, make: Callable[..., QuerySet[Any]], **kinds: type) -> None:
@@ -293,7 +296,7 @@ class ReadyList:
 
 @dataclass(frozen=True)
 class ReadyRows:
-    """The rows of a ``ReadyList`` for these values of the query's parameters."""
+    """A ``ReadyList`` together with the ``values`` of its queryset. ``paged`` accepts it in place of a queryset."""
 
     list: ReadyList
     values: Mapping[str, Any]
@@ -308,10 +311,11 @@ def paged(
     list_name: str,
     shape: Callable[[list[Any]], Any],
 ) -> dict[str, Any]:
-    """Return a page as ``{items, next_cursor, has_more}``.
+    """Return the page of ``rows`` that the request's ``limit`` and ``cursor`` select, as ``{items, next_cursor,
+    has_more}``.
 
-    ``keys``: the fields that order the list, the last one unique. ``list_name``: a cursor is refused in a list with
-    another name. ``shape``: converts the rows of the page to JSON.
+    ``keys``: the fields that order the list, the last one unique. ``list_name``: identifies the list; a cursor of
+    another list is refused. ``shape``: converts the rows of the page to JSON.
     """
     query = PageQuery(data=request.query_params.dict())
     query.is_valid(raise_exception=True)
@@ -340,9 +344,10 @@ def _in_order(rows: QuerySet[Any], keys: Sequence[str], descending: bool) -> Que
 
 
 def _beyond(keys: Sequence[str], last: Sequence[Any], descending: bool) -> Q:
-    """Return the condition for rows after ``last``, the values of ``keys`` in the last row seen.
+    """Return the condition for rows that come after the last row seen. ``last``: that row's values of ``keys``.
 
-    A condition on the first key alone lets Postgres start at the right position of the index.
+    It begins with a condition on the first key alone, which is redundant, but lets Postgres start at the right position
+    of the index.
     """
     side = "lt" if descending else "gt"
     beyond = Q()

@@ -46,9 +46,10 @@ ONCE = (IDEMPOTENCY_KEY, REPLAYED)  # the headers of a route that takes keys
 
 
 def identity_of_request(request: Request, person: User) -> Asked | None:
-    """Return the identity of this request, or None without an Idempotency-Key. Raises Malformed for a malformed key.
+    """Return the sender, Idempotency-Key and content of this request as hashes, or None without an Idempotency-Key.
 
-    Keys of different sessions and API keys are different, because two API keys may see different data.
+    The same Idempotency-Key sent with a session and with an API key, or with two API keys, counts as two, because two
+    API keys may see different data. Raises Malformed for a malformed Idempotency-Key.
     """
     header = request.headers.get("Idempotency-Key")
     if header is None:

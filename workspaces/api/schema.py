@@ -109,7 +109,9 @@ class Route:
     fresh: bool
 
     def queries(self, view: Any) -> list[Kind]:
-        """Return the query parameters: those of the view and those of this method."""
+        """Return the serializers of the query parameters: the view's own, those of pagination for a list, and this
+        method's.
+        """
         paged = any(getattr(answer, "is_page", False) for answer in self.answers.values())
         asked = [getattr(view, "always_takes", None), PageQuery if paged else None, self.query]
         return [each for each in asked if each is not None]
@@ -141,11 +143,12 @@ def no_keys(method: str, view: Any) -> bool:
 
 
 def documented_under(tag: str) -> Callable[..., Callable[[F], F]]:
-    """Return a decorator for methods of views, used as ``@documented("chats_list", page_of(ChatJson))``.
+    """Return a decorator that describes view methods for the OpenAPI schema, under the tag ``tag``.
 
-    Its arguments: ``operation`` is the operation's id. ``answers`` is a serializer for status 200, a serializer for
-    each status, or nothing for 204. ``query``: query parameters besides those of every list. ``errors``: statuses
-    besides those of ``error_codes``. ``fresh``: the method requires re-authentication.
+    The decorator is used as ``@documented("chats_list", page_of(ChatJson))``. Its arguments: ``operation`` is the
+    operation's id. ``answers`` is a serializer for status 200, a serializer for each status, or nothing for 204.
+    ``query``: query parameters besides those of every list. ``errors``: statuses besides those of ``error_codes``.
+    ``fresh``: the method requires re-authentication.
     """
 
     def documented(
@@ -174,7 +177,10 @@ def documented_under(tag: str) -> Callable[..., Callable[[F], F]]:
 
 
 def summary_and_description(method: Callable[..., Any]) -> tuple[str, str]:
-    """Return the first line and the rest of a docstring, without line breaks."""
+    """Return an operation's summary and description: the first line and the rest of the method's docstring.
+
+    Line breaks are removed.
+    """
     summary, _, more = (inspect.getdoc(method) or "").partition("\n\n")
     summary = " ".join(summary.split()).removesuffix(".")
     return summary, " ".join(more.split())
@@ -320,7 +326,9 @@ class _Examples:
         self._schemas, self._kinds = schemas, kinds
 
     def of(self, schema: dict[str, Any], name: str = "", *, sent: bool = False) -> Any:
-        """Return an example value for a schema. ``name``: the field's name. ``sent``: for a request body."""
+        """Return an example value for an OpenAPI schema. ``name``: the field's name. ``sent``: for a request body, not
+        a response.
+        """
         if "$ref" in schema:
             return self._of_component(schema["$ref"].split("/")[-1], name, sent=sent)
         for several in ("allOf", "oneOf", "anyOf"):

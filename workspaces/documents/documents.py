@@ -73,7 +73,11 @@ def get_document(
     need: Role = Role.VIEWER,
     or_deleted: bool = False,
 ) -> Document:
-    """Return a document as ``get_owned`` does. Raises NotFound if the user may not see it."""
+    """Return the document with this public id. The user's role is set as its ``role``. Drafts are not returned.
+
+    ``workspace``: if given, the document must be visible there. ``or_deleted``: also return a soft-deleted one. Raises
+    NotFound if the user may not see it, Forbidden if their role is below ``need``.
+    """
     rows = Document.objects.filter(drafted_at=None)
     document = get_owned(rows, user, public_id, workspace=workspace, need=need, or_deleted=or_deleted)
     if document is None:
@@ -110,9 +114,9 @@ def add_document(
     ``personal``: visible to ``by`` only, in all their workspaces. ``draft``: attached to a message that has not been
     sent; until then only ``by`` sees it. ``spends``: counts against the upload rate limit; False for imports.
 
-    If a document with the same content exists, it is returned instead. It is read again if reading it had failed.
-    Raises Conflict as ``personal_place``, Forbidden if files may not be stored, TooManyRequests, TooLarge,
-    QuotaReached, and Unavailable if the storage fails.
+    If a document with the same content exists, it is returned instead, with ``is_known``. It is read again if reading
+    it had failed. Raises Conflict if it is personal but may not leave ``workspace``, Forbidden if files may not be
+    stored, TooManyRequests, TooLarge, QuotaReached, and Unavailable if the storage fails.
     """
     here = workspace
     workspace, owner = home(workspace, by, personal=personal)
@@ -177,9 +181,9 @@ def write(
     by: User,
     now: datetime,
 ) -> Brought:
-    """Add a typed or pasted text as a Markdown document.
+    """Add a typed or pasted text as a Markdown document. Editors only.
 
-    Otherwise as ``add_document``. Raises Invalid for a blank text or wrong title.
+    The arguments and errors are those of ``add_document``; a blank text or a wrong title raises Invalid too.
     """
     title = clean_text("title", " ".join(title.split()), low=1, high=TITLE_LENGTH)
     if not text.strip():
@@ -201,7 +205,10 @@ def rename(document: Document, *, title: str, by: User, now: datetime) -> Docume
 
 
 def lock_document(document: Document, by: User) -> Document:
-    """Lock the live document as ``lock_owned`` does, and return it. Raises NotFound if it was deleted or moved."""
+    """Lock the live document until the commit, and return its current row.
+
+    Raises NotFound if it was deleted or moved, Forbidden if ``by`` is no editor of its workspace.
+    """
     locked = lock_owned(Document.objects.live(), document, by)
     if locked is None:
         raise NotFound(_("This document does not exist, or you do not have access to it."))
@@ -211,9 +218,9 @@ def lock_document(document: Document, by: User) -> Document:
 def move(document: Document, to: Workspace | None, *, by: User, now: datetime) -> Document:
     """Move a document with its versions to the workspace ``to``, or make it personal to ``by`` if that is None.
 
-    The words of all its passages are indexed again; its vectors stay. Raises Forbidden as ``require_right_to_move``,
-    NotFound if it was deleted or moved, and Conflict if the target has the same content or the document must stay on
-    this machine.
+    The words of all its passages are indexed again; its vectors stay. Raises Forbidden if ``by`` may not take it from
+    other members, NotFound if it was deleted or moved, and Conflict if the target has the same content or the document
+    must stay on this machine.
     """
     place, owner = home(to or document.workspace, by, personal=to is None)
     require_right_to_move(document, place, owner, by)
@@ -324,9 +331,10 @@ def replace(
 ) -> Brought:
     """Store a newer file of a document and queue reading it. Editors only.
 
-    Until it is read, search uses the previous text. The same content changes nothing. ``seen``: the version number that
-    the change is based on; None skips the check. Raises as ``add_document``, Conflict if another document has the
-    content, and Stale if ``seen`` is no longer the newest version.
+    Until it is read, search uses the previous text. The same content changes nothing, and the result has ``is_known``.
+    ``seen``: the version number that the change is based on; None skips the check. Raises the errors of
+    ``add_document``, Conflict if another document has the content, and Stale if ``seen`` is no longer the newest
+    version.
     """
     spend("uploads", by, now=now)
     require_room("bytes", by)
@@ -359,9 +367,9 @@ def replace(
 
 
 def replace_text(document: Document, *, text: str, by: User, now: datetime) -> Brought:
-    """Replace a document by a typed or pasted text, as Markdown.
+    """Store a typed or pasted text as a document's newer version, in Markdown.
 
-    Raises Invalid for a blank text, otherwise as ``replace``.
+    Raises Invalid for a blank text, and the errors of ``replace``.
     """
     if not text.strip():
         raise Invalid(fields={"text": _("Must not be blank.")})
@@ -377,9 +385,9 @@ def text_of(document: Document) -> str:
 
 
 def edit(document: Document, *, text: str, seen: int, by: User, now: datetime) -> Brought:
-    """Replace a document's text by an edited one of the same type.
+    """Store an edited text as a document's newer version, of the same type. ``seen``: the number of the edited version.
 
-    Raises Invalid for a blank text, otherwise as ``replace``.
+    Raises Invalid for a blank text, Stale if there is a newer version, and the errors of ``replace``.
     """
     text = text.replace("\r\n", "\n")
     if not text.strip():
@@ -397,7 +405,9 @@ def restore_version(document: Document, number: int, *, by: User, now: datetime)
 
 
 def _name(of: Document | DocumentVersion) -> str:
-    """Return a file name from whose extension the version's type is detected again."""
+    """Return a file name such as "text.md", from which the media type of this version is detected when it is stored
+    again.
+    """
     return f"text{ENDINGS.get(of.media_type, '')}"
 
 
@@ -499,7 +509,8 @@ def _lock(draft: Document, by: User) -> Document:
 def forget_document(document: Document, *, by: User) -> Counts:
     """Remove a live or deleted document permanently. Return the numbers of removed rows by kind.
 
-    Raises Forbidden as ``require_right_to_forget``, NotFound if it is gone already.
+    Raises Forbidden unless ``by`` is the editor who added it or an owner of its workspace, NotFound if it is gone
+    already.
     """
     with transaction.atomic():
         locked = lock_owned(Document.objects.all(), document, by)
@@ -513,9 +524,9 @@ def forget_document(document: Document, *, by: User) -> Counts:
 
 
 def purge(*, now: datetime, seconds: float) -> int:
-    """Remove deleted documents as ``purge_deleted`` does.
+    """Remove documents permanently that were deleted more than MEMORYHUB_PURGE_AFTER_DAYS ago, for about ``seconds``.
 
-    Each has its own transaction, because it may have thousands of passages.
+    Returns the number removed. Each has its own transaction, because it may have thousands of passages.
     """
     return purge_deleted(Document.objects.all(), _remove, "documents", now=now, seconds=seconds, most=1)
 

@@ -67,12 +67,18 @@ def require_storage_allowed(workspace: Workspace) -> None:
 
 
 def store(content: Iterable[bytes]) -> Stored:
-    """Store a file of at most DOCUMENT_MAX_BYTES. See ``StoredFiles.store``."""
+    """Store a file of at most DOCUMENT_MAX_BYTES, and return its name, size and hash.
+
+    Raises TooLarge above that size, Invalid if it is empty, and Unavailable if the storage fails.
+    """
     return DOCUMENT_FILES.store(content, settings.DOCUMENT_MAX_BYTES)
 
 
 def open_document(document: Document | DocumentVersion) -> IO[Any]:
-    """Open the stored file. See ``StoredFiles.open``."""
+    """Open the stored file of a document or version.
+
+    Raises NotFound if the file is missing, Unavailable if the storage fails.
+    """
     return DOCUMENT_FILES.open(document.file_name)
 
 

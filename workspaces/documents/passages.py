@@ -156,12 +156,13 @@ def find_passages(
 ) -> list[FoundPassage]:
     """Return the passages that match the query and that this person may see here, best first.
 
-    Personal passages are included if ``reach`` allows them. A passage near other matches is ranked above a single one,
-    so the results are not in the order of their scores.
+    ``reach``: the data policy, which decides whether personal passages are included. A passage near other matches is
+    ranked above a single one, so the results are not in the order of their scores.
 
-    ``floor``: the minimum score; a passage with a very similar vector may score less. ``by_words``: with the bundled
-    embedder, shared words are enough for a match, such as a name in a search. ``doubt``: as in ``found``; with more
-    doubt, a match must be closer. ``arm``: search by words or vectors only, for measuring.
+    ``floor``: the minimum score, which a passage with a very similar vector need not reach. ``by_words``: if False, a
+    passage that only shares words with the query, such as a name, is no match (bundled embedder only). ``doubt``: a
+    function of the query's vector that returns the probability that nothing matches; the higher it is, the closer a
+    match must be. ``arm``: search by words or vectors only, for measuring.
 
     Without a working embedder only words are searched. Five queries and one embedding. Raises NotFound if the user is
     no member.
@@ -198,11 +199,11 @@ def _scores_without_vector(scored: list[Scored], where: SearchArea) -> dict[int,
 def find_in(
     documents: QuerySet[Document], query: str, workspace: Workspace, user: User, *, limit: int, reach: Reach
 ) -> list[FoundPassage]:
-    """Return the passages of these documents that match the query best, without a minimum score.
+    """Return the passages of these documents that match the query best, however little.
 
     If they are fewer than ``limit``, passages from the beginning of the documents are added, because a request such as
     "summarise this" matches none. All vectors of these documents are compared. Words count only if the passage is among
-    the workspace's best matches by words.
+    the workspace's best matches by words. ``reach``: the data policy.
     """
     where, query = area_within(reach, workspace, user), _clean(query)
     rows = in_reach(DocumentPassage.objects.live(), workspace, user, reach).filter(document__in=documents)
@@ -243,7 +244,7 @@ def _clean(query: str) -> str:
 
 
 def _sort_keys(places: Sequence[tuple[Any, ...]], scored: list[Scored]) -> dict[int, Worth]:
-    """Return a sort key for each passage, by the passage's primary key.
+    """Return a sort key for each passage, by the passage's primary key. Matches near other matches sort higher.
 
     ``places``: each passage's primary key, its document, its number in the document, and the document's number of
     passages. A passage without a known cosine gets the lowest known one.
@@ -276,7 +277,7 @@ def _sort_keys(places: Sequence[tuple[Any, ...]], scored: list[Scored]) -> dict[
 def _best(
     rows: QuerySet[DocumentPassage], scores: dict[int, float], worth: dict[int, Worth], limit: int
 ) -> list[FoundPassage]:
-    """Return at most ``limit`` of the rows that have a score, ordered by ``worth``, then by score."""
+    """Return at most ``limit`` of the rows that have a score, best first: by the sort key ``worth``, then by score."""
     best = sorted(scores, key=lambda ref: (worth.get(ref, (0.0, 0.0)), scores[ref], -ref), reverse=True)
     if worth:
         best = [ref for ref in best if ref in worth]  # the others are not visible

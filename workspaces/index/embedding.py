@@ -65,7 +65,7 @@ class EarlierModelGone(EmbedderError):
 
 @dataclass(frozen=True)
 class Embedded:
-    """The vectors of a passage. Each has the shape (dimension,) and length 1."""
+    """The vectors of a passage by one model, each of the shape (dimension,) and length 1."""
 
     model: str  # its label
     statement: Vectors  # of the text alone, for finding near-duplicates
@@ -85,7 +85,10 @@ def active_model() -> str | None:
 
 
 def searchable(kind: int) -> Exists:
-    """Return an annotation for rows: whether a row has a vector of the active model. ``kind``: number of their kind."""
+    """Return an ``Exists`` expression to annotate rows with: whether the active model has a vector of the row.
+
+    ``kind``: the number that identifies the rows' table in the index (``Kind.number``).
+    """
     active = EmbeddingModel.objects.filter(state=ModelState.ACTIVE).values("label")
     return has_vector(kind, Subquery(active))
 
@@ -99,7 +102,10 @@ def is_local(model: EmbeddingModel | None) -> bool:
 
 
 def embeddable(model: EmbeddingModel | None, stays: str = "workspace__local_only") -> Q:
-    """Return a filter for rows whose text may be sent to this model. ``stays``: lookup of their local-only flag."""
+    """Return a filter for rows whose text may be sent to this model. A remote model may not get local-only rows.
+
+    ``stays``: the lookup that is true for a local-only row.
+    """
     return Q() if is_local(model) else Q(**{stays: False})
 
 
@@ -136,7 +142,7 @@ def embed_ahead(texts: Sequence[str]) -> None:
 
 
 def why_words(error: EmbedderError) -> str:
-    """Return the reason why only words were searched, for the receipt."""
+    """Return why a recall searched words only after this error, as a phrase for its receipt, which records the search."""
     if isinstance(error, EarlierModelGone):
         return "the earlier embedding model cannot be asked, and the new one's vectors are not complete"
     if isinstance(error, StaysHere):
@@ -147,11 +153,11 @@ def why_words(error: EmbedderError) -> str:
 
 
 def embed_texts(texts: Sequence[Text], reaches: Sequence[Reach]) -> list[Embedded | None] | None:
-    """Embed (content, excerpt) pairs with the active model. Return None if there is no embedder or it fails, which is
-    logged.
+    """Embed passages with the active model. Return None if there is no embedder or it fails, which is logged.
 
-    ``reaches``: the policy of each pair. If the embedder is remote, local-only pairs get None. Never call it in a
-    transaction, because it may wait for a model.
+    ``texts``: pairs of a passage's text and its excerpt, the conversation around it, which may be empty. ``reaches``:
+    the data policy of each pair. If the embedder is remote, local-only pairs get None. Never call it in a transaction,
+    because it may wait for a model.
     """
     if not texts:
         return None
@@ -201,8 +207,8 @@ def embed_each(model: EmbeddingModel, texts: Sequence[Text]) -> list[Embedded | 
 def active_or_first(*, rests: bool = False) -> EmbeddingModel | None:
     """Return the active model, or None without an embedder. The first call makes the configured model the active one.
 
-    ``rests``: if the model failed a moment ago, raise immediately instead of trying again. Raises EmbedderError if the
-    first model cannot be used.
+    ``rests``: if that model failed a moment ago, raise immediately instead of trying it again. Raises EmbedderError if
+    the configured model cannot be used.
     """
     embedder = get_embedder()
     if embedder is None:
@@ -299,8 +305,9 @@ _resting: dict[str, _Resting] = {}  # in this process, by the model's label
 
 @contextmanager
 def cooldown(label: str) -> Iterator[None]:
-    """Guard a call of this model in a request. For a while after a failure, raise the same error type without calling
-    it.
+    """Wrap a call of this model, so that requests do not wait again and again for a model that is slow or unavailable.
+
+    For a while after such a failure, it raises the same error type without running the block.
     """
     before, began = _resting.get(label), time.monotonic()
     if before and began < before.until:
@@ -349,8 +356,9 @@ RETURNING 1
 def store_vector(passage: Passage, embedded: Embedded, *, is_new: bool = False) -> None:
     """Store the vector of a passage's text, and remove all vectors of its old text.
 
-    ``is_new``: the passage has no vectors yet. If the active model has changed since the vector was made, the passage
-    is queued for embedding instead. A model that is being built finds passages without a vector itself.
+    ``is_new``: the passage has no vectors yet. If the active model has changed since the vector was made, a job that
+    embeds the passage is queued instead. A change of the model that is in progress needs no notice here: it searches
+    for passages without a vector.
     """
     kind = kind_of(passage)
     given = {
@@ -431,7 +439,11 @@ def copy_vectors(
     search: Vectors,
     statement: Vectors | None = None,
 ) -> None:
-    """Store vectors of passages that have none, by binary COPY. All rows have one length, so numpy lays them out."""
+    """Store vectors of live passages that have none, by PostgreSQL's binary COPY, for speed.
+
+    ``places``: the scope of each passage. ``search`` and ``statement``: one row for each passage, stored as
+    ``embedding`` and ``statement`` of ``PassageVector``.
+    """
     dimension, name = search.shape[1], model.encode()
     fields: list[tuple[str, str, int, object]] = [
         ("kind", ">i2", 2, kind),
@@ -462,7 +474,10 @@ def copy_vectors(
 
 
 def stored_vectors(kind: int, place: int, model: str, dimension: int) -> Iterable[tuple[np.ndarray, Vectors]]:
-    """Yield the primary keys and vectors of the live passages of a scope (``place``) and kind, in batches."""
+    """Yield the primary keys and vectors of the live passages of a scope (``place``) and kind, in batches.
+
+    If a passage has a vector of its text alone (``statement``), that one is returned.
+    """
     rows = PassageVector.objects.filter(place=place, kind=kind, model=model, dimension=dimension, live=True)
     row = np.dtype(
         [("count", ">i2"), ("n1", ">i4"), ("ref", ">i8"), ("n2", ">i4"), ("size", ">i4"),

@@ -1,11 +1,13 @@
-"""The word index with its BM25, and candidates of hybrid recall by vectors and by words, in one statement.
+"""Hybrid search of passages: the word index with BM25 scores, and a statement that finds candidates by vectors and
+words.
 
 The index has one small row per lexeme and passage (docs/decisions/0003). The SQL function ``workspaces_words``
 (migration 0019) splits texts and queries into lexemes. In English, these are stems cut to six letters, which match word
 forms of other languages as well as their own stemmers do. In scripts without spaces, they are pairs of characters.
 
-``Kind.words`` counts the lexemes of a row. Each statement covers one kind of passage, so that a word's rarity does not
-depend on other kinds. The cost of a recall depends on the size of the scope, not of the table.
+``Kind.words`` names the SQL function that counts the lexemes of a row. Each statement covers one kind of passage, so
+that a word's rarity does not depend on other kinds. The cost of a recall depends on the size of the scope, not of the
+table.
 """
 
 from __future__ import annotations
@@ -122,10 +124,11 @@ ORDER BY share DESC, f.ref DESC
 
 @lru_cache
 def terms(of: Kind, *, counted: bool) -> str:
-    """Return the SQL of two tables: the query's ``terms``, and the ``scores`` of passages of a kind.
+    """Return the SQL of the common table expressions for a search by words. They end with ``terms`` and ``scores``.
 
-    ``counted``: some scope has cached counts. The SQL of ``share`` then converts a score to a share. Otherwise
-    ``scores`` contains the share.
+    ``terms`` contains the query's lexemes with their idf, ``scores`` the passages of a kind that contain them.
+    ``counted``: use the cached counts of large scopes. ``scores`` then contains a score, which the SQL of ``share``
+    converts to a share of the query's word weight. Otherwise it contains that share.
     """
     passages = [
         _LIVE.format(table=of.table, live=of.live, where=where, most=COUNTED_AT_MOST)
@@ -167,10 +170,10 @@ def unindex_words(of: Kind, refs: Sequence[int], *, within: Collection[int] = ()
 
 
 def bm25(of: Kind, query: str, params: dict[str, Any], limit: int) -> dict[int, float]:
-    """Return the ``limit`` passages that match the query's words best: their share of its word weight, by primary key.
+    """Return the ``limit`` passages that match the query's words best, as {primary key: share}.
 
-    The share is BM25 divided by the sum of the query's idf, from 0 to about 1, so that different queries are
-    comparable. ``params``: those of ``SearchArea.params``.
+    The share is the passage's BM25 score divided by the sum of the query's idf. It is from 0 to 1, so that different
+    queries are comparable. ``params``: those of ``SearchArea.params``.
     """
     statement = _BM25.format(terms=terms(of, counted=True), share=share(of))
     given = {**params, "query": query, "limit": limit, "postings": POSTINGS}
@@ -252,7 +255,7 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True)
 class SearchArea:
-    """The scopes that a user's recall searches, and which of them have vector indexes.
+    """The scopes of the index that a user's recall searches, and which of them have vector indexes.
 
     The scopes are the workspace, the user's own scope and, in a chat with an assistant, the assistant's. ``active``:
     the model whose vectors are compared, loaded with label, name, address and dimension only; None if nothing was
@@ -280,14 +283,19 @@ class SearchArea:
 
     @cached_property
     def workspaces(self) -> list[int]:
-        """Return the primary keys of the workspaces to which rows of these scopes belong."""
+        """Return the primary keys of the workspaces whose rows these scopes contain.
+
+        Besides the workspace it can be the user's personal workspace, which stores the rows of the user's own scope.
+        """
         home = [] if self.home is None else [self.home]
         if self.personal_alone:
             return home
         return list({self.workspace, *(home if self.personal else [])})
 
     def without_what_stays(self) -> SearchArea:
-        """Return the area for results that go to a remote model, without the user's own scope if that is local-only."""
+        """Return the same area for results that go to a remote model: without the user's own scope if that is
+        local-only.
+        """
         return replace(self, personal=self.personal and not self.personal_stays)
 
     @cached_property

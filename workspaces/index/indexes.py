@@ -54,7 +54,7 @@ _BITS = "((binary_quantize(embedding)::bit({size})) bit_hamming_ops)"
 
 @dataclass(frozen=True)
 class Wanted:
-    """A scope, kind and model that may need a vector index, with its number of live vectors."""
+    """A candidate for a vector index: a scope, a kind and a model, with the number of their live vectors."""
 
     place: int
     kind: int
@@ -193,7 +193,9 @@ def _keep_counts(done: Upkeep, kind: Kind, now: datetime) -> None:
 
 
 def count_place(place: int, kind: int, passages: int, *, now: datetime) -> None:
-    """Store the number of live passages of a kind in a scope, and how many of them contain each common word."""
+    """Cache the number of live passages of a kind in a scope (``passages``), and count those that contain each common
+    word.
+    """
     with transaction.atomic():
         CommonWord.objects.filter(place=place, kind=kind).delete()
         with connection.cursor() as cursor:

@@ -48,7 +48,7 @@ def gist_of(text: str) -> str:
 def with_gist(vectors: Vectors, share: float = SHARE) -> Vectors:
     """Return the weighted mean of a question's vector and its gist's, of length 1. ``share``: weight of the gist.
 
-    If ``vectors`` contains no second vector, the question's is returned.
+    ``vectors``: the question's vector and, if it has a gist, the gist's. With a single vector, that one is returned.
     """
     if len(vectors) == 1:
         return vectors[0]

@@ -138,9 +138,10 @@ def has_work() -> bool:
 
 
 def advance(*, seconds: float, progressed: Callable[[EmbeddingModel], None] = lambda model: None) -> Outcome:
-    """Build vectors for about ``seconds``. Each completed batch is stored. Only one process does this at a time.
+    """Build vectors of the new model for about ``seconds``, and switch to it once none is missing. Return the outcome.
 
-    ``progressed``: called before each batch.
+    Each completed batch is stored, so work can be interrupted. Only one process does this at a time. ``progressed``:
+    called before each batch.
     """
     with alone(LOCK) as is_alone:
         if not is_alone:
@@ -170,7 +171,10 @@ def advance(*, seconds: float, progressed: Callable[[EmbeddingModel], None] = la
 
 
 def missing(model: EmbeddingModel, kind: Kind, places: Iterable[int] | None = None) -> QuerySet[Any]:
-    """Return the rows of a kind that need a vector of this model. ``places``: their scopes, if known."""
+    """Return the rows of a kind that need a vector of this model and have none. ``places``: their scopes, if known.
+
+    Rows whose text the model refused are left out.
+    """
     rows = _embeddable(model, kind).filter(~has_vector(kind.number, model.label, places))
     refused = model.refused.get(str(kind.number))
     return rows.exclude(pk__in=refused) if refused else rows
@@ -264,7 +268,9 @@ def _retire(model: EmbeddingModel) -> None:
 
 
 def _count(model: EmbeddingModel) -> None:
-    """Store the totals for the progress display. Counts all rows of each kind twice, once per run."""
+    """Store, for the progress display, how many rows need a vector of this model and how many have one. Two counts per
+    kind.
+    """
     model.total_count = sum(_embeddable(model, kind).count() for kind in kinds())
     model.done_count = max(0, model.total_count - sum(missing(model, kind).count() for kind in kinds()))
     model.save(update_fields=["total_count", "done_count"])
@@ -312,9 +318,9 @@ def _store(model: EmbeddingModel, kind: Kind, pairs: Sequence[tuple[Passage, emb
 
 
 def store_unchanged(label: str, kind: Kind, pairs: Sequence[tuple[Passage, embedding.Embedded]]) -> int:
-    """Store the vectors of rows whose text has not changed since. Return the number stored. Call it in a transaction.
+    """Store the vectors of rows whose text is still the one that was embedded. Return the number stored.
 
-    Changed, deleted and locked rows are skipped.
+    Rows that were changed or deleted, or are locked, are skipped. Call it in a transaction.
     """
     of = {row.pk: (kind.text_of(row), vectors) for row, vectors in pairs}
     locked = kind.rows().filter(pk__in=of).order_by("pk").select_for_update(skip_locked=True, of=("self",))

@@ -1,5 +1,6 @@
-"""Scores of passages of one kind for a query. They are on the scale of memories' hybrid score, so that results can be
-merged.
+"""Scores of passages of one kind for a query.
+
+They combine vectors and words on the scale that memories' scores have, so that results of several kinds can be merged.
 """
 
 import logging
@@ -58,10 +59,10 @@ def related(of: Kind, query: str, where: SearchArea) -> dict[int, float]:
 
 
 def above_floor(scored: list[Scored], *, floor: float = FLOOR, by_words: bool = True) -> dict[int, float]:
-    """Return the scores, by primary key, of passages with a score of at least ``floor`` or a margin of at least 0.
+    """Return the scores, by primary key, of the passages that match: by their score, or by their meaning alone.
 
-    ``by_words``: if False, passages that have a margin need one of at least 0, so that shared words alone, such as a
-    name, are not a match.
+    A passage matches if its score is at least ``floor`` or its ``margin`` at least 0. With ``by_words=False``, a
+    passage that has a margin matches only by the margin, so that shared words alone, such as a name, are no match.
     """
     return {
         each.ref: each.score
@@ -106,10 +107,11 @@ def score_of(cosine: float | None, words: float) -> float:
 def found(
     of: Kind, query: str, where: SearchArea, *, arm: Arm = "hybrid", doubt: Doubt | None = None
 ) -> list[Scored]:
-    """Return the best candidates by vectors and by words, unordered and without a minimum score.
+    """Return the candidates for a query, by vectors and by words, with their scores.
 
-    ``arm``: "vector" or "words" search by only one of them, for measuring. ``doubt``: a function of the query's vector
-    that returns the probability (0 to 1) that nothing matches the query.
+    They are unordered, and include weak matches (see ``above_floor``). ``arm``: "vector" or "words" search by only one
+    of them, for measuring. ``doubt``: a function of the query's vector that returns the probability (0 to 1) that
+    nothing matches the query.
     """
     embedded = None if arm == "words" else embedded_query(query, where, gist=arm == "hybrid")
     if embedded is None:
@@ -177,7 +179,7 @@ _COUNT = f"SELECT count(*) FROM (SELECT 1 {_OF_KIND} LIMIT {COUNTED_AT_MOST}) co
 
 
 class Asked(NamedTuple):
-    """The language of a question, and the scale of its vector."""
+    """Two numbers derived from a question's vector, from which its cosines with stored vectors are computed."""
 
     english: float  # share of English in the question, 0 to 1
     scale: float  # factor from inner products with stored vectors to cosines
@@ -190,9 +192,10 @@ def read_asked(vector: Vectors) -> Asked:
 
 
 def cosines(asked: Asked, products: Array) -> dict[str, Array]:
-    """Return the cosines of texts with the question by each encoder, and their weighted mean.
+    """Return the cosines of stored texts with the question: by the English encoder, by the multilingual one, and
+    combined.
 
-    ``products``: the columns ``PRODUCTS``, one row per text.
+    ``products``: for each text a row with the columns of the SQL ``PRODUCTS``.
     """
     english, multilingual, share = products.T if len(products) else np.zeros((3, 0))
     multilingual = multilingual * asked.scale / E5_WEIGHS
@@ -203,9 +206,9 @@ def cosines(asked: Asked, products: Array) -> dict[str, Array]:
 
 
 def margins(kind: int, refs: list[int], where: SearchArea, model: str, own: Vectors) -> dict[int, float]:
-    """Return, by primary key, how far each passage's cosine is above the minimum of a related passage. Two queries.
+    """Return, by primary key, how far each passage's cosine is above the minimum of a passage related to the question.
 
-    ``own``: the question's vector without its gist.
+    A negative number means that it is below. ``own``: the question's vector without its gist. Two queries.
     """
     given = {
         "kind": kind,

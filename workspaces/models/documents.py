@@ -29,14 +29,16 @@ OWNER_HELP = (
 
 
 class Owned:
-    """Mixin for a row with a workspace, and with an owner if only one person may see it."""
+    """Mixin for rows that are shared in a workspace or, if they have an owner, visible to that person only."""
 
     workspace_id: int
     owner_id: int | None
 
     @property
     def place(self) -> int:
-        """Return the row's scope in the index. ``OWNED_PLACE`` is the same in SQL."""
+        """Return the number of the index scope that the row belongs to (``place_of``). ``OWNED_PLACE`` is the same in
+        SQL.
+        """
         return place_of(self.workspace_id, owner_id=self.owner_id)
 
     @property

@@ -27,15 +27,18 @@ class Passage(Protocol):
 
     @property
     def place(self) -> int:
-        """Return the row's scope as a number; see ``place_of``."""
+        """Return the number of the index scope that the row belongs to: a workspace, person or assistant
+        (``place_of``).
+        """
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A table of passages, registered with the search index.
+    """A table of passages, such as memories or artifacts, that is registered with the search index.
 
-    ``place``, ``here`` and ``own`` are SQL over the table's own unqualified columns. The table needs a trigger too,
-    which deletes index rows however a passage is deleted (migration 0014)::
+    ``place``, ``here`` and ``own`` are SQL expressions over the columns of a row, whose table has the alias ``m``.
+    ``place`` is the row's scope as a number (``place_of``). The table needs a trigger too, which deletes index rows
+    however a passage is deleted (migration 0014)::
 
         CREATE TRIGGER … AFTER DELETE ON … REFERENCING OLD TABLE AS gone FOR EACH STATEMENT
         EXECUTE FUNCTION workspaces_forget_passages(number, words, place)
@@ -74,23 +77,25 @@ class Kind:
         return not self.gone_at or getattr(row, self.gone_at) is None
 
     def text_of(self, row: Passage) -> tuple[str, str]:
-        """Return the text to embed, which begins with the heading, and the excerpt."""
+        """Return the row's text to embed, which begins with its heading, and its excerpt: the surrounding messages, or
+        "".
+        """
         heading = getattr(row, self.heading) if self.heading else ""
         text = "\n".join(filter(None, (heading, getattr(row, self.text))))
         return text, getattr(row, self.excerpt) if self.excerpt else ""
 
     @property
     def read(self) -> list[str]:
-        """Return the fields that ``text_of`` reads."""
+        """Return the names of the row's fields that ``text_of`` uses."""
         return [field for field in (self.heading, self.text, self.excerpt) if field]
 
 
 def of_places(of: Kind, refs: Sequence[int], *, within: Collection[int] = ()) -> dict[str, Any]:
-    """Return the parameters ``refs`` and ``places`` for an SQL statement on the index rows of these passages. One
-    query.
+    """Return the parameters of an SQL statement on the index rows of these passages: ``refs``, ``within`` and
+    ``places``.
 
-    ``places`` are the passages' scopes, with which the statement reads only their part of the index. ``within``: the
-    workspaces of the passages, if known, to make that query faster.
+    ``places`` are the passages' scopes, found by one query, with which the statement reads only their part of the
+    index. ``within``: the workspaces of the passages, if known, which make that query faster.
     """
     given = {"refs": refs, "within": within}
     statement = _PLACES.format(place=of.place, table=of.table) + (WITHIN if within else "")
@@ -152,7 +157,7 @@ def has_vector(kind: int, model: str | models.Subquery, places: Iterable[int] | 
 
 
 def _place(of: type[models.Model]) -> models.Expression:
-    """Return an expression for the scope of the outer query's row. ``of``: the model of that row."""
+    """Return a database expression for the index scope of the outer query's row. ``of``: the model of that row."""
     ways: dict[str, Any] = {
         "owner": models.OuterRef("owner_id") * -1,
         "agent": models.OuterRef("agent_id") + AGENT_PLACES,

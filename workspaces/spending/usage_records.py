@@ -124,7 +124,7 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """The workspace, person, purpose and price that calls are recorded under."""
+    """The workspace, person, purpose and price that the usage of model calls is recorded under."""
 
     workspace_id: int | None
     user_id: int | None
@@ -201,7 +201,10 @@ def counted(account: Account) -> Iterator[None]:
 
 
 def put(account: Account, bill: Bill, now: datetime) -> None:
-    """Add this bill to the daily sums. The caller must empty the meter after the commit."""
+    """Add this bill to the daily sums of its workspace and person.
+
+    The caller must empty the meter after the commit, so that the usage is counted once.
+    """
     _write(_OF_SOMEBODY, account, bill, now)
 
 

@@ -38,7 +38,7 @@ class Bar:
 
 @register.filter
 def bars(month: Month) -> Iterator[Bar]:
-    """Yield the days of the chart."""
+    """Yield a bar of the usage chart for each day of the month that has usage."""
     for line in month.days:
         if line.day is not None:
             height = max(1, round(HEIGHT * line.bill.tokens / (month.most or 1)))
@@ -113,7 +113,7 @@ def near_budget(workspace: Workspace, user: User) -> Standing | None:
 
 @register.inclusion_tag("workspaces/usage_section.html")
 def usage_section(id: str, title: str, label: str, lines: Sequence[Line], hint: str = "") -> dict[str, Any]:
-    """Show a table under a heading."""
+    """Return the template context of a usage table under a heading. ``label``: the heading of its first column."""
     return {"id": id, "title": title, "label": label, "lines": lines, "hint": hint}
 
 

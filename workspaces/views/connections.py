@@ -38,9 +38,9 @@ from workspaces.views.forms import DomainForm
 
 @require_http_methods(["GET", "POST"])
 def connection_list(request: PageRequest) -> HttpResponse:
-    """List the connections (GET), or do what the pressed button ``act`` says (POST).
+    """List the connections (GET), or use the form for a new connection (POST), as the pressed button ``act`` says.
 
-    It lists the server's models, tests the connection, saves it, or tests and saves it.
+    A POST shows the models that the server lists, tests the connection, saves it, or tests and then saves it.
     """
     form, act = _new_form(request), request.POST.get("act", "")
     who: dict[str, Any] = {"by": request.user, "now": timezone.now()}
@@ -79,7 +79,7 @@ def _new_form(request: PageRequest, *, sent: bool = True) -> NewConnectionForm:
 
 
 def _leave(request: PageRequest, away: HttpResponse) -> HttpResponse:
-    """Return a redirect with which htmx, too, loads a whole page."""
+    """Return the redirect ``away``. For htmx, convert it so that the browser loads the whole page."""
     return HttpResponse(headers={"HX-Redirect": away["Location"]}) if request.htmx else away
 
 

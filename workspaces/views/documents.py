@@ -306,7 +306,7 @@ def edit(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
 
 
 def _offer_undo(request: PageRequest, before: Document, said: str) -> None:
-    """Show the notice ``said`` with an Undo button, which restores the version of ``before``."""
+    """Show the notice ``said`` with an Undo button, which restores the version that ``before`` has now."""
     ids = [before.workspace.public_id, before.public_id, before.version]
     notices.success(request, said, extra_tags=reverse("workspaces:document_back", args=ids))
 

@@ -192,9 +192,9 @@ class KeyForm(DomainForm):
 
 
 def whose(found: Document | Artifact, user: User) -> dict[str, Any]:
-    """Return the context of the form that moves a document or artifact. One query.
+    """Return the template context of the form that moves a document or artifact: the workspaces to choose from.
 
-    It has no choices if the user may not move it.
+    There are none if the user may not move it. One query.
     """
     if not found.is_personal and not may_move_away(found, user, found.role):
         return {"places": []}

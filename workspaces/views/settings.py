@@ -31,7 +31,7 @@ from workspaces.views.forms import BudgetFields, DomainForm
 
 
 def switch(setting: str, sent: str) -> Callable[..., HttpResponse]:
-    """Return a view that sets the boolean ``setting`` of a workspace to the state of the checkbox ``sent``."""
+    """Return a view that turns the ``setting`` of a workspace on or off. ``sent``: name of the checkbox in the form."""
 
     @require_POST
     def view(request: PageRequest, ws_id: str) -> HttpResponse:

@@ -85,7 +85,7 @@ def resend(request: PageRequest, ws_id: str, hook_id: str, delivery_id: str) -> 
 
 
 def _ask_again(request: PageRequest) -> None:
-    """Require re-authentication on POST, because the URL decides where the workspace's events are sent."""
+    """Require re-authentication for a POST, because it may change the URL to which the workspace's events are sent."""
     if request.method == "POST":
         ask_for_password(request)
 

@@ -234,9 +234,10 @@ _ENABLED = Ready(
 
 
 def register_text(kind: str, loader: TextLoader) -> None:
-    """Register the function that loads an item of this ``kind``, such as "memory", for webhooks that include texts.
+    """Register the function that loads an item's text for webhooks whose deliveries include texts.
 
-    It returns None if the item is gone or personal.
+    ``kind``: the kind of item, such as "memory". ``loader``: called with the workspace and the item's public id. It
+    returns the JSON to send, or None if the item is gone or personal.
     """
     _loaders[kind] = loader
 
@@ -246,10 +247,10 @@ def text_of(workspace: Workspace, kind: str, about: str) -> Mapping[str, Any] | 
 
 
 def emit(workspace_id: int, event: str, abouts: Sequence[str], *, action: str) -> None:
-    """Create deliveries of ``event`` to each subscribed webhook, one for each public id in ``abouts``, and queue
-    sending.
+    """Create a delivery of ``event`` to each subscribed webhook for each public id in ``abouts``, and queue sending.
 
-    Runs in the caller's transaction. One small query if no webhook is enabled.
+    ``action``: what happened to the items, which receivers get too. Runs in the caller's transaction. One small query
+    if no webhook is enabled.
     """
     hooks = [hook for hook in _ENABLED.all(workspace=workspace_id) if event in hook.events]
     now = timezone.now()

@@ -108,10 +108,10 @@ def _due(now: datetime) -> QuerySet[WebhookDelivery]:
 
 
 def _claim(failing: set[int], *, now: datetime) -> list[WebhookDelivery]:
-    """Claim the oldest due deliveries, except of the webhooks ``failing``, and count an attempt for each.
+    """Return the oldest due deliveries, claimed for this job, and count an attempt for each.
 
-    A webhook that failed before gets one delivery. Webhooks are chosen in random order, taking turns by creator, so
-    that the many webhooks of one person do not delay others.
+    ``failing``: webhooks to leave out. A webhook that failed before gets one delivery at a time. Webhooks are chosen in
+    random order, taking turns by creator, so that the many webhooks of one person do not delay others.
     """
     _disable_those_of_former_owners(now=now)
     due = _due(now).exclude(webhook__in=failing)

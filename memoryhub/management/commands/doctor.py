@@ -121,7 +121,7 @@ def _open_to_the_network() -> Iterator[str]:
 
 
 def _files() -> Iterator[str]:
-    """Check that the folder is writable, or that a file can be put into the store and deleted."""
+    """Yield a message for each place of stored files that does not accept files: a folder, or an object store."""
     folders = [files_folder()]
     for name in PLACES:
         if isinstance(storage := storages[name], FileSystemStorage):
@@ -183,7 +183,10 @@ def _mail(connection: psycopg.Connection[Any]) -> Iterator[str]:
 
 
 def _clock(connection: psycopg.Connection[Any]) -> Iterator[str]:
-    """Compare the clocks of database and machine. Due times depend on both, two-factor codes on the machine's."""
+    """Yield a message if the clocks of the database and of this machine differ too much.
+
+    Due times depend on both, two-factor codes on the machine's.
+    """
     apart = (datetime.now(UTC) - _one(connection, "SELECT clock_timestamp()")).total_seconds()
     if abs(apart) > MOST_APART:
         yield (
@@ -193,7 +196,7 @@ def _clock(connection: psycopg.Connection[Any]) -> Iterator[str]:
 
 
 def _backup(connection: psycopg.Connection[Any]) -> Iterator[str]:
-    """Report if the last backup in the audit log is too old or, if there is none, the first user account."""
+    """Yield a message if the last backup is too old, or there is none and the first account is as old."""
     if not settings.BACKUP_DAYS:
         return
     last = _one(connection, LAST_BACKUP)

@@ -1,5 +1,6 @@
-"""`manage.py forget_again SOURCE`: after the database was recovered to an earlier time, forget again what was forgotten
-since then.
+"""`manage.py forget_again SOURCE`: repeat deletions for good after the database was recovered to an earlier time.
+
+They are read from a newer backup or database, SOURCE.
 """
 
 from collections.abc import Iterator

@@ -28,4 +28,4 @@ migrate.MigrationExecutor = OneTransactionExecutor  # type: ignore[attr-defined]
 
 
 class Command(migrate.Command):
-    """Django's own command."""
+    """Django's command, which uses ``OneTransactionExecutor`` because of the assignment above."""

@@ -156,10 +156,10 @@ def beside_content(archive: zipfile.ZipFile, known: str = "") -> Blocks:
 
 
 def _completed(blocks: Blocks, lines: Iterator[str]) -> tuple[list[Block], str]:
-    """Add missing ``lines`` to the blocks that the library read. Return the blocks, and the library's text as one
-    string.
+    """Complete the blocks that the library read with those of ``lines`` that they lack.
 
-    A line replaces a copy of itself that lacks spaces. A missing line is added after the block with the line before it.
+    Returns the blocks, and the library's text as one string. If the library read a line without its spaces, the line
+    replaces it. A missing line becomes a block of its own, after the block that contains the line before it.
     """
     try:
         whole = list(blocks)
@@ -312,9 +312,9 @@ def texts(tree: Any) -> Iterator[str]:
 
 
 def _line(element: Any, held: list[Any], *, mixed: bool) -> Iterator[str]:
-    """Yield the text of a paragraph. ``held`` gets its child elements that contain paragraphs, to be read after it.
+    """Yield the pieces of a paragraph's own text. Child elements that contain paragraphs are added to ``held`` instead.
 
-    ``mixed``: text is directly in the elements, as in OpenDocument.
+    The caller reads those afterwards. ``mixed``: text is directly in the elements, as in OpenDocument.
     """
     if mixed:
         yield element.text or ""

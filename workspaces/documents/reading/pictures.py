@@ -42,8 +42,8 @@ PICTURES = ("PNG", "JPEG", "GIF", "WEBP", "TIFF", "BMP")  # other decoders of th
 def read_picture(data: bytes) -> Blocks:
     """Yield the text of a picture by OCR, page by page for TIFF.
 
-    A picture is decoded even without OCR, to find broken ones, which models cannot be sent. Raises Unreadable if it is
-    too large.
+    A picture is decoded even if OCR is not installed, so that broken pictures, which models would reject, are found.
+    Raises Unreadable if it is too large.
     """
     from PIL import ImageOps, ImageSequence
 
@@ -169,9 +169,10 @@ _depth = 0
 
 
 def read(name: str, data: bytes, kind: str = "", depth: int = 0) -> Blocks:
-    """Read a file inside another file. Its blocks have its name as heading.
+    """Read a file that is inside another file, such as an attachment. The headings of its blocks begin with its name.
 
-    A file that cannot be read yields a block that says so, and is counted in ``left_out``.
+    A file that cannot be read yields a block that says so, and is counted in ``left_out``. ``kind``: its media type, if
+    its name does not show it. ``depth``: added to the nesting, which is limited.
     """
     global _depth
     if not data:

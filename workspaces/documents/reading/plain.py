@@ -46,7 +46,9 @@ def decoded(data: bytes, named: str = "") -> str:
 
 
 def _usual_encoding(named: str) -> str:
-    """Return the encoding that is usually meant by the name of a smaller one, such as cp1252 for latin-1, or ""."""
+    """Return the larger encoding that texts labelled as ``named`` usually have, such as cp1252 for latin-1, or "" if
+    none.
+    """
     try:
         return _WIDER.get(codecs.lookup(named).name, "")
     except (LookupError, ValueError):
@@ -93,7 +95,7 @@ def _most_natural(sample: bytes, below: float = 1) -> str | None:
 
 
 def _oddness(text: str) -> int:
-    """Return a number that is larger the less likely the text was decoded correctly.
+    """Return a score that is higher the less likely the text was decoded with the right encoding.
 
     It counts words in two scripts, capitals inside words, and rare characters.
     """

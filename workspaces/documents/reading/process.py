@@ -76,9 +76,10 @@ class Read:
 
 
 class CouldNotRead(Exception):
-    """Raised when a file was not read. ``args[0]``: a key of SENTENCES.
+    """Raised when a file's text was not read. ``args[0]``: a key of SENTENCES, which says why.
 
-    An image may have no text and still be shown: ``picture`` is then set.
+    ``picture`` is set for an image without text, which can still be shown. ``kind``: the media type by content, if
+    known.
     """
 
     def __init__(self, why: str, picture: Picture | None = None, kind: str = "") -> None:
