@@ -142,10 +142,11 @@ def read_link(token: str, *, by: int | None, now: datetime) -> Invitation:
 
 
 def accept(token: str, *, by: User, now: datetime) -> Membership:
-    """Join the workspace by an invitation link. Raises the same errors as ``read_link``.
+    """Join the workspace by an invitation link. Return the membership.
 
-    Members keep their role and do not use up the invitation. Raises Ended for a person who used this invitation before,
-    or who was removed or given a lesser role after it was made. Only a new invitation lets them in.
+    Members keep their role and do not use up the invitation. Raises NotFound if the token is invalid or the invitation
+    was deleted, TooManyRequests, and Ended if the invitation has ended. Also raises Ended for a person who used it
+    before, or who was removed or given a lesser role after it was made. Only a new invitation lets them in.
     """
     spend("invitations", by, now=now)
     found = read_link(token, by=by.pk, now=now)

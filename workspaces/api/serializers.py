@@ -153,5 +153,5 @@ class RemovedJson(serializers.Serializer[Any]):
 
 
 def removed_json(removed: Counts) -> dict[str, dict[str, int]]:
-    """Return the counts of permanently removed rows, the largest first."""
+    """Return as JSON values how many rows of each kind were removed permanently, the largest number first."""
     return {"removed": {name.replace(" ", "_"): number for name, number in removed.most_common()}}

@@ -71,7 +71,7 @@ _LIST = ReadyList(_visible, user=int, now=datetime)
 
 
 def counted_json(workspace: Workspace, user: User) -> Mapping[str, Any]:
-    """Return a workspace with its counts."""
+    """Return a workspace as JSON values, with the numbers of its members and memories."""
     return WorkspaceJson(_visible(user.pk, timezone.now()).get(pk=workspace.pk)).data
 
 

@@ -405,9 +405,7 @@ def restore_version(document: Document, number: int, *, by: User, now: datetime)
 
 
 def _name(of: Document | DocumentVersion) -> str:
-    """Return a file name such as "text.md", from which the media type of this version is detected when it is stored
-    again.
-    """
+    """Return a file name such as "text.md", with the extension of this version's media type, to store it again."""
     return f"text{ENDINGS.get(of.media_type, '')}"
 
 

@@ -142,7 +142,7 @@ def embed_ahead(texts: Sequence[str]) -> None:
 
 
 def why_words(error: EmbedderError) -> str:
-    """Return why a recall searched words only after this error, as a phrase for its receipt, which records the search."""
+    """Return why a recall searched words only after this error, as a phrase for its receipt (its record)."""
     if isinstance(error, EarlierModelGone):
         return "the earlier embedding model cannot be asked, and the new one's vectors are not complete"
     if isinstance(error, StaysHere):
@@ -378,7 +378,7 @@ def store_vector(passage: Passage, embedded: Embedded, *, is_new: bool = False) 
 
 
 def drop_vectors(of: Kind, refs: Sequence[int]) -> int:
-    """Delete the vectors of passages of a kind, before their rows are deleted. Return the number deleted."""
+    """Delete the vectors of passages of a kind, and return their number. Call it before the passages are deleted."""
     statement = _DROP_OF.format(**vars(of), table=of.table)
     return len(queries.rows(statement, of_places(of, refs)))
 

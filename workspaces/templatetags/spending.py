@@ -89,7 +89,7 @@ def costs(paid: Bill) -> str:
 
 @register.simple_tag
 def parts_of_bill(stored: dict[str, Any]) -> SafeString:
-    """Show the kinds of an answer's tokens. Not a template, for speed, because a chat shows it under each answer."""
+    """Show an answer's tokens by kind, such as cached or memory. Not a template, for speed."""
     paid = Bill.from_json(stored)
     rows = [
         (_("Tokens in"), counted(paid.tokens_in, paid.about)),

@@ -38,7 +38,7 @@ def _artifact(
 
 
 def _number(text: str | None, otherwise: int) -> int:
-    """Return a version number from a URL or form. Raises NotFound for other text."""
+    """Return the version number in ``text``, or ``otherwise`` if it is empty. Raises NotFound for other text."""
     if not text:
         return otherwise
     if not (text.isascii() and text.isdigit() and len(text) < 10):

@@ -54,7 +54,7 @@ _OF_SLIDES = ("chart", "chartEx", "diagramData", "notesSlide", "comments")
 
 
 def extracted(data: bytes, kind: str) -> Any:
-    """Read a file with Kreuzberg. Raises Unreadable if it is encrypted or broken."""
+    """Return what the library Kreuzberg reads in a file. Raises Unreadable if it is encrypted or broken."""
     from kreuzberg import ConcurrencyConfig, ExtractionConfig, KreuzbergError, extract_bytes_sync
 
     config = ExtractionConfig(
