@@ -167,7 +167,7 @@ def workspace_usage(request: PageRequest, ws_id: str) -> HttpResponse:
     context: dict[str, Any] = {"workspace": workspace, "month": month, "form": form, "is_owner": is_owner}
     context["this_month"] = monthly_usage.month_of("", now=now)
     return render(
-        request, "workspaces/monthly_usage.html", context, status=422 if form and form.errors else 200
+        request, "workspaces/usage.html", context, status=422 if form and form.errors else 200
     )
 
 
@@ -176,7 +176,7 @@ def own_usage(request: PageRequest) -> HttpResponse:
     now = timezone.now()
     month = monthly_usage.of_person(request.user, _first(request), now=now)
     context = {"month": month, "this_month": monthly_usage.month_of("", now=now)}
-    return render(request, "workspaces/monthly_usage.html", context)
+    return render(request, "workspaces/usage.html", context)
 
 
 def _first(request: PageRequest) -> Any:

@@ -231,7 +231,7 @@ def test_reading_writes_no_file_and_needs_no_network(tmp_path: Path) -> None:
         "import resource, sys, kreuzberg, workspaces.documents.reading.child_process as reader\n"
         "from pathlib import Path\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"  # no file can be written
-        "print(child_process.read(Path(sys.argv[1]), 'application/msword')[1] == '', file=sys.stderr)"
+        "print(reader.read(Path(sys.argv[1]), 'application/msword')[1] == '', file=sys.stderr)"
     )
     root = Path(__file__).parents[3]
     done = subprocess.run(
