@@ -28,9 +28,9 @@ from memoryhub.local.data_folder import (
     make_data_folders,
     wait_for_cleaner,
 )
+from memoryhub.local.launcher import launch_command
 from memoryhub.local.postgres import EmbeddedPostgres, PostgresError, remove_socket_folder
 from memoryhub.local.supervisor import NAME, Service, StartFailed, Stopping, Supervisor, say
-from memoryhub.local.tied_process import launch_command
 from memoryhub.local.worker_health import WorkerHealth, oldest_waiting_seconds
 
 WORKER_STOP_SECONDS = 5.0  # an unfinished job runs again at the next start

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 
 from memoryhub.local.data_folder import cleaner_lock_file
-from memoryhub.local.end_orphans import FAREWELL, ended, started
+from memoryhub.local.watchdog import FAREWELL, ended, started
 
 NAME = "memoryhub"
 TICK_SECONDS = 0.05
