@@ -187,7 +187,7 @@ class Purpose(models.TextChoices):
 
 
 class ModelUse(models.Model):
-    """Daily sum of one person's use of one model in one workspace for one purpose, written by ``spending.usage_records``.
+    """Daily sum of one person's use of one model in one workspace for one purpose. Written by ``usage_records``.
 
     A thousand people make about ten thousand rows a month. When a person or workspace is deleted, the rows stay without
     the reference. Rows with the purpose INDEX have neither, because one embedding call may serve many workspaces.
