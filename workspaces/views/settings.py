@@ -166,9 +166,7 @@ def workspace_usage(request: PageRequest, ws_id: str) -> HttpResponse:
     month = monthly_usage.of_workspace(workspace, request.user, first, now=now)
     context: dict[str, Any] = {"workspace": workspace, "month": month, "form": form, "is_owner": is_owner}
     context["this_month"] = monthly_usage.month_of("", now=now)
-    return render(
-        request, "workspaces/usage.html", context, status=422 if form and form.errors else 200
-    )
+    return render(request, "workspaces/usage.html", context, status=422 if form and form.errors else 200)
 
 
 @require_GET
