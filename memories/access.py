@@ -52,8 +52,10 @@ def _ready(kinds: tuple[tuple[str, type], ...]) -> Ready[Memory]:
 def _found(
     user: int, public_id: str, now: datetime | None = None, workspace: int | None = None
 ) -> QuerySet[Memory]:
-    """Return a queryset with the memory, annotated with the user's ``role``. With ``now``, it must be live at that
-    time.
+    """Return a queryset of the memory with this public id, annotated with the user's ``role`` in its workspace.
+
+    It is empty if the user may not see the memory, if the memory is not live (deleted or expired) at the time ``now``,
+    or if it belongs to another workspace than the primary key ``workspace``. None leaves out the last two checks.
     """
     memories = Memory.objects.visible_to(User(pk=user)).listed().filter(public_id=public_id)
     if now is not None:
@@ -86,7 +88,10 @@ def memory_on(user: User, chat_value: bool | None) -> bool:
 
 
 def must_ask(user: User) -> bool:
-    """Return whether to ask the person if automatic memory shall be on. Neither they nor the operator have decided."""
+    """Return whether to ask the person if automatic memory should be on.
+
+    This is so if neither the person nor the operator has set a default.
+    """
     return user.memory_default is None and settings.MEMORY_ENABLED is None
 
 
@@ -136,7 +141,11 @@ def own_elsewhere(workspace: Workspace, user: User, now: datetime | None = None)
 
 
 def count_listed(workspace: Workspace, user: User, *, now: datetime) -> int:
-    """Count the memories that the panel lists: those of the workspace and all of this person's own. Two queries."""
+    """Count the memories that the user's memory panel lists. Two queries.
+
+    These are the live memories of the workspace that the user may see, and the user's personal ones from other
+    workspaces.
+    """
     here = count_live(workspace, user, personal=True, now=now)
     return here + own_elsewhere(workspace, user, now).order_by().count()
 

@@ -56,10 +56,15 @@ def get_asset(user: User, public_id: str, *, need: Role = Role.VIEWER) -> Asset:
 def attach(memory: Memory, *, name: str, content: Iterable[bytes], by: User | None, now: datetime) -> Asset:
     """Store a file and attach it to a memory. ``content`` is read once, in chunks.
 
-    Raises TooManyRequests for too many uploads, TooLarge above MEMORYHUB_ASSET_MAX_BYTES, Invalid for an empty file,
-    SecretRefused if its name looks like a credential, Conflict if the memory has MOST_ASSETS files, QuotaReached,
-    NotFound if the memory is deleted, Forbidden if the workspace must stay on this machine and the storage is
-    elsewhere, and Unavailable if the storage fails.
+    Raises:
+
+    - NotFound if the memory is deleted or expired
+    - Invalid for an empty file, and TooLarge for one of more than MEMORYHUB_ASSET_MAX_BYTES
+    - SecretRefused if the file's name looks like a credential
+    - Conflict if the memory already has MOST_ASSETS files
+    - TooManyRequests for too many uploads, and QuotaReached if the person's storage quota is used up
+    - Forbidden if data of the workspace must stay on this machine, but files are stored elsewhere
+    - Unavailable if the storage fails
     """
     name = clean_name(name)
     if find_secret(name):

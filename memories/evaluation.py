@@ -34,7 +34,7 @@ BATCH = 64  # memories embedded and stored at a time
 
 @dataclass(frozen=True)
 class Conversation:
-    """A line of the file: memories, and queries with the ids of the memories that answer them."""
+    """A line of the evaluation file: memories, and queries with the ids of the memories that answer them."""
 
     name: str
     memories: list[dict[str, Any]]
@@ -42,7 +42,7 @@ class Conversation:
 
 
 class Malformed(Exception):
-    """The error that the file is invalid. The message names the line and what is wrong with it."""
+    """Raised for an invalid line of the evaluation file. The message names the line and the mistake."""
 
 
 @dataclass(frozen=True)
@@ -57,10 +57,10 @@ class Line:
 
 @dataclass
 class Score:
-    """The results of one ranking, with one list entry per query.
+    """The results of one row of the result table. Each list has one entry per query.
 
-    ``ranks`` are the ranks, from 1, at which relevant memories were found. ``relevant`` is the number of relevant
-    memories.
+    ``seconds`` is how long the search took. ``ranks`` lists the ranks, counted from 1, at which memories that answer
+    the query were found. ``relevant`` is the number of all memories that answer it.
     """
 
     seconds: list[float] = field(default_factory=list)
@@ -158,11 +158,11 @@ def load_conversation(
     *,
     excerpts: bool = True,
 ) -> dict[int, str]:
-    """Store every memory through the gate, including near-duplicates. Return the ids in the file by primary key.
+    """Store the memories of a conversation in the workspace. Return each one's id in the file by its primary key.
 
-    A memory's ``source`` is stored as its source excerpt. Without a ``source``, the memories before and after it are
-    stored instead. Memories that the gate refuses are left out and cannot be found. ``progress`` is called after each
-    memory.
+    Near-duplicates are stored as well. A memory's ``source`` is stored as its source excerpt. Without a ``source``, the
+    memories before and after it are stored instead. Memories that are refused, such as those with a credential, are
+    left out and cannot be found. ``progress`` is called after each memory.
     """
     ids: dict[int, str] = {}
     drafts = cleaned_drafts(conversation, workspace, user, excerpts=excerpts)
@@ -232,7 +232,10 @@ def evaluate(
 
 
 def _embed_ahead(text: str, now: datetime) -> None:
-    """Embed the query so that the embedder caches the vector. Otherwise, the first line's time would include this."""
+    """Embed the query before the time is measured, so that the embedder has its vector in the cache.
+
+    Otherwise, the time of the row that is run first would include the embedding.
+    """
     embedder = get_embedder()
     if embedder is not None:
         with suppress(EmbedderError):  # recall itself reports that it had no embedder
@@ -264,7 +267,10 @@ def _ask(text: str, workspace: Workspace, user: User, line: Line, depth: int, no
 
 
 def _by_vector(text: str, workspace: Workspace, user: User, depth: int) -> list[int]:
-    """Return the keys that a plain search by statement vectors finds, as a baseline."""
+    """Return the primary keys of the memories whose vectors are nearest to the query's, as a baseline.
+
+    Return none if no embedder is available.
+    """
     where = search_area(workspace.pk, user.pk)
     embedded = embed_query([text], where.active, local_only=where.local_only) if where else None
     if embedded is None:

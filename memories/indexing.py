@@ -80,7 +80,7 @@ def unindex_words(memories: Sequence[Memory]) -> int:
 
 
 def _of(memories: Sequence[Memory]) -> tuple[list[int], set[int]]:
-    """Return the primary keys of these memories, and those of their workspaces."""
+    """Return the primary keys of these memories, and the primary keys of their workspaces."""
     return [memory.pk for memory in memories], {memory.workspace_id for memory in memories}
 
 
@@ -119,7 +119,8 @@ LIMIT %(limit)s
 def match_words(query: str, params: dict[str, Any], limit: int) -> list[tuple[int, float]]:
     """Return live memories that contain any of the query's words, as (primary key, ``ts_rank_cd``), best first.
 
-    ``params`` are those of ``SearchArea.params``, with the times of the search.
+    ``params`` are those of ``SearchArea.params`` and the times ``now``, ``held_at`` and ``begun_by``, which
+    ``RankedSearch`` sets. Only memories that are valid at these times are returned.
     """
     at = " | ".join(f"'at:{place}'" for place in params["places"])
     with current_connection().cursor() as cursor:

@@ -131,9 +131,10 @@ def search_memories(rows: QuerySet[Any], text: str) -> QuerySet[Any]:
 
 
 def _some_keys(rows: QuerySet[Any]) -> list[int]:
-    """Return the keys of the first matches in any order, so that the planner uses the word index.
+    """Return the primary keys of the first matching rows in any order, at most EXACT_COUNT_UP_TO + 1.
 
-    The planner assumes that every prefix is common. If the rows were ordered by date, it would read all memories.
+    Without an order, the planner uses the index. It assumes that every prefix is common, so if the rows were ordered by
+    date, it would read all memories.
     """
     return list(rows.order_by().values_list("pk", flat=True)[: EXACT_COUNT_UP_TO + 1])
 
@@ -284,7 +285,7 @@ class MemoryAdmin(LeanAdmin):
         return super().formfield_for_dbfield(db_field, request, **kwargs)
 
     def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **more: Any) -> HttpResponse:
-        """Show the actions that fit a memory on its own page as well."""
+        """Add those of the list's actions that apply to this memory to its own page."""
         memory, offered = context["original"], dict(self.get_action_choices(request))
         fitting: list[str] = []
         if memory is not None:
@@ -299,8 +300,9 @@ class MemoryAdmin(LeanAdmin):
         return (obj is None or obj.deleted_at is None) and super().has_change_permission(request, obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: Memory | None = None) -> bool:
-        """Return the permission for the list's actions. For a single memory return False, because its page cannot
-        delete it.
+        """Return whether this member of staff may run the list's actions that require the delete permission.
+
+        For a single memory, return False: its page has no Delete button.
         """
         return obj is None and super().has_delete_permission(request)
 

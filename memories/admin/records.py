@@ -87,7 +87,10 @@ class ReceiptItemInline(ReadOnlyInline):
     verbose_name_plural = "what was recalled, best first"
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        """Hide positions from staff who may not read personal memories, because a gap would reveal a hidden item."""
+        """Return the fields of a receipt item. Leave out ``position`` for staff who may not read personal memories.
+
+        Their list has no items of personal memories, and a gap in the positions would reveal these items.
+        """
         return self.fields if may_read_personal(request.user) else self.fields[1:]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
@@ -201,7 +204,10 @@ class ClearingForm(forms.ModelForm):
 
 @admin.register(Clearing)
 class ClearingAdmin(ReadOnlyAdmin):
-    """The admin of clearings. Those of personal memories are left out: only their owner may begin and see them."""
+    """The admin of clearings, which delete all memories of a scope.
+
+    Clearings of personal memories are left out, because only their owner may begin and see them.
+    """
 
     form = ClearingForm
     list_display = ("public_id", "workspace", "scope", "for_good", "status", "progress", "by", "started_at")

@@ -40,14 +40,20 @@ _SHOWN = (
 
 
 def described(memories: MemoryQuerySet) -> MemoryQuerySet:
-    """Load only the columns that ``MemoryJson`` uses, and annotate ``searchable``: the memory has its vector."""
+    """Load only the columns that ``MemoryJson`` uses, and annotate ``searchable``.
+
+    ``searchable`` is True if the memory has a vector of the active embedding model.
+    """
     return (
         memories.listed().select_related("replaced_by").annotate(searchable=searchable(MEMORY)).only(*_SHOWN)
     )
 
 
 def named_agent(workspace: Workspace, values: dict[str, Any], **options: bool) -> Agent | None:
-    """Remove ``agent_id`` from the request values, and return the assistant with this id, or None without one."""
+    """Remove ``agent_id`` from the values of a request, and return the assistant with this id.
+
+    Return None if the values have no ``agent_id``. ``options`` are arguments of ``choose_agent``.
+    """
     agent_id = values.pop("agent_id", None)
     return choose_agent(workspace, agent_id, **options) if agent_id is not None else None
 
@@ -95,10 +101,10 @@ def save(view: ApiView, workspace: Workspace, values: dict[str, Any], *, default
 
 
 def save_once(view: ApiView, save: Callable[[], Saved]) -> Saved:
-    """Call ``save`` and return its result. For a repeated ``Idempotency-Key``, return the result of the first call.
+    """Call ``save`` once per ``Idempotency-Key`` and return its result. A repeated request returns the first result.
 
-    That result has the memory as stored now. Raises NotFound if it has since been deleted or the person may no longer
-    see it.
+    The memory in a repeated result has its current state. Raises NotFound if the memory has been deleted since, or the
+    person may no longer see it.
     """
     return view.once(
         save,

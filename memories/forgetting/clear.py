@@ -60,8 +60,9 @@ def count_in(workspace: Workspace, scope: str, agent: Agent | None, *, by: User)
 
 @dataclass(frozen=True)
 class Clearable:
-    """A scope that a person may clear, with its last clearing. ``live`` counts live memories, ``whole`` also deleted
-    ones.
+    """A scope that a person may clear, with its last clearing.
+
+    ``live`` is the number of live memories. ``whole`` also counts deleted memories and proposals.
     """
 
     scope: str
@@ -118,7 +119,11 @@ def begin(
     now: datetime,
     as_staff: bool = False,
 ) -> Clearing:
-    """Queue a clearing of a scope from ``scope_of``. Raises Conflict if another clearing of the scope is running."""
+    """Create a clearing and queue the job that runs it. Raises Conflict if another clearing of the scope is running.
+
+    The caller checks the right to it, usually by ``scope_of``. ``for_good`` removes the memories permanently.
+    ``as_staff``: ``by`` clears the scope in the admin, by a staff permission instead of a role in the workspace.
+    """
     live, whole = count_in(workspace, scope, agent, by=by)
     try:
         with transaction.atomic():
@@ -176,9 +181,10 @@ def undo(clearing: Clearing, *, by: User, as_staff: bool = False) -> Clearing:
 
 
 def work_on(clearing: Clearing, *, seconds: float) -> None:
-    """Continue a clearing for about ``seconds``, and queue a job for the rest.
+    """Run a clearing for about ``seconds``. If memories are left, queue a job that continues.
 
-    Does nothing if another worker is at it. Stops the clearing if the person who began it has lost the right.
+    Does nothing if another worker is running the clearing. Stops the clearing if the person who began it no longer has
+    the right to it.
     """
     until = time.monotonic() + seconds
     while _work_on_batch(clearing.pk):

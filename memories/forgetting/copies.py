@@ -51,8 +51,9 @@ _HOLD = "SELECT id FROM memories_memory WHERE id = ANY(%s) ORDER BY id FOR KEY S
 class Wanted:
     """Forgotten texts whose copies are to be removed.
 
-    ``memories`` is the number of memories they come from; ``chats`` and ``messages`` are the sources of these memories.
-    ``shared`` maps a workspace's key to the texts that its members could read.
+    ``memories`` is the number of memories that had these texts. ``chats`` and ``messages`` are the public ids of the
+    chats and messages from which those memories were extracted. ``shared`` maps the primary key of a workspace to the
+    texts that its members could read.
     """
 
     texts: Collection[str] = ()
@@ -62,8 +63,10 @@ class Wanted:
     messages: Collection[str] = ()
 
     def batches(self) -> Iterator[Wanted]:
-        """Split the texts into batches, one per search. The last batch may be large; of its texts, only exact copies
-        are found.
+        """Yield objects like this one with a part of the texts each, so that a query searches for few texts.
+
+        If there are very many texts or memories, the remaining texts are in one large last batch. For a large batch,
+        only rows that equal a text are found, not rows that contain it.
         """
         near = 0 if self.memories > LOOKED_FOR else MOST_TEXTS
         texts = list(self.texts)
@@ -87,17 +90,18 @@ def register_copy_remover(remover: CopyRemover) -> None:
 
 
 def drop_in_other_apps(wanted: Wanted, by: User) -> Counts:
-    """Call the registered functions and return the sum of their counts.
+    """Remove copies of the texts from the tables of other apps. Return the counts by kind.
 
-    Call this after the commit: then the tombstones already refuse texts that are saved later.
+    Calls the functions registered by ``register_copy_remover``. Call this after the tombstones are committed, because
+    they refuse texts that are saved later.
     """
     return sum((remover(wanted, by) for remover in _copy_removers), Counter()) if wanted.texts else Counter()
 
 
 def drop(wanted: Wanted, rows: QuerySet[Memory], by: User | None) -> Counts:
-    """Remove the wanted texts where the memories ``rows`` quote them: in source excerpts, histories and receipts.
+    """Remove quotes of the wanted texts from the source excerpts, histories and receipts of the memories ``rows``.
 
-    Return how many of each were changed. Receipt items count only if the answer was to ``by``.
+    Return the number of changes by kind. Only receipts for answers to ``by`` are counted; None counts all.
     """
     excerpts, changed, items = 0, set(), 0
     for each in wanted.batches():
@@ -119,7 +123,10 @@ def drop(wanted: Wanted, rows: QuerySet[Memory], by: User | None) -> Counts:
 
 
 def note(wanted: Wanted, rows: QuerySet[Memory], equals: Collection[int], *, now: datetime) -> None:
-    """Store a note for each copy of the texts in the memories ``rows``, and for each of ``equals``, deleted copies."""
+    """Store a ``KeptCopy`` note for each copy of the texts in the source excerpts, histories and receipts of ``rows``.
+
+    ``equals`` are the primary keys of memories whose whole text is a copy. A note is stored for each of these, too.
+    """
     found = [(pk, CopyKind.MEMORY, 0) for pk in equals]
     for each in wanted.batches():
         found += [(pk, CopyKind.EXCERPT, 0) for pk in _excerpts(each, rows)]
@@ -140,9 +147,10 @@ def note(wanted: Wanted, rows: QuerySet[Memory], equals: Collection[int], *, now
 
 
 def drop_noted(memory: Memory, by: User) -> Counts:
-    """Remove the copies that a memory's ``KeptCopy`` notes name, and the notes. Return the counts.
+    """Remove the copies that a memory's ``KeptCopy`` notes name, and then the notes. Return the counts by kind.
 
-    Lock the memory first. It must not itself be the noted copy.
+    The caller must have locked the memory. If its whole text is a copy, ``for_good.forget_noted`` removes the memory
+    instead.
     """
     of_kind: dict[str, list[int]] = {}
     for copy in memory.kept_copies.all():
@@ -167,7 +175,10 @@ def drop_noted(memory: Memory, by: User) -> Counts:
 
 
 def own_items(items: QuerySet[ReceiptItem], by: User | None) -> int:
-    """Count the items of receipts for answers to this person, who must not learn of others (None: count all)."""
+    """Count the receipt items that belong to this person. None counts all.
+
+    People must not learn how often a memory was recalled for others.
+    """
     return (items if by is None else items.filter(receipt__user=by)).count()
 
 
@@ -237,8 +248,9 @@ def _without(before: dict[str, Any], holds: re.Pattern[str]) -> dict[str, Any]:
 
 
 def _items(wanted: Wanted, rows: QuerySet[Memory]) -> list[tuple[int, int]]:
-    """Return receipt items that quote one of the texts, unless their memory still has it, as (item's key, memory's
-    key).
+    """Return the receipt items that quote one of the texts, as (item's primary key, memory's primary key).
+
+    Items that equal the current text of their memory are left out.
     """
     items = ReceiptItem.objects.filter(memory__in=_ids(rows), content__gt="")
     changed_since = items.exclude(content=F("memory__content")).filter(_any("content", wanted.texts))
@@ -252,7 +264,10 @@ def _ids(rows: QuerySet[Memory]) -> QuerySet[Memory, Any]:
 
 
 def _any(column: str, texts: Collection[str]) -> Q:
-    """Return a filter for rows whose column contains one of the texts. With many texts, the column must equal one."""
+    """Return a filter for rows whose column contains one of the texts, ignoring case.
+
+    If there are more than LOOKED_FOR texts, the column must equal one of them.
+    """
     if len(texts) > LOOKED_FOR:
         return Q(**{f"{column}__in": list(texts)})
     wanted = Q(pk__in=[])

@@ -53,7 +53,10 @@ LOOKED_UP = 5  # forgotten texts for which recall is run again as a check
 
 @dataclass(frozen=True)
 class Report:
-    """The counts of permanently removed rows. ``found`` counts memories with such a text that recall still finds."""
+    """The counts of permanently removed rows, and of memories that recall finds afterwards.
+
+    ``found`` counts recalled memories that still have a removed text.
+    """
 
     removed: Counts = field(default_factory=Counter)
     tombstones: int = 0
@@ -94,10 +97,11 @@ def may_forget(memory: Memory, by: User, role: str | None) -> bool:
 def forget_memories(
     memories: Collection[Memory], *, by: User | None, now: datetime, among: QuerySet[Memory] | None = None
 ) -> Report:
-    """Permanently remove these memories, and others with an equal text in the same scopes. The caller checks the right.
+    """Permanently remove these memories, and others with an equal text in the same scopes.
 
-    ``among`` limits the other memories that may be changed; the default is those that ``by`` may forget. Costs a search
-    through the excerpts and histories of the workspaces, and for a member up to five recalls afterwards.
+    The caller checks that ``by`` may forget these memories. Other memories are changed only if they are in ``among``;
+    the default is those that ``by`` may permanently forget. Costs a search through the excerpts and histories of the
+    workspaces, and up to five recalls, which check the result for a member.
     """
     with transaction.atomic():
         rows = Memory.objects.filter(pk__in=[memory.pk for memory in memories])
@@ -109,12 +113,12 @@ def forget_memories(
 def forget_source(
     item_ids: Sequence[str], chat_id: str, *, memories: QuerySet[Memory], by: User | None, now: datetime
 ) -> Gone:
-    """Remove what memories store of a permanently deleted chat, and permanently remove the given ``memories``.
+    """Remove what memories store about a permanently deleted chat. Return the counts, for ``report_on``.
 
-    Other memories from the chat lose their excerpts and source ids. ``item_ids`` are the public ids of the chat's
-    messages, tool calls and summaries, whose extractions and receipts are deleted. The counts returned leave out what
-    ``by`` may not forget, though it is removed too. Call this in the transaction that deletes the messages, so that a
-    running extraction stores nothing afterwards.
+    The given ``memories`` are permanently removed. Other memories from the chat stay without their excerpts and source
+    ids. ``item_ids`` are the public ids of the chat's messages, tool calls and summaries, whose extractions and
+    receipts are deleted. What ``by`` may not forget is removed as well, but not counted. Call this in the transaction
+    that deletes the messages, so that a running extraction stores nothing afterwards.
     """
     removed: Counts = Counter()
     for part in parts([chat_id, *item_ids]):
@@ -135,9 +139,9 @@ def forget_source(
 
 
 def report_on(gone: Gone, removed: Counts, *, by: User | None, now: datetime) -> Report:
-    """Return the report on a deleted chat, with the counts of another app.
+    """Remove copies of a deleted chat's memories in other apps, and return the report. Call this after the commit.
 
-    ``gone`` is the result of ``forget_source``. ``removed`` are the counts of rows that the other app removed.
+    ``gone`` is the result of ``forget_source``. ``removed`` are the counts of rows that the chat app removed itself.
     """
     gone.removed += removed
     return _report(gone, by, now)
@@ -210,7 +214,10 @@ def _texts(memories: Sequence[Memory]) -> list[tuple[int, str]]:
 
 
 def _is_among(among: QuerySet[Memory]) -> Exists:
-    """Return the condition that a row is in ``among``, as a join. A list of keys would be scanned for each row."""
+    """Return the condition that a row is in ``among``, as an EXISTS subquery.
+
+    Postgres runs it as a join. A list of primary keys would be scanned for each row.
+    """
     return Exists(among.filter(pk=OuterRef("pk")))
 
 
@@ -229,11 +236,14 @@ def _wanted(memories: Sequence[Memory], texts: Iterable[tuple[int, str]]) -> Wan
 def _leave_notes(
     memories: Sequence[Memory], equals: Collection[int], among: QuerySet[Memory], now: datetime
 ) -> None:
-    """Store notes about copies of these memories' texts that are in memories outside ``among``.
+    """Store ``KeptCopy`` notes about copies of these memories' texts in memories outside ``among``.
 
-    Notes are stored for shared memories, and for personal ones of members who could read the text: viewers could read
-    live memories with their history, editors also deleted ones. Forgetting a personal memory leaves no notes. Otherwise
-    a person could write guesses into the history of a memory and learn from notes who forgets those texts.
+    Only texts of shared memories get notes. Copies are searched in shared memories of the workspace, and in personal
+    ones of members who could read the text: viewers could read live memories with their history, editors also deleted
+    ones. ``equals`` are the primary keys of memories whose whole text is a copy.
+
+    Personal memories leave no notes. Otherwise, a person could write guesses into the history of an own memory, and
+    learn from the notes who forgets these texts.
     """
     shared = [memory for memory in memories if memory.owner_id is None]
     for workspace in sorted({memory.workspace_id for memory in shared}):
@@ -270,7 +280,10 @@ def _audit(gone: Gone, by: User | None) -> None:
 
 
 def _lock(rows: QuerySet[Memory]) -> list[Memory]:
-    """Lock these rows until commit. Lock their workspaces for writers first, so that no equal text is saved."""
+    """Lock these memories until commit, and return them.
+
+    Their workspaces are locked for writers first, so that nobody saves an equal text.
+    """
     for workspace in Workspace.objects.filter(pk__in=rows.order_by().values("workspace")).order_by("pk"):
         one_writer_at_a_time(workspace)
     locked = rows.order_by("pk").select_for_update(of=("self",)).select_related("workspace", "owner")
@@ -278,11 +291,11 @@ def _lock(rows: QuerySet[Memory]) -> list[Memory]:
 
 
 def _find_equal(memories: Sequence[Memory]) -> list[int]:
-    """Return the primary keys of other memories to remove together with these.
+    """Return the primary keys of other memories that must be removed together with these.
 
-    - Memories with an equal text in the same scope, if they are soft-deleted or share an author with these.
-    - Soft-deleted memories whose text is an earlier text of these.
-    - Soft-deleted memories that were merged into one of these when their author moved them to another scope.
+    - Memories with an equal text in the same scope, if they are soft-deleted or have the same author as one of these.
+    - Soft-deleted memories in the same scope whose text equals an earlier text of one of these.
+    - Soft-deleted memories that were merged into one of these, when their author moved them to another scope.
     """
     said = {(memory.place, memory.content_hash) for memory in memories}
     once_said = said | {(place, content_hash(text)) for place, text in _texts(memories)}
@@ -323,7 +336,10 @@ def _delete_rows(ids: Sequence[int], by: User | None = None) -> Counts:
 
 
 def _with_own_items(by_label: dict[str, int], own: int) -> Counts:
-    """Return the counts of ``delete()`` by label, with ``own`` as the number of receipt items that are reported."""
+    """Convert the result of a queryset's ``delete()`` to the counts to report, with ``own`` as that of receipt items.
+
+    Receipt items of other people and ``KeptCopy`` notes are not reported.
+    """
     removed = counted(by_label)
     for name in ("receipt items", "kept copies"):
         removed.pop(name, None)
@@ -331,7 +347,11 @@ def _with_own_items(by_label: dict[str, int], own: int) -> Counts:
 
 
 def _report(gone: Gone, by: User | None, now: datetime) -> Report:
-    """Remove the copies in other apps, and return the report. Call this after the commit."""
+    """Remove the copies in other apps, and return the report. Call this after the commit.
+
+    If ``by`` is a member of the workspace, recall is run for up to LOOKED_UP removed texts, to report whether it still
+    finds them.
+    """
     if by is not None:
         gone.removed += copies.drop_in_other_apps(gone.wanted, by)
     found = others = 0

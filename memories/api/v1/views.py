@@ -52,9 +52,10 @@ class OrganisationView(KeyedView):
     always_takes = PlaceQuery
 
     def workspace(self, need: Role = Role.VIEWER) -> Workspace:
-        """Return the workspace of the API key, or in a session that of ``?workspace_id=``, by default the person's own.
+        """Return the workspace that the request is about, if the person has at least the role ``need`` in it.
 
-        Raises NotFound if ``?workspace_id=`` is not the workspace of the API key.
+        With an API key, this is the workspace of the key, and NotFound is raised if ``?workspace_id=`` names another
+        one. Without a key, it is the workspace that ``?workspace_id=`` names, or else the person's default workspace.
         """
         asked = self.query(PlaceQuery).get("workspace_id")
         if self.key is not None:
