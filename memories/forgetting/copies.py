@@ -149,8 +149,8 @@ def note(wanted: Wanted, rows: QuerySet[Memory], equals: Collection[int], *, now
 def drop_noted(memory: Memory, by: User) -> Counts:
     """Remove the copies that a memory's ``KeptCopy`` notes name, and then the notes. Return the counts by kind.
 
-    The caller must have locked the memory. If its whole text is a copy, ``for_good.forget_noted`` removes the memory
-    instead.
+    The caller must have locked the memory. A deleted memory whose whole text is a copy is removed by
+    ``for_good.forget_noted`` instead.
     """
     of_kind: dict[str, list[int]] = {}
     for copy in memory.kept_copies.all():

@@ -56,7 +56,10 @@ def sentences(text: str) -> Iterator[tuple[int, int, bool]]:
 
 
 def own_part(text: str) -> str:
-    """Return the beginning of a long message, because the rest is mostly pasted, and a short message whole."""
+    """Return the part of a message that the person probably wrote.
+
+    This is the whole message if it is short. If it is long, it is the beginning, because the rest is mostly pasted.
+    """
     text = text[:MAX_READ].replace("\u2019", "'")
     if len(text) <= LONG:
         return text

@@ -132,7 +132,7 @@ def read_validity(text: str, said_at: datetime) -> Validity:
 
 
 def says_over(text: str) -> bool:
-    """Return whether a sentence of the text begins with a word about the past."""
+    """Return whether a sentence of the text begins with words such as "previously" or "replaced by"."""
     return _OVER.search(text.replace("’", "'")) is not None
 
 
@@ -153,7 +153,10 @@ def _east(pattern: re.Pattern[str], text: str, said_at: datetime, side: str) -> 
 def _western(
     found: re.Match[str], language: str, words: _Words, said_at: datetime
 ) -> tuple[_Date | None, _Date | None]:
-    """Return the start and end after a matched word such as "since", if it belongs to this language."""
+    """Return the start and the end that a word such as "since" and the dates after it give.
+
+    A start or end that they do not give is None. Both are None if the matched word is not one of this language.
+    """
     word, text = found[1].casefold(), found.string
     if word not in words.since | words.begin | words.until:
         return None, None

@@ -30,7 +30,10 @@ from workspaces.models.index import AGENT_PLACES, has_vector, place_of
 
 
 class KeyInSameWorkspace(models.ForeignKey[Any, Any]):
-    """A foreign key whose joins also compare the workspace, by which the table can be distributed (docs/scale.md)."""
+    """A foreign key to a row of the same workspace. Joins compare the workspaces as well as the keys.
+
+    Without this, the table could not be distributed by workspace (docs/scale.md).
+    """
 
     def get_extra_restriction(self, alias: Any, related_alias: Any) -> Any:
         workspace: Any = self.model._meta.get_field("workspace")
@@ -364,15 +367,19 @@ class Memory(models.Model):
         return self.content if len(self.content) <= 80 else self.content[:79] + "…"
 
     def _do_update(self, base_qs: models.QuerySet[Memory], *given: Any) -> Any:
-        """Add the workspace to the UPDATE's condition, so that the table can be distributed by it (docs/scale.md)."""
+        """Add the workspace to the condition of the UPDATE.
+
+        Without this, the table could not be distributed by workspace (docs/scale.md).
+        """
         return super()._do_update(base_qs.filter(workspace=self.workspace_id), *given)
 
     @property
     def place(self) -> int:
         """Return the number of the scope, within which memories are searched and compared (docs/decisions/0011).
 
-        For a shared memory this is the key of its workspace, for a personal one the negated key of its owner, and for
-        one of an assistant ``AGENT_PLACES`` plus the assistant's key. ``PLACE`` computes the same in SQL.
+        For a shared memory this is the primary key of its workspace, for a personal one the negated primary key of its
+        owner, and for one of an assistant ``AGENT_PLACES`` plus the assistant's primary key. ``PLACE`` computes the
+        same in SQL.
         """
         return place_of(self.workspace_id, owner_id=self.owner_id, agent_id=self.agent_id)
 
@@ -405,9 +412,10 @@ class Memory(models.Model):
 
     @property
     def rests_on(self) -> dict[str, str] | None:
-        """Return the ``Speaker`` and public id of what the text is based on, or None if it is a person's own words.
+        """Return the source that the text is based on, or None if it is a person's own words.
 
-        The stored value is validated here, because imports store ``source_details`` unchanged.
+        The result has a ``speaker``, which is a ``Speaker``, and an ``id``, which is a public id or "". The stored
+        value is validated here, because imports store ``source_details`` unchanged.
         """
         named = self.source_details.get("rests_on")
         if not isinstance(named, dict) or named.get("speaker") not in tuple(Speaker):

@@ -178,8 +178,8 @@ class ReceiptItem(models.Model):
     def reasons(self) -> list[str]:
         """Return why the memory was found, in the reader's language.
 
-        The first reason names words of the question that the memory mentions. Up to two of the largest parts of the
-        score follow; similarity is left out if words were named.
+        The first reason names the words of the question that the memory mentions, if any. Then follow the signals that
+        add most to the score, at most two. Similarity is left out if words were named.
         """
         said = self._mentions()
         parts = sorted(self.score_parts.items(), key=lambda part: -part[1])[:2]

@@ -62,10 +62,11 @@ def fitted() -> Fitted:
 
 
 def kind_of(vector: Array, head: Array | None = None, *, in_doubt: bool = False) -> str:
-    """Return what the message asks an overview of: SELF, HERE (the workspace) or TOPIC. Return "" if it asks for none.
+    """Return the kind of overview that a message asks for: SELF, HERE (the workspace), TOPIC, or "" for none.
 
-    ``vector`` is the multilingual part of the message's vector. ``in_doubt`` requires a higher probability; it is set
-    if a single memory answers the message.
+    ``vector`` is the multilingual encoder's part of the message's vector. ``head`` has the weights of the classifier;
+    the default are the fitted ones. ``in_doubt`` requires a higher probability. Set it if a single memory answers the
+    message.
     """
     head = fitted().head if head is None else head
     logits = STEEP * head[:, :-1] @ vector / np.linalg.norm(vector) + head[:, -1]
@@ -89,7 +90,10 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Overview:
-    """The kind of an overview. ``total`` counts its memories from the requested offset on; for a topic it is 0."""
+    """The overview that a recall returned in place of the nearest memories.
+
+    ``total`` is the number of its memories from the requested offset on. It is always 0 for a topic.
+    """
 
     kind: str
     total: int = 0
@@ -117,11 +121,14 @@ class _Row:
 def of_topic(
     message: Array, statements: Mapping[int, Array], mean: Array, answers: Collection[int]
 ) -> list[int]:
-    """Return the keys of the memories about a topic, nearest first.
+    """Return the primary keys of the memories about a topic, nearest first.
 
-    ``message``, ``statements`` (by memory key) and ``mean`` (of the workspace) are the multilingual parts of vectors.
-    ``answers`` are keys that are always included. First, the means of messages and of memories are subtracted from the
-    vectors, and the memories nearest to the message are found. Then these represent the topic for all others.
+    ``message``, ``statements`` (by primary key) and ``mean`` (over the workspace) are the multilingual encoder's parts
+    of vectors. ``answers`` are primary keys that are always included.
+
+    First, the mean of many messages is subtracted from the message, and the mean of the memories from each memory, so
+    that only their subjects remain. Then each memory is compared with the message together with the memories nearest to
+    it.
     """
     keys, vectors = list(statements), np.stack(list(statements.values()))
     fit, count = fitted(), len(keys)
@@ -155,11 +162,11 @@ def of_everything(
     answers: Collection[int],
     now: datetime,
 ) -> tuple[list[int], int]:
-    """Return the keys of an overview's memories in display order, and the number of all candidates. Three queries.
+    """Return the primary keys of an overview's memories in display order, and the number of candidates. Three queries.
 
     SELF lists memories that the user wrote, owns or is named in; HERE lists those of the workspace. At most
     ``CONSIDERED`` memories per category are listed. Memories that are no longer valid or that a newer one may replace
-    are left out. ``answers`` are the keys of the memories that answer the message by themselves.
+    are left out. ``answers`` are the primary keys of the memories that answer the message by themselves.
     """
     found = candidates(kind, workspace, user, agent, where, now)
     place = Window(
@@ -192,9 +199,9 @@ def of_everything(
 def candidates(
     kind: str, workspace: Workspace, user: User, agent: Agent | None, where: SearchArea, now: datetime
 ) -> MemoryQuerySet:
-    """Return the memories that an overview of this kind may list.
+    """Return the memories that an overview of this kind, SELF or HERE, may list.
 
-    They must be recallable in ``where`` and valid, and no newer memory may replace them.
+    They are valid and recallable in the scopes ``where``, and no newer memory may replace them.
     """
     newer = Memory.objects.live(now).filter(may_replace=OuterRef("pk"), workspace=OuterRef("workspace"))
     found = Memory.objects.recallable_in(workspace, user, agent).live(now).not_over(now)
@@ -208,10 +215,10 @@ def candidates(
 
 
 def spread(rows: list[_Row], topics: Mapping[int, int]) -> list[int]:
-    """Return the keys in display order.
+    """Return the primary keys of the rows in display order.
 
     Pinned rows and rows that answer the message come first. The others take turns: the best row of each group, then the
-    second, and so on. A group is a category and a topic.
+    second, and so on. A group has the same category and topic.
     """
     groups: dict[tuple[str, int], list[_Row]] = defaultdict(list)
     for row in sorted(rows, key=lambda row: row.order, reverse=True):

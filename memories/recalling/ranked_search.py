@@ -148,20 +148,26 @@ class Recalled:
 
     @property
     def text(self) -> str:
-        """Return the text for the model: in an overview one shortened line, else the whole content."""
+        """Return the memory's text for the model: its whole content, or in an overview one shortened line."""
         content = self.memory.content
         return Truncator(" ".join(content.split())).chars(LINE_LENGTH) if self.is_brief else content
 
 
 def texts_embedded_for(query: str, question: Question | None, share: float) -> list[str]:
-    """Return the texts to embed: the query and, unless its weight ``share`` is 0, the gist of the question in it."""
+    """Return the texts to embed for a query: the query, and its gist if that differs.
+
+    The gist is the question without names and question words. It is left out if its weight ``share`` is 0.
+    """
     alone = question is None or question.gist == question.text or not share
     return [query] if question is None or alone else [question.text, question.gist]
 
 
 @dataclass
 class RankedSearch:
-    """A search in a workspace for one query. ``wanted``: how many results are needed, with those before the offset."""
+    """A search for one query in the scopes ``where`` of a workspace.
+
+    ``wanted`` is the number of results needed, counted from the first one, not from the requested offset.
+    """
 
     query: str
     workspace: Workspace
@@ -203,8 +209,9 @@ class RankedSearch:
         return search.load(scored[:most], search.judge(scored[: relevance.LOOKED_AT]))
 
     def ranked(self, ranking: str) -> tuple[list[Scored], str]:
-        """Return (memory key, parts of its score), best first, and why only words were searched ("" if vectors were
-        used).
+        """Return the ranked memories, best first, and the reason why the search fell back to words.
+
+        A memory is given as (primary key, parts of its score). The reason is "" if the search did not fall back.
         """
         if ranking == "lexical":
             return self._lexical(), ""
@@ -238,7 +245,9 @@ class RankedSearch:
     def load(
         self, scored: list[Scored], judged: Mapping[int, Relevance] = MappingProxyType({})
     ) -> list[Recalled]:
-        """Load the scored memories in this order, if the user may see them still. ``judged``: relevance by key."""
+        """Load the scored memories in this order, if the user may still see them. ``judged`` is relevance by primary
+        key.
+        """
         active = self.where.active.label if self.where.active else ""
         ids = [pk for pk, _ in scored]
         loaded = load_memories(ids, self.params, model=active) if ids else {}
@@ -256,8 +265,9 @@ class RankedSearch:
         ]
 
     def holding(self, scored: list[Scored]) -> list[Scored]:
-        """Remove memories that are known to be invalid at the time of the search. Used if ``judge`` returns no
-        relevance.
+        """Remove memories that are known to be invalid at the time of the search.
+
+        Used if ``judge`` returns no relevance, in which validity would be considered.
         """
         return [each for each in scored if self._is_valid(each[0]) is not False]
 
@@ -270,10 +280,10 @@ class RankedSearch:
         return True if self.as_of or (begins is not None and begins <= at) or ends is not None else None
 
     def judge(self, scored: list[Scored]) -> dict[int, Relevance]:
-        """Return the relevance of these memories by key. One query.
+        """Return the relevance of these memories by primary key. One query.
 
-        Return nothing unless the vectors are those of the bundled embedder. ``scored`` must be the first memories of
-        the hybrid ranking.
+        Return an empty dictionary unless the vectors are those of the bundled embedder. ``scored`` must be the first
+        memories of the hybrid ranking.
         """
         active = self.where.active
         if self.asked is None or active is None or active.name != TwoEncoders.name:
@@ -311,9 +321,10 @@ class RankedSearch:
         return dict(zip(found, judged, strict=True))
 
     def multilingual_vectors(self, keys: Iterable[int]) -> tuple[dict[int, Vectors], Vectors]:
-        """Return the multilingual parts of the memories' vectors by key, and their mean in the workspace. One query.
+        """Return the multilingual encoder's part of the memories' vectors by primary key, and their mean. One query.
 
-        Call this only after ``judge`` has returned a relevance.
+        The mean is over at most BACKGROUND memories of the searched scopes. Call this only after ``judge`` has returned
+        a relevance.
         """
         given = {
             "ids": list(keys),
@@ -346,7 +357,9 @@ class RankedSearch:
         }
 
     def _hybrid(self, embedded: tuple[str, Vectors]) -> list[Scored]:
-        """Score the best candidates by meaning and words, then also the others that could still become one of the
+        """Return the scores of the best candidates by meaning and words, best first.
+
+        First, a fixed number of candidates is scored by all signals, then the others that could still be among the
         results.
         """
         depth = 20 * self.depth if self.exact else self.depth
@@ -369,7 +382,10 @@ class RankedSearch:
         return self._score(found)[1] if found else self._lexical()
 
     def _most_of_other_signals(self, about: str) -> float:
-        """Return the most that signals other than meaning and words add to a score. ``about``: the name asked about."""
+        """Return the most that the signals other than meaning and words can add to a score.
+
+        ``about`` is the name that the question is about, or "".
+        """
         weights, question = self.weights, self.question
         return (
             weights.recency + weights.importance
@@ -394,10 +410,11 @@ class RankedSearch:
         ]
 
     def _score(self, found: list[Candidate], about: str | None = None) -> tuple[str, list[Scored]]:
-        """Score the candidates. Return the name that the question is about, and the scores, best first.
+        """Score the candidates. Return the name that the question is about or "", and the scores, best first.
 
-        If ``about`` is None, the name is found here: it is in the question, and some of these candidates are about it.
-        If there are several such names, none is used.
+        If ``about`` is None, the name is determined here. It must be in the question, and some of these candidates must
+        be about it. If there are several such names, none is used. If there is none, a question with "I" or "my" is
+        about the user.
         """
         question = self.question
         given = self.params | {
@@ -448,7 +465,9 @@ class RankedSearch:
     def _visible(
         self, cosines: dict[int, float]
     ) -> dict[int, tuple[float, datetime, datetime | None, float]]:
-        """Return cosine, creation, last access and importance of the live memories that the user may see, by key."""
+        """Return cosine, creation, last access and importance of those live memories that the user may see, by primary
+        key.
+        """
         rows = (
             Memory.objects.recallable_in(self.workspace, self.user, self.agent)
             .live(self.now)
@@ -470,7 +489,10 @@ class RankedSearch:
 
 
 def _past_first(judged: list[Relevance], over: list[bool]) -> list[Relevance]:
-    """Reduce the relevance of valid memories if a relevant one has ended, for messages about the past."""
+    """If a relevant memory is no longer valid, reduce the relevance of the valid ones.
+
+    Used for messages that ask about the past. ``over`` says of each memory in ``judged`` whether it is no longer valid.
+    """
     found = [relevance.is_found(0.0, each) for each in judged]
     if not any(is_found and is_over for is_found, is_over in zip(found, over, strict=True)):
         return judged
@@ -530,11 +552,11 @@ _QUICK = "set_config('synchronous_commit', 'off', true)"  # until the end of the
 
 
 def load_memories(ids: Iterable[int], params: Mapping[str, Any], *, model: str) -> dict[int, Memory]:
-    """Return the live memories with these keys in the scopes ``params["places"]``. One query.
+    """Return live memories by primary key. One query.
 
-    Those in which the current rules find a credential are left out. Each has its writer, the older memory that it may
-    replace, ``searchable`` (whether its vector of ``model`` exists) and ``newer`` (the key of the latest memory that
-    may replace it).
+    Memories outside the scopes ``params["places"]`` are left out, and those in which the current rules find a
+    credential. Each memory is loaded with its writer and the older memory that it may replace. It has ``searchable``
+    (whether its vector of ``model`` exists) and ``newer`` (the primary key of the latest memory that may replace it).
     """
     people: dict[int, User] = {}
     rows = queries.rows(_LOAD, {**params, "ids": list(ids), "active": model})

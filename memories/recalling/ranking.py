@@ -26,8 +26,9 @@ PER_HALVING = 0.04  # how much lower the best unrelated memory scores in a works
 
 @dataclass(frozen=True)
 class Weights:
-    """The weight of each signal in the hybrid ranking. Other values than the defaults are for measuring
-    (``--without``).
+    """The weight of each signal in the hybrid ranking.
+
+    Other values than the defaults are only for measurements, such as ``bench_recall --without``.
     """
 
     meaning: float = 0.70  # cosine of the question, and of its gist, with the memory

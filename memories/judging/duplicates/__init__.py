@@ -47,9 +47,10 @@ _KOREAN_PARTICLES = (
 
 
 def with_parties_in_order(a: str, b: str) -> str:
-    """Return `a` with its two parties in the order in which `b` names them, where their order does not matter.
+    """Return `a` with the two things or people that it links in the order of `b`, if their order does not matter.
 
-    It does not matter in "X and Y", in "X met Y", and if the whole statement is "X is Y".
+    It does not matter in "X and Y", in "X met Y", and if the whole statement is "X is Y". If it matters, or the order
+    is the same, return `a` unchanged.
     """
     if max(len(a), len(b)) > 400:
         return a
@@ -107,9 +108,10 @@ def _is_unspaced(sign: str) -> bool:
 
 
 def states_differ(a: str, b: str) -> bool:
-    """Return whether only one text says that something is over ("former", "no longer"), or the texts are opposites.
+    """Return whether the texts differ in whether something is over, or in a word such as "left" or "before".
 
-    They are if one has left and the other right, or one before and the other after.
+    This is so if only one text says that something is over ("former", "no longer"), or if one text has "left" and the
+    other "right", or one "before" and the other "after". The words are known in many languages.
     """
     a, b = _folded(a), _folded(b)
     patterns = _patterns()
@@ -163,7 +165,11 @@ def without_speaker(words: list[str]) -> list[str]:
 
 
 def _parties_exchanged(a: Words, b: Words) -> bool:
-    """Return whether two words or names have changed places, unless one text is passive, which explains the change."""
+    """Return whether two words or names have exchanged their places between the texts.
+
+    If only one text is passive and the texts also differ in other words, return False: the passive explains the
+    exchange.
+    """
     if max(len(a.words), len(b.words)) > _MOST_WORDS:
         return False
     matched = _matched(a.words, b.words)
@@ -207,9 +213,9 @@ def _is_caseless(word: str) -> bool:
 
 
 def _parts_exchanged(order: list[int]) -> bool:
-    """Return whether the parts before and after a middle part have changed places, one of them having several words.
+    """Return whether the parts before and after a middle part have exchanged their places. One must have several words.
 
-    ``order``: for each matched word of one text, its index in the other.
+    ``order`` has, for each word of one text that the other text has too, its index in the other text.
     """
     ranks = sorted(order)
     moved = [(at, ranks.index(place)) for at, place in enumerate(order) if ranks[at] != place]
@@ -222,8 +228,9 @@ def _parts_exchanged(order: list[int]) -> bool:
 
 
 def _restores(matched: list[tuple[int, int]], one: tuple[int, int], other: tuple[int, int]) -> bool:
-    """Return whether exchanging the matches ``one`` and ``other`` puts all matched words in the same order in both
-    texts.
+    """Return whether exchanging two pairs of equal words gives all matched words the same order in both texts.
+
+    Each pair is (index in one text, index in the other). ``one`` and ``other`` are the pairs to exchange.
     """
     back = {one: other[1], other: one[1]}
     order = [back.get(pair, pair[1]) for pair in matched]

@@ -140,7 +140,7 @@ class Words:
 
     @property
     def direction(self) -> Vectors:
-        """Return the mean of the states minus the mean of all texts, normalized."""
+        """Return the mean of the text's token vectors minus the mean over all texts, as a unit vector."""
         own = self.whole - head()["centre"]
         pointing: Vectors = own / max(float(np.linalg.norm(own)), 1e-6)
         return pointing
@@ -191,7 +191,7 @@ def _stands_alone(word: str) -> bool:
 
 
 def same_words(a: Words, b: Words) -> bool:
-    """Return whether both have the same words in the same order, or in the order of ``is_moved``."""
+    """Return whether the texts have the same words in the same order, or are the same after a move (``is_moved``)."""
     return a.words == b.words or is_moved(a.words, b.words)
 
 
@@ -249,13 +249,17 @@ def measure(a: Words, b: Words) -> Vectors:
 
 
 def _similarity_in_context(equal: Vectors, likeness: Vectors) -> list[float]:
-    """Return the two lowest similarities of common words in context, and the mean. Different roles make them low."""
+    """Return the two lowest similarities in context of words that both texts have, and the mean similarity.
+
+    A common word with another role in each text has a low similarity. ``equal`` says for each pair of words whether
+    they are the same word, and ``likeness`` how similar their vectors are.
+    """
     kept = np.sort(np.where(equal, likeness, -1.0).max(axis=1)[equal.any(axis=1)])
     return [*[*kept.tolist(), 1.0, 1.0][:2], float(kept.mean()) if len(kept) else 0.0]
 
 
 def _order_features(a: list[str], b: list[str], *, same: bool) -> list[float]:
-    """Return features of how much the order of the common words differs. ``same``: neither text has other words."""
+    """Return features of how much the order of the common words differs. ``same``: both texts have the same words."""
     turned, moved = count_turned(a, b), is_moved(a, b)
     return [min(turned, 8) / 8, turned > 0, turned > 0 and same and not moved, moved]
 

@@ -68,7 +68,11 @@ def is_grounded(statement: str, *, said: Iterable[str], today: date | None = Non
 
 @functools.lru_cache(maxsize=4)
 def _read(said: str) -> tuple[frozenset[str], frozenset[str], str, bool]:
-    """Return the numbers, word beginnings and words of a text, and whether it has a word such as "tomorrow"."""
+    """Read the parts of a person's text that a statement is checked against.
+
+    Return its numbers, the first letters of each word (``_STEM`` of them), its words joined by spaces, and whether it
+    has a word such as "tomorrow".
+    """
     text = _plain(said)
     words = [word.casefold() for word in _WORD.findall(text)]
     stems = frozenset(word[:_STEM] for word in words)
@@ -101,9 +105,11 @@ def numbers_in(text: str) -> set[str]:
 def _without_computed_dates(
     statement: str, is_relative: bool, there: frozenset[str], today: date
 ) -> tuple[str, set[str]]:
-    """Return the statement without dates that may be computed, and the numbers its other dates may contain.
+    """Remove dates that may be computed from a word such as "tomorrow", or completed by a year, from the statement.
 
-    ``is_relative``: the person used a word such as "tomorrow". ``there``: the numbers that the person used.
+    Return the rest of the statement, and the numbers that it may contain although the person did not use them: years
+    near today, and days of the month. ``is_relative``: the person used a word such as "tomorrow". ``there``: the
+    numbers that the person used.
     """
     first, last = today - _BEFORE, today + _AFTER
     years = {str(year) for year in range(first.year, last.year + 1)}

@@ -117,9 +117,9 @@ class Provenance:
     ) -> Source:
         """Return the source that best supports a statement.
 
-        Its speaker is a person only if the statement may be stored without review: words of one person support every
-        clause. It then has the id and author of that person's message. ``today`` and ``names`` are as in
-        ``is_grounded``; ``by`` is the primary key of the person with these names.
+        Its speaker is a person only if the statement may be stored without review, which requires that words of one
+        person support every clause. The source then has the id and author of that person's message. ``today`` and
+        ``names`` are as in ``is_grounded``; ``by`` is the primary key of the user who has these names.
 
         Encodes up to 160 sentences, or none if a person used the same words. Raises EmbedderError if the encoder fails.
         """
@@ -281,9 +281,10 @@ class _Compared:
         return len(self._words & words_of(text)) / len(self._words) if self._words else 0.0
 
     def _share_of_bag(self, bag: str, own: Sequence[str]) -> float:
-        """Return how many of the statement's words that no person used are in ``bag``, as a share.
+        """Return the share of the statement's unexplained words that occur in ``bag``, a set of words without order.
 
-        Return 0 if people used most of the statement's words, or if the share is below ``TAKEN``.
+        Unexplained words are those that no person used; ``own`` are the sentences of people. Return 0 if people used
+        most of the statement's words, or if the share is below ``TAKEN``.
         """
         foreign = self._words - words_of(" ".join(own))
         if len(foreign) <= (1 - OWN_WORDS) * len(self._words):
@@ -338,7 +339,10 @@ def is_asked(sentence: str) -> bool:
 
 
 def words_to_keep(text: str) -> set[str]:
-    """Return the words of a long text, shortened. They suffice to check later whether a statement was taken from it."""
+    """Return the words of a long text, each cut to its first letters, to be kept in place of the text.
+
+    They suffice to check later whether a statement was taken from the text.
+    """
     return {word[:_KEPT] for word in _WORD.findall(text.casefold())}
 
 
@@ -348,10 +352,10 @@ def words_of(text: str) -> set[str]:
 
 
 def _mentions_user(statement: str, names: str, carriers: Sequence[str]) -> bool:
-    """Return whether the statement mentions the user, by a word such as "user" or by ``names``, and ``carriers`` do
-    not.
+    """Return whether the statement mentions the user although the sentences that support it do not.
 
-    ``carriers`` are the sentences that support the statement, which another person wrote.
+    A mention is a word such as "user" or a part of the user's ``names``. ``carriers`` are the supporting sentences,
+    which another person wrote.
     """
     said = {word for text in carriers for word in _WORD.findall(text.casefold())}
     asker = _THE_USER | set(_WORD.findall(names.casefold()))

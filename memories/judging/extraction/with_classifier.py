@@ -407,7 +407,10 @@ def _corrected(
 
 
 def _candidate(text: str, judged: Judged, *, faint: bool = False) -> Candidate | None:
-    """Return a clause as a candidate, after its topic if it does not name it ("My sister: she is a nurse"), or None."""
+    """Return a clause as a candidate, or None if it is too long or too short.
+
+    If the clause does not name its topic, the topic is put before it: "My sister: she is a nurse".
+    """
     said = _BLANKS.sub(" ", text[judged.start : judged.end]).strip()
     if judged.topic is not None:
         topic = text[slice(*judged.topic)]

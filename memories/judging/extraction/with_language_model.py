@@ -208,7 +208,10 @@ def _candidate(entry: object) -> Candidate | None:
 
 
 def _about(names: object, text: str) -> list[str]:
-    """Return those of a model's ``names`` of people, projects and things that occur in the statement ``text``."""
+    """Return the names in a model's reply that occur in the statement ``text``, at most MOST_NAMES.
+
+    ``names`` should be a list of people, projects and things, but can be any JSON value.
+    """
     given = names if isinstance(names, list) else []
     words = [" ".join(name.split()) for name in given if isinstance(name, str)]
     return [name for name in dict.fromkeys(words) if 1 < len(name) <= LONGEST_NAME and name in text][

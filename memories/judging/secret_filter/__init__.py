@@ -95,7 +95,11 @@ def _assignment() -> re.Pattern[str]:
 
 
 class _Sign(Enum):
-    """The sign or word between a name and its value, from the most to the least formal."""
+    """The sign or word between a name and its value, such as "=", a colon or "is".
+
+    The members are ordered from the most to the least formal. After a less formal one, a value must look more like a
+    credential.
+    """
 
     EQUALS = 1
     COLON = 2

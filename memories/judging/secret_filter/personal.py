@@ -193,7 +193,10 @@ def find_personal(text: str) -> Finding | None:
 
 
 def _same_length(text: str, change: Callable[[str], str]) -> str:
-    """Return ``change(text)``, in upper or lower case. A letter that would become several is not changed."""
+    """Return the text in upper or lower case with its length unchanged. ``change`` is ``str.upper`` or ``str.lower``.
+
+    A letter that would become several stays as it is.
+    """
     changed = change(text)
     if len(changed) == len(text):
         return changed
@@ -318,7 +321,10 @@ _NUMBER = re.compile("[0-9]+")
 
 @cache
 def _word() -> re.Pattern[str]:
-    """Return the pattern of all words, compiled on first use: it takes a twentieth of the startup time."""
+    """Return the pattern of all words that name a kind of number.
+
+    It is compiled on first use, because this takes a twentieth of the startup time.
+    """
     return re.compile(
         _any_of(sorted({word for rule in _RULES for word in rule.words}, key=len, reverse=True))
     )
@@ -326,7 +332,7 @@ def _word() -> re.Pattern[str]:
 
 @lru_cache(maxsize=1000)
 def _rules_of(word: str) -> tuple[_Named, ...]:
-    """Return the rules for a word: the first that lists it, and all that list it for numbers issued by states."""
+    """Return the rules for a word: the first that lists it, and all further ones for numbers that states issue."""
     rules = (rule for rule in _RULES if re.fullmatch("|".join(rule.words), word))
     first = next(rules)
     return (first, *(rule for rule in rules if rule.states))
