@@ -86,7 +86,11 @@ def recheck_memories(*, memory_ids: Sequence[int]) -> int:
 
 @job
 def sweep() -> str:
-    """Do waiting work whose job was lost or is due again. Runs every minute."""
+    """Run due work, including work whose job was lost. Runs every minute. Return the numbers as text for the job log.
+
+    The work is the extraction of memories, the embedding of memories without a vector, the permanent removal of
+    memories deleted long ago, and clearings.
+    """
     extracted = extraction_jobs.sweep(now=timezone.now())
     if reembedding.has_work():
         reembedding.queue()

@@ -45,9 +45,10 @@ SHARE_OF_LESS_NEAR = 0.82
 
 
 def about_the_same(a: str, b: str, share: float = SHARE) -> bool:
-    """Return whether two texts share enough words to contradict each other: the ``share`` of the shorter text's words.
+    """Return whether two texts share enough words to contradict each other.
 
-    Vectors are not compared, because greetings and thanks are similar in every embedder but can contradict nothing.
+    They must share at least SHARED words, and at least ``share`` of the words of the shorter text. Vectors are not
+    compared, because greetings and thanks are similar in every embedder but can contradict nothing.
     """
     one, other = _parts(a), _parts(b)
     shared = len(one & other)
@@ -98,7 +99,10 @@ class Pair:
 
 @dataclass(frozen=True)
 class Pairs:
-    """Pairs of memories to review. ``partly``: there are more memories than were compared."""
+    """Pairs of memories to review.
+
+    ``partly`` is True if there are more memories than the number that was compared.
+    """
 
     duplicates: list[Pair]
     contradictions: list[Pair]
@@ -176,7 +180,10 @@ def _compared(
 
 
 def _nearest(memories: Sequence[Memory]) -> Iterator[tuple[int, int, float]]:
-    """Yield near pairs of memories of the same scope as (older key, newer key, cosine), nearest first."""
+    """Yield similar pairs of memories of the same scope, most similar first.
+
+    A pair is (primary key of the older memory, primary key of the newer one, cosine).
+    """
     model = active_model()
     if model is None or len(memories) < 2:
         return

@@ -393,7 +393,8 @@ def get_noted(user: User, public_id: str, *, workspace: Workspace) -> Memory:
 def forget_noted(memory: Memory, *, by: User, now: datetime) -> Report:
     """Remove a memory's noted copies of forgotten texts. Return the counts.
 
-    A deleted memory whose whole text is a copy is permanently removed itself. The caller checks the right of ``by``. Raises NotFound if the memory no longer exists.
+    A deleted memory whose whole text is a copy is permanently removed itself. The caller checks the right of ``by``.
+    Raises NotFound if the memory no longer exists.
     """
     with transaction.atomic():
         locked = Memory.objects.select_for_update(of=("self",)).filter(pk=memory.pk).first()

@@ -245,8 +245,9 @@ class RankedSearch:
     def load(
         self, scored: list[Scored], judged: Mapping[int, Relevance] = MappingProxyType({})
     ) -> list[Recalled]:
-        """Load the scored memories in this order, if the user may still see them. ``judged`` is relevance by primary
-        key.
+        """Load the scored memories in this order, if the user may still see them.
+
+        ``judged`` is their relevance by primary key.
         """
         active = self.where.active.label if self.where.active else ""
         ids = [pk for pk, _ in scored]
@@ -465,8 +466,9 @@ class RankedSearch:
     def _visible(
         self, cosines: dict[int, float]
     ) -> dict[int, tuple[float, datetime, datetime | None, float]]:
-        """Return cosine, creation, last access and importance of those live memories that the user may see, by primary
-        key.
+        """Return cosine, creation, last access and importance by primary key.
+
+        Only live memories that the user may see are returned.
         """
         rows = (
             Memory.objects.recallable_in(self.workspace, self.user, self.agent)

@@ -78,8 +78,10 @@ def recall(
     ``semantic`` and none for other rankings. Other ``weights`` than the defaults, and ``exact`` (no index, no candidate
     limit), are for measuring.
 
-    ``reach`` says who will read the results. Personal memories are left out if others read them or their own workspace
-    forbids it. Up to ``withheld`` of those are then returned in ``Recall.withheld``, for their owner alone.
+    ``reach`` says who will read the results, and whether they leave this machine. Personal memories are left out if
+    other people read the results, or if the results leave this machine and the user's own workspace forbids that. If
+    only other readers are the reason, up to ``withheld`` personal memories are in ``Recall.withheld``, for the user
+    alone.
 
     ``floor`` leaves out memories that are not relevant. It has no effect on memories found by words alone. Where
     relevance is known, it also changes the order of the first twenty results of the hybrid ranking.
@@ -123,7 +125,10 @@ def find_listed(
     reach: Reach,
     now: datetime,
 ) -> list[Recalled]:
-    """Return the memories to show in a list that a person searches, best first. They are not marked as accessed."""
+    """Return the memories for a list that a person searches, best first. They are not marked as accessed.
+
+    More are returned than by other searches; see ``relevance.is_shown``.
+    """
     found = recall(query, workspace, user, limit=limit, agent=agent, reach=reach, now=now, noted=False)
     return [item for item in found.items if found.degraded or relevance.is_shown(item.score, item.relevance)]
 
@@ -206,9 +211,9 @@ def _count(found: Recall, seconds: float) -> None:
 
 
 def _ranked_above(search: RankedSearch, ranking: str, threshold: float | None) -> tuple[list[Scored], str]:
-    """Return the memories with a score of at least ``threshold``, best first.
+    """Return the memories with a score of at least ``threshold``, best first, and why only words were searched.
 
-    If only words were searched, the second value is the reason.
+    The second value is "" if vectors were searched.
     """
     if threshold is None and ranking == "semantic":
         threshold = SEMANTIC_THRESHOLD
@@ -300,8 +305,9 @@ def only_first(verdicts: Sequence[tuple[bool, str]]) -> list[tuple[bool, str]]:
 
 
 def matters(item: Recalled, threshold: float) -> bool:
-    """Return whether the item is relevant enough for the model. ``threshold`` applies to the score, as in
-    ``split_recall``.
+    """Return whether the item is relevant enough for the model.
+
+    ``threshold`` applies to the score. Where relevance is known, RECALL_THRESHOLD applies to the relevance instead.
     """
     if item.relevance is None:
         return item.score >= threshold
@@ -337,11 +343,11 @@ def store_receipt(
     threshold: float,
     profile: Sequence[Recalled] = (),
 ) -> Receipt:
-    """Store what was recalled for an answer. An earlier receipt of the same answer is replaced.
+    """Store a receipt: what was recalled for an answer. It replaces an earlier receipt of the same answer.
 
-    ``verdicts`` are those of ``split_recall``. The last items are the withheld memories that would otherwise have been
-    used, which only their owner sees, and the ``profile`` memories that the model received. Memories that no longer
-    exist are left out.
+    ``verdicts`` are those of ``split_recall``. The receipt lists the recalled memories first, then the withheld ones
+    that are relevant enough for the model, which only their owner sees, and then the ``profile`` memories that the
+    model received. Memories that no longer exist are left out.
     """
     withheld = [(item, (False, OTHERS_READ)) for item in found.withheld if matters(item, threshold)]
     asked = found.search.query if found.search else ""
@@ -385,7 +391,7 @@ def drop_receipt(message_id: str) -> None:
 
 
 def _lock_existing(memories: list[Memory]) -> set[int]:
-    """Lock the rows of these memories until commit. Return the keys of those that still exist."""
+    """Lock the rows of these memories until commit. Return the primary keys of those that still exist."""
     with connection.cursor() as cursor:
         cursor.execute(_HOLD, [[each.pk for each in memories], [each.workspace_id for each in memories]])
         return {row[0] for row in cursor.fetchall()}

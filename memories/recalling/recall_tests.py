@@ -156,7 +156,10 @@ def state_of(workspace: Workspace) -> str:
 
 
 def offered(workspace: Workspace, user: User, text: str, words: str, *, now: datetime) -> list[Memory]:
-    """Return memories to choose from: first those that contain ``words``, then those that recall finds for ``text``."""
+    """Return memories from which a person chooses the expected ones of a new question ``text``.
+
+    Memories that contain ``words`` come first, then those that recall finds for ``text``.
+    """
     here = live_in(workspace, user, now).filter(agent=None).select_related("author", "edited_by")
     for word in words.split()[:OFFERED]:
         here = here.filter(content__icontains=word)

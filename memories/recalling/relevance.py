@@ -170,7 +170,7 @@ class Relevance(NamedTuple):
     - ``value``: the relevance, from 0 to 1.
     - ``if_asked``: the relevance if the message asked for something.
     - ``if_current``: the relevance if the statement were still valid.
-    - ``asks``: the likeliest of the first three MESSAGE_HEADS, the same for all memories of a message.
+    - ``asks``: the kind of message: "silent" (asks for nothing), "lookup" or "work".
     - ``is_over``: the statement is no longer valid, and the message does not ask about the past.
     """
 
@@ -206,8 +206,9 @@ def fitted() -> Fitted:
 
 
 def statement_heads() -> list[Array]:
-    """Return the classifier weights of STATEMENT_HEADS, for inner products with the multilingual part of stored
-    vectors.
+    """Return the weights of the classifiers STATEMENT_HEADS, one array each.
+
+    Their inner product with the multilingual encoder's part of a stored vector shows the kind of the statement.
     """
     return list(fitted().statement[:, :-1])
 
@@ -235,9 +236,10 @@ def judge(
 ) -> list[Relevance]:
     """Return the relevance of each memory in ``found``, which must be in the order of recall.
 
-    ``background`` has the first three ``Found.products`` of other memories. ``past`` (default: read from the message)
-    says whether the message asks about the past. If it does not, the relevance of memories that are no longer valid is
-    multiplied by OVER_SHARE. The recorded validity decides; without one, the text of the memory does.
+    ``background`` has the first three ``Found.products`` of other memories, for comparison. ``past`` says whether the
+    message asks about the past; by default, this is read from the message. If it does not, the relevance of memories
+    that are no longer valid is multiplied by OVER_SHARE. The recorded validity decides; without one, the text of the
+    memory does.
     """
     if not found:
         return []
@@ -263,13 +265,17 @@ def judge(
 
 
 def ease_of(count: int) -> float:
-    """Return the number to add to the logit in a small workspace, where fewer memories can be confused."""
+    """Return the number to add to the logit of the relevance in a workspace with ``count`` memories to compare with.
+
+    It is higher in a small workspace, where fewer memories can be confused with each other.
+    """
     return EASE * max(0.0, math.log2(FEW / max(FEWEST, count)))
 
 
 def in_order(scores: Mapping[int, float], judged: Mapping[int, Relevance]) -> list[int]:
-    """Return the keys of ``scores``, best first, by score plus a tenth of the relevance. Memories that are over come
-    last.
+    """Return the primary keys in ``scores``, best first, by score plus a tenth of the relevance.
+
+    Memories that are no longer valid come last, unless the message asks about the past.
     """
 
     def place(key: int) -> tuple[bool, float]:
@@ -316,8 +322,8 @@ def measure(message: Message, found: Sequence[Found], background: Sequence[Seque
 def kinds_of(message: Array, statements: Array, plain: Array) -> Array:
     """Return the features KINDS of each statement, one row each.
 
-    ``message`` and ``statements`` are logits of MESSAGE_HEADS and STATEMENT_HEADS. ``plain`` is the result of
-    ``measure``.
+    ``message`` has the logits of MESSAGE_HEADS, and ``statements`` those of STATEMENT_HEADS, one row for each
+    statement. ``plain`` has the features returned by ``measure``.
     """
     three = message[:3] - message[:3].mean()
     silent, _lookup, work = _shares(message)
@@ -333,7 +339,10 @@ def kinds_of(message: Array, statements: Array, plain: Array) -> Array:
 
 
 def _shares(message: Array) -> Array:
-    """Return the probabilities of the first three MESSAGE_HEADS, given the logits of all."""
+    """Return the probabilities that a message asks for nothing, looks something up, or asks for work or advice.
+
+    ``message`` has the logits of all MESSAGE_HEADS.
+    """
     odds = np.exp(message[:3] - message[:3].max())
     shares: Array = odds / odds.sum()
     return shares
@@ -348,7 +357,10 @@ def statement_logits(found: Sequence[Found]) -> Array:
 
 
 def statement_kinds(vectors: Array) -> Array:
-    """Return the probabilities of STATEMENT_HEADS, one row for each multilingual part of a memory's vector."""
+    """Return the probabilities of STATEMENT_HEADS, one row for each of ``vectors``.
+
+    ``vectors`` are the multilingual encoder's parts of memories' vectors.
+    """
     units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     heads = fitted().statement
     return _sigmoid(STEEP * units @ heads[:, :-1].T + heads[:, -1])
@@ -360,10 +372,10 @@ def is_found(score: float, relevance: Relevance | None) -> bool:
 
 
 def is_shown(score: float, relevance: Relevance | None) -> bool:
-    """Return whether a list that a person searches shows a memory. More are shown than by ``is_found``.
+    """Return whether a list that a person searches shows a memory. It shows more than ``is_found`` accepts.
 
-    In a list, a single word counts as a question, and a memory with part of the word does not hide those near in
-    meaning.
+    In a list, a single word counts as a question. A memory near to it in meaning is shown even if another contains a
+    part of the word.
     """
     near = relevance is not None and min(score, relevance.if_asked) >= LEAST_SCORE
     return near or is_found(score, relevance)
@@ -375,7 +387,10 @@ def is_one_word(text: str) -> bool:
 
 
 def _background(cosines: Array, mean: float, deviation: float) -> tuple[float, float]:
-    """Return mean and deviation of the cosines, shifted towards ``mean`` and ``deviation`` if there are few."""
+    """Return the mean and standard deviation of the cosines.
+
+    If there are few cosines, both are shifted towards the typical values ``mean`` and ``deviation``.
+    """
     count = len(cosines) + PRIOR_COUNT
     own = (cosines.sum() + PRIOR_COUNT * mean) / count
     return own, float(np.sqrt((((cosines - own) ** 2).sum() + PRIOR_COUNT * deviation**2) / count))

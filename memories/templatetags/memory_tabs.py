@@ -30,9 +30,10 @@ def saved_by(memory: Memory, user: User) -> str:
 
 @register.inclusion_tag("memories/page/tabs.html", takes_context=True)
 def memory_tabs(context: dict[str, Any], workspace: Workspace, current: str) -> dict[str, Any]:
-    """Render the tabs with the number of memories to review on each. ``current`` is the active tab. Three queries.
+    """Return the context for the tabs of the memory pages. ``current`` is the active tab. Three queries.
 
-    The number on “Tidy up” is ``undecided`` in the context. Without it, the page loads the tabs a second time.
+    Tabs show how many memories wait for review. The number on “Tidy up” is ``undecided`` in the page's context. If that
+    is missing, the page requests the tabs again to get it.
     """
     user = context["request"].user
     return {

@@ -77,7 +77,10 @@ def _place(request: PageRequest) -> str:
 def _show(
     request: PageRequest, memory: Memory, context: dict[str, Any], *, changed: bool = False
 ) -> HttpResponse:
-    """Render a memory by the template for its place on the page. With ``changed``, badge and panel are updated too."""
+    """Render a memory by the template for its place: the panel, a receipt, the page of all memories, or a chat message.
+
+    With ``changed``, the badge and the other fragments that show memories are updated, too.
+    """
     workspace = context["workspace"]
     [shown] = on_cards([for_cards(Memory.objects.all()).get(pk=memory.pk)])
     context = context | {"memory": shown, "page": PanelPage([shown]), "is_shared": is_shared(workspace)}
@@ -86,9 +89,10 @@ def _show(
 
 
 def _changed(request: PageRequest, response: HttpResponse, workspace: Workspace) -> HttpResponse:
-    """Add the updated badge to the response, and trigger ``memories:changed``, on which other fragments reload.
+    """Add the updated badge to the response, and trigger the event ``memories:changed``.
 
-    The badge is added only on chat pages of this workspace. A badge of another workspace reloads on the trigger.
+    The badge shows the number of memories. Fragments of the page that show memories reload on the event. The badge is
+    added only on chat pages of this workspace; a badge of another workspace reloads on the event, too.
     """
     page = urlsplit(request.htmx.current_url or "").path
     is_chat = not page or "/chats/" in page or page.endswith(f"/workspaces/{workspace.public_id}/")
@@ -193,8 +197,8 @@ def card(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
 def edit(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
     """Show the form for a memory, or save it on POST.
 
-    ``item`` is the primary key of the receipt item that contains the form, if any. ``undo`` is the version that an edit
-    led to: that edit is undone, unless the memory has changed since.
+    ``?item=`` is the primary key of the receipt item that contains the form, if any. A POST with ``?undo=`` undoes an
+    edit. It names the version that the edit produced; if the memory has changed since, nothing is undone.
     """
     memory, context = _memory(request, ws_id, mem_id)
     item = request.GET.get("item", "")
@@ -243,7 +247,10 @@ def _before_edit(memory: Memory) -> dict[str, Any]:
 def _edited(
     request: PageRequest, memory: Memory, context: dict[str, Any], *, text: str, undo_url: str = ""
 ) -> HttpResponse:
-    """Render an edited memory, in a receipt its whole item. Add a notice with Undo there and on the Memory page."""
+    """Render an edited memory. In a receipt, render its whole item.
+
+    In a receipt and on the page of all memories, add a notice with the text and, if there is an ``undo_url``, Undo.
+    """
     if context["place"] not in ("receipt", "page"):
         return _show(request, memory, context, changed=True)
     items = ReceiptItem.objects.filter(memory=memory).select_related("receipt")
@@ -287,7 +294,7 @@ def _moved(request: PageRequest, memory: Memory, form: EditForm, context: dict[s
 
 @require_POST
 def delete(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
-    """Delete a memory and show “Forgotten. Undo”. Below a chat message, show the Remember button again."""
+    """Delete a memory and show “Forgotten. Undo”, or below a chat message the button Remember."""
     memory, context = _memory(request, ws_id, mem_id)
     context |= {"memory": gate.delete_memory(memory, by=request.user, now=context["now"])}
     template = PLACES["message"] if context["place"] == "message" else "memories/forgotten.html"

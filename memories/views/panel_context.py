@@ -163,7 +163,10 @@ def search_forgotten(
 
 
 def _by_meaning(workspace: Workspace, user: User, filters: PanelFilters) -> list[int]:
-    """Return the keys that recall finds, best first. Return none for fewer than two letters or digits."""
+    """Return the primary keys of the memories that recall finds, best first.
+
+    Return none if the search text has fewer than two letters or digits.
+    """
     if sum(map(str.isalnum, filters.q)) < 2:
         return []
     found = find_listed(filters.q, workspace, user, reach=Reach.here(workspace), now=timezone.now())
@@ -171,14 +174,20 @@ def _by_meaning(workspace: Workspace, user: User, filters: PanelFilters) -> list
 
 
 def _ranked(best: list[int], filters: PanelFilters, user: User) -> list[Memory]:
-    """Return the memories with the keys ``best``, in that order, that pass the filters other than the search text."""
+    """Return the memories with the primary keys ``best``, in that order, that pass the filters.
+
+    The search text is not applied again.
+    """
     named = Memory.objects.visible_to(user).live().filter(pk__in=best)
     by_id = {memory.pk: memory for memory in for_cards(filtered(named, replace(filters, q="")))}
     return [by_id[pk] for pk in best if pk in by_id]
 
 
 def _last(before: str, workspace: Workspace, user: User) -> tuple[datetime, int] | None:
-    """Return the creation time and key of the memory with the id ``before``, the last one of the previous page."""
+    """Return the creation time and primary key of the memory with the public id ``before``.
+
+    This is the last memory of the previous page. Return None if there is no such memory.
+    """
     if not before:
         return None
     named = Memory.objects.visible_to(user).filter(public_id=before)
@@ -379,9 +388,10 @@ def _day(label: Any) -> forms.DateField:
 
 
 class EditForm(MemoryForm):
-    """Form for a stored memory. ``version`` is the version that the person saw. Days are in UTC.
+    """Form for a stored memory. Days are in UTC.
 
-    Only its author chooses ``whose``: the scope ``user`` or the public id of a workspace.
+    ``version`` is the version that the person saw. ``whose`` says who sees the memory: the scope ``user``, or the
+    public id of a workspace. Only the author can choose it.
     """
 
     whose = forms.ChoiceField(label=_("Visible to"), help_text=READ_BY_ADMINISTRATORS)

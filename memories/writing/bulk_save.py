@@ -161,9 +161,11 @@ class Batch:
     def sort_out(self, dedupe: str, *, by: User | None, near: bool, kept_up_to: int | None = None) -> None:
         """Decide what to do with each draft in turn, comparing it with stored memories and with the earlier drafts.
 
-        ``near``: also find near-duplicates. ``kept_up_to`` is for imports that keep rows as they were in their source:
-        drafts are compared, by equal text and by key, only with memories whose primary key is at most this number. If
-        one of these memories has the draft's key, the draft changes nothing.
+        ``near``: also find near-duplicates.
+
+        ``kept_up_to`` is for imports, which keep the rows of a file apart as they were in their source. Drafts are then
+        compared, by equal text and by key, only with memories whose primary key is at most this number. If one of these
+        memories has the draft's key, the draft changes nothing.
         """
         own = dedupe == "create" or not near
         memories = [
@@ -226,9 +228,10 @@ class Batch:
         return there
 
     def _neighbours(self, memories: list[Memory]) -> dict[int, list[tuple[int, float]]]:
-        """Return the nearest memories of each new primary key as (key, cosine), best first.
+        """Return the nearest memories as (number, cosine), best first, by the primary key of the new memory.
 
-        A positive key is that of a stored memory, a negative one the negated key of an earlier draft of the batch.
+        A positive number is the primary key of a stored memory. A negative one is the negated primary key of an earlier
+        draft of the batch.
         """
         with_vector = [
             (memory, embedded)
@@ -303,7 +306,7 @@ class Batch:
         return moved
 
     def _link(self, memories: Sequence[Memory]) -> None:
-        """Link each imported memory to the older one that it may replace, found by its public id."""
+        """Set ``may_replace`` of imported memories to the older memories that the import names by public id."""
         wanted = {link for memory in memories if (link := self.past_of[memory.pk].may_replace)}
         if not wanted:
             return
@@ -318,7 +321,7 @@ class Batch:
     def _note_replaced(self, memories: Sequence[Memory]) -> None:
         """Set ``replaced_by`` on older memories that, according to the import, were replaced by a memory of this batch.
 
-        Only memories of the scope with an end of validity and without ``replaced_by`` are changed.
+        Only memories of the same scope that have an end of validity and no ``replaced_by`` are changed.
         """
         for memory in memories:
             if replaced := self.past_of[memory.pk].replaces:
@@ -384,12 +387,12 @@ def save_memories(
 ) -> list[Saved]:
     """Save many drafts as ``gate.save_memory`` does each. Return one result per draft, in order.
 
-    ``vectors`` belong to the cleaned texts, by the active model. They are computed here if left out; a vector of None
-    is computed in the background. ``near=False`` finds only equal texts as duplicates.
+    ``vectors`` are those of the cleaned texts, by the active embedding model. If they are left out, they are computed
+    here. A vector of None is computed in the background. ``near=False`` finds only equal texts as duplicates.
 
-    A permanently forgotten text is never stored, even for a person, because nobody checks each line of a file before
-    importing it; its result has ``forgotten``. Each batch is its own transaction, so after a crash the same call stores
-    the rest. Raises Invalid or SecretRefused before anything is stored.
+    A permanently forgotten text is never stored, not even for a person, because nobody checks each line of a file
+    before importing it; its result has ``forgotten``. Each batch is its own transaction, so after a crash the same call
+    stores the rest. Raises Invalid or SecretRefused before anything is stored.
     """
     cleaned = _in_default_workspaces([draft.cleaned() for draft in drafts])
     saved: list[Saved] = []
@@ -416,7 +419,7 @@ def foresee(
     near: bool = True,
     kept_up_to: int | None = None,
 ) -> list[Saved]:
-    """Return the results that ``save_cleaned`` would have for these cleaned drafts, without storing anything.
+    """Return the results that ``save_cleaned`` would have for the same arguments, without storing anything.
 
     A result with ``created`` is a draft that would become a new memory; that memory has no row.
     """

@@ -175,9 +175,9 @@ def locked_row(memory: Memory, *, deleted: bool | None = None) -> Memory:
 
 
 def locked_pair(older: Memory, newer: Memory) -> tuple[Memory, Memory]:
-    """Return two live memories, locked until commit. The higher key is always locked first, to prevent deadlocks.
+    """Return two live memories, locked until commit. Raises NotFound if one is deleted.
 
-    Raises NotFound if one is deleted.
+    The one with the higher primary key is always locked first, to prevent deadlocks.
     """
     rows = {row.pk: locked_row(row, deleted=False) for row in sorted((older, newer), key=lambda row: -row.pk)}
     return rows[older.pk], rows[newer.pk]
@@ -199,8 +199,8 @@ def change(
     """Apply validated changes to a locked row, and record a revision.
 
     New content clears the source excerpt, the link to an older memory and, unless the changes set it, the summary,
-    because they belong to the old content. ``embedded`` is the vector of the new content. ``writer`` is the person
-    whose words it is; ``imported_by`` imported it in their name. ``note`` is added to the revision.
+    because they belong to the old content. ``embedded`` is the vector of the new content. ``writer`` is the person who
+    wrote it; ``imported_by`` imported it in that person's name. ``note`` has further entries for ``Revision.before``.
     """
     if "content" in changes:
         changes = {"summary": None, **changes, "source_excerpt": "", "may_replace": None}
@@ -290,9 +290,10 @@ def update_in_place(
     words: Draft | Memory,
     now: datetime,
 ) -> Memory:
-    """Apply changes to a memory, which keeps its id and may get the key of ``previous_key_owner``.
+    """Apply changes to a live memory, which keeps its id. Return the memory.
 
-    ``words`` says who wrote or imported the new content.
+    If ``previous_key_owner`` is not None, its key is first moved to the memory. ``words`` is the draft or memory that
+    says who wrote or imported the new content.
     """
     locked = locked_row(memory, deleted=False)
     if previous_key_owner is not None:

@@ -87,8 +87,8 @@ def find_similar(
     """Find the duplicate or possible update of a text among the live memories of a scope.
 
     ``said`` gives the scope. Only memories with primary keys below ``before`` are compared. A memory is a duplicate if
-    its similarity, by the vectors or by the encoder, reaches ``threshold`` and ``may_merge`` allows it. A near memory
-    with another number, date, name or negation is a possible update.
+    the cosine of the stored vectors or that of the encoder's reaches ``threshold``, and ``may_merge`` allows it. A
+    possible update is a similar memory that has another number, date, name or negation.
     """
     near = nearest(embedded, said, now=now, least=min(threshold, LEAST), before=before)
     found = judge(content, near, threshold=threshold, key=key)
@@ -247,7 +247,8 @@ class Update:
 class New:
     """Verdict: store the draft as a new row, or restore the deleted memory.
 
-    The row gets the key of ``previous_key_owner``. A restored row loses its key if the memory ``taken_by`` has it now.
+    The row gets the key of ``previous_key_owner``. If ``taken_by`` is set, that memory has the key of the restored
+    memory now, which therefore loses it. ``may_replace`` is an older memory that the new one may replace.
     """
 
     may_replace: Memory | None = None

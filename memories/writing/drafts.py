@@ -168,8 +168,10 @@ _DIGIT = re.compile("[0-9]")
 
 
 def texts_of(values: Mapping[str, Any], beside: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return (field name, text) to check for credentials: the ``values``, and pairs of them with each other or
-    ``beside``.
+    """Return the texts to check for credentials, as (field name, text).
+
+    They are the fields ``values``, and combinations of two fields. The fields ``beside`` of the same memory are only
+    checked in combination with ``values``.
     """
     texts = [(name, values[name]) for name in ("content", "summary", "key", "category") if values.get(name)]
     if values.get("tags"):
@@ -469,7 +471,7 @@ def content_hash(content: str) -> str:
 
 
 def _origin(label: str) -> str:
-    """Return a source label, in lower case if it is a built-in or automatic one."""
+    """Return a source label as it is stored: in lower case if it is built-in or begins with "auto_", else unchanged."""
     small = label.lower()
     return small if small in SourceType.values or small.startswith("auto_") else label
 

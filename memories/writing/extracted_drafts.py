@@ -68,9 +68,10 @@ def says_the_same(
 
 
 def candidate_of(memory: Memory, candidates: Sequence[Candidate], message: str) -> Candidate | None:
-    """Return the candidate that says what the memory says, or None. Uses the encoder.
+    """Return the candidate that says the same as the memory, or None. Uses the encoder.
 
-    For a memory whose content is the whole message or synthesized from it, this is the nearest candidate.
+    If the memory's content is the whole message or was synthesized, return the nearest candidate, however similar it
+    is.
     """
     if not candidates:
         return None
@@ -209,10 +210,10 @@ def _name_of(user: User | None) -> str:
 
 
 def place_for(extraction: Extraction, turn: TurnText, *, own_words: bool = True) -> Workspace | None:
-    """Return the workspace for memories extracted from the turn.
+    """Return the workspace in which to store memories extracted from the turn.
 
-    Return None if they must stay on this machine and no workspace ensures this. ``own_words``: a person said the text
-    plainly, so it does not depend on the data used for the answer.
+    Return None if they must not leave this machine and no workspace ensures this. ``own_words``: a person plainly said
+    the text, so it does not depend on the data that the answer used.
     """
     if not _is_alone(turn, own_words):
         return extraction.workspace
@@ -225,7 +226,10 @@ def place_for(extraction: Extraction, turn: TurnText, *, own_words: bool = True)
 
 
 def _is_alone(turn: TurnText, own_words: bool) -> bool:
-    """Return whether the resulting memories must be personal ones of the turn's user."""
+    """Return whether memories extracted from the turn must be personal ones of its user.
+
+    ``own_words`` is as in ``place_for``.
+    """
     return turn.is_private or (not own_words and (turn.is_personal or turn.stays_here))
 
 
@@ -279,7 +283,7 @@ def named_for_team(text: str, said_by: User | None, workspace: Workspace) -> str
 def _author(extraction: Extraction, turn: TurnText, source: Source, *, is_alone: bool) -> User | None:
     """Return the author of the words that the text is based on, or None if they are no longer a member.
 
-    For an output, which no person said, return the person who requested it.
+    An output of a tool or model has no author, so return the person who requested it.
     """
     said_by = extraction.user if is_alone or turn.is_output else turn.said_by
     if source.author and source.author != (said_by.pk if said_by else 0):

@@ -281,8 +281,9 @@ def _claim(extraction_id: int, now: datetime) -> Extraction | None:
 
 @dataclass(frozen=True)
 class _Read:
-    """The drafts to store, with all results of models. These are computed first, so that no transaction waits for a
-    model.
+    """The results of the models for a turn: the drafts to store, with their vectors and the memories that they replace.
+
+    They are computed before the transaction, so that it does not wait for a model.
     """
 
     said: list[tuple[Draft, Embedded | None, Memory | None]]  # each with the memory it replaces

@@ -235,11 +235,12 @@ def edit_memory(
     ``made_from`` is given by programs: the id of the message from which they made the new text. The edit then applies
     only if that message is still the memory's source, and never stores a permanently forgotten text. ``replaced_by``
     among the changes is the memory that replaces this one, or None to undo a replacement. ``seen`` are the versions
-    that the editor may have loaded. ``confirmed``: the person confirmed a personal number in the new text.
+    that the editor may have seen; None allows any. ``confirmed``: the person confirmed a personal number in the new
+    text.
 
     Raises Invalid, SecretRefused or Sensitive for refused fields, Conflict if the key is taken, WasForgotten for a
-    permanently forgotten text, Stale if the memory has another version, and NotFound if the memory is deleted or has
-    another source than ``made_from``.
+    permanently forgotten text, Stale if the version of the memory is not in ``seen``, and NotFound if the memory is
+    deleted or has another source than ``made_from``.
     """
     unknown = set(changes) - {*CLEANERS, "replaced_by"}
     if unknown:
@@ -374,7 +375,11 @@ CARRIED = (
 def new_row(
     draft: Draft, may_replace: Memory | None, *, brought_by: int | None, now: datetime, own_row: bool = False
 ) -> Memory:
-    """Return an unsaved row for a cleaned draft. ``brought_by`` comes from ``workspaces.quotas.importer_key``."""
+    """Return an unsaved memory for a cleaned draft.
+
+    ``brought_by`` is the result of ``workspaces.quotas.importer_key``. ``own_row``: the memory is a new row even if it
+    is a duplicate, so it is not compared with others later either.
+    """
     return Memory(
         **{name: getattr(draft, name) for name in CARRIED},
         tags=list(draft.tags),

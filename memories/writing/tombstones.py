@@ -133,9 +133,10 @@ def _lift(places: Collection[int], text: str) -> None:
 
 
 def _places(draft: Draft, by: User | None) -> set[int]:
-    """Return the scopes whose tombstones forbid this draft: its own, its workspace's and the author's personal one.
+    """Return the numbers of the scopes whose tombstones forbid this draft.
 
-    The personal scope is left out if somebody else saves the draft, who must not learn what the author has forgotten.
+    They are the scope of the draft, that of its workspace, and the author's personal one. The personal one is left out
+    if somebody else saves the draft, because that person must not learn what the author has forgotten.
     """
     author = draft.author if by in (None, draft.author) else None
     return {draft.place, draft.workspace.pk} | ({-author.pk} if author else set())
