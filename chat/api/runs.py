@@ -44,7 +44,7 @@ KINDS = [str(kind) for kind in MemoryKind]
 
 
 class RunEventJson(serializers.Serializer[Any]):
-    """A server-sent event of a run, in the OpenAPI schema only."""
+    """A server-sent event of a run."""
 
     event = serializers.ChoiceField(choices=["reply", "tool", "memory", "step", "run", "done", "error"])
     data = serializers.CharField(help_text="JSON on one line.")  # type: ignore[assignment]  # SSE's word

@@ -417,7 +417,7 @@ class TurnJson(serializers.Serializer[Any]):
 
 
 class EventJson(serializers.Serializer[Any]):
-    """A server-sent event of a chat turn, in the OpenAPI schema only."""
+    """A server-sent event of a chat turn."""
 
     event = serializers.ChoiceField(
         choices=["message", "token", "tool", "step", "restart", "receipt", "done", "error"]
@@ -430,7 +430,7 @@ class ChatMemoriesJson(serializers.Serializer[Any]):
 
 
 class RememberedJson(SavedMemoryJson):
-    """A saved memory, and whether the model rewrote its text, in the OpenAPI schema only."""
+    """A saved memory, and whether the model rewrote its text."""
 
     synthesized = serializers.BooleanField(help_text="True: the model rewrote the text into this statement.")
 

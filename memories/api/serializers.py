@@ -128,7 +128,7 @@ class MemoryJson(MemoryFields, WrittenJson):
 
 
 class SavedMemoryJson(MemoryJson):
-    """Response of a save, in the OpenAPI schema only: the memory, and whether it existed already."""
+    """Response of a save: the memory, and whether it existed already."""
 
     duplicate = serializers.BooleanField(
         help_text="True: nothing was stored, this is the one that said it already."
@@ -136,7 +136,7 @@ class SavedMemoryJson(MemoryJson):
 
 
 class RestoredMemoryJson(MemoryJson):
-    """Response of a restore, in the OpenAPI schema only: the memory, and the key that it lost."""
+    """Response of a restore: the memory, and the key that it lost."""
 
     lost_key = serializers.CharField(
         allow_null=True, help_text="The key it had, which another memory has by now; null: it has its own."
@@ -144,7 +144,7 @@ class RestoredMemoryJson(MemoryJson):
 
 
 class RecalledJson(MemoryJson):
-    """A recalled memory with its score, in the OpenAPI schema only."""
+    """A recalled memory with its score."""
 
     score = serializers.FloatField()
     score_parts = serializers.DictField(

@@ -25,7 +25,7 @@ def store_late_vector(memory: Memory, embedded: Embedded, *, now: datetime) -> N
     """Store a vector computed in the background, unless the memory was edited or deleted in the meantime.
 
     If the memory was saved without a vector, it is now compared with older ones, and soft-deleted if it is a duplicate.
-    A memory with ``own_row`` is not compared.
+    Memories with ``own_row`` are not compared, because they were saved as a new row even if they were duplicates.
     """
     with transaction.atomic():
         one_writer_at_a_time(memory.workspace)

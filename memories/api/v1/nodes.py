@@ -51,7 +51,7 @@ class RelationJson(serializers.Serializer[Any]):
 
 
 class NodeDetailJson(NodeJson):
-    """A node with its first memories and relations, in the OpenAPI schema only."""
+    """A node with its first memories and relations."""
 
     memories = OrganisationMemoryJson(
         many=True, help_text=f"The newest {FIRST_MEMORIES} that you may see; `…/memories` has all."

@@ -107,7 +107,7 @@ class OrganisationMemoryJson(MemoryFields):
 
 
 class OrganisationSavedJson(OrganisationMemoryJson):
-    """Response of a save, in the OpenAPI schema only: the memory, and whether it existed already."""
+    """Response of a save: the memory, and whether it existed already."""
 
     duplicate = serializers.BooleanField(
         help_text="True: nothing was stored, this is the one that said it already."
@@ -115,7 +115,7 @@ class OrganisationSavedJson(OrganisationMemoryJson):
 
 
 class OrganisationRecalledJson(OrganisationMemoryJson):
-    """A recalled memory with its score, in the OpenAPI schema only."""
+    """A recalled memory with its score."""
 
     score = serializers.FloatField(help_text="`ts_rank_cd`; 0 where only a part of a word matched.")
 
