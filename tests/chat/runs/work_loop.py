@@ -15,9 +15,9 @@ import django
 def main(at_once: int) -> None:
     from django.db import DatabaseError, InterfaceError, close_old_connections
 
-    from chat.runs import progress, worker
+    from chat.runs import transitions, worker
 
-    progress.STALE, worker.BEAT_SECONDS = timedelta(seconds=3), 0.3
+    transitions.STALE, worker.BEAT_SECONDS = timedelta(seconds=3), 0.3
     parent = os.getppid()
     while os.getppid() == parent:  # it never outlives the test
         close_old_connections()  # as the queue does before each job
