@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,6 +20,7 @@ from memoryhub.local import large_model_download
 from memoryhub.local.large_model_download import State, Status, Wanted
 from memoryhub.local.model_server import MODEL_NAME, free_port, is_ready, read_endpoint
 from memoryhub.local.postgres import connection_settings, socket_folder
+from memoryhub.local.supervisor import HEALTH_SECONDS
 from memoryhub.model_files import CHAT_MODEL
 from tests.memoryhub.local.processes import is_running, named_in_command, running, wait_until
 from tests.migrated import lend_to
@@ -261,7 +263,10 @@ def test_a_killed_worker_comes_back_and_nothing_of_the_old_one_stays(up: Install
 
 
 def test_a_frozen_worker_comes_back(up: Installation) -> None:
-    """Every idle worker is killed: the queue's lock is lost, and the workers that replace them get no job."""
+    """Every idle worker is killed: the queue's lock is lost, and the workers that replace them get no job.
+
+    The health check samples the workers once a second, so those that it has not seen yet are not killed here.
+    """
     idle: list[psutil.Process] = []
 
     def are_idle() -> bool:
@@ -269,7 +274,8 @@ def test_a_frozen_worker_comes_back(up: Installation) -> None:
             if worker := up.service("worker"):
                 found = worker.children(recursive=True)
                 idle[:] = [each for each in found if " ".join(each.cmdline()).strip().endswith(" idle")]
-        return bool(idle)
+        seen_since = time.time() - 3 * HEALTH_SECONDS
+        return bool(idle) and all(each.create_time() < seen_since for each in idle)
 
     wait_until(are_idle, "workers wait for a job")
     for process in idle:
