@@ -334,7 +334,7 @@ class _Examples:
         for several in ("allOf", "oneOf", "anyOf"):
             if several in schema and "properties" not in schema:
                 nullable = any(part.get("type") == "null" for part in schema[several])
-                return None if nullable else self.of(schema[several][0], name)
+                return None if nullable else self.of(schema[several][0], name, sent=sent)
         if "default" in schema or "enum" in schema:
             return schema.get("default", schema.get("enum", [None])[0])
         if schema.get("format") == "date-time" and schema["type"] == "string":
