@@ -23,7 +23,7 @@ from memories.writing.drafts import Draft, cut_at_word
 from memoryhub.errors import Invalid
 from memoryhub.llm.errors import EmbedderError
 from memoryhub.llm.registry import get_embedder
-from workspaces.data_policy import Reach
+from workspaces.data_policy import DataPolicy
 from workspaces.index.embedding import embed_query, embed_texts
 from workspaces.index.hybrid_search import bm25, search_area
 from workspaces.models import User, Workspace
@@ -168,7 +168,7 @@ def load_conversation(
     drafts = cleaned_drafts(conversation, workspace, user, excerpts=excerpts)
     while batch := list(islice(drafts, BATCH)):
         texts = [(draft.content, draft.source_excerpt) for _, _, draft in batch]
-        vectors = embed_texts(texts, [Reach.here(workspace)] * len(batch))
+        vectors = embed_texts(texts, [DataPolicy.here(workspace)] * len(batch))
         numbered = list(enumerate(batch))
         # One call of save_memories stores memories of one time.
         for said_at, part in groupby(numbered, key=lambda numbered: numbered[1][1]):
@@ -260,7 +260,7 @@ def _ask(text: str, workspace: Workspace, user: User, line: Line, depth: int, no
             threshold=-10.0,
             now=now,
             weights=line.weights,
-            reach=Reach.here(workspace),
+            policy=DataPolicy.here(workspace),
         )
         transaction.set_rollback(True)
     return [item.memory.pk for item in found.items]

@@ -21,7 +21,7 @@ from workspaces.accounts.invitations import accept_invited, create_invitation, i
 from workspaces.accounts.keys import make_key
 from workspaces.actions.workspaces import create_agent
 from workspaces.artifacts import ARTIFACTS, Written
-from workspaces.data_policy import Reach
+from workspaces.data_policy import DataPolicy
 from workspaces.documents import documents, reading_jobs
 from workspaces.index.reembedding import embed_passages
 from workspaces.models import (
@@ -47,7 +47,7 @@ PASSWORD = "correct horse battery"
 _number = count(1)
 
 
-HERE = Reach(local_only=False, leaves=False, personal=True)  # the policy that most tests use
+HERE = DataPolicy(local_only=False, leaves=False, personal=True)  # the policy that most tests use
 
 
 def make_user(username: str | None = None, **fields: Any) -> User:

@@ -34,7 +34,7 @@ def test_a_recalled_memory_is_as_one_that_was_read(cast: Cast, ranking: str) -> 
         cast.owner,
         ranking=ranking,
         threshold=0.0,
-        reach=HERE,
+        policy=HERE,
         now=timezone.now(),
     )
     assert found.items

@@ -17,7 +17,7 @@ from django.utils.module_loading import import_string
 
 from tests.attacks import KINDS
 from tests.imports import APPS, ROOT, circles, imports, parsed, sources, upward
-from workspaces.data_policy import Reach
+from workspaces.data_policy import DataPolicy
 
 SOURCES = sources()
 
@@ -238,20 +238,20 @@ def test_the_sprite_has_the_icons_that_are_named_and_no_others() -> None:
 
 
 def test_what_may_leave_is_said_by_every_caller() -> None:
-    """A required value without an unsafe default: omitting it is an error, not a leak. Only ``Reach``'s own
+    """A required value without an unsafe default: omitting it is an error, not a leak. Only ``DataPolicy``'s own
     constructors create it.
     """
     asking, silent, making = set[str](), set[str](), set[str]()
     for path in SOURCES:
         for node in ast.walk(parsed(path)):
             for annotation, has_default in _annotated(node):
-                if re.search(r"\bReach\b", annotation):
+                if re.search(r"\bDataPolicy\b", annotation):
                     (silent if has_default else asking).add(path.stem)
-            if isinstance(node, ast.Call) and ast.unparse(node.func) == "Reach":
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "DataPolicy":
                 making.add(path.stem)
     assert {"recall", "embedding", "hybrid_search", "sources", "deep_think", "data_policy"} <= asking
     assert silent == making == set()
-    assert all(field.default is MISSING for field in fields(Reach))
+    assert all(field.default is MISSING for field in fields(DataPolicy))
 
 
 def _annotated(node: ast.AST) -> Iterator[tuple[str, bool]]:

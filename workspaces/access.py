@@ -12,7 +12,7 @@ from memoryhub.database.replicas import pin_to_primary
 from memoryhub.errors import Conflict, Forbidden, NotFound
 from memoryhub.ids import PATTERN
 from workspaces.audit import Verb, record
-from workspaces.data_policy import Reach, in_reach
+from workspaces.data_policy import DataPolicy, within_policy
 from workspaces.models import Artifact, Document, Membership, OwnedQuerySet, Role, User, Workspace
 
 _WORKSPACE = Ready(
@@ -160,7 +160,7 @@ def get_owned(
     """
     found = rows.visible_to(user).select_related("workspace", "created_by")
     if workspace is not None:
-        found = in_reach(found, workspace, user, Reach.here(workspace))
+        found = within_policy(found, workspace, user, DataPolicy.here(workspace))
     one = (found if or_deleted else found.live()).filter(public_id=public_id).first()
     if one is not None:
         require(one.role, need)

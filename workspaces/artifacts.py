@@ -29,7 +29,7 @@ from workspaces.access import (
 from workspaces.actions.purging import Counts, counted, purge_deleted
 from workspaces.actions.workspaces import clean_text
 from workspaces.audit import Verb
-from workspaces.data_policy import Reach, in_reach
+from workspaces.data_policy import DataPolicy, within_policy
 from workspaces.index.embedding import queue_embedding
 from workspaces.index.hybrid_search import area_within, index_words, unindex_words
 from workspaces.index.scores import excerpt, related
@@ -494,18 +494,18 @@ class FoundArtifact:
 
 
 def find_artifacts(
-    query: str, workspace: Workspace, user: User, *, limit: int, reach: Reach
+    query: str, workspace: Workspace, user: User, *, limit: int, policy: DataPolicy
 ) -> list[FoundArtifact]:
     """Return the artifacts that match the query and that this person may see here, best first.
 
-    ``reach``: the data policy, which decides whether personal artifacts are included. Embeds the query once; if that
+    ``policy``: the data policy, which decides whether personal artifacts are included. Embeds the query once; if that
     fails, searches by words only. Raises NotFound if the person is no member.
     """
-    where = area_within(reach, workspace, user)
+    where = area_within(policy, workspace, user)
     query = query.replace("\x00", " ").strip()
     if not query or limit < 1:
         return []
-    rows = in_reach(Artifact.objects.visible_to(user).live(), workspace, user, reach)
+    rows = within_policy(Artifact.objects.visible_to(user).live(), workspace, user, policy)
     found = related(ARTIFACTS, query, where)
     best = sorted(found, key=lambda ref: (-found[ref], ref))
     there = rows.select_related("workspace").in_bulk(best)

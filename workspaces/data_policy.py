@@ -1,7 +1,7 @@
 """Data policy of an operation: whether texts may leave this machine, and whether other people read the result.
 
-A policy (``Reach``) is made where the workspace is known, and passed to everything that recalls, embeds or sends text
-to a model. Its fields have no defaults.
+A ``DataPolicy`` is made where the workspace is known, and passed to everything that recalls, embeds or sends text to a
+model. Its fields have no defaults.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Placed(Protocol):
 
 
 @dataclass(frozen=True)
-class Reach:
+class DataPolicy:
     """The data policy of one operation, such as a search or a chat turn.
 
     ``local_only``: texts are embedded on this machine only. ``leaves``: results are sent to a model on another machine.
@@ -39,14 +39,14 @@ class Reach:
     personal: bool
 
     @classmethod
-    def here(cls, workspace: Workspace) -> Reach:
+    def here(cls, workspace: Workspace) -> DataPolicy:
         """Return the policy for results that go to no model: they are stored, or shown only to the person who requests
         them.
         """
         return cls(workspace.local_only, leaves=False, personal=True)
 
     @classmethod
-    def to_model(cls, workspace: Workspace, *, is_local: bool, personal: bool) -> Reach:
+    def to_model(cls, workspace: Workspace, *, is_local: bool, personal: bool) -> DataPolicy:
         """Return the policy for text sent to a model.
 
         Raises ModelNotLocal for a remote model in a local-only workspace.
@@ -56,15 +56,15 @@ class Reach:
         return cls(workspace.local_only, leaves=not is_local, personal=personal)
 
 
-def in_reach(rows: Rows, workspace: Workspace, user: User, reach: Reach) -> Rows:
+def within_policy(rows: Rows, workspace: Workspace, user: User, policy: DataPolicy) -> Rows:
     """Return the rows that are shared in this workspace and, if the policy allows it, the user's personal rows.
 
     If results leave this machine, personal rows of a local-only workspace are left out. The caller must check
     membership.
     """
     found = Q(workspace=workspace, owner=None)
-    if reach.personal:
-        found |= Q(owner=user, workspace__local_only=False) if reach.leaves else Q(owner=user)
+    if policy.personal:
+        found |= Q(owner=user, workspace__local_only=False) if policy.leaves else Q(owner=user)
     return rows.filter(found)
 
 
@@ -86,7 +86,7 @@ class Caller:
     person: User
     workspace: Workspace
     role: str
-    reach: Reach
+    policy: DataPolicy
     now: datetime
     agent: Agent | None = None
     key: ApiKey | None = None

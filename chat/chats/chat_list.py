@@ -28,7 +28,7 @@ from memoryhub.database.replicas import read
 from memoryhub.errors import Invalid
 from memoryhub.llm.errors import ModelNotLocal
 from workspaces.access import lock_to_count
-from workspaces.data_policy import Reach
+from workspaces.data_policy import DataPolicy
 from workspaces.index.scores import FLOOR, excerpt, score_of
 from workspaces.models import User, Workspace
 
@@ -197,25 +197,25 @@ SELECT message_id, ARRAY(SELECT number FROM terms WHERE words @@ term), (SELECT 
 
 
 def find_messages(
-    query: str, workspace: Workspace, user: User, *, limit: int, reach: Reach, private_chats: bool
+    query: str, workspace: Workspace, user: User, *, limit: int, policy: DataPolicy, private_chats: bool
 ) -> list[Found]:
     """Return the messages in this workspace that match best and that the user may read. Four queries.
 
     Leaves out temporary chats, messages that an edit replaced, private chats unless ``private_chats`` is set, and
-    personal data if the policy ``reach`` forbids it. Raises ModelNotLocal if the workspace's data may not leave this
+    personal data if ``policy`` forbids it. Raises ModelNotLocal if the workspace's data may not leave this
     machine.
     """
-    if reach.leaves and workspace.local_only:
+    if policy.leaves and workspace.local_only:
         raise ModelNotLocal
     query = " ".join(query.replace("\x00", " ")[:LONGEST_QUERY].split())
     chats = Chat.objects.visible_to(user).live().filter(workspace=workspace, is_temporary=False)
-    if not private_chats or not reach.personal:
+    if not private_chats or not policy.personal:
         chats = chats.filter(is_private=False)
     said = Message.objects.current().filter(chat__in=chats).exclude(status=MessageStatus.STREAMING)
     said = said.readable_by(user)
-    if not reach.personal:
+    if not policy.personal:
         said = said.filter(personal=PersonalUse.NONE)
-    if reach.leaves:
+    if policy.leaves:
         said = said.filter(stays_here=False)
     matched, terms = _candidates(query, workspace)
     visible = set(said.filter(pk__in=matched).values_list("pk", flat=True))

@@ -21,7 +21,7 @@ from memoryhub.errors import DomainError
 from memoryhub.ids import PATTERN
 from memoryhub.llm.registry import get_embedder
 from memoryhub.stored_messages import kept
-from workspaces.data_policy import Reach
+from workspaces.data_policy import DataPolicy
 from workspaces.index.embedding import Embedded, embed_texts
 from workspaces.models import User, Workspace
 
@@ -57,7 +57,7 @@ def read_memories(records: Sequence[Record], places: Places, *, embed: bool) -> 
         here = _here_already(read, places)
         wanted = [each for each in read if each not in here]
         texts = [(each.memory.draft.content, each.memory.draft.source_excerpt) for each in wanted]
-        made = embed_texts(texts, [_reach(each, places) for each in wanted])
+        made = embed_texts(texts, [_policy(each, places) for each in wanted])
         if wanted and made is None:
             raise NoVectors
         for each, embedded in zip(wanted, made or [], strict=True):
@@ -65,11 +65,11 @@ def read_memories(records: Sequence[Record], places: Places, *, embed: bool) -> 
     return read
 
 
-def _reach(read: Read, places: Places) -> Reach:
+def _policy(read: Read, places: Places) -> DataPolicy:
     """Return the data policy of the target workspace. A workspace that does not exist yet has no restriction."""
     personal = read.memory.draft.scope == Scope.USER
     place = places.home() if personal else places.workspace(read.memory.workspace)
-    return Reach.here(place or Workspace())
+    return DataPolicy.here(place or Workspace())
 
 
 def _here_already(read: list[Read], places: Places) -> set[Read]:

@@ -44,7 +44,7 @@ from memoryhub.llm.base import Message as PromptMessage
 from memoryhub.llm.errors import ModelError
 from memoryhub.llm.output_parsing import MOST_REPAIRED, repaired_object
 from memoryhub.stored_messages import kept
-from workspaces.data_policy import Reach
+from workspaces.data_policy import DataPolicy
 from workspaces.models import User
 
 MOST_MEMORIES = 12
@@ -73,28 +73,30 @@ class Verdict:
         return any(not found["agrees"] for found in self.findings)
 
 
-def memories_beside(answer: Message, text: str, user: User, *, reach: Reach, now: datetime) -> list[Memory]:
+def memories_beside(
+    answer: Message, text: str, user: User, *, policy: DataPolicy, now: datetime
+) -> list[Memory]:
     """Return the memories to compare an answer with: those in its prompt, those found by its tools, and those recalled
     for its text, ``text``.
 
     The last group contains what recall for the question missed. For example, an answer that recommends a steakhouse
-    recalls that the user is vegetarian. ``reach``: data policy of the model that compares them.
+    recalls that the user is vegetarian. ``policy``: data policy of the model that compares them.
     """
     given = ReceiptItem.objects.filter(receipt__message_id=answer.public_id, used=True)
     ids = list(given.order_by("position").values_list("memory__public_id", flat=True))
     for found in ToolCall.objects.filter(message=answer).values_list("memory_ids", flat=True):
         ids += found
     rows = Memory.objects.visible_to(user).live(now).filter(public_id__in=ids)
-    if not reach.personal:
+    if not policy.personal:
         rows = rows.filter(owner=None)
     by_id = {memory.public_id: memory for memory in rows}
     chosen = {memory_id: by_id[memory_id] for memory_id in ids if memory_id in by_id}
     workspace = answer.chat.workspace
-    live = count_live(workspace, user, personal=reach.personal, now=now)
+    live = count_live(workspace, user, personal=policy.personal, now=now)
     threshold = injection_threshold(settings.RECALL_THRESHOLD, live)
     agent = answer.chat.agent
     recalled = [
-        recall(portion, workspace, user, settings.RECALL_LIMIT, agent=agent, reach=reach, now=now)
+        recall(portion, workspace, user, settings.RECALL_LIMIT, agent=agent, policy=policy, now=now)
         for portion in _portions(text)
     ]
     scored = [item for each in recalled for item in each.items if item.score >= threshold]
@@ -349,8 +351,8 @@ def _what_to_compare(live: LiveAnswer, user_pk: int) -> tuple[Message, list[Memo
         return answer, []
     user = User.objects.get(pk=user_pk)
     personal = personal_allowed(answer.chat, user)
-    reach = Reach.to_model(answer.chat.workspace, is_local=live.model_is_local, personal=personal)
-    memories = memories_beside(answer, live.text, user, reach=reach, now=timezone.now())
+    policy = DataPolicy.to_model(answer.chat.workspace, is_local=live.model_is_local, personal=personal)
+    memories = memories_beside(answer, live.text, user, policy=policy, now=timezone.now())
     compared = AnswerFlags()
     compared.add_given(answer.chat.workspace_id, memories)
     mark_answer(answer.pk, compared)

@@ -26,7 +26,7 @@ from memoryhub.database.replicas import pin_to_primary
 from memoryhub.errors import DomainError, Invalid, NotFound
 from memoryhub.ids import PATTERN
 from memoryhub.llm.errors import ModelNotLocal
-from workspaces.data_policy import Caller, in_reach
+from workspaces.data_policy import Caller, within_policy
 from workspaces.models import Document, DocumentQuerySet, User
 from workspaces.models.documents import READ
 
@@ -118,13 +118,13 @@ def get_prompt(name: str) -> types.GetPromptResult:
 
 def _readable(who: Caller) -> DocumentQuerySet:
     rows = Document.objects.live().filter(status__in=READ)
-    return in_reach(rows, who.workspace, who.person, who.reach)
+    return within_policy(rows, who.workspace, who.person, who.policy)
 
 
 def _documents(who: Caller, cursor: str) -> tuple[list[Document], str | None]:
     rows = _readable(who).order_by("-pk")
     if cursor != DOCUMENTS:
-        here = in_reach(Document.objects.all(), who.workspace, who.person, who.reach)
+        here = within_policy(Document.objects.all(), who.workspace, who.person, who.policy)
         last = here.filter(public_id=cursor).first() if PATTERN.fullmatch(cursor) else None
         if last is None:
             raise Invalid(fields={"cursor": _("is none of this list")})

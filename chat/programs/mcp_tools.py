@@ -24,7 +24,7 @@ from memoryhub.errors import Forbidden, Invalid, NotFound
 from memoryhub.ids import PATTERN
 from workspaces.access import get_workspace
 from workspaces.audit import note_bulk_read
-from workspaces.data_policy import Caller, Reach
+from workspaces.data_policy import Caller, DataPolicy
 from workspaces.models import ApiKey, KeyScope, Role, User
 
 asking: ContextVar[ApiKey] = ContextVar("asking")  # the request's key, set by the view
@@ -43,8 +43,8 @@ def caller(*, writes: bool = False, automatic: bool = True) -> ToolCaller:
         raise Forbidden(_("This API key can only read."))
     if automatic and not memory_on(key.user, None):
         raise Forbidden(_("Memory is off for this account. Its owner can turn it on in their account."))
-    reach = Reach.to_model(workspace, is_local=False, personal=True)
-    return ToolCaller(key.user, workspace, workspace.role, reach, timezone.now(), key=key)
+    policy = DataPolicy.to_model(workspace, is_local=False, personal=True)
+    return ToolCaller(key.user, workspace, workspace.role, policy, timezone.now(), key=key)
 
 
 # Arguments and results of the tools, and cursors.
@@ -196,7 +196,7 @@ def _username(person: User | None) -> str | None:
 def recallable_by(caller: Caller) -> MemoryQuerySet:
     """Return the memories that this caller may recall: the workspace's and their own, without local-only ones."""
     found = Memory.objects.recallable_in(caller.workspace, caller.person)
-    return found.exclude(workspace__local_only=True) if caller.reach.leaves else found
+    return found.exclude(workspace__local_only=True) if caller.policy.leaves else found
 
 
 def page(
@@ -303,7 +303,7 @@ def search(asked: Search) -> Said:
         limit=asked.limit,
         types=asked.types or TYPES,
         now=who.now,
-        reach=who.reach,
+        policy=who.policy,
     )
     return searched(found).text, FoundShapes(results=[found_shape(each) for each in found])
 

@@ -40,7 +40,7 @@ from memories.recalling.recall import NO_ROOM, Recall, recall, split_recall, wit
 from memoryhub.llm.base import Capabilities, Picture, Speaker, Tool
 from memoryhub.llm.base import Message as PromptMessage
 from memoryhub.llm.metering import Parts
-from workspaces.data_policy import Reach, in_reach
+from workspaces.data_policy import DataPolicy, within_policy
 from workspaces.models import Agent, Document, DocumentPicture, User, Workspace
 
 MOST = 6  # pictures sent with one prompt, the newest
@@ -49,18 +49,18 @@ ByMessage = dict[int, tuple[Picture, ...]]
 
 
 def pictures_of(
-    messages: Sequence[Message], workspace: Workspace, user: User, reach: Reach, *, shows: bool
+    messages: Sequence[Message], workspace: Workspace, user: User, policy: DataPolicy, *, shows: bool
 ) -> ByMessage:
     """Return the pictures to send with each message, by the message's primary key.
 
     ``messages`` are ordered newest first. The first ``MOST`` pictures contain image data, or none if ``shows`` is
-    False. The others have only a name. ``reach``: data policy that decides which documents may be used. No query if no
+    False. The others have only a name. ``policy``: data policy that decides which documents may be used. No query if no
     message names a document, else two.
     """
     wanted = {each for message in messages for each in message.only_documents or ()}
     if not wanted:
         return {}
-    there = in_reach(Document.objects.live(), workspace, user, reach)
+    there = within_policy(Document.objects.live(), workspace, user, policy)
     drawable = DocumentPicture.objects.filter(document__in=there.filter(public_id__in=wanted))
     known = {each.document.public_id: each for each in drawable.select_related("document").defer("jpeg")}
     named = [known[each] for message in messages for each in message.only_documents or () if each in known]
@@ -122,7 +122,7 @@ def conversation_of(
     compaction: Compaction | None,
     *,
     shown: PromptPolicy,
-    reach: Reach,
+    policy: DataPolicy,
     shows_pictures: bool = True,
 ) -> Conversation:
     """Return the conversation of a stored chat: its current messages, without those that ``compaction`` summarises.
@@ -136,7 +136,7 @@ def conversation_of(
     said = with_labels(shown.of(earlier).current().exclude(content=""), "only_documents")
     newest = list(said.order_by("-pk")[: LOOKED_AT + 1])
     messages = [question, *newest]
-    pictures = pictures_of(messages, question.chat.workspace, shown.user, reach, shows=shows_pictures)
+    pictures = pictures_of(messages, question.chat.workspace, shown.user, policy, shows=shows_pictures)
     several = said_by_several(messages)
     return Conversation(
         question=_line(question, pictures, names_people=several),
@@ -467,14 +467,14 @@ class Found:
 
 
 def with_profile(
-    found: Found, workspace: Workspace, person: User, *, room: int, reach: Reach, now: datetime
+    found: Found, workspace: Workspace, person: User, *, room: int, policy: DataPolicy, now: datetime
 ) -> Found:
     """Return ``found`` with a profile: memories that apply to any message, in addition to the recalled ones.
 
     It consists of the user's profile and of the workspace's pinned memories, instructions and preferences, as many as
     fit into the token budget. Memories that were recalled already are not repeated.
     """
-    profile = profile_of(workspace, person, reach=reach, now=now)
+    profile = profile_of(workspace, person, policy=policy, now=now)
     room, recalled = min(PROFILE_TOKENS, room // 4), {item.memory.pk for item in found.used}
     standing = [memory for memory in profile.here if memory.pinned or memory.category in STANDING]
     lines: list[Recalled] = []
@@ -492,7 +492,7 @@ def find_for_prompt(
     *,
     agent: Agent | None,
     room: int,
-    reach: Reach,
+    policy: DataPolicy,
     now: datetime,
 ) -> Found:
     """Recall memories, and decide which of them are used: those that are relevant enough and fit into ``room`` tokens.
@@ -500,7 +500,7 @@ def find_for_prompt(
     Raises the same errors as ``recall``.
     """
     limit = settings.RECALL_LIMIT
-    live = count_live(workspace, person, personal=reach.personal, now=now)
+    live = count_live(workspace, person, personal=policy.personal, now=now)
     threshold = injection_threshold(settings.RECALL_THRESHOLD, live)
     found = recall(
         question,
@@ -508,7 +508,7 @@ def find_for_prompt(
         person,
         limit=limit + LEFT_OUT,
         agent=agent,
-        reach=reach,
+        policy=policy,
         withheld=limit,
         now=now,
         lines=overview.LINES,

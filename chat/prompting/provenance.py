@@ -33,7 +33,7 @@ from chat.prompting.short_term_memory import ShortTerm, is_personal, recent, sta
 from memories.judging.extraction.speaker import Provenance, Source, confirmed
 from memories.models import Memory, ReceiptItem
 from memoryhub.llm.base import Speaker
-from workspaces.data_policy import Reach
+from workspaces.data_policy import DataPolicy
 from workspaces.documents.passages import FoundPassage
 from workspaces.models import Artifact, Document, DocumentPassage, DocumentPicture, User, Workspace
 
@@ -212,8 +212,8 @@ def _standing(turn: _Turn) -> Iterator[Source]:
         yield Source(Speaker.ASSISTANT, chat.agent.instructions, chat.agent.public_id)
     if turn.by is not None:
         personal = personal_allowed(chat, turn.by)
-        reach = Reach.to_model(chat.workspace, is_local=True, personal=personal)
-        for other in recent(chat, turn.by, reach=reach, now=turn.last.created_at)[1]:
+        policy = DataPolicy.to_model(chat.workspace, is_local=True, personal=personal)
+        for other in recent(chat, turn.by, policy=policy, now=turn.last.created_at)[1]:
             text = "\n".join([other.chat.title, other.summary, *(said[1] for said in other.last_said)])
             yield Source(Speaker.CHAT, text, other.chat.public_id)
 

@@ -29,7 +29,7 @@ from memoryhub.languages import grouped
 from memoryhub.llm.base import Message as PromptMessage
 from memoryhub.llm.base import Speaker
 from workspaces.access import require
-from workspaces.data_policy import Reach
+from workspaces.data_policy import DataPolicy
 from workspaces.models import Role, User
 
 
@@ -43,12 +43,12 @@ def live_memory(chat: Chat, reader: User, *, now: datetime) -> ShortTermMemory |
 
 
 def recent(
-    chat: Chat, user: User, *, reach: Reach, now: datetime
+    chat: Chat, user: User, *, policy: DataPolicy, now: datetime
 ) -> tuple[ShortTermMemory | None, list[ShortTermMemory]]:
     """Return the short-term memory of this chat, and those of at most SHORT_TERM_OTHER_CHATS other chats, latest first.
 
     The other chats are visible to the user. They are in the same workspace, or in any workspace if the user chose so.
-    ``reach``: data policy of the model that receives the texts. Left out are
+    ``policy``: data policy of the model that receives the texts. Left out are
 
     - private chats, unless the user created them and their workspace allows it;
     - local-only text, unless this workspace is local-only;
@@ -63,10 +63,10 @@ def recent(
     if not chat.workspace.local_only:
         seen = seen.filter(workspace__local_only=False)
         told &= Q(stays_here=False)
-    if not reach.personal:
+    if not policy.personal:
         seen = seen.filter(is_private=False)
         told &= Q(personal_at=None)
-    if not (reach.personal and user.short_term_everywhere):
+    if not (policy.personal and user.short_term_everywhere):
         seen = seen.filter(workspace_id=chat.workspace_id)
     is_own = ExpressionWrapper(Q(chat_id=chat.pk), BooleanField())
     something = ~Q(summary="") | ~Q(last_said=[])
@@ -85,7 +85,7 @@ def recent(
         .order_by(is_own.desc(), "-touched_at", "-id")[: settings.SHORT_TERM_OTHER_CHATS + 1]
     )
     own = rows.pop(0) if rows and rows[0].chat_id == chat.pk else None
-    if own is not None and not _is_shown_in(own, chat, user, reach):
+    if own is not None and not _is_shown_in(own, chat, user, policy):
         own = None
     return own, rows[: settings.SHORT_TERM_OTHER_CHATS]
 
@@ -104,11 +104,11 @@ def stays_here(row: ShortTermMemory, told_in: Chat) -> bool:
     return row.stays_here or is_elsewhere
 
 
-def _is_shown_in(own: ShortTermMemory, chat: Chat, user: User, reach: Reach) -> bool:
+def _is_shown_in(own: ShortTermMemory, chat: Chat, user: User, policy: DataPolicy) -> bool:
     """Return whether prompts of the chat may contain its own summary: the user, the other readers and the model may
     read it.
     """
-    if own.stays_here and reach.leaves:
+    if own.stays_here and policy.leaves:
         return False
     if own.personal_at is None:
         return True
@@ -166,21 +166,21 @@ def short_term_for(
     *,
     can_update: bool,
     room: int,
-    reach: Reach,
+    policy: DataPolicy,
     now: datetime,
 ) -> ShortTerm:
     """Return the summaries of other chats, this chat's summary, and the hint about the tool that updates it.
 
     ``can_update``: the model is offered that tool in this turn. ``room``: the maximum tokens of a prompt. Other chats
     get a share of it. A model with a small ``room`` gets nothing, since every line costs it time and attention.
-    ``reach``: data policy of the model. Never raises.
+    ``policy``: data policy of the model. Never raises.
     """
     if room < LEAST_ROOM:
         return ShortTerm()
     try:
         # A failed query must not break the caller's transaction.
         with transaction.atomic() if connection.in_atomic_block else nullcontext():
-            own, others = recent(question.chat, user, reach=reach, now=now)
+            own, others = recent(question.chat, user, policy=policy, now=now)
             return _gather(question, user, own, others, can_update=can_update, room=room, now=now)
     except Exception:
         logger.exception("Short-term memory failed; the turn goes on without it")

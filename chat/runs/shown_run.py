@@ -17,7 +17,7 @@ from chat.models.runs import Run, RunStatus, RunStep
 from chat.runs.entries import memory_keys
 from chat.runs.transitions import PLAN, PLANNING, WHOLE
 from memories.models import Memory
-from workspaces.data_policy import Reach, in_reach
+from workspaces.data_policy import DataPolicy, within_policy
 from workspaces.models import Document, DocumentPassage, User, Workspace
 
 
@@ -147,7 +147,7 @@ def _links(run: Run, sources: set[str], reader: User) -> dict[str, str]:
     for name, chat in said.values_list("public_id", "chat__public_id"):
         found[name] = f"{reverse('chat:chat', args=[chat])}?at={name}#{name}"
     rows = Document.objects.live().filter(public_id__in=ids)
-    held = in_reach(rows, run.workspace, reader, Reach.here(run.workspace))
+    held = within_policy(rows, run.workspace, reader, DataPolicy.here(run.workspace))
     documents = dict(held.values_list("public_id", "pk"))
     pages = _pages(list(documents.values())) if documents else {}
     for source in sources:

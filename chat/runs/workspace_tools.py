@@ -41,7 +41,7 @@ from memories.judging.extraction.speaker import Provenance
 from memories.models import Memory
 from memoryhub.llm.base import Speaker
 from workspaces.access import get_workspace
-from workspaces.data_policy import Reach, in_reach
+from workspaces.data_policy import DataPolicy, within_policy
 from workspaces.models import Document, DocumentQuerySet, Role, Workspace
 
 NAMES = ("web_search", "read_web_page")
@@ -140,8 +140,8 @@ def tools_of_run(run: Run, *, is_local: bool) -> tuple[StepTool, ...]:
 
 
 def _documents_of(run: Run, *, is_local: bool) -> DocumentQuerySet:
-    reach = Reach.to_model(run.workspace, is_local=is_local, personal=run.is_own)
-    return in_reach(Document.objects.live(), run.workspace, run.user, reach)
+    policy = DataPolicy.to_model(run.workspace, is_local=is_local, personal=run.is_own)
+    return within_policy(Document.objects.live(), run.workspace, run.user, policy)
 
 
 def _step_tool(run: Run, tool: ChatTool[Any], *, is_local: bool) -> StepTool:
@@ -171,7 +171,7 @@ def caller_of(run: Run, *, is_local: bool) -> ToolCaller:
     """
     workspace = get_workspace(run.user, run.workspace.public_id, need=Role.EDITOR)
     run.refresh_from_db(fields=["is_private", "held_personal", "chat"])
-    reach = Reach.to_model(workspace, is_local=is_local, personal=run.is_own)
+    policy = DataPolicy.to_model(workspace, is_local=is_local, personal=run.is_own)
 
     def provenance() -> Provenance:
         run.refresh_from_db(fields=["plan", "board", "web_urls", "shown"])
@@ -181,11 +181,11 @@ def caller_of(run: Run, *, is_local: bool) -> ToolCaller:
         run.user,
         workspace,
         workspace.role,
-        reach,
+        policy,
         timezone.now(),
         provenance=provenance,
         alone=run.is_private,
-        stays_here=run.held_personal and not reach.leaves and _has_local_only(run),
+        stays_here=run.held_personal and not policy.leaves and _has_local_only(run),
     )
 
 

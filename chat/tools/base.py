@@ -243,10 +243,10 @@ def require_in_reach(caller: ToolCaller, found: Owned) -> Owned:
     Raises NotFound if it belongs to another workspace, or is personal and other people read the chat; ModelNotLocal if
     it is local-only and the model is remote.
     """
-    is_here = found.workspace_id == caller.workspace.pk if found.owner_id is None else caller.reach.personal
+    is_here = found.workspace_id == caller.workspace.pk if found.owner_id is None else caller.policy.personal
     if not is_here:
         raise NotFound
-    if caller.reach.leaves and (caller.workspace.local_only or found.workspace.local_only):
+    if caller.policy.leaves and (caller.workspace.local_only or found.workspace.local_only):
         raise ModelNotLocal
     return found
 

@@ -48,7 +48,7 @@ from memoryhub.llm.base import ToolCall as RequestedCall
 from memoryhub.llm.errors import ModelBadReply, ModelContextOverflow, ModelNotLocal
 from memoryhub.llm.metering import Parts, report_parts
 from memoryhub.monitoring import metrics, tracing
-from workspaces.data_policy import Reach
+from workspaces.data_policy import DataPolicy
 from workspaces.models import Connection, User
 from workspaces.spending.usage_records import Account
 
@@ -150,7 +150,7 @@ def _caller(live: LiveAnswer, user_pk: int) -> ToolCaller:
         person=user,
         workspace=chat.workspace,
         role=chat.role,
-        reach=Reach.to_model(
+        policy=DataPolicy.to_model(
             chat.workspace, is_local=live.model_is_local, personal=personal_allowed(chat, user)
         ),
         now=timezone.now(),

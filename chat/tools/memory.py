@@ -148,7 +148,7 @@ def store(
     memory = saved.memory
     if saved.pending:
         return Result("Proposed. A person decides whether it is kept; do not count on it.", ToolOutcome.NOTED)
-    if saved.duplicate and caller.reach.leaves and memory.workspace.local_only:
+    if saved.duplicate and caller.policy.leaves and memory.workspace.local_only:
         return Result("Already in memory, nothing new was stored.", ToolOutcome.DUPLICATE)
     if saved.duplicate:
         text = f"Already in memory, nothing new was stored:\n{escape(memory.content)}"
@@ -263,7 +263,7 @@ def search(caller: ToolCaller, asked: ToSearch) -> Result:
         private_chats=caller.workspace.private_short_term,
         now=caller.now,
         agent=caller.agent,
-        reach=caller.reach,
+        policy=caller.policy,
     )
     here = caller.turn.chat.public_id if caller.turn else ""
     found = [each for each in found if each.type != "document" or caller.may_draw_on(each.id)]

@@ -40,7 +40,7 @@ from memoryhub.llm.base import Capabilities, Speaker
 from memoryhub.llm.base import Message as PromptMessage
 from memoryhub.llm.errors import ModelNotLocal
 from workspaces.connections import Chosen, detect_vision
-from workspaces.data_policy import Reach
+from workspaces.data_policy import DataPolicy
 from workspaces.models import User
 from workspaces.models.connections import Purpose
 from workspaces.spending.usage_records import Account, rate_of
@@ -69,22 +69,22 @@ def prepare(answer_pk: int, user_pk: int) -> Plan:
     goes_on = _to_go_on(answer.content, model.capabilities) if answer.content else []
     reserve = tokens_of(goes_on) if goes_on else get_mode(answer.mode).reserve()
     personal = personal_in(answer.chat, user)
-    reach = Reach.to_model(
+    policy = DataPolicy.to_model(
         answer.chat.workspace, is_local=model.capabilities.local, personal=personal.allowed
     )
-    if goes_on and answer.stays_here and reach.leaves:
+    if goes_on and answer.stays_here and policy.leaves:
         raise ModelNotLocal
-    shown = PromptPolicy(user, personal.since, reach.leaves)
+    shown = PromptPolicy(user, personal.since, policy.leaves)
     room = room_for_recalled(answer.chat.agent, model.capabilities, offered, reserve=reserve, now=now)
-    passages = sources_for(answer, question, user, room=room, reach=reach)
-    documents = documents_block(passages, unread_files(question, user, reach))
+    passages = sources_for(answer, question, user, room=room, policy=policy)
+    documents = documents_block(passages, unread_files(question, user, policy))
     quotes = model.capabilities.needs_help and not goes_on
     found = _recall_for(
         answer,
         question,
         user,
         room=room,
-        reach=reach,
+        policy=policy,
         now=now,
         alone=quotes and not documents,
         # Irrelevant text misleads the built-in models, and they need eight seconds to read 500 tokens.
@@ -96,10 +96,10 @@ def prepare(answer_pk: int, user_pk: int) -> Plan:
     short_term = ShortTerm()
     if answer.memory_enabled:
         room = room_beside_answer(model.capabilities)
-        short_term = short_term_for(question, user, can_update=bool(tools), room=room, reach=reach, now=now)
+        short_term = short_term_for(question, user, can_update=bool(tools), room=room, policy=policy, now=now)
     compaction = latest_compaction(answer.chat, shown)
     built = build_prompt(
-        _conversation(question, compaction, chosen, shown, reach),
+        _conversation(question, compaction, chosen, shown, policy),
         used,
         model.capabilities,
         now=now,
@@ -176,13 +176,13 @@ def _answers(question: str, used: Sequence[Recalled]) -> bool:
 
 
 def _conversation(
-    question: Message, compaction: Compaction | None, chosen: Chosen, shown: PromptPolicy, reach: Reach
+    question: Message, compaction: Compaction | None, chosen: Chosen, shown: PromptPolicy, policy: DataPolicy
 ) -> Conversation:
     """Return the conversation, with images unless the model is known not to support them. If its support is unknown and
     there are images, it is probed.
     """
     shows = chosen.model.sees is not False
-    found = conversation_of(question, compaction, shown=shown, reach=reach, shows_pictures=shows)
+    found = conversation_of(question, compaction, shown=shown, policy=policy, shows_pictures=shows)
     if any(line.pictures for line in (found.question, *found.earlier)):
         detect_vision(chosen)
     return found
@@ -222,7 +222,7 @@ def _recall_for(
     user: User,
     *,
     room: int,
-    reach: Reach,
+    policy: DataPolicy,
     now: datetime,
     alone: bool,
     profile: bool,
@@ -237,12 +237,12 @@ def _recall_for(
     workspace, agent = answer.chat.workspace, answer.chat.agent
     try:
         found = find_for_prompt(
-            question.content, workspace, user, agent=agent, room=room, reach=reach, now=now
+            question.content, workspace, user, agent=agent, room=room, policy=policy, now=now
         )
         if alone and found.recall.overview is None and _answers(question.content, found.used):
             found = replace(found, verdicts=only_first(found.verdicts))
         if profile:
-            found = with_profile(found, workspace, user, room=room, reach=reach, now=now)
+            found = with_profile(found, workspace, user, room=room, policy=policy, now=now)
         store_receipt(
             answer.public_id,
             found.recall,

@@ -14,7 +14,7 @@ from chat.prompting.prompt_text import escape, prompt_text, tokens
 from memories.recalling.relevance import silence_of
 from memoryhub.errors import Invalid
 from memoryhub.ids import PATTERN
-from workspaces.data_policy import Reach, in_reach
+from workspaces.data_policy import DataPolicy, within_policy
 from workspaces.documents.documents import drafts_of, publish
 from workspaces.documents.passages import DOCUMENTS, FoundPassage, find_in, find_passages
 from workspaces.index.reembedding import embed_passages
@@ -120,13 +120,13 @@ def still_there(question: Message, by: User) -> list[str] | None:
 
 
 def _those_of(ids: Collection[str], chat: Chat, by: User, *, personal: bool) -> set[str]:
-    reach = replace(Reach.here(chat.workspace), personal=personal)
-    found = in_reach(Document.objects.live(), chat.workspace, by, reach).filter(public_id__in=ids)
+    policy = replace(DataPolicy.here(chat.workspace), personal=personal)
+    found = within_policy(Document.objects.live(), chat.workspace, by, policy).filter(public_id__in=ids)
     return set(found.values_list("public_id", flat=True))
 
 
 def sources_for(
-    answer: Message, question: Message, user: User, *, room: int, reach: Reach
+    answer: Message, question: Message, user: User, *, room: int, policy: DataPolicy
 ) -> list[FoundPassage]:
     """Return the best passages for this question, and store them as numbered sources of the answer. Never raises: on an
     error the turn continues without documents.
@@ -136,9 +136,9 @@ def sources_for(
     """
     workspace, only = answer.chat.workspace, question.only_documents
     try:
-        there = in_reach(Document.objects.live(), workspace, user, reach)
+        there = within_policy(Document.objects.live(), workspace, user, policy)
         if answer.attempt > 1 and answer.content:
-            may_go = not (reach.leaves and workspace.local_only)
+            may_go = not (policy.leaves and workspace.local_only)
             return those_that_fit(_as_before(answer, there), int(room * SHARE)) if may_go else []
         if answer.attempt > 1:
             AnswerSource.objects.filter(message=answer).delete()
@@ -155,11 +155,11 @@ def sources_for(
                 floor=THRESHOLD,
                 by_words=False,
                 doubt=silence_of,
-                reach=reach,
+                policy=policy,
             )
         else:
             _embed_new(there)
-            found = find_in(there, question.content, workspace, user, limit=MOST_OF_CHOSEN, reach=reach)
+            found = find_in(there, question.content, workspace, user, limit=MOST_OF_CHOSEN, policy=policy)
         used = those_that_fit(found, int(room * SHARE))
         with transaction.atomic():
             AnswerSource.objects.bulk_create(
@@ -180,11 +180,11 @@ def sources_for(
         return []
 
 
-def unread_files(question: Message, user: User, reach: Reach) -> list[str]:
+def unread_files(question: Message, user: User, policy: DataPolicy) -> list[str]:
     """Return the titles of the question's documents that have no text yet: not read in time, or unreadable."""
     if not question.only_documents:
         return []
-    there = in_reach(Document.objects.live(), question.chat.workspace, user, reach)
+    there = within_policy(Document.objects.live(), question.chat.workspace, user, policy)
     unread = there.filter(public_id__in=question.only_documents).exclude(status__in=READ)
     return list(unread.order_by("pk").values_list("title", flat=True))
 

@@ -32,7 +32,7 @@ from workspaces.accounts import sign_in
 from workspaces.actions.connections import may_connect, may_find
 from workspaces.actions.workspaces import agents_in_use, choose_agent
 from workspaces.connections import choose_connection, options_for
-from workspaces.data_policy import Reach, in_reach
+from workspaces.data_policy import DataPolicy, within_policy
 from workspaces.models import Document, Role, User, Workspace
 from workspaces.views import PageRequest
 from workspaces.views.connections import larger_model_status
@@ -188,7 +188,7 @@ def workspace(request: PageRequest, ws_id: str) -> HttpResponse:
     found = get_workspace(request.user, ws_id)
     asked = request.GET.get("document", "")  # a document preselected for the question
     rows = Document.objects.live().filter(public_id=asked)
-    named = in_reach(rows, found, request.user, Reach.here(found)) if asked else []
+    named = within_policy(rows, found, request.user, DataPolicy.here(found)) if asked else []
     context = _page_context(request, found) | {"documents": named, "chosen_document": asked}
     return _shown(request, context)
 

@@ -27,7 +27,7 @@ from memories.views.panel_context import PanelFilters, search_panel
 from memoryhub.errors import NotFound
 from workspaces.access import get_workspace, workspaces_of
 from workspaces.actions.connections import may_connect
-from workspaces.data_policy import Reach, in_reach
+from workspaces.data_policy import DataPolicy, within_policy
 from workspaces.models import Artifact, Document, OwnedQuerySet, Role, Workspace
 from workspaces.views import PageRequest
 
@@ -360,9 +360,9 @@ def _kept(
 
     ``name``: name of the URL pattern of their page.
     """
-    found = in_reach(rows.filter(title__icontains=q), workspace, request.user, Reach.here(workspace))[
-        :MOST_ENTRIES
-    ]
+    found = within_policy(
+        rows.filter(title__icontains=q), workspace, request.user, DataPolicy.here(workspace)
+    )[:MOST_ENTRIES]
     return [
         Entry(each.title, reverse(f"workspaces:{name}", args=[workspace.public_id, each.public_id]), icon)
         for each in found

@@ -18,7 +18,7 @@ from django.views.decorators.http import require_GET
 from chat.rendering.markdown import Budget, TooHeavy, render_markdown
 from memories.recalling.workspace_search import TYPES, Found, search_workspace
 from workspaces.access import get_workspace
-from workspaces.data_policy import Reach
+from workspaces.data_policy import DataPolicy
 from workspaces.models import Workspace
 from workspaces.views import PageRequest
 
@@ -78,7 +78,7 @@ def search(request: PageRequest, ws_id: str) -> HttpResponse:
         limit=MOST_FOUND,
         types=asked or TYPES,
         now=timezone.now(),
-        reach=Reach.here(workspace),
+        policy=DataPolicy.here(workspace),
         private_chats=True,
         noted=False,  # a GET writes nothing
         listed=True,

@@ -29,7 +29,7 @@ from chat.turns.sources import sources_for_reader
 from chat.turns.stream import html_so_far
 from memories.models import Extraction, Memory, Receipt, SourceType
 from memories.recalling.recall import OTHERS_READ, receipts_for
-from workspaces.data_policy import Reach, in_reach
+from workspaces.data_policy import DataPolicy, within_policy
 from workspaces.models import Document, DocumentPicture, User
 
 
@@ -400,7 +400,7 @@ def _documents_of(messages: Sequence[Message], chat: Chat, user: User) -> dict[s
     if not wanted:
         return {}
     rows = Document.objects.live().filter(public_id__in=wanted)
-    there = in_reach(rows, chat.workspace, user, Reach.here(chat.workspace))
+    there = within_policy(rows, chat.workspace, user, DataPolicy.here(chat.workspace))
     return {each.public_id: each for each in there.select_related("picture").defer("picture__jpeg")}
 
 

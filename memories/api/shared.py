@@ -22,7 +22,7 @@ from memoryhub.errors import NotFound
 from workspaces.actions.workspaces import choose_agent
 from workspaces.api.base import ApiView, versions_seen
 from workspaces.api.fields import ReadyList
-from workspaces.data_policy import Reach
+from workspaces.data_policy import DataPolicy
 from workspaces.index.embedding import searchable
 from workspaces.models import Agent, User, Workspace
 
@@ -61,9 +61,9 @@ def named_agent(workspace: Workspace, values: dict[str, Any], **options: bool) -
 def recalled(user: User, workspace: Workspace, values: dict[str, Any], **options: Any) -> Recall:
     """Run ``recall`` with the values of a request body. ``options`` are further arguments."""
     agent = named_agent(workspace, values, or_archived=True)
-    reach = Reach.here(workspace)
+    policy = DataPolicy.here(workspace)
     return recall(
-        workspace=workspace, user=user, agent=agent, reach=reach, now=timezone.now(), **values, **options
+        workspace=workspace, user=user, agent=agent, policy=policy, now=timezone.now(), **values, **options
     )
 
 

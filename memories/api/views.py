@@ -46,7 +46,7 @@ from workspaces.api.fields import Body, Moment, Text, Words
 from workspaces.api.idempotency import ONCE
 from workspaces.api.schema import ID, documented_under, page_of
 from workspaces.audit import note_bulk_read
-from workspaces.data_policy import Reach
+from workspaces.data_policy import DataPolicy
 from workspaces.models import Role
 
 documented = documented_under("memories")
@@ -161,7 +161,7 @@ class Profile(KeyedView):
         be changed on the Profile page.
         """
         workspace, now = get_workspace(self.person, workspace_id), timezone.now()
-        found = profile_of(workspace, self.person, reach=Reach.here(workspace), now=now)
+        found = profile_of(workspace, self.person, policy=DataPolicy.here(workspace), now=now)
         profile = {
             "you": found.you,
             "workspace": found.here,
@@ -227,7 +227,7 @@ class Search(KeyedView):
         found = search_workspace(
             workspace=workspace,
             user=self.person,
-            reach=Reach.here(workspace),
+            policy=DataPolicy.here(workspace),
             private_chats=True,
             now=timezone.now(),
             **self.body(SearchBody),

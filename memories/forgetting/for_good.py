@@ -43,7 +43,7 @@ from memoryhub.errors import Forbidden, NotFound
 from workspaces.access import role_in
 from workspaces.actions.purging import Counts, counted, delete_rows, lines_of, purge_deleted
 from workspaces.audit import MOST_WORDS, Verb, Word, record
-from workspaces.data_policy import Reach
+from workspaces.data_policy import DataPolicy
 from workspaces.index.embedding import drop_vectors
 from workspaces.index.hybrid_search import unindex_words
 from workspaces.models import Agent, CommonWord, Membership, PlaceStatistics, Role, User, Workspace
@@ -359,7 +359,7 @@ def _report(gone: Gone, by: User | None, now: datetime) -> Report:
         workspace, text = memory.workspace, memory.content
         if by is None or role_in(by, workspace) is None:  # the system, or staff who are no members
             continue
-        found_now = recall(text, workspace, by, limit=MAX_LIMIT, now=now, reach=Reach.here(workspace))
+        found_now = recall(text, workspace, by, limit=MAX_LIMIT, now=now, policy=DataPolicy.here(workspace))
         recalled = [item.memory for item in found_now.items]
         same = sum(tombstones.essence(memory.content) == tombstones.essence(text) for memory in recalled)
         found, others = found + same, others + len(recalled) - same

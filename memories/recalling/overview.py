@@ -34,7 +34,7 @@ from memories.recalling.relevance import PRIOR_COUNT, statement_kinds
 from memories.topics import whole_words
 from memoryhub.database.replicas import read
 from memoryhub.errors import NotFound
-from workspaces.data_policy import Reach
+from workspaces.data_policy import DataPolicy
 from workspaces.index.hybrid_search import SearchArea, area_within
 from workspaces.models import Agent, User, Workspace
 
@@ -259,13 +259,13 @@ class Profile:
     here: list[Memory]
 
 
-def profile_of(workspace: Workspace, user: User, *, reach: Reach, now: datetime) -> Profile:
+def profile_of(workspace: Workspace, user: User, *, policy: DataPolicy, now: datetime) -> Profile:
     """Return the user's profile in a workspace, without memories that the user has hidden from it. Ten queries.
 
-    ``reach`` decides whether personal memories may be used. Raises NotFound if the user is not a member of the
+    ``policy`` decides whether personal memories may be used. Raises NotFound if the user is not a member of the
     workspace.
     """
-    where = area_within(reach, workspace, user)
+    where = area_within(policy, workspace, user)
     return read(user.pk, lambda: _profile(workspace, user, where, now))
 
 

@@ -24,7 +24,7 @@ from memoryhub.database.replicas import read
 from memoryhub.errors import Invalid, NotFound
 from memoryhub.llm.bundled_embedder import MULTILINGUAL
 from memoryhub.monitoring import metrics, tracing
-from workspaces.data_policy import Caller, Reach
+from workspaces.data_policy import Caller, DataPolicy
 from workspaces.index import embedding
 from workspaces.index.hybrid_search import area_within
 from workspaces.models import Agent, User, Workspace
@@ -40,7 +40,7 @@ class Recall:
     items: list[Recalled] = field(default_factory=list)
     ranking: str = "hybrid"
     degraded: str = ""  # why recall fell back to words, empty when it did not
-    withheld: list[Recalled] = field(default_factory=list)  # personal memories that ``reach`` excluded
+    withheld: list[Recalled] = field(default_factory=list)  # personal memories that ``policy`` excluded
     search: RankedSearch | None = None  # for loading more memories; None if nothing was found
     overview: Overview | None = None  # set if the items are an overview
 
@@ -63,7 +63,7 @@ def recall(
     exact: bool = False,
     agent: Agent | None = None,
     *,
-    reach: Reach,
+    policy: DataPolicy,
     now: datetime,
     withheld: int = 0,
     floor: bool = False,
@@ -78,7 +78,7 @@ def recall(
     ``semantic`` and none for other rankings. Other ``weights`` than the defaults, and ``exact`` (no index, no candidate
     limit), are for measuring.
 
-    ``reach`` says who will read the results, and whether they leave this machine. Personal memories are left out if
+    ``policy`` says who will read the results, and whether they leave this machine. Personal memories are left out if
     other people read the results, or if the results leave this machine and the user's own workspace forbids that. If
     only other readers are the reason, up to ``withheld`` personal memories are in ``Recall.withheld``, for the user
     alone.
@@ -98,9 +98,9 @@ def recall(
     """
     if ranking not in RANKINGS:
         raise Invalid(fields={"ranking": _("must be one of %s") % ", ".join(RANKINGS)})
-    where = area_within(replace(reach, personal=True), workspace, user, agent)
-    withheld = 0 if reach.personal or not where.personal else withheld
-    where = replace(where, personal=where.personal and reach.personal)
+    where = area_within(replace(policy, personal=True), workspace, user, agent)
+    withheld = 0 if policy.personal or not where.personal else withheld
+    where = replace(where, personal=where.personal and policy.personal)
     query = _clean_query(query)
     if not query or limit < 1:
         return Recall(ranking=ranking)
@@ -122,14 +122,14 @@ def find_listed(
     *,
     limit: int = MAX_LIMIT,
     agent: Agent | None = None,
-    reach: Reach,
+    policy: DataPolicy,
     now: datetime,
 ) -> list[Recalled]:
     """Return the memories for a list that a person searches, best first. They are not marked as accessed.
 
     More are returned than by other searches; see ``relevance.is_shown``.
     """
-    found = recall(query, workspace, user, limit=limit, agent=agent, reach=reach, now=now, noted=False)
+    found = recall(query, workspace, user, limit=limit, agent=agent, policy=policy, now=now, noted=False)
     return [item for item in found.items if found.degraded or relevance.is_shown(item.score, item.relevance)]
 
 
@@ -226,7 +226,7 @@ def _ranked_above(search: RankedSearch, ranking: str, threshold: float | None) -
 
 def recall_for(caller: Caller, query: str, **how: Any) -> Recall:
     """Run ``recall`` for the caller of a tool. ``how`` are further arguments of ``recall``."""
-    who: dict[str, Any] = {"agent": caller.agent, "reach": caller.reach, "now": caller.now}
+    who: dict[str, Any] = {"agent": caller.agent, "policy": caller.policy, "now": caller.now}
     return recall(query, caller.workspace, caller.person, **who, **how)
 
 

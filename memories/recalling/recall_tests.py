@@ -24,7 +24,7 @@ from memories.recalling.recall import MAX_LIMIT, Recall, recall, split_recall
 from memoryhub.errors import Conflict, Invalid, NotFound, SecretRefused
 from workspaces.access import lock_to_count, require
 from workspaces.actions.workspaces import clean_text
-from workspaces.data_policy import Reach
+from workspaces.data_policy import DataPolicy
 from workspaces.index.embedding import active_model
 from workspaces.models import PassageVector, Role, User, Workspace
 
@@ -165,7 +165,7 @@ def offered(workspace: Workspace, user: User, text: str, words: str, *, now: dat
         here = here.filter(content__icontains=word)
     named = list(here.order_by("-created_at", "-pk")[:OFFERED]) if words.strip() else []
     with transaction.atomic():  # rolled back, so that no memory counts as used
-        found = recall(text, workspace, user, limit=OFFERED, now=now, reach=Reach.here(workspace))
+        found = recall(text, workspace, user, limit=OFFERED, now=now, policy=DataPolicy.here(workspace))
         transaction.set_rollback(True)
     recalled = [item.memory for item in found.items if item.memory.workspace_id == workspace.pk]
     return list({memory.pk: memory for memory in [*named, *recalled]}.values())
@@ -186,13 +186,13 @@ def _recall_for(question: RecallQuestion, now: datetime) -> tuple[Recall, list[t
     person = question.owner or _any_member(workspace)
     if person is None:
         return Recall(), []
-    reach = replace(Reach.here(workspace), personal=personal)
+    policy = replace(DataPolicy.here(workspace), personal=personal)
     threshold = injection_threshold(
         settings.RECALL_THRESHOLD, count_live(workspace, person, personal=personal, now=now)
     )
     with transaction.atomic():  # rolled back, so that no memory counts as used
         try:
-            found = recall(question.text, workspace, person, limit=MAX_LIMIT, now=now, reach=reach)
+            found = recall(question.text, workspace, person, limit=MAX_LIMIT, now=now, policy=policy)
         except NotFound:  # the owner of the question has left
             return Recall(), []
         transaction.set_rollback(True)

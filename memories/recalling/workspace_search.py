@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from memories.recalling.recall import MAX_LIMIT, Recalled, find_listed, recall
 from memoryhub.database.replicas import read
 from workspaces.artifacts import find_artifacts
-from workspaces.data_policy import Reach, is_local_elsewhere
+from workspaces.data_policy import DataPolicy, is_local_elsewhere
 from workspaces.documents.passages import find_passages
 from workspaces.models import Agent, User, Workspace
 
@@ -53,7 +53,14 @@ class Found:
 
 class Finder(Protocol):
     def __call__(
-        self, query: str, workspace: Workspace, user: User, *, limit: int, reach: Reach, private_chats: bool
+        self,
+        query: str,
+        workspace: Workspace,
+        user: User,
+        *,
+        limit: int,
+        policy: DataPolicy,
+        private_chats: bool,
     ) -> list[Found]: ...
 
 
@@ -76,7 +83,7 @@ def search_workspace(
     types: Sequence[str] = TYPES,
     now: datetime,
     agent: Agent | None = None,
-    reach: Reach,
+    policy: DataPolicy,
     private_chats: bool = False,
     noted: bool = True,
     listed: bool = False,
@@ -84,7 +91,7 @@ def search_workspace(
     """Return memories, passages of documents, artifacts and messages that are relevant to the query, best first.
 
     Memories include those of ``agent``. Messages come from chats that the user may see, and from private chats only
-    with ``private_chats``. Personal content is included if ``reach`` allows it. A blank query or a limit below 1 finds
+    with ``private_chats``. Personal content is included if ``policy`` allows it. A blank query or a limit below 1 finds
     nothing. ``noted`` marks the memories as accessed. ``listed`` finds memories by ``find_listed``, for lists that
     people search.
 
@@ -95,15 +102,15 @@ def search_workspace(
     def ask() -> list[Found]:
         found = list[Found]()
         if "memory" in types:
-            how: dict[str, Any] = {"limit": limit, "agent": agent, "reach": reach, "now": now}
+            how: dict[str, Any] = {"limit": limit, "agent": agent, "policy": policy, "now": now}
             recalled = find_listed(*where, **how) if listed else _found(*where, noted=noted, **how)
             found += [_shown(item, workspace) for item in recalled]
         if "document" in types:
-            found += _passages(*where, limit, reach)
+            found += _passages(*where, limit, policy)
         if "artifact" in types:
-            found += _artifacts(*where, limit, reach)
+            found += _artifacts(*where, limit, policy)
         for find in _finders if "message" in types else []:
-            found += find(*where, limit=limit, reach=reach, private_chats=private_chats)
+            found += find(*where, limit=limit, policy=policy, private_chats=private_chats)
         return found
 
     return sorted(read(user.pk, ask), key=lambda each: -each.score)[: max(0, limit)]
@@ -128,7 +135,7 @@ def _shown(item: Recalled, workspace: Workspace) -> Found:
     )
 
 
-def _artifacts(query: str, workspace: Workspace, user: User, limit: int, reach: Reach) -> list[Found]:
+def _artifacts(query: str, workspace: Workspace, user: User, limit: int, policy: DataPolicy) -> list[Found]:
     return [
         Found(
             "artifact",
@@ -141,13 +148,13 @@ def _artifacts(query: str, workspace: Workspace, user: User, limit: int, reach: 
             personal=each.artifact.is_personal,
             stays_here=is_local_elsewhere(each.artifact, workspace),
         )
-        for each in find_artifacts(query, workspace, user, limit=limit, reach=reach)
+        for each in find_artifacts(query, workspace, user, limit=limit, policy=policy)
     ]
 
 
-def _passages(query: str, workspace: Workspace, user: User, limit: int, reach: Reach) -> list[Found]:
+def _passages(query: str, workspace: Workspace, user: User, limit: int, policy: DataPolicy) -> list[Found]:
     found = []
-    for each in find_passages(query, workspace, user, limit=limit, reach=reach):
+    for each in find_passages(query, workspace, user, limit=limit, policy=policy):
         passage, document = each.passage, each.passage.document
         ends = passage.begins + len(passage.text)
         place = PassagePosition(passage.page or None, passage.heading, (passage.begins, ends))

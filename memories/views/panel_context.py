@@ -32,7 +32,7 @@ from memoryhub.errors import Invalid, Sensitive
 from memoryhub.llm.base import Speaker
 from memoryhub.llm.registry import embedder_is_local, get_embedder
 from workspaces.access import workspaces_of
-from workspaces.data_policy import Reach
+from workspaces.data_policy import DataPolicy
 from workspaces.index.embedding import searchable
 from workspaces.models import Agent, Artifact, Document, Role, User, Workspace
 
@@ -169,7 +169,7 @@ def _by_meaning(workspace: Workspace, user: User, filters: PanelFilters) -> list
     """
     if sum(map(str.isalnum, filters.q)) < 2:
         return []
-    found = find_listed(filters.q, workspace, user, reach=Reach.here(workspace), now=timezone.now())
+    found = find_listed(filters.q, workspace, user, policy=DataPolicy.here(workspace), now=timezone.now())
     return [item.memory.pk for item in found]
 
 

@@ -15,7 +15,7 @@ from memories.writing import gate
 from memoryhub.errors import Invalid
 from workspaces.access import get_workspace
 from workspaces.actions.workspaces import set_profile_in_chats
-from workspaces.data_policy import Reach
+from workspaces.data_policy import DataPolicy
 from workspaces.models import Role
 from workspaces.views import PageRequest
 
@@ -45,7 +45,7 @@ def page(request: PageRequest, ws_id: str) -> HttpResponse:
         else:
             notices.success(request, _("Added to your profile. Other members do not see it."))
             return redirect("memories:profile", ws_id)
-    profile = profile_of(workspace, request.user, reach=Reach.here(workspace), now=now)
+    profile = profile_of(workspace, request.user, policy=DataPolicy.here(workspace), now=now)
     context = {
         "workspace": workspace,
         "can_write": Role(workspace.role).allows(Role.EDITOR),

@@ -41,7 +41,7 @@ from memories.writing.gate import Saved, keep_to_cap
 from memoryhub.llm.bundled_embedder import likeness
 from memoryhub.monitoring import metrics
 from workspaces.access import default_workspace
-from workspaces.data_policy import Reach
+from workspaces.data_policy import DataPolicy
 from workspaces.index.embedding import Embedded, copy_vectors, embed_texts, put_vectors, stored_vectors
 from workspaces.models import User
 from workspaces.quotas import importer_key, require_room
@@ -402,7 +402,7 @@ def save_memories(
         if vectors is not None:
             given = vectors[start : start + BATCH]
         else:
-            reaches = [Reach.here(draft.workspace) for draft in part]
+            reaches = [DataPolicy.here(draft.workspace) for draft in part]
             made = embed_texts([(draft.content, draft.source_excerpt) for draft in part], reaches)
             given = made or [None] * len(part)
         saved += save_cleaned(part, given, by=by, now=now, dedupe=dedupe, near=near)

@@ -48,7 +48,7 @@ from memoryhub.llm.errors import ModelError
 from memoryhub.llm.registry import get_reader
 from memoryhub.monitoring import tracing
 from workspaces.access import role_in
-from workspaces.data_policy import Reach
+from workspaces.data_policy import DataPolicy
 from workspaces.index.embedding import Embedded, embed_texts
 from workspaces.models import Role, User, Workspace
 from workspaces.quotas import QuotaReached
@@ -297,7 +297,7 @@ def _read(extraction: Extraction, drafts: list[Draft], turn: TurnText | None, no
     by_tool = saved_in_turn(cleaned[0].source_message_id) if cleaned else []
     texts = [(draft.content, draft.source_excerpt) for draft in cleaned] + [(m.content, "") for m in by_tool]
     places = [draft.workspace for draft in cleaned] + [memory.workspace for memory in by_tool]
-    vectors = embed_texts(texts, [Reach.here(place) for place in places]) or [None] * len(texts)
+    vectors = embed_texts(texts, [DataPolicy.here(place) for place in places]) or [None] * len(texts)
     for draft, embedded in zip(cleaned, vectors, strict=False):
         if embedded is not None:
             gate.read_ahead(draft, embedded, now=now)

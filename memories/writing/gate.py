@@ -60,7 +60,7 @@ from memoryhub.errors import Forbidden, Invalid, NotFound
 from memoryhub.monitoring import metrics
 from workspaces.access import default_workspace, lock_places, personal_place, require_stays_local
 from workspaces.audit import Verb
-from workspaces.data_policy import Reach
+from workspaces.data_policy import DataPolicy
 from workspaces.index.embedding import Embedded, embed_one
 from workspaces.models import User, Workspace
 from workspaces.quotas import charge
@@ -151,7 +151,7 @@ def save_memory(draft: Draft, *, by: User | None, now: datetime, dedupe: str = "
         draft = draft.cleaned()
         if draft.owner is not None:
             draft = replace(draft, workspace=default_workspace(draft.owner))
-        embedded = embed_one(draft.content, draft.source_excerpt, Reach.here(draft.workspace))
+        embedded = embed_one(draft.content, draft.source_excerpt, DataPolicy.here(draft.workspace))
         if dedupe != "create":
             read_ahead(draft, embedded, now=now)
         return save_embedded(draft, embedded, by=by, now=now, dedupe=dedupe)
@@ -249,8 +249,8 @@ def edit_memory(
     with tombstones.counted(memory.workspace_id, memory.source_type, now):
         changes = clean_fields(changes, personal=False)
         _check_change(memory, changes, confirmed=confirmed and not made_from)
-        reach = Reach.here(memory.workspace)
-        embedded = embed_one(changes["content"], "", reach) if "content" in changes else None
+        policy = DataPolicy.here(memory.workspace)
+        embedded = embed_one(changes["content"], "", policy) if "content" in changes else None
         with one_owner_per_key():
             if changes.get("key"):
                 one_writer_at_a_time(memory.workspace)
@@ -316,7 +316,7 @@ def move_memory(memory: Memory, *, workspace: Workspace | None, by: User, now: d
         imported_at=memory.imported_at,
         named=frozenset(CLEANERS),
     )
-    embedded = embed_one(draft.content, draft.source_excerpt, Reach.here(to))
+    embedded = embed_one(draft.content, draft.source_excerpt, DataPolicy.here(to))
     read_ahead(draft, embedded, now=now)
     with one_owner_per_key():
         lock_places(by, memory.workspace, to)

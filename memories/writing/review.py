@@ -29,7 +29,7 @@ from memories.writing.gate import Draft, Saved, keep_to_cap
 from memoryhub.errors import Conflict, Forbidden, NotFound
 from workspaces.access import require
 from workspaces.audit import Verb, record
-from workspaces.data_policy import Reach
+from workspaces.data_policy import DataPolicy
 from workspaces.index.embedding import embed_one
 from workspaces.models import Role, User, Workspace
 
@@ -93,7 +93,7 @@ def approve(memory: Memory, *, by: User, now: datetime, replacing: bool = False)
     it has none. ``replacing``: also end the older memory that the proposal may replace. Raises NotFound if somebody
     else has approved it in the meantime.
     """
-    embedded = embed_one(memory.content, memory.source_excerpt, Reach.here(memory.workspace))
+    embedded = embed_one(memory.content, memory.source_excerpt, DataPolicy.here(memory.workspace))
     with changing.one_owner_per_key():
         one_writer_at_a_time(memory.workspace)
         locked = _locked(memory)

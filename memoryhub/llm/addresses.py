@@ -117,12 +117,12 @@ async def refuse_metadata(request: httpx2.Request) -> None:
         raise AddressRefused("a cloud's metadata service", request=request)
 
 
-def may_reach(address: Address, reach: AddressRange) -> bool:
+def may_reach(address: Address, address_range: AddressRange) -> bool:
     if is_metadata(address):
         return False
-    if reach is AddressRange.PUBLIC:
+    if address_range is AddressRange.PUBLIC:
         return is_public(address)
-    return reach is not AddressRange.INTERNAL or not is_public(address)
+    return address_range is not AddressRange.INTERNAL or not is_public(address)
 
 
 def literal(host: str) -> Address | None:
@@ -147,8 +147,8 @@ def _plain(host: str) -> str:
 class PinnedTransport(httpx2.AsyncBaseTransport):
     """An HTTP transport that resolves the host name, checks its addresses and connects to a permitted one."""
 
-    def __init__(self, reach: AddressRange, *, limits: httpx2.Limits, verify: ssl.SSLContext) -> None:
-        self._reach = reach
+    def __init__(self, address_range: AddressRange, *, limits: httpx2.Limits, verify: ssl.SSLContext) -> None:
+        self._reach = address_range
         self._inner = httpx2.AsyncHTTPTransport(limits=limits, verify=verify)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
@@ -192,11 +192,13 @@ def _place(request: httpx2.Request) -> tuple[str, int]:
     return request.url.host, request.url.port or (443 if request.url.scheme == "https" else 80)
 
 
-def _attempts(request: httpx2.Request, found: Iterable[str], reach: AddressRange) -> list[httpx2.Request]:
+def _attempts(
+    request: httpx2.Request, found: Iterable[str], address_range: AddressRange
+) -> list[httpx2.Request]:
     """Return a copy of the request for each permitted address. The Host header and TLS still use the name."""
     attempts = []
     for text in dict.fromkeys(found):
-        if may_reach(ipaddress.ip_address(text.split("%")[0]), reach):
+        if may_reach(ipaddress.ip_address(text.split("%")[0]), address_range):
             attempts.append(
                 httpx2.Request(
                     request.method,

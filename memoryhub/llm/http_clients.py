@@ -36,7 +36,7 @@ class Endpoint:
     base_url: str
     api_key: str = field(repr=False)
     model: str
-    reach: AddressRange = AddressRange.CONFIGURED
+    address_range: AddressRange = AddressRange.CONFIGURED
 
     @property
     def is_on_this_machine(self) -> bool:
@@ -130,7 +130,7 @@ def async_client(endpoint: Endpoint) -> httpx2.AsyncClient:
     Redirects and replies of unlimited size are allowed only for endpoints that the operator configured.
     """
     hooks: dict[str, list[Any]] = {"request": [refuse_metadata]}
-    if endpoint.reach is AddressRange.CONFIGURED:
+    if endpoint.address_range is AddressRange.CONFIGURED:
         return httpx2.AsyncClient(follow_redirects=True, event_hooks=hooks, **_transport_options(endpoint))
     hooks["response"] = [bound]
     return httpx2.AsyncClient(
@@ -140,10 +140,10 @@ def async_client(endpoint: Endpoint) -> httpx2.AsyncClient:
 
 def _transport_options(endpoint: Endpoint) -> dict[str, Any]:
     """Return a client's transport: the environment's proxies, if allowed and set, or a direct, checked connection."""
-    by_proxy = endpoint.reach not in PINNED and not endpoint.is_on_this_machine
+    by_proxy = endpoint.address_range not in PINNED and not endpoint.is_on_this_machine
     if by_proxy and getproxies().keys() - {"no"}:
         return {"limits": LIMITS}
-    transport = PinnedTransport(endpoint.reach, limits=LIMITS, verify=_authorities(endpoint))
+    transport = PinnedTransport(endpoint.address_range, limits=LIMITS, verify=_authorities(endpoint))
     return {"transport": transport, "trust_env": False}
 
 
@@ -152,7 +152,7 @@ def _authorities(endpoint: Endpoint) -> ssl.SSLContext:
 
     A plain HTTP server without redirects needs none, so its context has none and every TLS connection fails.
     """
-    redirects = endpoint.reach is AddressRange.CONFIGURED and not endpoint.is_on_this_machine
+    redirects = endpoint.address_range is AddressRange.CONFIGURED and not endpoint.is_on_this_machine
     if endpoint.base_url.startswith("http://") and not redirects:
         return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     return _shared_tls_context()

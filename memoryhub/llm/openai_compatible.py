@@ -289,7 +289,7 @@ def _failure(error: Exception, endpoint: Endpoint, *, streaming: bool = False) -
     A server's message is logged only if the operator configured the server, and without the API key, which some quote.
     """
     failure = model_error(error, streaming=streaming)
-    if endpoint.reach is not AddressRange.CONFIGURED:
+    if endpoint.address_range is not AddressRange.CONFIGURED:
         failure.about_the_text = True
     elif endpoint.api_key:
         failure.detail = failure.detail.replace(endpoint.api_key, "…")

@@ -349,12 +349,12 @@ def _failure(error: Exception, endpoint: Endpoint, *, streaming: bool = False) -
     # llama.cpp refuses pictures with status 500.
     if isinstance(failure, ModelUnavailable) and says_it_is_blind(error):
         failure = ModelBadRequest(detail=failure.detail)
-    if isinstance(failure, ModelBadRequest) and endpoint.reach in TELLABLE and failure.detail:
+    if isinstance(failure, ModelBadRequest) and endpoint.address_range in TELLABLE and failure.detail:
         said = failure.detail.replace(endpoint.api_key or "\0", "…").strip()
         failure = ModelBadRequest(f"{ModelBadRequest.sentence} It said: {said}")
         if isinstance(error, openai.APIError):
             failure.param, failure.server_code = error.param, error.code
-    if endpoint.reach is not AddressRange.CONFIGURED:
+    if endpoint.address_range is not AddressRange.CONFIGURED:
         failure.about_the_text = True
     elif endpoint.api_key:
         failure.detail = failure.detail.replace(endpoint.api_key, "…")

@@ -40,7 +40,7 @@ def fill(memories: int, workspaces: int) -> None:
 
     from memoryhub.llm.registry import get_embedder
     from tests.bench import synthetic
-    from workspaces.data_policy import Reach
+    from workspaces.data_policy import DataPolicy
     from workspaces.index import embedding, indexes
     from workspaces.models import Membership, Role, User, Workspace
 
@@ -53,7 +53,7 @@ def fill(memories: int, workspaces: int) -> None:
     Membership.objects.bulk_create(
         Membership(workspace=workspace, user=user, role=Role.OWNER) for workspace in made
     )
-    embedding.embed_texts([("the first makes the model known", "")], [Reach.here(made[0])])
+    embedding.embed_texts([("the first makes the model known", "")], [DataPolicy.here(made[0])])
     places = np.repeat([workspace.pk for workspace in made], sizes)
     random.shuffle(places)
     parts, began = synthetic.embed_parts(embedder), time.monotonic()

@@ -133,7 +133,7 @@ def _recall(question: str, workspace: Workspace, user: User, now: datetime) -> d
     began = time.perf_counter()
     embedder.embed_question([question, read_question(question, now).gist])
     embedded = time.perf_counter()
-    recall(question, workspace, user, limit=10, now=now, reach=HERE)
+    recall(question, workspace, user, limit=10, now=now, policy=HERE)
     return {"recall, embedding": embedded - began, "recall": time.perf_counter() - began}
 
 

@@ -123,7 +123,7 @@ def measured() -> dict[str, Any]:
         memory.append(_resident())
         questions = [f"What do you know about this: {text}?" for text in facts[:ASKED]]
         times["recall"] = _timed(
-            questions, lambda text: recall(text, here, person, now=timezone.now(), reach=REACH)
+            questions, lambda text: recall(text, here, person, now=timezone.now(), policy=REACH)
         )
         memory.append(_resident())
         for text in said[-MINED:]:

@@ -27,7 +27,7 @@ from memoryhub.llm.registry import get_embedder
 from memoryhub.management import Progress
 from tests.bench import bench_scale, synthetic
 from tests.bench.row_copies import copy_places
-from workspaces.data_policy import Reach
+from workspaces.data_policy import DataPolicy
 from workspaces.documents.passages import DOCUMENTS, find_passages
 from workspaces.index import embedding, indexes
 from workspaces.index.embedding import copy_vectors
@@ -107,9 +107,9 @@ def measure(
         for which in (0, 1) if number % 2 else (1, 0):
             began = time.perf_counter()
             if which:
-                find_passages(text, workspace, user, limit=10, reach=Reach.here(workspace))
+                find_passages(text, workspace, user, limit=10, policy=DataPolicy.here(workspace))
             else:
-                recall(text, workspace, user, limit=10, reach=Reach.here(workspace), now=timezone.now())
+                recall(text, workspace, user, limit=10, policy=DataPolicy.here(workspace), now=timezone.now())
             pair[which] = time.perf_counter() - began
         times.append((pair[0], pair[1]))
     memories, documents = np.array(times[WARM:]).T
@@ -160,7 +160,7 @@ class Command(BaseCommand):
             Membership(workspace=workspace, user=user, role=Role.OWNER) for workspace in made
         )
         parts = synthetic.embed_parts(self.embedder)
-        embedding.embed_texts([("the first makes the model known", "")], [Reach.here(made[0])])
+        embedding.embed_texts([("the first makes the model known", "")], [DataPolicy.here(made[0])])
         keys = [workspace.pk for workspace in made[: len(sizes)]]
         places, tail, model, now = (
             np.repeat(keys, sizes),

@@ -29,7 +29,7 @@ from memoryhub.llm.base import Embedder, Vectors
 from memoryhub.llm.registry import get_embedder
 from memoryhub.management import Progress
 from tests.bench import synthetic
-from workspaces.data_policy import Reach
+from workspaces.data_policy import DataPolicy
 from workspaces.index import embedding, indexes
 from workspaces.index.embedding import Embedded
 from workspaces.models import EmbeddingModel, Membership, Role, User, Workspace
@@ -103,7 +103,7 @@ class Command(BaseCommand):
         )
         self.progress.show("embedding the parts of the sentences")
         self.parts = synthetic.embed_parts(self.embedder)
-        embedding.embed_texts([("the first makes the model known", "")], [Reach.here(made[0])])
+        embedding.embed_texts([("the first makes the model known", "")], [DataPolicy.here(made[0])])
         places = np.repeat([workspace.pk for workspace in made], sizes)
         self.random.shuffle(places)
         # The small workspace is complete among the first rows, so that it is the same at both sizes of the table.
@@ -152,7 +152,12 @@ class Command(BaseCommand):
             found = [
                 item.memory.pk
                 for item in recall(
-                    text, workspace, self.user, limit=10, reach=Reach.here(workspace), now=timezone.now()
+                    text,
+                    workspace,
+                    self.user,
+                    limit=10,
+                    policy=DataPolicy.here(workspace),
+                    now=timezone.now(),
                 ).items
             ]
             times.append(
@@ -181,7 +186,13 @@ class Command(BaseCommand):
     def _exactly(self, text: str, workspace: Workspace) -> list[int]:
         """Return the same ranking by exact search: every vector and every memory with a matching word is compared."""
         found = recall(
-            text, workspace, self.user, limit=10, exact=True, reach=Reach.here(workspace), now=timezone.now()
+            text,
+            workspace,
+            self.user,
+            limit=10,
+            exact=True,
+            policy=DataPolicy.here(workspace),
+            now=timezone.now(),
         )
         return [item.memory.pk for item in found.items]
 
@@ -210,7 +221,12 @@ class Command(BaseCommand):
                 with _connected(after if which else before):
                     began = time.perf_counter()
                     recall(
-                        text, workspace, self.user, limit=10, reach=Reach.here(workspace), now=timezone.now()
+                        text,
+                        workspace,
+                        self.user,
+                        limit=10,
+                        policy=DataPolicy.here(workspace),
+                        now=timezone.now(),
                     )
                     pair[which] = time.perf_counter() - began
             times.append((pair[0], pair[1]))

@@ -115,10 +115,10 @@ def measure(
         for query in conversation.queries:
             relevant = {keys[known_as] for known_as in query["relevant"] if known_as in keys}
             if relevant:
-                found = recall(query["text"], workspace, user, limit=limit, now=now, reach=HERE)
+                found = recall(query["text"], workspace, user, limit=limit, now=now, policy=HERE)
                 evidence[name].append((found, relevant, size))
         for message in SMALL_TALK:
-            found = recall(message, workspace, user, limit=limit, now=now, reach=HERE)
+            found = recall(message, workspace, user, limit=limit, now=now, policy=HERE)
             talk[name].append((found, set(), size))
         workspace.delete()
 

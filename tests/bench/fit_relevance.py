@@ -86,7 +86,7 @@ def collect(made: list[Case], user: User) -> Iterator[Asked]:
         vectors = {ref: _unit(np.array(vector, dtype=np.float32)[MULTILINGUAL]) for ref, vector in stored}
         for message in case.messages:
             with recorded() as seen:
-                found = recall(message.text, workspace, user, limit=1, reach=HERE, now=now, noted=False)
+                found = recall(message.text, workspace, user, limit=1, policy=HERE, now=now, noted=False)
             if not seen or found.search is None or found.search.asked is None:
                 continue
             refs, plain = seen[:2]  # a message about the past is measured twice

@@ -121,11 +121,11 @@ def choose(given: dict[str, Any], user: User, *, now: datetime) -> Iterator[tupl
     for query in given["queries"]:
         text, relevant, kind = query["text"], frozenset(query["relevant"]), query.get("kind") or "question"
         began = time.perf_counter()
-        found = find_for_prompt(text, workspace, user, agent=None, room=ROOM, reach=HERE, now=now)
+        found = find_for_prompt(text, workspace, user, agent=None, room=ROOM, policy=HERE, now=now)
         chosen = [item.memory.public_id for item in found.used]
         yield "turns", _choice(kind, text, relevant, chosen, ids, began)
         began = time.perf_counter()
-        searched = search_workspace(text, workspace, user, types=["memory"], now=now, reach=HERE)
+        searched = search_workspace(text, workspace, user, types=["memory"], now=now, policy=HERE)
         yield "search", _choice(kind, text, relevant, [each.id for each in searched], ids, began)
     workspace.delete()
 

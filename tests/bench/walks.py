@@ -30,7 +30,7 @@ from tests.factories import make_chat, make_memory, make_message, make_user
 from tests.fakes.openai_server import Answer, ScriptedOpenAI
 from tests.imports import APPS, ROOT
 from workspaces.access import get_workspace
-from workspaces.data_policy import Reach
+from workspaces.data_policy import DataPolicy
 from workspaces.documents import reading_jobs
 from workspaces.models import Document, User
 
@@ -104,8 +104,8 @@ def test_recall(cast: Cast) -> None:
     make_memory("The project deadline is March 15", cast.owner, workspace)
 
     def ask(_: int) -> None:
-        reach, now = Reach.here(workspace), timezone.now()
-        assert recall("When is the project deadline?", workspace, cast.owner, reach=reach, now=now).items
+        policy, now = DataPolicy.here(workspace), timezone.now()
+        assert recall("When is the project deadline?", workspace, cast.owner, policy=policy, now=now).items
 
     walk("recall", ask)
 

@@ -152,7 +152,12 @@ class TestWhatTheModelIsShown:
 
         def found() -> list[tuple[str, float]]:
             given = recall(
-                QUESTION, cast.workspace, cast.owner, now=now, reach=replace(HERE, personal=False), withheld=5
+                QUESTION,
+                cast.workspace,
+                cast.owner,
+                now=now,
+                policy=replace(HERE, personal=False),
+                withheld=5,
             )
             return [(item.memory.content, item.score) for item in given.items]
 

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.django_db
 
 def prompted(memory: Memory, by: User) -> str:
     """Return the line of the memory block that a turn of this user gets."""
-    found = recall(memory.content, memory.workspace, by, now=timezone.now(), reach=HERE).items
+    found = recall(memory.content, memory.workspace, by, now=timezone.now(), policy=HERE).items
     item = next(each for each in found if each.memory.pk == memory.pk)
     return recalled_block([item], names_people=True).splitlines()[2]
 
@@ -99,14 +99,14 @@ class TestLookUp:
         return memory
 
     def test_the_tools_text_names_them(self, cast: Cast, edited: Memory) -> None:
-        where: dict[str, Any] = {"now": timezone.now(), "reach": HERE}
+        where: dict[str, Any] = {"now": timezone.now(), "policy": HERE}
         found = recall("kiwi", cast.workspace, cast.viewer, **where)
         results = search_workspace("kiwi", cast.workspace, cast.viewer, **where)
         for text in (recalled(found, reader=cast.viewer).text, searched(results).text):
             assert 'edited by "eddie", score' in text and 'from "olive", score' in text
 
     def test_structured_content_over_mcp_names_them(self, cast: Cast, edited: Memory) -> None:
-        where: dict[str, Any] = {"now": timezone.now(), "reach": HERE}
+        where: dict[str, Any] = {"now": timezone.now(), "policy": HERE}
         found = recall("kiwi", cast.workspace, cast.viewer, **where)
         results = search_workspace("kiwi", cast.workspace, cast.viewer, **where)
         shapes = [shape_of(item.memory) for item in found.items], [found_shape(each) for each in results]

@@ -175,7 +175,7 @@ def test_an_installation_goes_over_to_it_without_building_anything_anew(
         ("Where is the office?", SAID[0]),
         ("When is the deadline?", "Our deadline is in March"),
     ):
-        found = recall(question, cast.workspace, cast.editor, reach=HERE, now=timezone.now())
+        found = recall(question, cast.workspace, cast.editor, policy=HERE, now=timezone.now())
         assert found.degraded == "" and found.items[0].memory.content == answer
         assert found.items[0].relevance is not None, "the head knows this space"
     settings.EMBEDDING_BASE_URL, settings.EMBEDDING_MODEL = None, ""
@@ -190,9 +190,9 @@ def test_what_stays_on_this_machine_is_not_sent_to_one_elsewhere(
     cast.workspace.save()
     make_memory(SAID[0], cast.editor, cast.workspace)
     assert (
-        recall("Where is the office?", cast.workspace, cast.editor, reach=HERE, now=timezone.now()).degraded
+        recall("Where is the office?", cast.workspace, cast.editor, policy=HERE, now=timezone.now()).degraded
         == ""
     )
     settings.EMBEDDING_LOCAL = False
-    found = recall("Where is the office?", cast.workspace, cast.editor, reach=HERE, now=timezone.now())
+    found = recall("Where is the office?", cast.workspace, cast.editor, policy=HERE, now=timezone.now())
     assert "another machine" in found.degraded

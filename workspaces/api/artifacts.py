@@ -23,7 +23,7 @@ from workspaces.api.serializers import (
     removed_json,
 )
 from workspaces.artifacts import Written, forget_artifact
-from workspaces.data_policy import Reach, in_reach
+from workspaces.data_policy import DataPolicy, within_policy
 from workspaces.models import Artifact, ArtifactKind, Role
 from workspaces.models.documents import CONTENT_LENGTH, LANGUAGE_LENGTH, TITLE_LENGTH
 
@@ -104,7 +104,7 @@ class ArtifactList(ApiView):
         Newest first, including your personal ones from any workspace.
         """
         workspace = get_workspace(self.person, workspace_id)
-        found = in_reach(Artifact.objects.live(), workspace, self.person, Reach.here(workspace))
+        found = within_policy(Artifact.objects.live(), workspace, self.person, DataPolicy.here(workspace))
         return self.page(
             found.select_related("workspace", "created_by"),
             ArtifactJson,

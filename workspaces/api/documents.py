@@ -32,7 +32,7 @@ from workspaces.api.serializers import (
     RemovedJson,
     removed_json,
 )
-from workspaces.data_policy import Reach, in_reach
+from workspaces.data_policy import DataPolicy, within_policy
 from workspaces.documents import documents, reading_jobs
 from workspaces.documents.files import download
 from workspaces.models import Document, DocumentStatus, Role, User, Workspace
@@ -204,7 +204,7 @@ class DocumentList(_TakesFiles):
         """
         workspace = get_workspace(self.person, workspace_id)
         rows = Document.objects.live().select_related("workspace", "created_by")
-        found = in_reach(rows, workspace, self.person, Reach.here(workspace))
+        found = within_policy(rows, workspace, self.person, DataPolicy.here(workspace))
         return self.page(
             found,
             shape=lambda rows: DocumentJson(reading_jobs.with_shares(rows), many=True).data,

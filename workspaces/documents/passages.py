@@ -16,7 +16,7 @@ from pgvector.django import CosineDistance
 
 from memoryhub.database import queries
 from memoryhub.llm.registry import get_embedder
-from workspaces.data_policy import Reach, in_reach
+from workspaces.data_policy import DataPolicy, within_policy
 from workspaces.index.hybrid_search import SearchArea, area_within, bm25
 from workspaces.index.scores import (
     CANDIDATES,
@@ -148,7 +148,7 @@ def find_passages(
     user: User,
     *,
     limit: int,
-    reach: Reach,
+    policy: DataPolicy,
     floor: float = FLOOR,
     by_words: bool = True,
     arm: Arm = "hybrid",
@@ -156,7 +156,7 @@ def find_passages(
 ) -> list[FoundPassage]:
     """Return the passages that match the query and that this person may see here, best first.
 
-    ``reach``: the data policy, which decides whether personal passages are included. A passage near other matches is
+    ``policy``: the data policy, which decides whether personal passages are included. A passage near other matches is
     ranked above a single one, so the results are not in the order of their scores.
 
     ``floor``: the minimum score, which a passage with a very similar vector need not reach. ``by_words``: if False, a
@@ -167,7 +167,7 @@ def find_passages(
     Without a working embedder only words are searched. Five queries and one embedding. Raises NotFound if the user is
     no member.
     """
-    where, query = area_within(reach, workspace, user), _clean(query)
+    where, query = area_within(policy, workspace, user), _clean(query)
     if not query or limit < 1:
         return []
     scored = found(DOCUMENTS, query, where, arm=arm, doubt=doubt)
@@ -182,7 +182,7 @@ def find_passages(
         refs = [each.ref for each in scored]
         given = {"refs": refs, "workspace": workspace.pk, "owner": owner}
         worth = _sort_keys(queries.rows(_PLACES, given), scored)
-    rows = in_reach(DocumentPassage.objects.live(), workspace, user, reach)
+    rows = within_policy(DocumentPassage.objects.live(), workspace, user, policy)
     return _best(rows, wanted, worth, min(limit, MOST))
 
 
@@ -197,16 +197,24 @@ def _scores_without_vector(scored: list[Scored], where: SearchArea) -> dict[int,
 
 
 def find_in(
-    documents: QuerySet[Document], query: str, workspace: Workspace, user: User, *, limit: int, reach: Reach
+    documents: QuerySet[Document],
+    query: str,
+    workspace: Workspace,
+    user: User,
+    *,
+    limit: int,
+    policy: DataPolicy,
 ) -> list[FoundPassage]:
     """Return the passages of these documents that match the query best, however little.
 
     If they are fewer than ``limit``, passages from the beginning of the documents are added, because a request such as
     "summarise this" matches none. All vectors of these documents are compared. Words count only if the passage is among
-    the workspace's best matches by words. ``reach``: the data policy.
+    the workspace's best matches by words.
     """
-    where, query = area_within(reach, workspace, user), _clean(query)
-    rows = in_reach(DocumentPassage.objects.live(), workspace, user, reach).filter(document__in=documents)
+    where, query = area_within(policy, workspace, user), _clean(query)
+    rows = within_policy(DocumentPassage.objects.live(), workspace, user, policy).filter(
+        document__in=documents
+    )
     shares = bm25(DOCUMENTS, query, where.params, CANDIDATES)
     cosines: dict[int, float] = {}
     if embedded := embedded_query(query, where):

@@ -24,7 +24,7 @@ from memoryhub.database.queries import Ready
 from memoryhub.llm.base import Embedder, Vectors
 from memoryhub.llm.errors import EmbedderBadReply, EmbedderBadRequest, EmbedderError, EmbedderUnavailable
 from memoryhub.llm.registry import embedder_is_local, get_earlier_embedder, get_embedder
-from workspaces.data_policy import Reach
+from workspaces.data_policy import DataPolicy
 from workspaces.models import EmbeddingModel, ModelState, PassageVector
 from workspaces.models.index import Kind, Passage, has_vector, kind_of, of_places
 
@@ -152,7 +152,7 @@ def why_words(error: EmbedderError) -> str:
     return "the embedder did not answer"
 
 
-def embed_texts(texts: Sequence[Text], reaches: Sequence[Reach]) -> list[Embedded | None] | None:
+def embed_texts(texts: Sequence[Text], reaches: Sequence[DataPolicy]) -> list[Embedded | None] | None:
     """Embed passages with the active model. Return None if there is no embedder or it fails, which is logged.
 
     ``texts``: pairs of a passage's text and its excerpt, the conversation around it, which may be empty. ``reaches``:
@@ -166,7 +166,7 @@ def embed_texts(texts: Sequence[Text], reaches: Sequence[Reach]) -> list[Embedde
         if model is None:
             return None
         may_go = is_local(model)
-        sent = [may_go or not reach.local_only for reach in reaches]
+        sent = [may_go or not policy.local_only for policy in reaches]
         leaving = [text for text, is_sent in zip(texts, sent, strict=True) if is_sent]
         made = iter(_asked(model, leaving) if leaving else ())
         return [next(made) if is_sent else None for is_sent in sent]
@@ -180,8 +180,8 @@ def _asked(model: EmbeddingModel, texts: Sequence[Text]) -> list[Embedded]:
         return _embed(model, texts)
 
 
-def embed_one(content: str, excerpt: str, reach: Reach) -> Embedded | None:
-    embedded = embed_texts([(content, excerpt)], [reach])
+def embed_one(content: str, excerpt: str, policy: DataPolicy) -> Embedded | None:
+    embedded = embed_texts([(content, excerpt)], [policy])
     return embedded[0] if embedded else None
 
 

@@ -25,7 +25,7 @@ from memoryhub.database.queries import current_connection
 from memoryhub.errors import Invalid, NotFound
 from memoryhub.llm.base import Vectors
 from memoryhub.llm.errors import ModelNotLocal
-from workspaces.data_policy import Reach
+from workspaces.data_policy import DataPolicy
 from workspaces.models import Agent, EmbeddingModel, User, Workspace
 from workspaces.models.index import AGENT_PLACES, WITHIN, Kind, of_places
 
@@ -330,8 +330,10 @@ def search_area(workspace_id: int, user_id: int, agent_id: int | None = None) ->
     )
 
 
-def area_within(reach: Reach, workspace: Workspace, user: User, agent: Agent | None = None) -> SearchArea:
-    """Return the scopes that this user may search under the policy ``reach``.
+def area_within(
+    policy: DataPolicy, workspace: Workspace, user: User, agent: Agent | None = None
+) -> SearchArea:
+    """Return the scopes that this user may search under ``policy``.
 
     Raises NotFound if the user is not a member, Invalid for an assistant of another workspace, and ModelNotLocal if
     results go to a remote model but the workspace is local-only.
@@ -341,11 +343,11 @@ def area_within(reach: Reach, workspace: Workspace, user: User, agent: Agent | N
         raise NotFound(_("This workspace does not exist, or you do not have access to it."))
     if agent is not None and agent.workspace_id != workspace.pk:
         raise Invalid(fields={"agent_id": _("is not an assistant of this workspace")})
-    if reach.leaves:
+    if policy.leaves:
         if where.local_only:  # turned on since the caller checked
             raise ModelNotLocal
         where = where.without_what_stays()
-    return replace(where, personal=where.personal and reach.personal)
+    return replace(where, personal=where.personal and policy.personal)
 
 
 def find_candidates(

@@ -19,7 +19,7 @@ from workspaces import artifacts
 from workspaces.access import get_workspace, may_move_away, require_right_to_forget
 from workspaces.accounts.sign_in import ask_for_password
 from workspaces.artifacts import LooksDelicate, Stale, Written, forget_artifact, get_artifact
-from workspaces.data_policy import Reach, in_reach
+from workspaces.data_policy import DataPolicy, within_policy
 from workspaces.models import Artifact, ArtifactKind, ArtifactVersion, Role
 from workspaces.models.documents import CONTENT_LENGTH, LANGUAGE_LENGTH, TITLE_LENGTH
 from workspaces.views import PageRequest, reload_or_redirect
@@ -69,7 +69,7 @@ def artifact_list(request: PageRequest, ws_id: str) -> HttpResponse:
         except Invalid as error:
             kept = {"kind": sent.get("kind", ""), "personal": sent.get("personal") == "on"}
             context |= {"sent": written, **kept, **_refusal_of(error)}
-    found = in_reach(Artifact.objects.live(), workspace, request.user, Reach.here(workspace))
+    found = within_policy(Artifact.objects.live(), workspace, request.user, DataPolicy.here(workspace))
     context |= {
         "can_write": Role(workspace.role).allows(Role.EDITOR),
         "page": Paginator(found.select_related("created_by"), PAGE_SIZE).get_page(request.GET.get("page")),

@@ -24,7 +24,7 @@ from memoryhub.languages import file_size
 from memoryhub.stored_files import SHUT, says_too_long
 from workspaces.access import get_workspace, may_move_away, require_right_to_forget
 from workspaces.accounts.sign_in import ask_for_password
-from workspaces.data_policy import Reach, in_reach
+from workspaces.data_policy import DataPolicy, within_policy
 from workspaces.documents import documents, reading_jobs
 from workspaces.documents.files import download
 from workspaces.documents.reading.process import SENTENCES
@@ -146,7 +146,7 @@ def _document_list(request: PageRequest, ws_id: str) -> HttpResponse:
         _bring(request, workspace)
         return redirect("workspaces:documents", ws_id)
     rows = Document.objects.live().select_related("created_by")
-    found = in_reach(rows, workspace, request.user, Reach.here(workspace))
+    found = within_policy(rows, workspace, request.user, DataPolicy.here(workspace))
     page = Paginator(found, PAGE_SIZE).get_page(request.GET.get("page"))
     reading_jobs.with_shares(page)
     context: dict[str, Any] = {
@@ -202,7 +202,7 @@ def choices(request: PageRequest, ws_id: str) -> HttpResponse:
     """List the newest documents for the composer's menu. ``?documents=`` is the selected one, listed first."""
     chosen = request.GET.get("documents", "")
     workspace = get_workspace(request.user, ws_id)
-    found = in_reach(Document.objects.live(), workspace, request.user, Reach.here(workspace))
+    found = within_policy(Document.objects.live(), workspace, request.user, DataPolicy.here(workspace))
     found = found.order_by(Case(When(public_id=chosen, then=0), default=1), "-created_at", "-id")
     return render(
         request, "documents/choices.html", {"documents": found[:CHOICES], "chosen_document": chosen}

@@ -30,7 +30,7 @@ from memoryhub.llm.addresses import AddressRange, AddressRefused
 from memoryhub.llm.errors import ModelNotLocal
 from memoryhub.llm.http_clients import Endpoint, async_client
 from workspaces.audit import Verb, record
-from workspaces.data_policy import Reach
+from workspaces.data_policy import DataPolicy
 from workspaces.models import DeliveryStatus, Membership, Role, User, Webhook, WebhookDelivery, WebhookEvent
 from workspaces.webhooks.hooks import (
     give_up_waiting,
@@ -145,7 +145,7 @@ def payload_of(delivery: WebhookDelivery) -> dict[str, Any]:
     }
     if hook.with_text and delivery.event != WebhookEvent.MEMORY_FORGOTTEN:
         try:
-            Reach.to_model(hook.workspace, is_local=False, personal=False)
+            DataPolicy.to_model(hook.workspace, is_local=False, personal=False)
             data[kind] = text_of(hook.workspace, kind, delivery.about)
         except ModelNotLocal:
             data[kind] = None
@@ -225,15 +225,15 @@ def _disable(hook: Webhook, why: str, *, now: datetime) -> None:
 @dataclass(frozen=True)
 class _Prepared:
     url: str = ""
-    reach: AddressRange = AddressRange.PUBLIC
+    address_range: AddressRange = AddressRange.PUBLIC
     body: bytes = b""
     headers: dict[str, str] | None = None
     refused: str = ""
 
 
 def _prepared(delivery: WebhookDelivery) -> _Prepared:
-    hook, reach = delivery.webhook, allowed_addresses(delivery.webhook)
-    if reach is None:
+    hook, address_range = delivery.webhook, allowed_addresses(delivery.webhook)
+    if address_range is None:
         return _Prepared(refused=_("Webhooks may not go to this address from this workspace."))
     try:
         body = json.dumps(payload_of(delivery), ensure_ascii=False, separators=(",", ":")).encode()
@@ -242,7 +242,7 @@ def _prepared(delivery: WebhookDelivery) -> _Prepared:
         return _Prepared(refused=_("Its secret cannot be read any more. Change it."))
     headers = headers_of(delivery.public_id, body, keys, now=timezone.now())
     fixed = {"content-type": "application/json", "user-agent": "MemoryHub"}
-    return _Prepared(hook.url, reach, body, fixed | headers)
+    return _Prepared(hook.url, address_range, body, fixed | headers)
 
 
 async def _post_all(prepared: Sequence[_Prepared]) -> list[Answer]:
@@ -253,7 +253,7 @@ async def _post(prepared: _Prepared) -> Answer:
     """Make one attempt. Only the status is used; the body is not read."""
     if prepared.refused:
         return Answer(error=prepared.refused)
-    endpoint = Endpoint(prepared.url, api_key="", model="", reach=prepared.reach)
+    endpoint = Endpoint(prepared.url, api_key="", model="", address_range=prepared.address_range)
     try:
         async with asyncio.timeout(ANSWER_SECONDS), async_client(endpoint) as client:
             client.event_hooks = {"request": client.event_hooks["request"]}  # the others bound the body

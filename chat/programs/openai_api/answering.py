@@ -29,7 +29,7 @@ from memoryhub.llm.output_parsing import without_thoughts
 from workspaces.access import get_workspace
 from workspaces.accounts.keys import is_still_valid
 from workspaces.connections import Chosen, all_for
-from workspaces.data_policy import Caller, Reach
+from workspaces.data_policy import Caller, DataPolicy
 from workspaces.models import Agent, ApiKey, Purpose, User, Workspace
 from workspaces.quotas import spend
 from workspaces.spending.budgets import require_budget
@@ -111,9 +111,9 @@ def prepare(asked: Asked, key: ApiKey, *, now: datetime) -> Answering:
         raise NotFound(_("This workspace does not exist, or this key is not for it."))
     chosen = find_model(asked.model, workspace, key.user)
     model = chosen.ask()
-    reach = Reach.to_model(workspace, is_local=model.capabilities.local, personal=True)
+    policy = DataPolicy.to_model(workspace, is_local=model.capabilities.local, personal=True)
     agent = _agent(workspace, asked.assistant) if asked.assistant else None
-    caller = Caller(key.user, workspace, workspace.role, reach, now, agent, key)
+    caller = Caller(key.user, workspace, workspace.role, policy, now, agent, key)
     require_budget(workspace.pk, key.user_id, lambda: rate_of(chosen), now=now)
     spend("turns", key.user, now=now)
     remembered = remember(asked, caller, chosen)

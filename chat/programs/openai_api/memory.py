@@ -115,7 +115,7 @@ def remember(asked: Asked, caller: Caller, chosen: Chosen) -> Remembered:
             caller.person,
             agent=caller.agent,
             room=int(room * RECALLED_SHARE),
-            reach=caller.reach,
+            policy=caller.policy,
             now=caller.now,
         )
         used, degraded, unused = found.used, found.recall.degraded, _why_unused(found)

@@ -16,7 +16,7 @@ from tests.api import Api
 from tests.conftest import Cast
 from tests.factories import HERE, make_artifact, make_chat, make_document, make_memory, make_message
 from workspaces.access import get_workspace
-from workspaces.data_policy import Reach
+from workspaces.data_policy import DataPolicy
 from workspaces.models import Role, User, Workspace
 
 pytestmark = pytest.mark.django_db
@@ -101,15 +101,15 @@ def test_nobody_finds_what_they_may_not_see(cast: Cast) -> None:
 
     def ids(by: User, **options: Any) -> set[str]:
         results = search_workspace(
-            word, cast.workspace, by, now=timezone.now(), **({"reach": HERE} | options)
+            word, cast.workspace, by, now=timezone.now(), **({"policy": HERE} | options)
         )
         return {each.chat_id or each.id for each in results}
 
     assert ids(cast.viewer, private_chats=True) == ids(cast.editor) == {open_to_all.public_id}
     assert ids(owner, private_chats=True) == {open_to_all.public_id, private.public_id, mine.public_id}
     assert ids(owner) == {open_to_all.public_id, mine.public_id}
-    read_along = Reach(local_only=False, leaves=False, personal=False)
-    assert ids(owner, reach=read_along, private_chats=True) == {open_to_all.public_id}
+    read_along = DataPolicy(local_only=False, leaves=False, personal=False)
+    assert ids(owner, policy=read_along, private_chats=True) == {open_to_all.public_id}
     # Word weights are computed from what the user may see: others' private chats change no score.
     before = [each["score"] for each in found(cast, f"{word} blooms", types=["message"])]
     for _ in range(20):
@@ -120,15 +120,15 @@ def test_nobody_finds_what_they_may_not_see(cast: Cast) -> None:
     cast.workspace.refresh_from_db()
     for kind in ("artifact", "message"):
         with pytest.raises(ModelNotLocal):
-            ids(owner, types=[kind], reach=Reach(local_only=False, leaves=True, personal=True))
+            ids(owner, types=[kind], policy=DataPolicy(local_only=False, leaves=True, personal=True))
 
 
 def _called(chat: Chat, by: User, *, personal: bool = True) -> ToolCaller:
     question = make_message(chat, "Where is the spare key of the boathouse?")
     answer = make_message(chat, "", role=MessageRole.ASSISTANT)
-    reach = Reach(local_only=False, leaves=False, personal=personal)
+    policy = DataPolicy(local_only=False, leaves=False, personal=personal)
     workspace = get_workspace(by, chat.workspace.public_id)
-    return ToolCaller(by, workspace, Role.OWNER, reach, timezone.now(), turn=InChat(chat, question, answer))
+    return ToolCaller(by, workspace, Role.OWNER, policy, timezone.now(), turn=InChat(chat, question, answer))
 
 
 def test_the_tool_finds_no_question_just_asked_and_private_chats_only_where_allowed(cast: Cast) -> None:

@@ -19,7 +19,7 @@ from memoryhub.llm.errors import ModelNotLocal
 from tests.conftest import Cast
 from tests.factories import HERE, make_artifact, make_chat, make_message
 from workspaces.access import default_workspace
-from workspaces.data_policy import Reach
+from workspaces.data_policy import DataPolicy
 from workspaces.models import Artifact, Role, User, Workspace
 
 pytestmark = pytest.mark.django_db
@@ -144,10 +144,10 @@ def test_what_was_kept_stays_when_its_chat_is_forgotten_and_names_it_no_more(
     assert (made.content, made.source_chat_id, made.source_message_id) == (ANSWER, "", "")
 
 
-def _caller(chat: Chat, by: User, role: str, reach: Reach = HERE) -> ToolCaller:
+def _caller(chat: Chat, by: User, role: str, policy: DataPolicy = HERE) -> ToolCaller:
     question = make_message(chat, "Write it")
     answer = make_message(chat, "", role=MessageRole.ASSISTANT, reply_to=question)
-    return ToolCaller(by, chat.workspace, role, reach, timezone.now(), turn=InChat(chat, question, answer))
+    return ToolCaller(by, chat.workspace, role, policy, timezone.now(), turn=InChat(chat, question, answer))
 
 
 def read(caller: ToolCaller, artifact_id: str) -> str:
@@ -233,7 +233,9 @@ def test_the_model_reaches_no_further_than_its_person(cast: Cast) -> None:
     own = make_artifact(cast.owner, None, "mine", personal=True)
     caller = _caller(chat, cast.owner, Role.OWNER)
     assert "mine" in read(caller, own.public_id)
-    read_along = _caller(chat, cast.owner, Role.OWNER, Reach(local_only=False, leaves=False, personal=False))
+    read_along = _caller(
+        chat, cast.owner, Role.OWNER, DataPolicy(local_only=False, leaves=False, personal=False)
+    )
     for who, unknown in (
         (caller, elsewhere.public_id),
         (caller, others.public_id),
@@ -250,6 +252,6 @@ def test_the_model_reaches_no_further_than_its_person(cast: Cast) -> None:
     with pytest.raises(Forbidden):
         write(viewer, ToWrite(id=f"{hostile.public_id}-1", content="x"))
     Workspace.objects.filter(pk=cast.workspace.pk).update(local_only=True)
-    away = _caller(chat, cast.owner, Role.OWNER, Reach(local_only=True, leaves=True, personal=True))
+    away = _caller(chat, cast.owner, Role.OWNER, DataPolicy(local_only=True, leaves=True, personal=True))
     with pytest.raises(ModelNotLocal):
         read(away, hostile.public_id)

@@ -265,13 +265,13 @@ def test_a_round_trip_into_an_empty_installation_brings_back_every_row(cast: Cas
         Workspace.objects.get(name="Shared"),
         olive,
         now=timezone.now(),
-        reach=HERE,
+        policy=HERE,
     )
     assert found.items[0].memory.content == "The deadline is March 15"
     gone = Memory.objects.get(content__startswith="The old office")
     assert not gone.embeddings.exists()
     restore_memory(gone, by=olive, now=timezone.now())
-    assert recall("old office in Porto", gone.workspace, olive, now=timezone.now(), reach=HERE).items
+    assert recall("old office in Porto", gone.workspace, olive, now=timezone.now(), policy=HERE).items
 
 
 def test_every_field_of_a_memory_is_exported_or_derived() -> None:

@@ -78,7 +78,7 @@ def test_they_go_along_with_all_versions_and_for_whom_they_are(cast: Cast) -> No
     launch = Workspace.objects.get(pk=Artifact.objects.get(title="Plan").workspace_id)
     assert Chat.objects.get(workspace=launch).public_id == chat.public_id
     found = search_workspace(
-        "cactus", launch, olive, limit=5, types=["artifact"], now=timezone.now(), reach=HERE
+        "cactus", launch, olive, limit=5, types=["artifact"], now=timezone.now(), policy=HERE
     )
     assert [each.id for each in found] == [plan.public_id]
     assert imported_whole(olive, data).outcomes["artifact"]["duplicate"] == 2 and stored_artifacts() == before

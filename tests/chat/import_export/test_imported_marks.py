@@ -77,7 +77,7 @@ def page(person: User, path: str) -> str:
 
 
 def recall_by(person: User, workspace: Workspace) -> Any:
-    return recall(KNOWN, workspace, person, now=timezone.now(), reach=HERE)
+    return recall(KNOWN, workspace, person, now=timezone.now(), policy=HERE)
 
 
 class TestPage:
@@ -122,7 +122,7 @@ class TestRest:
     @staticmethod
     def _search(cast: Cast) -> Any:
         now = timezone.now()
-        found = search_workspace("payment of 900 euros", cast.workspace, cast.editor, now=now, reach=HERE)
+        found = search_workspace("payment of 900 euros", cast.workspace, cast.editor, now=now, policy=HERE)
         assert {each.type for each in found} == {"memory", "message"}
         return found
 
@@ -133,10 +133,10 @@ class TestRest:
 class TestPrompt:
     def test_the_conversation_labels_the_message(self, cast: Cast, chat: Chat) -> None:
         asked = make_message(chat, "Did I approve it?", author=cast.editor)
-        history = conversation_of(asked, None, shown=shown_to(cast.editor), reach=HERE).earlier
+        history = conversation_of(asked, None, shown=shown_to(cast.editor), policy=HERE).earlier
         said = next(line for line in history if line.role == "user")
         assert said.content == f"[{LABEL}]\n{SAID}" and said.speaker is Speaker.IMPORT
-        again = conversation_of(question(chat), None, shown=shown_to(cast.editor), reach=HERE).question
+        again = conversation_of(question(chat), None, shown=shown_to(cast.editor), policy=HERE).question
         assert LABEL in again.content, "also as the question of an answer that is written again"
 
     def test_recall_labels_the_memory_with_or_without_names(self, cast: Cast, chat: Chat) -> None:

@@ -121,12 +121,12 @@ class Scene:
         )
         self.chat.refresh_from_db()
         answer = make_message(self.chat, "", "assistant", reply_to=question)
-        passages = sources_for(answer, question, self.asker, room=2000, reach=HERE)
+        passages = sources_for(answer, question, self.asker, room=2000, policy=HERE)
         answer.delete()
         chosen = tools_for(self.chat, capabilities, memory_enabled=True)
         tools = [tool.tool for tool in chosen]
         built = build_prompt(
-            conversation_of(question, self.compaction, shown=shown_to(question.chat.created_by), reach=HERE),
+            conversation_of(question, self.compaction, shown=shown_to(question.chat.created_by), policy=HERE),
             [Recalled(memory, 0.9, {}) for memory in self.used],
             capabilities,
             now=NOW,
@@ -139,7 +139,7 @@ class Scene:
                 can_update=bool(tools),
                 room=room_beside_answer(capabilities),
                 now=NOW,
-                reach=HERE,
+                policy=HERE,
             ),
         )
         return rendered(self.finish(built.messages), tools)

@@ -54,7 +54,7 @@ def answered(chat: Chat, question: str, answer: str, *, ago: timedelta) -> None:
 
 def seen_in(chat: Chat, person: User, *, text: str = "And now?", can_update: bool = True) -> ShortTerm:
     question = make_message(chat, text, author=person)
-    return short_term_for(question, person, can_update=can_update, room=10_000, now=NOW, reach=HERE)
+    return short_term_for(question, person, can_update=can_update, room=10_000, now=NOW, policy=HERE)
 
 
 def texts(found: ShortTerm) -> str:
@@ -183,7 +183,7 @@ class TestOtherChats:
         question = make_message(here, "And now?")
 
         def shown(room: int) -> int:
-            found = short_term_for(question, cast.owner, can_update=False, room=room, now=NOW, reach=HERE)
+            found = short_term_for(question, cast.owner, can_update=False, room=room, now=NOW, policy=HERE)
             return len(texts(found))
 
         assert shown(14_000) > 4000
@@ -334,7 +334,7 @@ class TestWriting:
         answer = make_message(here, "Yes.", "assistant", reply_to=make_message(here, "Tea?"))
         chat = get_chat(cast.owner, here.public_id)
         caller = ToolCaller(
-            person=cast.owner, workspace=cast.workspace, role=chat.role, reach=HERE, now=NOW,
+            person=cast.owner, workspace=cast.workspace, role=chat.role, policy=HERE, now=NOW,
             turn=InChat(chat, answer, answer),
         )  # fmt: skip
         assert update_summary(caller, Summary(summary=text)).outcome == "noted"

@@ -99,13 +99,13 @@ def test_a_prompt_fits_beside_its_answer(
     kept = leave_out_what_does_not_fit(found, verdicts, for_recalled)
     used = [item for item, (fits, _) in zip(found, kept, strict=True) if fits]
     built = build_prompt(
-        conversation_of(asked, compaction, shown=shown_to(asked.chat.created_by), reach=HERE),
+        conversation_of(asked, compaction, shown=shown_to(asked.chat.created_by), policy=HERE),
         used,
         capabilities,
         now=now,
         tools=tools,
         short_term=short_term_for(
-            asked, chat.created_by, can_update=has_tools, room=room, now=now, reach=HERE
+            asked, chat.created_by, can_update=has_tools, room=room, now=now, policy=HERE
         ),
         reserve=extra,
     )

@@ -51,7 +51,7 @@ def test_the_run_of_a_chat_is_as_private_as_the_chat_is_now(
     for is_private in (True, False):
         set_private(chat, is_private=is_private, by=cast.editor, now=timezone.now())
         assert seen(cast, run) == [True, *[not is_private] * 3]
-        assert caller_of(run, is_local=True).reach.personal is is_private
+        assert caller_of(run, is_local=True).policy.personal is is_private
         with locked_run(run.pk) as locked:
             _end(locked, "done", "", now=timezone.now())
         assert WebhookDelivery.objects.exists() is not is_private
@@ -92,7 +92,7 @@ def test_copies_of_a_chats_research_are_read_by_whom_the_chat_is(
         "stopped",
         "running",
     )  # no more work for a user who cannot read it
-    reaches = [caller_of(each, is_local=True).reach.personal for each in (run, theirs, mine)]
+    reaches = [caller_of(each, is_local=True).policy.personal for each in (run, theirs, mine)]
     assert reaches == [True, False, True]  # personal memories are never shown to others
     set_private(chat, is_private=False, by=cast.editor, now=timezone.now())
     assert all(seen(cast, each) == [True] * 4 for each in (*copies, made_since))

@@ -183,11 +183,11 @@ def test_only_the_newest_are_sent_and_nothing_of_another_workspace(chat: Chat) -
         begin_turn(chat, content="Hm?", by=olive, now=timezone.now(), documents=[theirs.public_id])
     make_message(chat, "Old", only_documents=[*shown[:3], theirs.public_id])  # as a forged import names it
     question = make_message(chat, "New", only_documents=shown[3:])
-    found = conversation_of(question, None, shown=shown_to(question.chat.created_by), reach=HERE)
+    found = conversation_of(question, None, shown=shown_to(question.chat.created_by), policy=HERE)
     assert [bool(each.jpeg) for each in found.question.pictures] == [True] * (MOST - 1)
     assert [bool(each.jpeg) for each in found.earlier[0].pictures] == [True, False, False]
     named = conversation_of(
-        question, None, shown=shown_to(question.chat.created_by), reach=HERE, shows_pictures=False
+        question, None, shown=shown_to(question.chat.created_by), policy=HERE, shows_pictures=False
     )
     assert not any(each.jpeg for line in (named.question, *named.earlier) for each in line.pictures)
 

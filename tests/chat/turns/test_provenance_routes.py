@@ -81,7 +81,7 @@ def by_passage(chat: Chat, server: ScriptedOpenAI) -> str:
     document = make_document(chat.created_by, chat.workspace, PLANTED)
     answer = answered(chat)
     assert answer.reply_to is not None
-    assert sources_for(answer, answer.reply_to, chat.created_by, room=1000, reach=HERE)
+    assert sources_for(answer, answer.reply_to, chat.created_by, room=1000, policy=HERE)
     return document.public_id
 
 

@@ -18,7 +18,7 @@ from chat.turns.sources import MOST_CHOSEN, documents_block, sources_for
 from tests.api import Api
 from tests.conftest import Cast
 from tests.factories import HERE, make_chat, make_document, make_message
-from workspaces.data_policy import Reach
+from workspaces.data_policy import DataPolicy
 from workspaces.documents import documents, passages
 from workspaces.documents.passages import FoundPassage, find_passages
 from workspaces.index import embedding
@@ -37,11 +37,11 @@ def test_a_turn_is_given_what_fits_as_data_and_the_answer_says_which(cast: Cast,
     answer = make_message(
         chat, "Under the pot [1, 7], not `pots[1]`.", role=MessageRole.ASSISTANT, reply_to=question
     )
-    used = sources_for(answer, question, cast.owner, room=1000, reach=HERE)
+    used = sources_for(answer, question, cast.owner, room=1000, policy=HERE)
     block = documents_block(used)
     assert "under the blue pot" in block and block.count("</documents>") == 1 and "<b>" not in block
     assert "neighbour" not in block
-    assert sources_for(answer, question, cast.owner, room=10, reach=HERE) == []  # no budget for a second set
+    assert sources_for(answer, question, cast.owner, room=10, policy=HERE) == []  # no budget for a second set
     [source] = answer.sources.all()
     page = f"/workspaces/{cast.workspace.public_id}/documents/{document.public_id}/?passage={source.passage_number}"
     client.force_login(cast.viewer)
@@ -57,7 +57,7 @@ def test_a_turn_is_given_what_fits_as_data_and_the_answer_says_which(cast: Cast,
     assert "document-text__passage--asked" in shown and "under the blue pot" in shown
     off = make_message(chat, "What is the airline's revenue?")
     reply = make_message(chat, "No idea.", role=MessageRole.ASSISTANT, reply_to=off)
-    assert sources_for(reply, off, cast.owner, room=1000, reach=HERE) == []
+    assert sources_for(reply, off, cast.owner, room=1000, policy=HERE) == []
     documents.delete(document, by=cast.owner, now=timezone.now())
     without = client.get(f"/chats/{chat.public_id}/transcript/").content.decode()
     assert page not in without and "pot [1, 7]" in without
@@ -75,23 +75,23 @@ def test_an_answer_that_goes_on_cites_by_the_numbers_it_began_with(cast: Cast) -
     make_document(cast.owner, cast.workspace, "The spare key of the shed hangs by the door.")
     question = make_message(make_chat(cast.owner, cast.workspace), "Where does the spare key lie?")
     answer = make_message(question.chat, "", role=MessageRole.ASSISTANT, reply_to=question)
-    began = documents_block(sources_for(answer, question, cast.owner, room=1000, reach=HERE))
+    began = documents_block(sources_for(answer, question, cast.owner, room=1000, policy=HERE))
     kept = list(answer.sources.values_list("number", "passage"))
     assert len(kept) == 2
     answer.content, answer.attempt = "Under the pot [1], and", 2
     nearer = "Where does the spare key lie? The spare key lies in the drawer."
     make_document(cast.owner, cast.workspace, nearer)
-    assert documents_block(sources_for(answer, question, cast.owner, room=1000, reach=HERE)) == began
+    assert documents_block(sources_for(answer, question, cast.owner, room=1000, policy=HERE)) == began
     first = next(n for n, passage in kept if passage == pot.passages.get().pk)
     documents.delete(pot, by=cast.owner, now=timezone.now())
-    left = sources_for(answer, question, cast.owner, room=1000, reach=HERE)
+    left = sources_for(answer, question, cast.owner, room=1000, policy=HERE)
     assert [each.number for each in left] == [3 - first] and f"[{3 - first}] (" in documents_block(left)
     assert list(answer.sources.values_list("number", "passage")) == kept
     Workspace.objects.filter(pk=cast.workspace.pk).update(local_only=True)
     answer.chat.workspace.refresh_from_db()
-    assert sources_for(answer, question, cast.owner, room=1000, reach=replace(HERE, leaves=True)) == []
+    assert sources_for(answer, question, cast.owner, room=1000, policy=replace(HERE, leaves=True)) == []
     answer.content = ""  # from the beginning: the nearest passages now
-    used = sources_for(answer, question, cast.owner, room=1000, reach=HERE)
+    used = sources_for(answer, question, cast.owner, room=1000, policy=HERE)
     assert "in the drawer" in documents_block(used)
 
 
@@ -110,26 +110,28 @@ def test_a_turn_is_given_what_is_near_and_a_search_what_shares_words_too(
     cast: Cast, text: str, question: str, searched: int, used: int
 ) -> None:
     make_document(cast.owner, cast.workspace, text)
-    assert len(find_passages(question, cast.workspace, cast.viewer, limit=5, reach=HERE)) == searched
+    assert len(find_passages(question, cast.workspace, cast.viewer, limit=5, policy=HERE)) == searched
     asked = make_message(make_chat(cast.owner, cast.workspace), question)
     answer = make_message(asked.chat, "…", role=MessageRole.ASSISTANT, reply_to=asked)
-    assert len(sources_for(answer, asked, cast.owner, room=1000, reach=HERE)) == used
+    assert len(sources_for(answer, asked, cast.owner, room=1000, policy=HERE)) == used
 
 
-def given(cast: Cast, question: str, only: list[str] | None, *, reach: Reach = HERE) -> list[FoundPassage]:
+def given(
+    cast: Cast, question: str, only: list[str] | None, *, policy: DataPolicy = HERE
+) -> list[FoundPassage]:
     asked = make_message(make_chat(cast.owner, cast.workspace), question, only_documents=only)
     answer = make_message(asked.chat, "…", role=MessageRole.ASSISTANT, reply_to=asked)
-    return sources_for(answer, asked, cast.owner, room=4000, reach=reach)
+    return sources_for(answer, asked, cast.owner, room=4000, policy=policy)
 
 
 def test_what_stays_on_this_machine_is_not_given_to_a_model_elsewhere(cast: Cast) -> None:
     document = make_document(cast.owner, cast.workspace, "The spare key lies under the blue pot.")
     question, away = "Where does the spare key lie?", replace(HERE, leaves=True)
     for only in (None, [document.public_id]):
-        assert given(cast, question, only, reach=away)
+        assert given(cast, question, only, policy=away)
     Workspace.objects.filter(pk=cast.workspace.pk).update(local_only=True)
     for only in (None, [document.public_id]):
-        assert given(cast, question, only) and not given(cast, question, only, reach=away)
+        assert given(cast, question, only) and not given(cast, question, only, policy=away)
 
 
 def test_a_question_may_name_its_documents_or_none(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,7 +243,7 @@ def test_a_section_with_several_finds_comes_before_what_stands_alone(
     monkeypatch.setattr(passages, "found", lambda *_, **__: scored)
 
     def order(**how: Any) -> list[int]:
-        best = find_passages("parts", cast.workspace, cast.viewer, limit=8, reach=HERE, **how)
+        best = find_passages("parts", cast.workspace, cast.viewer, limit=8, policy=HERE, **how)
         assert all(each.score == scores[each.passage.number] for each in best)
         return [each.passage.number for each in best]
 
@@ -264,5 +266,5 @@ def test_a_question_is_asked_of_documents_with_its_gist_as_of_memories(
     monkeypatch.setattr(embedding, "embed_query", noted)
     question = "How did Barker paint?"
     for arm in get_args(Arm):
-        find_passages(question, cast.workspace, cast.viewer, limit=5, reach=HERE, arm=arm)
+        find_passages(question, cast.workspace, cast.viewer, limit=5, policy=HERE, arm=arm)
     assert asked == [[question, "paint"], [question]]  # both searches, and the vector alone

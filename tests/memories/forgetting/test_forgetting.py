@@ -87,13 +87,13 @@ def test_a_recall_finds_it_no_more_by_any_ranking(cast: Cast) -> None:
     memory = make_memory(TEXT, cast.owner, cast.workspace)
     rankings = ("hybrid", "semantic", "longterm", "lexical")
     assert all(
-        recall(TEXT, cast.workspace, cast.owner, ranking=ranking, reach=HERE, now=timezone.now()).items
+        recall(TEXT, cast.workspace, cast.owner, ranking=ranking, policy=HERE, now=timezone.now()).items
         for ranking in rankings
     )
     report = forget_memories([memory], by=cast.owner, now=timezone.now())
     assert (report.found, report.others) == (0, 0)
     assert not any(
-        recall(TEXT, cast.workspace, cast.owner, ranking=ranking, reach=HERE, now=timezone.now()).items
+        recall(TEXT, cast.workspace, cast.owner, ranking=ranking, policy=HERE, now=timezone.now()).items
         for ranking in rankings
     )
 

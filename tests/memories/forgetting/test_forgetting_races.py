@@ -175,7 +175,7 @@ def test_a_recall_that_has_found_it(
     monkeypatch.setattr("memories.recalling.recall.note_use", paused)
 
     def ask() -> Receipt:
-        found = recall(SAID, cast.workspace, cast.owner, reach=HERE, now=timezone.now())
+        found = recall(SAID, cast.workspace, cast.owner, policy=HERE, now=timezone.now())
         assert [item.memory for item in found.items] == [memory]
         verdicts = split_recall(found, threshold=0.0, limit=5)
         return store_receipt(
@@ -193,7 +193,7 @@ def test_a_recall_that_has_found_it(
 
 
 def test_a_receipt_that_is_being_written(memory: Memory, cast: Cast) -> None:
-    found = recall(SAID, cast.workspace, cast.owner, reach=HERE, now=timezone.now())
+    found = recall(SAID, cast.workspace, cast.owner, policy=HERE, now=timezone.now())
     verdicts = split_recall(found, threshold=0.0, limit=5)
     with transaction.atomic():
         store_receipt(

@@ -34,7 +34,7 @@ def test_recall_works_at_every_moment_and_ends_with_all_of_it_in_the_new_space(
     assert set(PassageVector.objects.values_list("model", "dimension")) == {(OnnxEmbedder.name, 384)}
 
     def ask(query: str) -> Recall:
-        found = recall(query, cast.workspace, cast.editor, reach=HERE, now=timezone.now())
+        found = recall(query, cast.workspace, cast.editor, policy=HERE, now=timezone.now())
         assert found.degraded == ""
         return found
 
@@ -50,7 +50,7 @@ def test_recall_works_at_every_moment_and_ends_with_all_of_it_in_the_new_space(
         seen.append(active_model())
         assert first("Where is the office?") == "The office is in Lisbon"
         assert ask("What is my pet's name?").items[0].relevance is None, "the head knows the new space alone"
-        found = find_passages(OVEN, cast.workspace, cast.editor, limit=5, reach=HERE)
+        found = find_passages(OVEN, cast.workspace, cast.editor, limit=5, policy=HERE)
         assert [item.passage.text.strip() for item in found] == [OVEN]
         if len(seen) == 2:
             make_memory("Our deadline is in March", cast.editor, cast.workspace)

@@ -61,7 +61,7 @@ def old(models: Models) -> FakeEmbedder:
 
 
 def ask(query: str, cast: Cast, **options: Any) -> Recall:
-    return recall(query, cast.workspace, cast.editor, **{"now": timezone.now(), **options}, reach=HERE)
+    return recall(query, cast.workspace, cast.editor, **{"now": timezone.now(), **options}, policy=HERE)
 
 
 def contents(found: Recall) -> list[str]:
@@ -365,7 +365,7 @@ def test_recall_and_saves_go_on_through_a_switch(
             ranking="semantic",
             limit=1,
             threshold=-1,
-            reach=HERE,
+            policy=HERE,
             now=timezone.now(),
         )
         assert found.degraded == ""

@@ -44,7 +44,7 @@ SAID = {
 
 
 def given(query: str, cast: Cast, *, now: datetime = NOW) -> Found:
-    return find_for_prompt(query, cast.workspace, cast.editor, agent=None, room=10_000, reach=HERE, now=now)
+    return find_for_prompt(query, cast.workspace, cast.editor, agent=None, room=10_000, policy=HERE, now=now)
 
 
 def used(query: str, cast: Cast, **how: datetime) -> set[str]:
@@ -52,7 +52,7 @@ def used(query: str, cast: Cast, **how: datetime) -> set[str]:
 
 
 def searched(query: str, cast: Cast) -> set[str]:
-    found = search_workspace(query, cast.workspace, cast.editor, types=["memory"], now=NOW, reach=HERE)
+    found = search_workspace(query, cast.workspace, cast.editor, types=["memory"], now=NOW, policy=HERE)
     return {each.text for each in found}
 
 
@@ -119,7 +119,7 @@ def test_recall_as_of_a_moment_gives_what_held_then(cast: Cast, ranking: str) ->
     }
     for year, memory in held.items():
         found = recall(
-            "bank of the club", cast.workspace, cast.editor, ranking=ranking, reach=HERE, now=NOW,
+            "bank of the club", cast.workspace, cast.editor, ranking=ranking, policy=HERE, now=NOW,
             as_of=datetime(year, 7, 1, tzinfo=UTC), floor=ranking == "hybrid",
         )  # fmt: skip
         assert [item.memory for item in found.items] == [memory]
@@ -128,5 +128,5 @@ def test_recall_as_of_a_moment_gives_what_held_then(cast: Cast, ranking: str) ->
 def test_words_alone_give_what_holds(cast: Cast) -> None:
     make_memory("The printer was in room 4 until 2024.", cast.editor, cast.workspace)
     holding = make_memory("The printer is in room 9.", cast.editor, cast.workspace)
-    found = recall("printer room", cast.workspace, cast.editor, ranking="lexical", reach=HERE, now=NOW)
+    found = recall("printer room", cast.workspace, cast.editor, ranking="lexical", policy=HERE, now=NOW)
     assert [item.memory for item in found.items] == [holding]

@@ -8,7 +8,7 @@ from memories.recalling.recall import recall, store_receipt
 from memories.recalling.relevance import mentioned
 from tests.conftest import Cast
 from tests.factories import make_chat, make_memory, make_message
-from workspaces.data_policy import Reach
+from workspaces.data_policy import DataPolicy
 
 
 def phrases(asked: str, memory: str) -> list[str]:
@@ -64,8 +64,8 @@ def test_a_receipt_keeps_what_was_mentioned_as_long_as_the_text_that_it_stands_i
     kept = make_memory("The project deadline is March 15", cast.owner, cast.workspace)
     make_memory("The kitchen is green", cast.owner, cast.workspace)
     answer = make_message(make_chat(cast.owner, cast.workspace), "March 15", role="assistant")
-    asked, here = "When is our deadline, and of which project?", Reach.here(cast.workspace)
-    found = recall(asked, cast.workspace, cast.owner, reach=here, now=timezone.now())
+    asked, here = "When is our deadline, and of which project?", DataPolicy.here(cast.workspace)
+    found = recall(asked, cast.workspace, cast.owner, policy=here, now=timezone.now())
     used = [(True, "")] * len(found.items)
     store_receipt(answer.public_id, found, used, workspace=cast.workspace, user=cast.owner, threshold=0.3)
     items = {item.memory_id: item for item in ReceiptItem.objects.all()}

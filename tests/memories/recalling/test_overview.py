@@ -28,7 +28,7 @@ ABOUT_ME = (
 
 
 def asked(query: str, cast: Cast, person: User | None = None, **how: Any) -> Recall:
-    how = {"reach": HERE, "now": NOW, "lines": LINES} | how
+    how = {"policy": HERE, "now": NOW, "lines": LINES} | how
     return recall(query, cast.workspace, person or cast.editor, **how)
 
 
@@ -79,7 +79,7 @@ def test_about_me_keeps_to_what_one_said_and_what_names_one(cast: Cast, question
     found = set(contents(asked(question, cast)))
     assert found == {"I am vegetarian", "Eddie leads the design", "I sleep badly"}
     others_read = replace(HERE, personal=False)
-    assert "I sleep badly" not in contents(asked(question, cast, reach=others_read))
+    assert "I sleep badly" not in contents(asked(question, cast, policy=others_read))
 
 
 def test_name_counts_as_whole_word_only(cast: Cast) -> None:

@@ -80,7 +80,7 @@ def test_recall_scans_no_large_table(grown: Cast, ranking: str) -> None:
             grown.editor,
             ranking=ranking,
             threshold=-1,
-            reach=HERE,
+            policy=HERE,
             now=timezone.now(),
         )
     assert found.items and not found.degraded
@@ -97,7 +97,7 @@ def test_recall_scans_no_large_table(grown: Cast, ranking: str) -> None:
 
 def test_hybrid_reads_vectors_and_words_by_place(grown: Cast) -> None:
     with CaptureQueriesContext(connection) as captured:
-        recall("note about thing4", grown.workspace, grown.editor, reach=HERE, now=timezone.now())
+        recall("note about thing4", grown.workspace, grown.editor, policy=HERE, now=timezone.now())
     arms = [query["sql"] for query in captured.captured_queries if "passageword" in query["sql"]]
     assert len(arms) == 1
     used = {node.get("Index Name") for node in plans(arms)}

@@ -31,7 +31,7 @@ def memories(cast: Cast) -> None:
 
 
 def lines(workspace: Workspace, user: User, **policy: bool) -> tuple[set[str], set[str]]:
-    found = profile_of(workspace, user, reach=replace(HERE, **policy), now=timezone.now())
+    found = profile_of(workspace, user, policy=replace(HERE, **policy), now=timezone.now())
     return {memory.content for memory in found.you}, {memory.content for memory in found.here}
 
 
@@ -123,7 +123,7 @@ def test_a_profile_is_short_and_has_the_lines_of_a_category_together(cast: Cast)
     for number in range(LINES):
         for category in ("fact", "decision"):
             make_memory(f"Shelf {number} is a {category}", cast.owner, cast.workspace, category=category)
-    found = profile_of(cast.workspace, cast.viewer, reach=HERE, now=timezone.now()).here
+    found = profile_of(cast.workspace, cast.viewer, policy=HERE, now=timezone.now()).here
     categories = [memory.category for memory in found]
     assert len(found) == LINES
     assert len([at for at in range(1, LINES) if categories[at] != categories[at - 1]]) == 3

@@ -49,7 +49,7 @@ def remember(cast: Cast, text: str, days: float = 0.0, importance: float = 0.0, 
 
 
 def asked(cast: Cast, ranking: str, query: str = "query", **options: object) -> Recall:
-    return recall(query, cast.workspace, cast.editor, ranking=ranking, now=NOW, **options, reach=HERE)  # type: ignore[arg-type]
+    return recall(query, cast.workspace, cast.editor, ranking=ranking, now=NOW, **options, policy=HERE)  # type: ignore[arg-type]
 
 
 def order(found: Recall) -> list[tuple[str, float]]:

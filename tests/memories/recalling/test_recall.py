@@ -21,7 +21,7 @@ NOW = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
 
 
 def contents(query: str, cast: Cast, **options: object) -> list[str]:
-    found = recall(query, cast.workspace, cast.editor, **{"now": timezone.now(), **options}, reach=HERE)  # type: ignore[arg-type]
+    found = recall(query, cast.workspace, cast.editor, **{"now": timezone.now(), **options}, policy=HERE)  # type: ignore[arg-type]
     return [item.memory.content for item in found.items]
 
 
@@ -55,7 +55,7 @@ def test_every_ranking_gives_scores_that_are_the_sum_of_their_parts_best_first(
     some: Cast, ranking: str
 ) -> None:
     found = recall(
-        "the project deadline", some.workspace, some.editor, ranking=ranking, reach=HERE, now=timezone.now()
+        "the project deadline", some.workspace, some.editor, ranking=ranking, policy=HERE, now=timezone.now()
     )
     assert found.items[0].memory.content == "The project deadline is March 15"
     scores = [item.score for item in found.items]
@@ -71,17 +71,19 @@ def test_nothing_asked_gives_nothing_and_asks_no_embedder(
         raise AssertionError("the embedder was asked")
 
     monkeypatch.setattr("workspaces.index.embedding.get_embedder", fail)
-    assert recall(query, some.workspace, some.editor, limit=limit, reach=HERE, now=timezone.now()).items == []
+    assert (
+        recall(query, some.workspace, some.editor, limit=limit, policy=HERE, now=timezone.now()).items == []
+    )
 
 
 def test_an_unknown_ranking_names_the_allowed_ones(some: Cast) -> None:
     with pytest.raises(Invalid, match="hybrid"):
-        recall("x", some.workspace, some.editor, ranking="magic", reach=HERE, now=timezone.now())
+        recall("x", some.workspace, some.editor, ranking="magic", policy=HERE, now=timezone.now())
 
 
 def test_a_stranger_finds_nothing_there(some: Cast) -> None:
     with pytest.raises(NotFound):
-        recall("Rufus", some.workspace, some.stranger, reach=HERE, now=timezone.now())
+        recall("Rufus", some.workspace, some.stranger, policy=HERE, now=timezone.now())
 
 
 def test_hides_deleted_expired_other_workspaces_and_other_peoples_personal_memories(some: Cast) -> None:
@@ -119,7 +121,7 @@ def test_longterm_lifts_an_old_important_memory_that_cosine_alone_would_lose(
             now=NOW - timedelta(days=365),
         )
     fresh = make_memory("something unrelated", cast.editor, cast.workspace, importance=1.0, now=NOW)
-    found = recall("apple", cast.workspace, cast.editor, ranking="longterm", limit=50, now=NOW, reach=HERE)
+    found = recall("apple", cast.workspace, cast.editor, ranking="longterm", limit=50, now=NOW, policy=HERE)
     expected = sorted(
         (
             (0.7 * cosine + 0.2 * recency(m.created_at, None, NOW) + 0.1 * m.importance, m.pk)
@@ -149,7 +151,7 @@ def test_lexical_takes_wildcards_literally_and_finds_parts_of_words(cast: Cast) 
 def test_hostile_queries_are_only_words(some: Cast) -> None:
     for query in ("'); DROP TABLE x; --", "a & | ! ( ) <-> :*", "''' \\ \"", "🦊" * 3000, "ws:1 | x"):
         for ranking in ("hybrid", "lexical"):
-            recall(query, some.workspace, some.editor, ranking=ranking, reach=HERE, now=timezone.now())
+            recall(query, some.workspace, some.editor, ranking=ranking, policy=HERE, now=timezone.now())
         assert Memory.objects.count() == 4
 
 
@@ -160,7 +162,7 @@ def test_falls_back_to_words_and_says_so(some: Cast, use_embedder: Callable[[Emb
         use_embedder(embedder)
         for ranking in ("hybrid", "semantic", "longterm"):
             found = recall(
-                "Rufus", some.workspace, some.editor, ranking=ranking, reach=HERE, now=timezone.now()
+                "Rufus", some.workspace, some.editor, ranking=ranking, policy=HERE, now=timezone.now()
             )
             assert found.items[0].memory.content == "My dog is Rufus"
             assert reason in found.degraded
@@ -176,6 +178,6 @@ def test_vectors_of_another_model_are_never_compared(
 
 
 def test_bumps_what_it_returns_and_never_a_deleted_row(some: Cast) -> None:
-    recall("Rufus", some.workspace, some.editor, limit=1, now=NOW, reach=HERE)
+    recall("Rufus", some.workspace, some.editor, limit=1, now=NOW, policy=HERE)
     assert Memory.objects.get(content="My dog is Rufus").last_accessed_at == NOW
     assert Memory.objects.filter(last_accessed_at=None).count() == 3

@@ -90,10 +90,10 @@ def test_a_model_whose_answers_changed_size_is_built_anew_under_another_label(
     models.configure(FakeEmbedder(96, name="old"))
     assert (
         "changed their size"
-        in recall("Thing", cast.workspace, cast.owner, reach=HERE, now=timezone.now()).degraded
+        in recall("Thing", cast.workspace, cast.owner, policy=HERE, now=timezone.now()).degraded
     )
     assert reembed()[0] == "Recall compares vectors of old (2) (96 dimensions).\n"
-    assert recall("Thing", cast.workspace, cast.owner, reach=HERE, now=timezone.now()).degraded == ""
+    assert recall("Thing", cast.workspace, cast.owner, policy=HERE, now=timezone.now()).degraded == ""
     assert reembed("--again")[0] == "Recall compares vectors of old (3) (96 dimensions).\n"
     assert PassageVector.objects.filter(model="old (3)").count() == 5
 

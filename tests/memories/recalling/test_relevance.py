@@ -36,7 +36,7 @@ REMEMBERED = (
 
 
 def used(query: str, cast: Cast) -> list[str]:
-    found = recall(query, cast.workspace, cast.editor, limit=10, reach=HERE, now=timezone.now())
+    found = recall(query, cast.workspace, cast.editor, limit=10, policy=HERE, now=timezone.now())
     threshold = injection_threshold(0.57, len(REMEMBERED))
     verdicts = split_recall(found, threshold=threshold, limit=5)
     return [item.memory.content for item, (is_used, _) in zip(found.items, verdicts, strict=True) if is_used]
@@ -118,7 +118,7 @@ def test_small_talk_brings_nothing(remembered: Cast) -> None:
 
 def test_the_setting_says_how_sure_it_must_be(remembered: Cast, settings: Settings) -> None:
     query = "What can I cook for dinner?"
-    found = recall(query, remembered.workspace, remembered.editor, reach=HERE, now=timezone.now())
+    found = recall(query, remembered.workspace, remembered.editor, policy=HERE, now=timezone.now())
     judged = [item.relevance for item in found.items]
     assert all(each is not None and 0 <= each.value <= 1 for each in judged)
     settings.RECALL_THRESHOLD = 1.0
@@ -130,8 +130,8 @@ def test_the_setting_says_how_sure_it_must_be(remembered: Cast, settings: Settin
 def test_what_is_looked_up_is_found_and_nothing_that_has_nothing_to_do_with_it(remembered: Cast) -> None:
     def looked_up(query: str) -> list[str]:
         place, by = remembered.workspace, remembered.editor
-        found = recall(query, place, by, reach=HERE, floor=True, now=timezone.now())
-        searched = search_workspace(query, place, by, limit=5, now=timezone.now(), reach=HERE)
+        found = recall(query, place, by, policy=HERE, floor=True, now=timezone.now())
+        searched = search_workspace(query, place, by, limit=5, now=timezone.now(), policy=HERE)
         assert [each.text for each in searched] == [item.memory.content for item in found.items]
         return [each.text for each in searched]
 
@@ -156,7 +156,7 @@ def test_all_that_a_name_is_in_is_found_by_it(cast: Cast) -> None:
     about = {"Maria likes tea", "Maria works in Oslo", "Maria is allergic to nuts"}
     for text in (*about, "The deadline is May 3"):
         make_memory(text, cast.editor, cast.workspace)
-    found = search_workspace("Maria", cast.workspace, cast.editor, limit=5, now=timezone.now(), reach=HERE)
+    found = search_workspace("Maria", cast.workspace, cast.editor, limit=5, now=timezone.now(), policy=HERE)
     assert {each.text for each in found} == about
 
 
@@ -167,7 +167,7 @@ def test_another_embedder_goes_by_the_score_as_before(
     make_memory("The project deadline is March 15", cast.editor, cast.workspace)
     for embedder in (FakeEmbedder(64), None):  # with its vectors, and with words alone
         use_embedder(embedder)
-        found = recall("the project deadline", cast.workspace, cast.editor, reach=HERE, now=timezone.now())
+        found = recall("the project deadline", cast.workspace, cast.editor, policy=HERE, now=timezone.now())
         assert [item.relevance for item in found.items] == [None]
         assert used("the project deadline", cast) == ["The project deadline is March 15"]
 
@@ -249,7 +249,7 @@ def test_what_is_over_is_judged_by_whether_the_past_is_asked_for(cast: Cast) -> 
         make_memory(text, cast.editor, cast.workspace)
 
     def judged(query: str) -> relevance.Relevance:
-        found = recall(query, cast.workspace, cast.editor, limit=20, reach=HERE, now=timezone.now())
+        found = recall(query, cast.workspace, cast.editor, limit=20, policy=HERE, now=timezone.now())
         [over] = [each for each in found.items if each.memory.content.startswith("Previously")]
         assert over.relevance is not None
         return over.relevance

@@ -33,7 +33,7 @@ def test_the_newer_stands_before_the_older_and_costs_a_query_only_where_it_is(
     newer = make_memory(NEWER, cast.editor, cast.workspace, now=NOW)
     values = changed | ({"owner": cast.viewer} if "owner" in changed else {})
     Memory.objects.filter(pk=newer.pk).update(**{"may_replace": older} | values)
-    found = recall("Where is the offsite?", cast.workspace, cast.editor, limit=1, reach=HERE, now=NOW)
+    found = recall("Where is the offsite?", cast.workspace, cast.editor, limit=1, policy=HERE, now=NOW)
     assert [item.memory for item in found.items] == [older]
     with django_assert_num_queries(queries):
         both = with_newer(found)
@@ -44,7 +44,7 @@ def test_the_newer_has_at_least_the_score_of_the_older(cast: Cast) -> None:
     older = make_memory(OLDER, cast.editor, cast.workspace, now=NOW)
     newer = make_memory(NEWER, cast.editor, cast.workspace, now=NOW)
     Memory.objects.filter(pk=newer.pk).update(may_replace=older)
-    found = recall("Where is the offsite?", cast.workspace, cast.editor, limit=2, reach=HERE, now=NOW)
+    found = recall("Where is the offsite?", cast.workspace, cast.editor, limit=2, policy=HERE, now=NOW)
     assert [item.memory for item in found.items] == [older, newer]
     first, second = with_newer(found).items
     assert (first.memory, second.memory, first.score) == (newer, older, found.items[0].score)

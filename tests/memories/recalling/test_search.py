@@ -72,4 +72,4 @@ def test_a_wrong_field_is_named(cast: Cast, body: dict[str, Any]) -> None:
 
 def test_a_stranger_finds_no_workspace(cast: Cast) -> None:
     with pytest.raises(NotFound):
-        search_workspace("cats", cast.workspace, cast.stranger, now=timezone.now(), reach=HERE)
+        search_workspace("cats", cast.workspace, cast.stranger, now=timezone.now(), policy=HERE)

@@ -85,7 +85,7 @@ def test_recall_goes_by_words_and_says_why(cast: Cast, kept: Workspace, embedder
     # The embedder works, and is used for other workspaces
     make_memory("Elsewhere the sky is blue", cast.owner)
     make_memory(f"The {SECRET} is striped", cast.owner, kept)
-    found = recall(f"What does the {SECRET} look like?", kept, cast.owner, reach=HERE, now=timezone.now())
+    found = recall(f"What does the {SECRET} look like?", kept, cast.owner, policy=HERE, now=timezone.now())
     assert [item.memory.content for item in found.items] == [f"The {SECRET} is striped"]
     assert (
         found.degraded == "the embedder is on another machine, and texts of this workspace stay on this one"
@@ -108,7 +108,7 @@ def test_a_local_embedder_embeds_them(
     settings.EMBEDDING_LOCAL = True
     memory = make_memory(f"The {SECRET} is striped", cast.owner, kept)
     assert memory.embeddings.exists()
-    assert recall(f"{SECRET}?", kept, cast.owner, reach=HERE, now=timezone.now()).degraded == ""
+    assert recall(f"{SECRET}?", kept, cast.owner, policy=HERE, now=timezone.now()).degraded == ""
 
 
 def test_a_new_embedding_model_is_built_without_them_and_switched_to(
@@ -207,7 +207,7 @@ def test_what_a_person_keeps_there_does_not_follow_them_to_a_model_elsewhere(
                 f"{SECRET} office blue",
                 cast.workspace,
                 cast.owner,
-                reach=replace(HERE, leaves=True),
+                policy=replace(HERE, leaves=True),
                 now=timezone.now(),
             ).items
         )
@@ -218,12 +218,14 @@ def test_what_a_person_keeps_there_does_not_follow_them_to_a_model_elsewhere(
         f"{SECRET} office blue",
         cast.workspace,
         cast.owner,
-        reach=replace(HERE, leaves=True),
+        policy=replace(HERE, leaves=True),
         now=timezone.now(),
     )
     assert [item.memory.content for item in found.items] == ["The office is blue"]
     assert (
-        len(recall(f"{SECRET} office blue", cast.workspace, cast.owner, reach=HERE, now=timezone.now()).items)
+        len(
+            recall(f"{SECRET} office blue", cast.workspace, cast.owner, policy=HERE, now=timezone.now()).items
+        )
         == 2
     ), "the person sees all"
 
@@ -238,8 +240,8 @@ def test_short_term_memory_of_such_a_place_is_not_told_elsewhere(cast: Cast, kep
     question = make_message(here, "Hello?")
     for local_only, leaves, told in ((False, True, False), (False, False, False), (True, False, True)):
         question.chat.workspace.local_only = local_only
-        reach = replace(HERE, local_only=local_only, leaves=leaves)
-        found = short_term_for(question, owner, can_update=False, room=8000, reach=reach, now=now)
+        policy = replace(HERE, local_only=local_only, leaves=leaves)
+        found = short_term_for(question, owner, can_update=False, room=8000, policy=policy, now=now)
         assert (SECRET in str(found.items)) is told
 
 

@@ -35,9 +35,9 @@ def everything(cast: Cast, use_embedder: Callable[[Embedder | None], None]) -> N
 
 def test_words_alone_find_it_in_every_language(everything: None, cast: Cast) -> None:
     for said, asked in SAID.values():
-        found = recall(asked, cast.workspace, cast.editor, reach=HERE, now=timezone.now()).items
+        found = recall(asked, cast.workspace, cast.editor, policy=HERE, now=timezone.now()).items
         assert found[0].memory.content == said
-        passages = find_passages(asked, cast.workspace, cast.editor, limit=5, reach=HERE, floor=0.0)
+        passages = find_passages(asked, cast.workspace, cast.editor, limit=5, policy=HERE, floor=0.0)
         assert passages[0].passage.text.strip() == said
 
 

@@ -224,7 +224,7 @@ def test_an_account_goes_by_rest_with_its_report(cast: Cast, memory: Memory) -> 
     assert elsewhere.get("/profile/")["Location"].startswith("/accounts/login/")
     memory.refresh_from_db()
     assert (memory.content, memory.author) == (TEXT, None), "what was shared stays, without a name"
-    found = recall("attic cedar", cast.workspace, cast.owner, reach=HERE, now=timezone.now()).items
+    found = recall("attic cedar", cast.workspace, cast.owner, policy=HERE, now=timezone.now()).items
     assert [item.memory.content for item in found if "attic" in item.memory.content] == []
 
 

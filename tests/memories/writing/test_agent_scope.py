@@ -56,7 +56,7 @@ def found(query: str, cast: Cast, agent: Agent | None, by: User | None = None, *
         by or cast.editor,
         agent=agent,
         **{"now": timezone.now(), **options},
-        reach=HERE,
+        policy=HERE,
     ).items
     return [item.memory.content for item in items]
 

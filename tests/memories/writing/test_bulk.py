@@ -162,7 +162,7 @@ def test_given_vectors_are_stored_and_an_excerpt_keeps_the_statements_own(
     first, second = (s.memory.embeddings.get() for s in saved)
     assert first.statement is not None and second.statement is None
     assert (
-        recall("roof", cast.workspace, cast.editor, now=NOW, reach=HERE).items[0].memory.content
+        recall("roof", cast.workspace, cast.editor, now=NOW, policy=HERE).items[0].memory.content
         == "The roof leaks"
     )
 
@@ -173,7 +173,8 @@ def test_without_an_embedder_the_texts_are_stored_and_found_by_words(
     use_embedder(None)
     save_memories([draft(cast, text) for text in TEXTS], by=None, now=NOW)
     assert (
-        recall("Lisbon", cast.workspace, cast.editor, now=NOW, reach=HERE).items[0].memory.content == TEXTS[0]
+        recall("Lisbon", cast.workspace, cast.editor, now=NOW, policy=HERE).items[0].memory.content
+        == TEXTS[0]
     )
 
 

@@ -46,7 +46,7 @@ def test_what_is_begun_with_is_what_recall_asks_for(
     keeping.asked.clear()
     expect(f" {QUESTION}\x00", now=timezone.now())
     finish()
-    recall(f" {QUESTION}\x00", cast.workspace, cast.owner, reach=HERE, now=timezone.now())
+    recall(f" {QUESTION}\x00", cast.workspace, cast.owner, policy=HERE, now=timezone.now())
     begun, asked = keeping.asked
     assert begun == asked and len(begun) == 2, "the question and its gist"
 
@@ -83,7 +83,7 @@ def test_a_failure_ahead_costs_nothing(
     monkeypatch.setattr(Keeping, "embed", fail)
     expect(QUESTION, now=timezone.now())
     finish()
-    assert recall(QUESTION, cast.workspace, cast.owner, reach=HERE, now=timezone.now()).degraded
+    assert recall(QUESTION, cast.workspace, cast.owner, policy=HERE, now=timezone.now()).degraded
 
 
 @pytest.mark.django_db

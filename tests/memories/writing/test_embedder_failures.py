@@ -94,13 +94,15 @@ def test_recall_answers_by_words_and_says_why(
 ) -> None:
     make_memory("The dog is called Rufus", cast.editor, cast.workspace)
     endpoint._embedding_script.extend(FAILURES[failure])
-    found = recall("Rufus", cast.workspace, cast.editor, ranking=ranking, reach=HERE, now=timezone.now())
+    found = recall("Rufus", cast.workspace, cast.editor, ranking=ranking, policy=HERE, now=timezone.now())
     assert [item.memory.content for item in found.items] == ["The dog is called Rufus"]
     assert ("size" if failure == "another size" else "did not answer") in found.degraded
     endpoint._embedding_script.clear()
     has_rested()
     assert (
-        recall("Rufus", cast.workspace, cast.editor, ranking=ranking, reach=HERE, now=timezone.now()).degraded
+        recall(
+            "Rufus", cast.workspace, cast.editor, ranking=ranking, policy=HERE, now=timezone.now()
+        ).degraded
         == ""
     )
 
@@ -152,11 +154,11 @@ def test_after_waiting_in_vain_nobody_waits_for_a_while(
     memory = make_memory("The dog is called Rufus", cast.editor, cast.workspace)
     monkeypatch.setattr(resting, "SLOW", 0.1)
     endpoint._embedding_script.extend(FAILURES["slow"])
-    assert recall("Rufus", cast.workspace, cast.editor, reach=HERE, now=timezone.now()).degraded
+    assert recall("Rufus", cast.workspace, cast.editor, policy=HERE, now=timezone.now()).degraded
     endpoint._embedding_script.clear()
     asked = len(endpoint.requests)
 
-    found = recall("Rufus", cast.workspace, cast.editor, reach=HERE, now=timezone.now())
+    found = recall("Rufus", cast.workspace, cast.editor, policy=HERE, now=timezone.now())
     assert (found.degraded, [item.memory for item in found.items]) == (
         "the embedder did not answer",
         [memory],
@@ -171,7 +173,7 @@ def test_after_waiting_in_vain_nobody_waits_for_a_while(
     (rest,) = resting._resting.values()
     assert rest.seconds == resting.REST
     has_rested()
-    assert not recall("Rufus", cast.workspace, cast.editor, reach=HERE, now=timezone.now()).degraded
+    assert not recall("Rufus", cast.workspace, cast.editor, policy=HERE, now=timezone.now()).degraded
     assert resting._resting == {}
 
 
@@ -184,7 +186,7 @@ def test_failures_that_come_at_once_are_not_waited_for_either(
 
     def requests_of_a_recall() -> int:
         before = len(endpoint.requests)
-        found = recall("Rufus", cast.workspace, cast.editor, reach=HERE, now=timezone.now())
+        found = recall("Rufus", cast.workspace, cast.editor, policy=HERE, now=timezone.now())
         assert (found.degraded, len(found.items)) == ("the embedder did not answer", 1)
         return len(endpoint.requests) - before
 
@@ -196,7 +198,7 @@ def test_failures_that_come_at_once_are_not_waited_for_either(
         has_rested()
     assert rests == [2, 4, 8, 16, 20, 20]
     endpoint._embedding_script.clear()
-    assert not recall("Rufus", cast.workspace, cast.editor, reach=HERE, now=timezone.now()).degraded
+    assert not recall("Rufus", cast.workspace, cast.editor, policy=HERE, now=timezone.now()).degraded
     assert resting._resting == {}
 
 
@@ -206,7 +208,7 @@ def test_an_embedder_that_never_answered_rests_too(cast: Cast, endpoint: Scripte
     make_memory("The dog is called Rufus", cast.editor, cast.workspace)
     assert len(endpoint.requests) == 2  # with its retry
     make_memory("The cat is called Minka", cast.editor, cast.workspace)
-    assert recall("Rufus", cast.workspace, cast.editor, reach=HERE, now=timezone.now()).degraded
+    assert recall("Rufus", cast.workspace, cast.editor, policy=HERE, now=timezone.now()).degraded
     assert len(endpoint.requests) == 2 and not EmbeddingModel.objects.exists()
 
 
@@ -218,7 +220,7 @@ def test_an_earlier_model_that_fails_rests_too(
     endpoint._embedding_script.extend([Failure(500)] * 100)
     before = len(endpoint.requests)
     for _ in range(3):
-        found = recall("Rufus", cast.workspace, cast.editor, reach=HERE, now=timezone.now())
+        found = recall("Rufus", cast.workspace, cast.editor, policy=HERE, now=timezone.now())
         assert "earlier embedding model cannot be asked" in found.degraded
     assert len(endpoint.requests) == before + 2
 
@@ -226,8 +228,8 @@ def test_an_earlier_model_that_fails_rests_too(
 def test_a_reply_about_one_text_lets_nobody_else_wait(cast: Cast, endpoint: ScriptedOpenAI) -> None:
     make_memory("The dog is called Rufus", cast.editor, cast.workspace)
     endpoint.script_embeddings(*FAILURES["not a number"])
-    assert recall("Rufus", cast.workspace, cast.editor, reach=HERE, now=timezone.now()).degraded
-    assert not recall("Rufus", cast.workspace, cast.editor, reach=HERE, now=timezone.now()).degraded
+    assert recall("Rufus", cast.workspace, cast.editor, policy=HERE, now=timezone.now()).degraded
+    assert not recall("Rufus", cast.workspace, cast.editor, policy=HERE, now=timezone.now()).degraded
 
 
 @pytest.mark.parametrize(

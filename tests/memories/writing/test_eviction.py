@@ -167,7 +167,7 @@ def test_a_turn_reads_and_notes_its_use_while_rows_are_being_evicted(
             found.append(
                 len(
                     recall_module.recall(
-                        "Thing", default_workspace(person), person, now=NOW, reach=HERE
+                        "Thing", default_workspace(person), person, now=NOW, policy=HERE
                     ).items
                 )
             )

@@ -133,7 +133,7 @@ def test_same_key_updates_in_place_and_keeps_the_pin(cast: Cast) -> None:
     assert (again.created, again.duplicate, again.memory.pk) == (False, False, first.pk)
     assert (again.memory.content, again.memory.pinned) == ("Coffee", True)
     assert (
-        recall("Tea", cast.workspace, cast.owner, reach=HERE, now=timezone.now()).items[0].memory.content
+        recall("Tea", cast.workspace, cast.owner, policy=HERE, now=timezone.now()).items[0].memory.content
         == "Coffee"
     )
     forced = save_memory(draft(cast, "Water", key="drink"), by=cast.editor, now=NOW, dedupe="create")
@@ -176,7 +176,7 @@ def test_delete_is_soft_and_can_be_undone(cast: Cast) -> None:
     delete_memory(memory, by=cast.editor, now=NOW)
     assert not memory.embeddings.get().live  # or it would take the place of another candidate
     assert count_live(cast.workspace, cast.editor, personal=True, now=timezone.now()) == 0
-    assert recall("cello", cast.workspace, cast.editor, reach=HERE, now=timezone.now()).items == []
+    assert recall("cello", cast.workspace, cast.editor, policy=HERE, now=timezone.now()).items == []
     assert save_memory(draft(cast, "I play the cello"), by=cast.editor, now=NOW).created
     restore_memory(memory, by=cast.editor, now=NOW)
     assert count_live(cast.workspace, cast.editor, personal=True, now=timezone.now()) == 2
@@ -193,7 +193,7 @@ def test_text_is_stored_without_an_embedder_found_by_words_and_embedded_later(
     with django_capture_on_commit_callbacks(execute=True):  # type: ignore[attr-defined]
         memory = save_memory(draft(cast, "The dog is called Rufus"), by=cast.editor, now=NOW).memory
     assert not memory.embeddings.exists()
-    found = recall("Rufus", cast.workspace, cast.editor, reach=HERE, now=timezone.now())
+    found = recall("Rufus", cast.workspace, cast.editor, policy=HERE, now=timezone.now())
     assert [item.memory for item in found.items] == [memory]
     assert found.degraded
     assert OrmQ.objects.count() >= 1

@@ -46,7 +46,7 @@ def test_nothing_knows_of_a_proposal(cast: Cast) -> None:
     assert count_live(cast.workspace, cast.owner, personal=True, now=timezone.now()) == 0
     for ranking in ("hybrid", "semantic", "longterm", "lexical"):
         assert (
-            recall(TEXT, cast.workspace, cast.owner, ranking=ranking, reach=HERE, now=timezone.now()).items
+            recall(TEXT, cast.workspace, cast.owner, ranking=ranking, policy=HERE, now=timezone.now()).items
             == []
         )
     assert not PassageVector.objects.exists()
@@ -62,7 +62,7 @@ def test_approving_brings_it_into_use(cast: Cast) -> None:
     assert saved.created
     assert [
         item.memory
-        for item in recall(TEXT, cast.workspace, cast.viewer, reach=HERE, now=timezone.now()).items
+        for item in recall(TEXT, cast.workspace, cast.viewer, policy=HERE, now=timezone.now()).items
     ] == [memory]
     assert PassageWord.objects.filter(ref=memory.pk, lexeme="launch").exists()
     assert [each.action for each in memory.revisions.order_by("pk")] == ["propose", "approve"]
@@ -93,7 +93,7 @@ def test_either_decision_can_be_taken_back_and_then_it_waits_again(cast: Cast, d
     assert not Memory.objects.live().exists()
     assert not PassageVector.objects.exists()
     assert not PassageWord.objects.exists()
-    assert recall(TEXT, cast.workspace, cast.owner, reach=HERE, now=timezone.now()).items == []
+    assert recall(TEXT, cast.workspace, cast.owner, policy=HERE, now=timezone.now()).items == []
     assert [
         event.details["action"] for event in AuditEvent.objects.filter(verb="moderated").order_by("pk")
     ] == [
@@ -103,7 +103,7 @@ def test_either_decision_can_be_taken_back_and_then_it_waits_again(cast: Cast, d
     assert review.approve(memory, by=cast.owner, now=timezone.now()).created
     assert [
         item.memory
-        for item in recall(TEXT, cast.workspace, cast.viewer, reach=HERE, now=timezone.now()).items
+        for item in recall(TEXT, cast.workspace, cast.viewer, policy=HERE, now=timezone.now()).items
     ] == [memory]
 
 

@@ -111,9 +111,9 @@ class Server(BaseHTTPRequestHandler):
         """Keep standard output for the result."""
 
 
-def ask(url: str, reach: AddressRange, *, streaming: bool = False) -> dict[str, Any]:
+def ask(url: str, address_range: AddressRange, *, streaming: bool = False) -> dict[str, Any]:
     """Return the answer of the chat model at this address, its error, and connections to forbidden addresses."""
-    model = OpenAIChatModel(lambda: Endpoint(url, "k", "m", reach), CAPABILITIES, timeout=5)
+    model = OpenAIChatModel(lambda: Endpoint(url, "k", "m", address_range), CAPABILITIES, timeout=5)
     connected.clear()
     answer, refused = "", ""
 
@@ -127,7 +127,7 @@ def ask(url: str, reach: AddressRange, *, streaming: bool = False) -> dict[str, 
         refused = error.code
     except ModelError as error:
         refused = f"failed: {error.code}"
-    own = {PUBLIC, ELSEWHERE} | (set(INSIDE) if reach is not AddressRange.PUBLIC else set())
+    own = {PUBLIC, ELSEWHERE} | (set(INSIDE) if address_range is not AddressRange.PUBLIC else set())
     return {"answer": answer, "refused": refused, "went_to": [each for each in connected if each not in own]}
 
 
@@ -159,10 +159,12 @@ def attacks() -> dict[str, dict[str, Any]]:
     tried: dict[str, dict[str, Any]] = {}
     for streaming in (False, True):
         how = "streamed" if streaming else "whole"
-        for reach in AddressRange:
+        for address_range in AddressRange:
             for number in range(len(METADATA)):
                 name = f"metadata-{number}.example"
-                tried[f"{name} {reach} {how}"] = ask(f"http://{name}/v1", reach, streaming=streaming)
+                tried[f"{name} {address_range} {how}"] = ask(
+                    f"http://{name}/v1", address_range, streaming=streaming
+                )
         for number in range(len(INSIDE)):
             name = f"inside-{number}.example"
             tried[f"{name} {how}"] = ask(f"http://{name}/v1", AddressRange.PUBLIC, streaming=streaming)
@@ -174,21 +176,21 @@ def attacks() -> dict[str, dict[str, Any]]:
 def rebinding(how: str, streaming: bool) -> dict[str, dict[str, Any]]:
     """Try names that are public at the first lookup and internal at the next, and answers with both."""
     tried = {}
-    for reach, goals in (
+    for address_range, goals in (
         (AddressRange.PUBLIC, [*INSIDE, *METADATA]),
         (AddressRange.ANYWHERE, METADATA),
         (AddressRange.CONFIGURED, METADATA),
     ):
         for goal in goals:
-            name = f"rebinding-{goal.replace('.', '-')}-{reach.value}-{how}.example"
+            name = f"rebinding-{goal.replace('.', '-')}-{address_range.value}-{how}.example"
             NAMES[name] = [[PUBLIC], [goal]]
-            first = ask(f"http://{name}/v1", reach)  # a legitimate answer of an allowed address
-            second = ask(f"http://{name}/v1", reach, streaming=streaming)
+            first = ask(f"http://{name}/v1", address_range)  # a legitimate answer of an allowed address
+            second = ask(f"http://{name}/v1", address_range, streaming=streaming)
             second["went_to"] += first["went_to"]
             tried[name] = second
             mixed = f"mixed-{name}"
             NAMES[mixed] = [[goal, PUBLIC]]
-            tried[mixed] = ask(f"http://{mixed}/v1", reach, streaming=streaming)
+            tried[mixed] = ask(f"http://{mixed}/v1", address_range, streaming=streaming)
     lame = f"lame-{how}.example"
     NAMES[lame] = [[NOBODY, "169.254.169.254"]]
     tried[lame] = ask(f"http://{lame}/v1", AddressRange.PUBLIC, streaming=streaming)
@@ -197,11 +199,13 @@ def rebinding(how: str, streaming: bool) -> dict[str, dict[str, Any]]:
 
 def redirects(how: str, streaming: bool) -> dict[str, dict[str, Any]]:
     tried = {}
-    for reach in (AddressRange.CONFIGURED, AddressRange.ANYWHERE, AddressRange.PUBLIC):
+    for address_range in (AddressRange.CONFIGURED, AddressRange.ANYWHERE, AddressRange.PUBLIC):
         for status in (301, 302, 303, 307, 308):
             for goal in ("169.254.169.254", "metadata-1.example", "2852039166"):
                 url = f"http://public.example/status={status}~to={goal}"
-                tried[f"{status} to {goal} {reach} {how}"] = ask(url, reach, streaming=streaming)
+                tried[f"{status} to {goal} {address_range} {how}"] = ask(
+                    url, address_range, streaming=streaming
+                )
     return tried
 
 

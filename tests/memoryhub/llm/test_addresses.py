@@ -52,8 +52,8 @@ def test_a_name_is_no_address() -> None:
         assert literal(text) is None, text
 
 
-def model_at(server: ScriptedOpenAI, reach: AddressRange, host: str = "127.0.0.1") -> OpenAIChatModel:
-    endpoint = Endpoint(f"http://{host}:{server.port}/v1", server.api_key, server.model, reach)
+def model_at(server: ScriptedOpenAI, address_range: AddressRange, host: str = "127.0.0.1") -> OpenAIChatModel:
+    endpoint = Endpoint(f"http://{host}:{server.port}/v1", server.api_key, server.model, address_range)
     return OpenAIChatModel(lambda: endpoint, CAPABILITIES, timeout=5.0)
 
 
@@ -61,12 +61,14 @@ async def streamed(model: OpenAIChatModel) -> str:
     return "".join([delta.text async for delta in model.stream(QUESTION)])
 
 
-@pytest.mark.parametrize("reach", [AddressRange.CONFIGURED, AddressRange.ANYWHERE, AddressRange.INTERNAL])
+@pytest.mark.parametrize(
+    "address_range", [AddressRange.CONFIGURED, AddressRange.ANYWHERE, AddressRange.INTERNAL]
+)
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 async def test_who_may_reach_an_internal_address_does(
-    scripted_openai: ScriptedOpenAI, reach: AddressRange, host: str
+    scripted_openai: ScriptedOpenAI, address_range: AddressRange, host: str
 ) -> None:
-    model = model_at(scripted_openai, reach, host)
+    model = model_at(scripted_openai, address_range, host)
     assert await streamed(model) == "Hello from the script."
     assert model.complete(QUESTION) == "Hello from the script."
     assert {request.headers["host"] for request in scripted_openai.requests} == {
@@ -124,13 +126,13 @@ async def test_of_several_addresses_the_allowed_ones_are_tried_in_turn(
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-@pytest.mark.parametrize("reach", [AddressRange.ANYWHERE, AddressRange.INTERNAL])
+@pytest.mark.parametrize("address_range", [AddressRange.ANYWHERE, AddressRange.INTERNAL])
 async def test_a_redirect_is_not_followed(
-    scripted_openai: ScriptedOpenAI, reach: AddressRange, status: int
+    scripted_openai: ScriptedOpenAI, address_range: AddressRange, status: int
 ) -> None:
     moved = Failure(status, headers={"location": f"{scripted_openai.base_url}/elsewhere"})
     scripted_openai.script(moved, moved)
-    model = model_at(scripted_openai, reach)
+    model = model_at(scripted_openai, address_range)
     with pytest.raises(errors.ModelMoved):
         await streamed(model)
     with pytest.raises(errors.ModelMoved):

@@ -23,8 +23,8 @@ OF_PEOPLE = [
 ]  # PUBLIC uses the same code, and reaches no server of a test
 
 
-def model_at(base_url: str, reach: AddressRange, timeout: float = 5.0) -> OpenAIChatModel:
-    endpoint = Endpoint(base_url, "test-key", "m", reach)
+def model_at(base_url: str, address_range: AddressRange, timeout: float = 5.0) -> OpenAIChatModel:
+    endpoint = Endpoint(base_url, "test-key", "m", address_range)
     return OpenAIChatModel(lambda: endpoint, CAPABILITIES, timeout=timeout)
 
 
@@ -32,14 +32,14 @@ async def streamed(model: OpenAIChatModel) -> str:
     return "".join([delta.text async for delta in model.stream(QUESTION)])
 
 
-@pytest.mark.parametrize("reach", OF_PEOPLE)
+@pytest.mark.parametrize("address_range", OF_PEOPLE)
 async def test_a_reply_without_end_is_not_read_to_it(
-    scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch, reach: AddressRange
+    scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch, address_range: AddressRange
 ) -> None:
     monkeypatch.setattr(http_clients, "MOST_BYTES", 100_000)
     endless = Raw(b"data: " + b"x" * 200_000)
     scripted_openai.respond = lambda request: endless
-    model = model_at(scripted_openai.base_url, reach)
+    model = model_at(scripted_openai.base_url, address_range)
     with pytest.raises(errors.ModelError):
         await streamed(model)
     with pytest.raises(errors.ModelError):
@@ -128,14 +128,14 @@ def test_a_whole_reply_that_drips_ends_with_the_time_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reach", "logged"), [(AddressRange.CONFIGURED, True), (AddressRange.ANYWHERE, False)]
+    ("address_range", "logged"), [(AddressRange.CONFIGURED, True), (AddressRange.ANYWHERE, False)]
 )
 async def test_what_a_server_says_of_a_key_is_logged_without_it_and_of_the_operators_alone(
-    scripted_openai: ScriptedOpenAI, reach: AddressRange, logged: bool
+    scripted_openai: ScriptedOpenAI, address_range: AddressRange, logged: bool
 ) -> None:
     """An untrusted server may put anything into its error: the prompt, or the key."""
     scripted_openai.respond = lambda request: Failure(401, "no such key: test-key, asked Hello?")
-    model = model_at(scripted_openai.base_url, reach)
+    model = model_at(scripted_openai.base_url, address_range)
     with pytest.raises(errors.ModelRefused) as streaming:
         await streamed(model)
     with pytest.raises(errors.ModelRefused) as whole:

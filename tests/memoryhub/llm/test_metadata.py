@@ -62,10 +62,10 @@ def test_the_large_clouds_are_all_there() -> None:
 
 
 def test_nobody_reaches_them_in_whatever_carries_them() -> None:
-    for reach in AddressRange:
+    for address_range in AddressRange:
         for text in LARGE_CLOUDS + CARRIED:
-            assert is_metadata(ipaddress.ip_address(text)), (text, reach)
-            assert not may_reach(ipaddress.ip_address(text), reach), (text, reach)
+            assert is_metadata(ipaddress.ip_address(text)), (text, address_range)
+            assert not may_reach(ipaddress.ip_address(text), address_range), (text, address_range)
 
 
 def test_they_are_seen_in_any_dress() -> None:
@@ -85,25 +85,27 @@ def test_a_name_like_theirs_is_none() -> None:
         assert "" not in METADATA_NAMES, host
 
 
-def model_at(base_url: str, reach: AddressRange) -> OpenAIChatModel:
-    endpoint = Endpoint(base_url, "test-key", "a-model", reach)
+def model_at(base_url: str, address_range: AddressRange) -> OpenAIChatModel:
+    endpoint = Endpoint(base_url, "test-key", "a-model", address_range)
     return OpenAIChatModel(lambda: endpoint, CAPABILITIES, timeout=5.0)
 
 
-async def refused(base_url: str, reach: AddressRange) -> None:
-    model = model_at(base_url, reach)
+async def refused(base_url: str, address_range: AddressRange) -> None:
+    model = model_at(base_url, address_range)
     with pytest.raises(errors.ModelAddressRefused):
         model.complete(QUESTION)
     with pytest.raises(errors.ModelAddressRefused):
         assert [delta async for delta in model.stream(QUESTION)]
 
 
-@pytest.mark.parametrize("reach", AddressRange)
+@pytest.mark.parametrize("address_range", AddressRange)
 @pytest.mark.parametrize(
     "host", ["169.254.169.254", "2852039166", "[::ffff:a9fe:a9fe]", "metadata.google.internal"]
 )
-async def test_every_kind_of_connection_refuses_before_it_connects(host: str, reach: AddressRange) -> None:
-    await refused(f"http://{host}/v1", reach)
+async def test_every_kind_of_connection_refuses_before_it_connects(
+    host: str, address_range: AddressRange
+) -> None:
+    await refused(f"http://{host}/v1", address_range)
 
 
 def test_the_embedder_of_the_environment_refuses_too() -> None:

@@ -17,10 +17,15 @@ CALLED, JSON = (
 
 
 def tried(
-    server: ScriptedOpenAI, *replies: Reply, key: str = "", reach: AddressRange = AddressRange.ANYWHERE
+    server: ScriptedOpenAI,
+    *replies: Reply,
+    key: str = "",
+    address_range: AddressRange = AddressRange.ANYWHERE,
 ) -> Trial:
     server.script(*replies)
-    return try_model(Endpoint(server.base_url, key or server.api_key, server.model, reach), CAPABILITIES)
+    return try_model(
+        Endpoint(server.base_url, key or server.api_key, server.model, address_range), CAPABILITIES
+    )
 
 
 def outcomes(found: Trial) -> str:
@@ -92,7 +97,7 @@ def test_a_wrong_key(scripted_openai: ScriptedOpenAI) -> None:
 
 
 def test_an_address_that_may_not_be_reached(scripted_openai: ScriptedOpenAI) -> None:
-    found = tried(scripted_openai, reach=AddressRange.PUBLIC)
+    found = tried(scripted_openai, address_range=AddressRange.PUBLIC)
     assert found.errors["reachable"].code == "model_address_refused"
     assert scripted_openai.connections == 0
 

@@ -92,7 +92,7 @@ def searched(cast: Cast, question: str) -> list[str]:
 def used(cast: Cast, question: str) -> list[str]:
     asked = make_message(make_chat(cast.owner, cast.workspace), question)
     answer = make_message(asked.chat, "…", role=MessageRole.ASSISTANT, reply_to=asked)
-    return [each.passage.heading for each in sources_for(answer, asked, cast.owner, room=2000, reach=HERE)]
+    return [each.passage.heading for each in sources_for(answer, asked, cast.owner, room=2000, policy=HERE)]
 
 
 @pytest.mark.parametrize("text", [ENGLISH, GERMAN], ids=["english", "german"])

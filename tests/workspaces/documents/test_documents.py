@@ -141,7 +141,7 @@ def test_an_index_is_asked_in_a_transaction(cast: Cast, monkeypatch: pytest.Monk
     monkeypatch.setattr(hybrid_search, "search_area", lambda *_: indexed)
     found = lambda *_, **__: asked.append(connection.in_atomic_block) or []  # noqa: E731
     monkeypatch.setattr(scores, "find_candidates", found)
-    find_passages("key", cast.workspace, cast.viewer, limit=5, reach=HERE)
+    find_passages("key", cast.workspace, cast.viewer, limit=5, policy=HERE)
     assert asked == [True]
 
 
@@ -156,7 +156,7 @@ def test_nobody_else_finds_or_reads_it(cast: Cast) -> None:
     elsewhere = make_document(cast.stranger, None, f"{SENTENCE} elsewhere")
     assert [each["id"] for each in found(cast, "spare key")] == [document.public_id]
     with pytest.raises(NotFound):
-        find_passages("key", cast.workspace, cast.stranger, limit=5, reach=HERE)
+        find_passages("key", cast.workspace, cast.stranger, limit=5, policy=HERE)
     caller = ToolCaller(cast.viewer, cast.workspace, Role.VIEWER, HERE, timezone.now())
     assert SENTENCE in search_tool(caller, ToSearch(query=document.public_id)).text
     for unknown in (elsewhere.public_id, "doc_" + "x" * 24, "doc_", "doc_' OR 1=1"):
@@ -177,7 +177,7 @@ def test_the_tool_reads_a_long_one_to_its_end(cast: Cast) -> None:
     assert "Rule number 0 " in whole and "Rule number 159 " in whole
     assert "<b>" not in whole
     found_one = search_workspace(
-        "what is rule 117 about", cast.workspace, cast.viewer, now=timezone.now(), reach=HERE
+        "what is rule 117 about", cast.workspace, cast.viewer, now=timezone.now(), policy=HERE
     )
     best = next(each for each in found_one[:3] if "thing 117 " in each.text)  # or the one beside it
     assert best.place is not None and best.place.heading == "Rule 117"

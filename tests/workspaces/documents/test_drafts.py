@@ -61,7 +61,7 @@ def send(person: User, chat: Chat, *ids: str) -> Any:
 
 
 def found_by(person: User, workspace: Workspace) -> list[str]:
-    found = find_passages(ASKED, workspace, person, limit=5, reach=HERE)
+    found = find_passages(ASKED, workspace, person, limit=5, policy=HERE)
     return [each.passage.document.public_id for each in found]
 
 

@@ -15,7 +15,7 @@ from django.utils import timezone
 from tests.conftest import Cast
 from tests.workspaces.documents.odd import odd_files, pdf_with_picture, picture_file
 from tests.workspaces.documents.odd_office import DOCX, changed
-from workspaces.data_policy import Reach
+from workspaces.data_policy import DataPolicy
 from workspaces.documents import documents, files, reading_jobs
 from workspaces.documents.passages import find_passages
 from workspaces.documents.reading import child_process, process
@@ -189,7 +189,7 @@ def test_words_answer_questions_about_what_has_no_vectors_yet(cast: Cast) -> Non
     reading_jobs.read(made.pk, now=now)
 
     def ask(question: str) -> list[str]:
-        given = {"limit": 3, "reach": Reach.here(cast.workspace), "floor": 0.57, "by_words": False}
+        given = {"limit": 3, "policy": DataPolicy.here(cast.workspace), "floor": 0.57, "by_words": False}
         return [each.passage.text for each in find_passages(question, cast.workspace, cast.editor, **given)]
 
     assert "Morag Tulloch" in "".join(ask("Who keeps the eastern warehouse?"))

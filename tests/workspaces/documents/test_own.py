@@ -35,7 +35,7 @@ from tests.workspaces.documents.samples import SAMPLES
 from workspaces import artifacts
 from workspaces.access import default_workspace
 from workspaces.accounts.account_changes import delete_account
-from workspaces.data_policy import Reach
+from workspaces.data_policy import DataPolicy
 from workspaces.documents import documents, files
 from workspaces.documents.passages import find_passages
 from workspaces.documents.reading_jobs import text_for_webhook
@@ -172,10 +172,10 @@ def turn(chat: Chat, **said: Any) -> tuple[Message, Message]:
     return question, make_message(chat, "Under it [1].", role=MessageRole.ASSISTANT, reply_to=question)
 
 
-def given(chat: Chat, user: User, reach: Reach = HERE, **said: Any) -> list[str]:
+def given(chat: Chat, user: User, policy: DataPolicy = HERE, **said: Any) -> list[str]:
     question, answer = turn(chat, **said)
     return [
-        each.passage.document.title for each in sources_for(answer, question, user, room=2000, reach=reach)
+        each.passage.document.title for each in sources_for(answer, question, user, room=2000, policy=policy)
     ]
 
 
@@ -209,7 +209,7 @@ def test_a_turn_is_given_it_where_nobody_reads_along_or_its_person_let_it_in(
     require_documents([mine.public_id], chat, cast.editor)
     assert still_there(named, cast.editor) == [mine.public_id] and still_there(named, cast.owner) == []
     question, answer = turn(chat)
-    assert len(sources_for(answer, question, cast.editor, room=2000, reach=HERE)) == 1
+    assert len(sources_for(answer, question, cast.editor, room=2000, policy=HERE)) == 1
     path = f"/workspaces/{mine.workspace.public_id}/documents/{mine.public_id}/?passage=0#passage-0"
     for person, sees in ((cast.editor, True), (cast.owner, False), (cast.viewer, False)):
         client.force_login(person)
@@ -229,14 +229,14 @@ def test_a_turn_is_given_it_where_nobody_reads_along_or_its_person_let_it_in(
     ]
     # A personal source is used in no one else's turn, nor where local_only forbids it.
     answer.attempt = 2
-    assert sources_for(answer, question, cast.editor, room=2000, reach=HERE)
-    assert sources_for(answer, question, cast.owner, room=2000, reach=HERE) == []
-    assert sources_for(answer, question, cast.editor, room=2000, reach=aloud) == []
+    assert sources_for(answer, question, cast.editor, room=2000, policy=HERE)
+    assert sources_for(answer, question, cast.owner, room=2000, policy=HERE) == []
+    assert sources_for(answer, question, cast.editor, room=2000, policy=aloud) == []
     away = replace(HERE, leaves=True)
     assert given(alone, cast.editor, away) == ["Mine"]
     Workspace.objects.filter(pk=mine.workspace_id).update(local_only=True)
     assert given(alone, cast.editor, away) == [] and given(alone, cast.editor) == ["Mine"]
-    assert sources_for(answer, question, cast.editor, room=2000, reach=away) == []
+    assert sources_for(answer, question, cast.editor, room=2000, policy=away) == []
 
 
 def test_tools_and_searches_reach_it_as_far_as_the_chat_does(cast: Cast, make: Callable[..., Made]) -> None:
@@ -250,11 +250,11 @@ def test_tools_and_searches_reach_it_as_far_as_the_chat_does(cast: Cast, make: C
     others = ToolCaller(cast.owner, cast.workspace, "owner", HERE, timezone.now())
     for caller in (
         others,
-        replace(own, reach=replace(HERE, personal=False)),
-        replace(own, reach=replace(HERE, leaves=True)),
+        replace(own, policy=replace(HERE, personal=False)),
+        replace(own, policy=replace(HERE, leaves=True)),
     ):
         assert "blue pot" not in search_tool(caller, asked[1]).text
-        with pytest.raises(ModelNotLocal if caller.reach.leaves else ToolTrouble):
+        with pytest.raises(ModelNotLocal if caller.policy.leaves else ToolTrouble):
             search_tool(caller, asked[0])
     chat = make_chat(cast.editor, cast.workspace)
     _question, answer = turn(chat)
@@ -316,7 +316,7 @@ def test_a_citation_of_what_was_taken_back_is_its_owners_alone(cast: Cast) -> No
     document = make_document(cast.editor, cast.workspace, TEXT, title="Plan")
     chat = make_chat(cast.owner, cast.workspace)
     question, answer = turn(chat)
-    assert sources_for(answer, question, cast.owner, room=2000, reach=HERE)
+    assert sources_for(answer, question, cast.owner, room=2000, policy=HERE)
     documents.move(document, None, by=cast.editor, now=timezone.now())
     sees = {
         person.username: any(
@@ -355,7 +355,7 @@ def test_it_goes_with_its_owner_and_not_with_a_membership(
         == 200
     )
     with pytest.raises(NotFound):
-        find_passages(ASKED, cast.workspace, cast.editor, limit=5, reach=HERE)
+        find_passages(ASKED, cast.workspace, cast.editor, limit=5, policy=HERE)
     gone = make_document(cast.editor, None, f"{TEXT} Twice.", personal=True)
     assert documents.forget_document(gone, by=cast.editor)["document passages"] == 1
     assert index_scopes(drawn) == {-cast.editor.pk}

@@ -120,7 +120,7 @@ def of_memories(world: World) -> set[str]:
                 owner,
                 agent=agent,
                 ranking=ranking,
-                reach=HERE,
+                policy=HERE,
                 now=timezone.now(),
             ).items
         save_memory(
@@ -131,7 +131,7 @@ def of_memories(world: World) -> set[str]:
         edit_memory(memory, by=owner, now=now, content="The launch is on June 4", key="launch")
         delete_memory(memory, by=owner, now=now)
         restore_memory(memory, by=owner, now=now)
-        found = recall("launch", here, owner, agent=agent, reach=HERE, now=timezone.now())
+        found = recall("launch", here, owner, agent=agent, policy=HERE, now=timezone.now())
         verdicts = split_recall(found, threshold=0, limit=5)
         store_receipt("msg_parts", found, verdicts, workspace=here, user=owner, threshold=0)
         assert receipts_for(["msg_parts"], owner)["msg_parts"].items.all()
@@ -155,7 +155,7 @@ def of_documents_and_artifacts(world: World) -> set[str]:
     with recorded() as seen:
         document = make_document(owner, here, "The oven is turned off at night. " * 100)
         found = Document.objects.filter(pk=document.pk)
-        assert find_in(found, "when is the oven off?", here, owner, limit=3, reach=HERE)
+        assert find_in(found, "when is the oven off?", here, owner, limit=3, policy=HERE)
         documents.move(document, None, by=owner, now=now)
         document.refresh_from_db()
         documents.delete(document, by=owner, now=now)

@@ -138,7 +138,7 @@ def test_notes_are_found_by_meaning_and_words_and_beside_memories_in_one_list(
 
 def test_recall_of_memories_knows_nothing_of_notes(cast: Cast, write: Callable[..., list[int]]) -> None:
     memory = make_memory("The lease is with Mona", cast.editor, cast.workspace)
-    alone = recall("the lease with Mona", cast.workspace, cast.editor, reach=HERE, now=timezone.now()).items
+    alone = recall("the lease with Mona", cast.workspace, cast.editor, policy=HERE, now=timezone.now()).items
     write(*("The lease with Mona" for _ in range(30)))
     for ranking in ("hybrid", "semantic", "longterm", "lexical"):
         found = recall(
@@ -146,11 +146,11 @@ def test_recall_of_memories_knows_nothing_of_notes(cast: Cast, write: Callable[.
             cast.workspace,
             cast.editor,
             ranking=ranking,
-            reach=HERE,
+            policy=HERE,
             now=timezone.now(),
         )
         assert [item.memory.pk for item in found.items] == [memory.pk]
-    again = recall("the lease with Mona", cast.workspace, cast.editor, reach=HERE, now=timezone.now()).items
+    again = recall("the lease with Mona", cast.workspace, cast.editor, policy=HERE, now=timezone.now()).items
     assert again[0].parts == pytest.approx(alone[0].parts, abs=1e-3)  # its words are counted among memories
 
 

@@ -95,7 +95,7 @@ def test_memories_that_nothing_used_go_with_what_was_noted_of_them(cast: Cast) -
     set_rules(cast, memories=30)
     assert swept() == 1
     assert live(Memory) == {used.pk, pinned.pk, edited.pk}
-    found = recall("oven green", cast.workspace, cast.owner, now=NOW, reach=HERE)
+    found = recall("oven green", cast.workspace, cast.owner, now=NOW, policy=HERE)
     assert gone.pk not in {item.memory.pk for item in found.items}
     restore_memory(Memory.objects.get(pk=gone.pk), by=cast.owner, now=NOW)
     assert swept() == 0

@@ -14,7 +14,7 @@ from memoryhub.database.startup import running_database
 from memoryhub.management import Progress
 from workspaces.access import default_workspace
 from workspaces.actions.workspaces import create_workspace
-from workspaces.data_policy import Reach
+from workspaces.data_policy import DataPolicy
 from workspaces.documents import documents, reading_jobs
 from workspaces.documents.passages import DOCUMENTS, Arm, FoundPassage, find_passages
 from workspaces.index.reembedding import embed_passages
@@ -98,7 +98,7 @@ class Command(BaseCommand):
                     workspace,
                     user,
                     limit=RETURNED // 20,
-                    reach=Reach.here(workspace),
+                    policy=DataPolicy.here(workspace),
                     floor=floor,
                     arm=arm,
                 )
