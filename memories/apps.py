@@ -13,7 +13,7 @@ class MemoriesConfig(AppConfig):
         from memories.indexing import MEMORIES
         from memories.models import Asset, Memory
         from memories.writing.changing import text_for_webhook
-        from memories.writing.drafts import is_delicate
+        from memories.writing.drafts import is_sensitive
         from memories.writing.eviction import MEMORIES as KEPT_MEMORIES
         from memoryhub.database.queries import count_or_estimate
         from memoryhub.http.health import register_gauge
@@ -25,7 +25,7 @@ class MemoriesConfig(AppConfig):
         from workspaces.webhooks.hooks import register_text
 
         register_kind(MEMORIES)
-        register_judge(is_delicate)
+        register_judge(is_sensitive)
         register_remover(remove_memories)
         register_kept(KEPT_MEMORIES)
         register_text("memory", text_for_webhook)

@@ -115,7 +115,7 @@ def create_artifact(
     """Create an artifact. Editors only.
 
     ``personal``: visible to ``by`` only, in all their workspaces. ``confirmed``: the person confirmed a text that looks
-    like a credential or a private number. Raises LooksDelicate without that confirmation, and SecretRefused for such a
+    like a credential or a private number. Raises LooksSensitive without that confirmation, and SecretRefused for such a
     text from a model. Raises TooManyRequests, Invalid for a wrong field, QuotaReached, and Conflict if it is personal
     but its text may not leave ``workspace``.
     """
@@ -123,7 +123,7 @@ def create_artifact(
         raise Invalid(fields={"kind": _("Must be one of %s.") % ", ".join(ArtifactKind.values)})
     written, source = cleaned(written), source or Source()
     if by_model or not confirmed:
-        refuse_delicate("", said(written), may_ask=not by_model)
+        refuse_sensitive("", said(written), may_ask=not by_model)
     spend("uploads", by, now=now)
     workspace, owner = home(workspace, by, personal=personal)
     with transaction.atomic():
@@ -174,7 +174,7 @@ def update_artifact(
         )
         if written != before:
             if by_model or not confirmed:
-                refuse_delicate(said(before), said(written), may_ask=not by_model)
+                refuse_sensitive(said(before), said(written), may_ask=not by_model)
             spend("uploads", by, now=now)
             unindex_words(ARTIFACTS, [locked.pk])
             _put(locked, written, by=by, now=now, by_model=by_model)
@@ -382,7 +382,7 @@ def checked_versions(versions: Sequence[Past]) -> list[Past]:
     made = [replace(each, written=cleaned(each.written)) for each in versions]
     before = ""
     for each in made:
-        refuse_delicate(before, said(each.written), may_ask=False)
+        refuse_sensitive(before, said(each.written), may_ask=False)
         before = said(each.written)
     return made
 
@@ -425,7 +425,7 @@ def import_artifact(artifact: Artifact, versions: Sequence[Past], *, by: User) -
 # The memories app detects such text and registers its function here.
 
 
-class LooksDelicate(SecretRefused):
+class LooksSensitive(SecretRefused):
     """Raised for a text that looks sensitive. A person may confirm and save it anyway."""
 
     code = "sensitive"
@@ -438,22 +438,22 @@ class LooksDelicate(SecretRefused):
 _judges: list[Callable[[str], bool]] = []
 
 
-def register_judge(is_delicate: Callable[[str], bool]) -> None:
-    if is_delicate not in _judges:
-        _judges.append(is_delicate)
+def register_judge(is_sensitive: Callable[[str], bool]) -> None:
+    if is_sensitive not in _judges:
+        _judges.append(is_sensitive)
 
 
-def refuse_delicate(before: str, after: str, *, may_ask: bool) -> None:
+def refuse_sensitive(before: str, after: str, *, may_ask: bool) -> None:
     """Raise an error if the lines that a change adds to a text look sensitive.
 
-    ``before``: the stored text. ``after``: the new text. The error is LooksDelicate with ``may_ask``, so that a person
+    ``before``: the stored text. ``after``: the new text. The error is LooksSensitive with ``may_ask``, so that a person
     may confirm and save the text anyway; else SecretRefused.
     """
     known = set(before.splitlines())
     new = "\n".join(line for line in after.splitlines() if line not in known)
-    if any(is_delicate(new) for is_delicate in _judges):
+    if any(is_sensitive(new) for is_sensitive in _judges):
         wrong = {"content": _("looks like a credential or a personal number")}
-        raise LooksDelicate(fields=wrong) if may_ask else SecretRefused(fields=wrong)
+        raise LooksSensitive(fields=wrong) if may_ask else SecretRefused(fields=wrong)
 
 
 # Permanent removal of an artifact with its versions, words and vectors.

@@ -39,7 +39,7 @@ from chat.models import Chat
 from chat.models.imports import MAX_ATTEMPTS, Import, ImportKind, ImportRow, ImportStatus, Outcome
 from memories.models import Memory, SourceType
 from memories.writing import tombstones
-from memories.writing.drafts import UNSTORABLE, cut_at_word, is_delicate
+from memories.writing.drafts import UNSTORABLE, cut_at_word, is_sensitive
 from memoryhub.database.queries import alone
 from memoryhub.errors import Conflict, DomainError, Invalid, NotFound
 from memoryhub.ids import new_id
@@ -573,6 +573,6 @@ def _text(row: ImportRow, raw: bytes) -> str:
         text = parse_line(raw).get(TEXT_IN.get(row.kind, ""))
     except Invalid:
         return ""
-    if not isinstance(text, str) or is_delicate(text):
+    if not isinstance(text, str) or is_sensitive(text):
         return ""
     return cut_at_word(UNSTORABLE.sub("", text), SHOWN)

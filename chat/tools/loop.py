@@ -39,7 +39,7 @@ from chat.tools.base import (
     read_arguments,
 )
 from memories.models import SourceType
-from memories.writing.drafts import UNSTORABLE, is_delicate
+from memories.writing.drafts import UNSTORABLE, is_sensitive
 from memories.writing.extraction_jobs import queue_distillation
 from memoryhub import events
 from memoryhub.errors import DomainError
@@ -164,7 +164,7 @@ def _storable_arguments(tool: ChatTool[Any], arguments: Arguments) -> dict[str, 
     """Return the arguments to store, without credentials and personal numbers."""
     kept = arguments.model_dump(include=set(tool.kept), exclude_unset=True)
     return {
-        name: value for name, value in kept.items() if not (isinstance(value, str) and is_delicate(value))
+        name: value for name, value in kept.items() if not (isinstance(value, str) and is_sensitive(value))
     }
 
 

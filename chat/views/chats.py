@@ -26,7 +26,7 @@ from chat.modes.registry import model_context
 from chat.turns.services import begin_turn
 from chat.views.shown_messages import entries_sent, load_transcript
 from memories.access import count_live, live_in, memory_on, must_ask, own_elsewhere, vetoed
-from memories.writing.drafts import is_delicate
+from memories.writing.drafts import is_sensitive
 from workspaces.access import default_workspace, get_workspace
 from workspaces.accounts import sign_in
 from workspaces.actions.connections import may_connect, may_find
@@ -87,7 +87,7 @@ def example_questions(workspace: Workspace, user: User, *, alone: bool, now: dat
 def _question(statement: str) -> str:
     """Return a question about the statement's subject, or "" if it has none or contains a personal number."""
     about = _SUBJECT.match(statement)
-    if about is None or is_delicate(statement):
+    if about is None or is_sensitive(statement):
         return ""
     subject = about["subject"]
     return _("What do you remember about %(subject)s?") % {"subject": subject[0].lower() + subject[1:]}

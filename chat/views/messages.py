@@ -42,7 +42,7 @@ from memories.models.memory import CONTENT_LENGTH
 from memories.writing.extraction_jobs import retry as retry_extraction
 from memoryhub.database.queries import release_connection
 from memoryhub.errors import Conflict, Invalid, NotFound, Sensitive
-from workspaces.artifacts import LooksDelicate
+from workspaces.artifacts import LooksSensitive
 from workspaces.models import Role, User
 from workspaces.views import PageRequest
 from workspaces.views.artifacts import beside_chat, show
@@ -215,7 +215,7 @@ def save_artifact(request: PageRequest, chat_id: str, message_id: str) -> HttpRe
         made = save_answer(
             answer, block=int(asked) if asked else None, by=request.user, now=now, confirmed=confirmed
         )
-    except LooksDelicate as error:
+    except LooksSensitive as error:
         asking = {
             "workspace": chat.workspace,
             "chat": chat,

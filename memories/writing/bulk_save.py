@@ -263,8 +263,8 @@ class Batch:
 
     def _store_new(self, by: User | None) -> None:
         memories = [memory for memory, _ in self.new]
-        for payer, number in Counter(by or memory.author for memory in memories).items():
-            require_room("memories", payer, number)
+        for billed_user, number in Counter(by or memory.author for memory in memories).items():
+            require_room("memories", billed_user, number)
         self._link(memories)
         moved = self._move_keys(by)
         insert_rows(memories)

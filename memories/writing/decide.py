@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy as later
 from memories.judging.duplicates import may_merge
 from memories.models import Memory
 from memories.models.memory import PLACE, MemoryQuerySet, live_sql
-from memories.writing.drafts import TEXTS, Draft, refuse_delicate
+from memories.writing.drafts import TEXTS, Draft, refuse_sensitive
 from memoryhub.database import queries
 from memoryhub.errors import Conflict, DomainError, SecretRefused
 from memoryhub.llm.bundled_embedder import ENGLISH, TwoEncoders
@@ -365,7 +365,7 @@ def _may_lose_key(key_owner: Memory, said: Draft | Memory, now: datetime) -> boo
 def _secret_in(said: Draft | Memory) -> SecretRefused | None:
     """Return the error if the current rules find a credential in a text that older rules let through."""
     try:
-        refuse_delicate({name: getattr(said, name) for name in TEXTS}, personal=False)
+        refuse_sensitive({name: getattr(said, name) for name in TEXTS}, personal=False)
     except SecretRefused as error:
         return error
     return None

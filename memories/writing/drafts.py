@@ -383,8 +383,8 @@ class Draft:
 def clean_fields(values: Mapping[str, Any], *, personal: bool) -> dict[str, Any]:
     """Return the given fields of a memory, stripped and validated.
 
-    ``personal``: see ``refuse_delicate``. Raises Invalid naming every wrong field, or the errors of
-    ``refuse_delicate``.
+    ``personal``: see ``refuse_sensitive``. Raises Invalid naming every wrong field, or the errors of
+    ``refuse_sensitive``.
     """
     cleaned, wrong = {}, {}
     for name, value in values.items():
@@ -394,11 +394,11 @@ def clean_fields(values: Mapping[str, Any], *, personal: bool) -> dict[str, Any]
             wrong[name] = str(error)
     if wrong:
         raise Invalid(fields=wrong)
-    refuse_delicate(cleaned, personal=personal)
+    refuse_sensitive(cleaned, personal=personal)
     return cleaned
 
 
-def refuse_delicate(
+def refuse_sensitive(
     values: Mapping[str, Any], beside: Mapping[str, Any] | None = None, *, personal: bool
 ) -> None:
     """Raise SecretRefused if a field holds a credential, or Sensitive if one holds a personal number and ``personal``
@@ -428,7 +428,7 @@ def kind_in(memory: Memory) -> str:
     """
     values = {name: getattr(memory, name) for name in TEXTS}
     try:
-        refuse_delicate(values, personal=memory.is_automatic)
+        refuse_sensitive(values, personal=memory.is_automatic)
     except Sensitive as refused:
         acts = (RevisionAction.EDIT, RevisionAction.RESTORE)
         wanted = memory.revisions.filter(action__in=acts, by__isnull=False, imported=False).exists()
@@ -444,11 +444,11 @@ def without_secrets(excerpt: str) -> str:
     *found, in_all = find_sensitive([*lines, "\n".join(lines)])
     if any(found):
         kept = "\n".join(line for line, each in zip(lines, found, strict=True) if not each)
-        return "" if is_delicate(kept) else kept
+        return "" if is_sensitive(kept) else kept
     return "" if in_all else "\n".join(lines)
 
 
-def is_delicate(text: str) -> bool:
+def is_sensitive(text: str) -> bool:
     """Return whether a text contains a credential or a personal number."""
     return find_sensitive([text])[0] is not None
 

@@ -52,8 +52,8 @@ from memories.writing.drafts import (
     Draft,
     add_sources,
     clean_fields,
-    is_delicate,
-    refuse_delicate,
+    is_sensitive,
+    refuse_sensitive,
 )
 from memories.writing.tombstones import WasForgotten
 from memoryhub.errors import Forbidden, Invalid, NotFound
@@ -214,9 +214,9 @@ def save_embedded(
             case Proposal(may_replace):
                 return _propose(draft, may_replace, by=by, now=now)
             case New(may_replace, previous_key_owner):
-                payer = charge("memories", by, draft.author)
+                billed_user = charge("memories", by, draft.author)
                 own_row = dedupe == "create" or not near
-                row = new_row(draft, may_replace, brought_by=payer, now=now, own_row=own_row)
+                row = new_row(draft, may_replace, brought_by=billed_user, now=now, own_row=own_row)
                 return Saved(_insert(row, draft, embedded, previous_key_owner, by=by, now=now), created=True)
 
 
@@ -420,8 +420,8 @@ def _propose(draft: Draft, may_replace: Memory | None, *, by: User | None, now: 
 
     If an equal proposal is waiting or was rejected, return that one instead.
     """
-    payer = charge("memories", by, draft.author)
-    proposed = new_row(draft, may_replace, brought_by=payer, now=now)
+    billed_user = charge("memories", by, draft.author)
+    proposed = new_row(draft, may_replace, brought_by=billed_user, now=now)
     equals = Memory.objects.exclude(review=Review.NONE).filter(
         workspace=draft.workspace, content_hash=proposed.content_hash
     )
@@ -443,5 +443,5 @@ def _check_change(memory: Memory, changes: dict[str, Any], *, confirmed: bool) -
     new = {name: value for name, value in changes.items() if getattr(memory, name) != value}
     rest = {name: getattr(memory, name) or "" for name in TEXTS if name not in new}
     texts = {name: text if isinstance(text, str) else "\n".join(text) for name, text in rest.items()}
-    rest = {name: rest[name] for name, text in texts.items() if not is_delicate(text)}
-    refuse_delicate(new, rest, personal=not confirmed)
+    rest = {name: rest[name] for name, text in texts.items() if not is_sensitive(text)}
+    refuse_sensitive(new, rest, personal=not confirmed)

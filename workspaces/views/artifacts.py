@@ -18,7 +18,7 @@ from memoryhub.errors import Invalid, NotFound
 from workspaces import artifacts
 from workspaces.access import get_workspace, may_move_away, require_right_to_forget
 from workspaces.accounts.sign_in import ask_for_password
-from workspaces.artifacts import LooksDelicate, Stale, Written, forget_artifact, get_artifact
+from workspaces.artifacts import LooksSensitive, Stale, Written, forget_artifact, get_artifact
 from workspaces.data_policy import DataPolicy, within_policy
 from workspaces.models import Artifact, ArtifactKind, ArtifactVersion, Role
 from workspaces.models.documents import CONTENT_LENGTH, LANGUAGE_LENGTH, TITLE_LENGTH
@@ -145,7 +145,7 @@ def beside_chat(response: HttpResponse) -> HttpResponse:
 
 def _refusal_of(error: Invalid) -> dict[str, Any]:
     """Return the error message, and whether the person may confirm and save anyway."""
-    return {"problem": error.message, "asks": isinstance(error, LooksDelicate)}
+    return {"problem": error.message, "asks": isinstance(error, LooksSensitive)}
 
 
 @require_GET
