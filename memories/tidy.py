@@ -23,7 +23,7 @@ from memories.models import KeptAsIs, Memory, ReceiptItem
 from memories.models.memory import MEMORY, MemoryQuerySet
 from memories.recalling.recall_tests import state_of
 from memories.writing import changing, gate, review
-from memories.writing.changing import note_wordings
+from memories.writing.changing import record_wordings
 from memoryhub.database import queries
 from memoryhub.errors import Invalid, NotFound
 from memoryhub.llm.base import Vectors
@@ -300,11 +300,11 @@ def merge(memory: Memory, *, into: Memory, by: User, now: datetime) -> Memory:
     if memory.pk == into.pk or memory.place != into.place:
         raise Invalid(_("Only two memories of the same place can be merged."))
     with transaction.atomic():
-        note_wordings([(into, memory.content)], by=by, now=now)
+        record_wordings([(into, memory.content)], by=by, now=now)
         return gate.delete_memory(memory, by=by, now=now, into=into)
 
 
-def keep(memory: Memory, *, beside: Memory | None = None, by: User, now: datetime) -> KeptAsIs:
+def record_as_kept(memory: Memory, *, beside: Memory | None = None, by: User, now: datetime) -> KeptAsIs:
     """Record the decision to keep a memory, or both it and ``beside``, until a text changes.
 
     A ``may_replace`` link between the two is removed. ``take_back`` undoes the decision. Raises Invalid if the two are

@@ -17,13 +17,16 @@ class MemoryHubConfig(AppConfig):
     name = "memoryhub"
 
     def ready(self) -> None:
-        from memoryhub.database.startup import note_what_older_may_run_with, refuse_to_serve_other_version
+        from memoryhub.database.startup import (
+            refuse_to_serve_other_version,
+            store_backward_compatible_migrations,
+        )
         from memoryhub.jobs import follow_traces
 
         if tracing.is_wanted():
             follow_traces()
         for migrates in (pre_migrate, post_migrate):
-            migrates.connect(note_what_older_may_run_with)  # no sender, since this app has no models
+            migrates.connect(store_backward_compatible_migrations)  # no sender, since this app has no models
 
         if sys.argv[1:2] in (["qcluster"], ["migrate"]):  # these commands do not check the version
             refuse_to_serve_other_version()

@@ -15,8 +15,8 @@ from chat.models.imports import Import
 from chat.runs.services import save_template
 from chat.turns.services import supersede
 from memories.models import Clearing, ClearingStatus, CopyKind, KeptCopy, Receipt, ReceiptItem, Scope
-from memories.recalling.recall_tests import keep_question
-from memories.tidy import keep
+from memories.recalling.recall_tests import save_question
+from memories.tidy import record_as_kept
 from memories.writing.gate import Draft, delete_memory, save_memory
 from tests.conftest import Cast
 from tests.factories import (
@@ -145,8 +145,8 @@ def _memory_rows(cast: Cast, chat: Chat, question: Message, answer: Message) -> 
         "memory_id": memory.public_id,
         "mem_id": memory.public_id,
         "item_id": str(item.pk),
-        "ask_id": keep_question(workspace, "When is it due?", [memory], by=owner, now=now).public_id,
-        "kept_id": str(keep(memory, by=owner, now=now).pk),
+        "ask_id": save_question(workspace, "When is it due?", [memory], by=owner, now=now).public_id,
+        "kept_id": str(record_as_kept(memory, by=owner, now=now).pk),
         "asset_id": make_asset(memory).public_id,
     }
 

@@ -238,7 +238,7 @@ def require_right_to_forget(found: Document | Artifact, by: User) -> None:
         )
 
 
-def note(verb: Verb, found: Document | Artifact, by: User, **details: Any) -> None:
+def record_in_audit_log(verb: Verb, found: Document | Artifact, by: User, **details: Any) -> None:
     """Record an action on a document or artifact in the audit log.
 
     If the item is personal, leave the workspace out, because its owners read that log.

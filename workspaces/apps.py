@@ -13,7 +13,7 @@ def _forget_old_names(sender: Any, **kwargs: Any) -> None:
     Schedule.objects.filter(name="memories: indexes").delete()  # its name before there were other kinds
 
 
-def _tell_members(sender: Any, instance: Any, **kwargs: Any) -> None:
+def _notify_members(sender: Any, instance: Any, **kwargs: Any) -> None:
     """Notify open pages of a workspace that its members changed, wherever the change was made."""
     events.publish(f"workspace:{instance.workspace.public_id}", "members.changed")
 
@@ -48,7 +48,7 @@ class WorkspacesConfig(AppConfig):
             uid = f"workspaces.{sender.__name__}"
             post_delete.connect(DOCUMENT_FILES.forget, sender=sender, dispatch_uid=uid)
         for changed in (post_save, post_delete):
-            changed.connect(_tell_members, sender=Membership, dispatch_uid="workspaces.members")
+            changed.connect(_notify_members, sender=Membership, dispatch_uid="workspaces.members")
         health.register_count("documents", STUCK, "%d not read in time")
         run_every(60, "workspaces.tasks.sweep", name="workspaces: sweep", app=self)
         run_every(1, "workspaces.tasks.sweep_readings", name="workspaces: readings", app=self)

@@ -22,7 +22,7 @@ from workspaces.access import (
     lock_as_editor,
     lock_owned,
     lock_places,
-    note,
+    record_in_audit_log,
     require_right_to_forget,
     require_right_to_move,
 )
@@ -139,7 +139,7 @@ def create_artifact(
             created_at=now,
         )
         _put(artifact, written, by=by, now=now, by_model=by_model)
-        note(Verb.ARTIFACT_ADDED, artifact, by)
+        record_in_audit_log(Verb.ARTIFACT_ADDED, artifact, by)
     return get_artifact(by, artifact.public_id)
 
 
@@ -178,7 +178,7 @@ def update_artifact(
             spend("uploads", by, now=now)
             unindex_words(ARTIFACTS, [locked.pk])
             _put(locked, written, by=by, now=now, by_model=by_model)
-            note(Verb.ARTIFACT_CHANGED, locked, by)
+            record_in_audit_log(Verb.ARTIFACT_CHANGED, locked, by)
     return get_artifact(by, artifact.public_id)
 
 
@@ -238,9 +238,9 @@ def move(artifact: Artifact, to: Workspace | None, *, by: User) -> Artifact:
         locked.save(update_fields=["workspace", "owner"])
         index_words(ARTIFACTS, [locked.pk])
         vectors.update(place=locked.place)
-        note(Verb.ARTIFACT_MOVED, artifact, by)
+        record_in_audit_log(Verb.ARTIFACT_MOVED, artifact, by)
         if owner is None:
-            note(Verb.ARTIFACT_ADDED, locked, by)
+            record_in_audit_log(Verb.ARTIFACT_ADDED, locked, by)
     return get_artifact(by, artifact.public_id)
 
 
@@ -255,7 +255,7 @@ def delete(artifact: Artifact, *, by: User, now: datetime, seen: Collection[str]
         if seen is not None and version_of(locked) not in seen:
             raise Stale(locked)
         soft_delete(locked, now=now)
-        note(Verb.ARTIFACT_DELETED, locked, by)
+        record_in_audit_log(Verb.ARTIFACT_DELETED, locked, by)
 
 
 def soft_delete(locked: Artifact, *, now: datetime) -> None:
@@ -272,7 +272,7 @@ def restore(artifact: Artifact, *, by: User, now: datetime) -> Artifact:
             _set_deleted(locked, None)
             index_words(ARTIFACTS, [locked.pk])
             queue_embedding(ARTIFACTS, [locked.pk])
-            note(Verb.ARTIFACT_RESTORED, locked, by)
+            record_in_audit_log(Verb.ARTIFACT_RESTORED, locked, by)
     return get_artifact(by, artifact.public_id)
 
 
@@ -417,7 +417,7 @@ def import_artifact(artifact: Artifact, versions: Sequence[Past], *, by: User) -
         ArtifactVersion.objects.bulk_create(rows)
         index_words(ARTIFACTS, [artifact.pk])
         queue_embedding(ARTIFACTS, [artifact.pk])
-        note(Verb.ARTIFACT_ADDED, artifact, by)
+        record_in_audit_log(Verb.ARTIFACT_ADDED, artifact, by)
 
 
 # Sensitive text: a credential or private number is saved only if a person confirms, never from a model or import.
@@ -469,7 +469,7 @@ def forget_artifact(artifact: Artifact, *, by: User) -> Counts:
     with transaction.atomic():
         locked = lock_artifact(artifact, by, or_deleted=True)
         require_right_to_forget(locked, by)
-        note(Verb.ARTIFACT_FORGOTTEN, locked, by)
+        record_in_audit_log(Verb.ARTIFACT_FORGOTTEN, locked, by)
         return remove([locked.pk])
 
 

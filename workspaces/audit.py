@@ -168,7 +168,7 @@ def record(
     )
 
 
-def note_backup(size: int, installation: str) -> None:
+def record_backup(size: int, installation: str) -> None:
     """Record a full backup of ``size`` bytes. The doctor command and Prometheus read the latest one."""
     record(Verb.BACKUP_MADE, by=None, details={"bytes": size, "installation": installation})
 
@@ -233,7 +233,7 @@ def _said(value: Any) -> str:
     return text if PATTERN.fullmatch(text) else translated(text.replace("_", " "))
 
 
-def note_bulk_read(number: int, *, by: User, workspace: Workspace) -> None:
+def record_bulk_read(number: int, *, by: User, workspace: Workspace) -> None:
     """Record a response with more than ``BULK`` memories, because a program is probably copying them."""
     if number > BULK:
         record(Verb.MEMORIES_READ, by=by, workspace=workspace, details={"count": number})

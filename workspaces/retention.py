@@ -231,7 +231,7 @@ def _batches(kind: Kept, rows: QuerySet[Any], now: datetime) -> Iterator[int]:
             batch = list(due.select_for_update(of=("self",), skip_locked=True)[:BATCH])
             for row in batch:
                 kind.delete(row, now=now)
-            _note(kind, batch)
+            _record_deletions(kind, batch)
         if batch:
             yield len(batch)
             last = batch[-1].pk
@@ -239,7 +239,7 @@ def _batches(kind: Kept, rows: QuerySet[Any], now: datetime) -> Iterator[int]:
             return
 
 
-def _note(kind: Kept, gone: list[Any]) -> None:
+def _record_deletions(kind: Kept, gone: list[Any]) -> None:
     """Record the number of deleted items in each workspace's audit log.
 
     Personal items are not counted, because the workspace's owners may not know of them.

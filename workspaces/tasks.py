@@ -66,7 +66,7 @@ def rebuild() -> str:
 @job
 def keep_indexes() -> str:
     """Build and drop the vector indexes and counts of large scopes. Return a summary."""
-    return str(indexes.keep_up(now=timezone.now()))
+    return str(indexes.maintain_indexes(now=timezone.now()))
 
 
 @job

@@ -123,7 +123,7 @@ def import_messages(records: list[Record], places: Places) -> None:
             except DomainError as error:
                 record.refuse_for(error)
     if places.stores and made:
-        _keep_from_others(made.values(), places)
+        _hide_from_members(made.values(), places)
         Message.objects.bulk_create(made.values())
         new = {record: pair for record, pair in wanted.items() if record.is_new}
         _link_answers(new, made, places)
@@ -278,7 +278,7 @@ def _rests_on(line: dict[str, Any], role: str) -> dict[str, Any]:
     return {"personal": personal, "stays_here": _flag(line, "stays_here", False)}
 
 
-def _keep_from_others(made: Iterable[Message], places: Places) -> None:
+def _hide_from_members(made: Iterable[Message], places: Places) -> None:
     """Hide imported answers with personal data from members who already belong to the workspace.
 
     For this, the chats' ``opened_at``, since which other members count as readers, is set to now. Otherwise a member

@@ -15,7 +15,7 @@ from memories.writing import tombstones
 from memories.writing.bulk_save import foresee, save_cleaned
 from memories.writing.decide import one_import_at_a_time, one_writer_at_a_time
 from memories.writing.drafts import Draft
-from memories.writing.export_lines import Past, PastRevision, ReadMemory, read_memory, settle
+from memories.writing.export_lines import Past, PastRevision, ReadMemory, draft_of, read_memory
 from memories.writing.gate import Saved
 from memoryhub.errors import DomainError
 from memoryhub.ids import PATTERN
@@ -93,7 +93,7 @@ def import_memories(
     up to ``newest``). Memories of other files are also skipped if a similar one exists. ``rows``: the import's lines
     that were already checked.
     """
-    _settle(read, places)
+    _resolve_references(read, places)
     if places.stores:
         one_import_at_a_time()
     _find_by_id([each for each in read if each.draft is not None], places)
@@ -112,7 +112,7 @@ def import_memories(
         _take_by_the_gate(left, places, rows)
 
 
-def _settle(read: list[Read], places: Places) -> None:
+def _resolve_references(read: list[Read], places: Places) -> None:
     places.meet(
         name
         for each in read
@@ -134,7 +134,7 @@ def _settle(read: list[Read], places: Places) -> None:
         if each.memory.draft.scope == Scope.AGENT and agent is None:
             each.record.refuse(kept("its assistant is not in the file or was refused"))
             continue
-        each.draft, each.past = settle(
+        each.draft, each.past = draft_of(
             each.memory,
             workspace=places.home() if personal else workspace,
             importer=places.user,
@@ -145,7 +145,7 @@ def _settle(read: list[Read], places: Places) -> None:
         if PATTERN.fullmatch(each.draft.source_chat_id):
             chats[each] = (each.draft.source_chat_id, workspace.public_id)
     _point_at_sources(chats, places)
-    _keep_own_sources([each for each in read if each.past.sources], places)
+    _remove_hidden_sources([each for each in read if each.past.sources], places)
 
 
 def _point_at_sources(chats: dict[Read, tuple[str, str]], places: Places) -> None:
@@ -166,7 +166,7 @@ def _point_at_sources(chats: dict[Read, tuple[str, str]], places: Places) -> Non
         each.draft = replace(each.draft, source_chat_id=at_chats[pair].local, source_message_id=message_id)
 
 
-def _keep_own_sources(read: list[Read], places: Places) -> None:
+def _remove_hidden_sources(read: list[Read], places: Places) -> None:
     """Remove ids of sources (chats and messages) that exist here but are not visible to the importer."""
     given = {source for each in read for source in each.past.sources}
     taken = chats_at({source for source in given if source.startswith("chat_")}, places)

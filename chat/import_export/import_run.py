@@ -125,7 +125,7 @@ def count_refusals(imported: Import, records: list[Record], *, now: datetime) ->
     refused = [record.refusal for record in records if record.refusal is not None]
     if refused:
         place = imported.workspace or default_workspace(imported.user)
-        tombstones.note_all(refused, place.pk, SourceType.IMPORT, now)
+        tombstones.count_refusals(refused, place.pk, SourceType.IMPORT, now)
 
 
 def store_rows(imported: Import, records: list[Record], *, stored: bool) -> None:

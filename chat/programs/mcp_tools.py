@@ -23,7 +23,7 @@ from memories.writing.gate import delete_memory
 from memoryhub.errors import Forbidden, Invalid, NotFound
 from memoryhub.ids import PATTERN
 from workspaces.access import get_workspace
-from workspaces.audit import note_bulk_read
+from workspaces.audit import record_bulk_read
 from workspaces.data_policy import Caller, DataPolicy
 from workspaces.models import ApiKey, KeyScope, Role, User
 
@@ -280,7 +280,7 @@ def list_memories(asked: ListAsked) -> Said:
     if asked.category:
         rows = rows.filter(category=asked.category)
     found, more = page(rows, who, asked.cursor, asked.limit)
-    note_bulk_read(len(found), by=who.person, workspace=who.workspace)
+    record_bulk_read(len(found), by=who.person, workspace=who.workspace)
     answer = Memories(memories=[shape_of(memory) for memory in found], next_cursor=more)
     return answer.model_dump_json(exclude_none=True), answer
 

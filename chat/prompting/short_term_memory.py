@@ -265,7 +265,7 @@ def update_short_term(answer: Message, *, now: datetime) -> None:
                 row.last_said, row.personal_at, row.stays_here = [], None, False
             row.last_said = _with_turn(row.last_said, answer)
             _mark(row, answer)
-            _keep(row, now)
+            _save(row, now)
             row.save()
     except DatabaseError:
         logger.exception("A chat's short-term memory could not be touched")
@@ -343,12 +343,12 @@ def set_summary(
         row.summarised_by, row.summarised_in = None if answer else by, attempt
         if answer:
             _mark(row, answer)
-        _keep(row, now)
+        _save(row, now)
         row.save()
     return row
 
 
-def _keep(row: ShortTermMemory, now: datetime) -> None:
+def _save(row: ShortTermMemory, now: datetime) -> None:
     row.touched_at = now
     row.expires_at = now + (KEPT_WITH_SUMMARY if row.summary else KEPT)
 

@@ -330,7 +330,7 @@ class StoredMemory(AgentMemory):
         to.
         """
         waiting, self._waiting = self._waiting, {}
-        self._versions |= _keep(self.run_pk, waiting.values())
+        self._versions |= _save(self.run_pk, waiting.values())
 
     def _take_in(self, changed: QuerySet[RunEntry]) -> None:
         for row in changed:
@@ -343,7 +343,7 @@ class StoredMemory(AgentMemory):
             self._waiting[entry.key] = entry
             return
         with transaction.atomic():
-            self._versions |= _keep(self.run_pk, [entry])
+            self._versions |= _save(self.run_pk, [entry])
 
 
 _WHICH = """
@@ -368,7 +368,7 @@ RETURNING key, version
 """
 
 
-def _keep(run_pk: int, entries: Collection[MemoryEntry]) -> dict[str, int]:
+def _save(run_pk: int, entries: Collection[MemoryEntry]) -> dict[str, int]:
     """Insert or overwrite entries, safely with concurrent writers, and return the new versions by key."""
     if not entries:
         return {}

@@ -110,7 +110,7 @@ def _call(
         result = _failure("the tool failed. Answer without it", ToolOutcome.ERROR)
     _end(live, row, result)
     name = row.name if call.name in tools else "none of ours"
-    tracing.note(
+    tracing.add_attributes(
         {"gen_ai.tool.name": name, "memoryhub.outcome": result.outcome, "memoryhub.count": result.count or 0}
     )
     return result.text

@@ -24,7 +24,7 @@ from chat.runs.services import resume_run
 from chat.turns import turn
 from chat.turns.sources import publish_drafts, require_documents, still_there
 from memories.access import memory_on
-from memories.recalling.recall import expect
+from memories.recalling.recall import prefetch_query_vector
 from memories.writing.drafts import UNSTORABLE
 from memoryhub.errors import Conflict, Forbidden, Invalid, NotFound
 from memoryhub.languages import grouped
@@ -220,7 +220,7 @@ def begin_turn(
     enabled = memory_on(by, chat.memory_enabled if memory_enabled is None else memory_enabled)
     enabled = enabled and not chat.is_temporary
     if enabled:
-        expect(content, now=now)
+        prefetch_query_vector(content, now=now)
     try:
         with transaction.atomic():
             documents = publish_drafts(documents, chat, by, now=now)

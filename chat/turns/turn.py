@@ -147,7 +147,7 @@ class _Outcome:
 async def write_answer(live: LiveAnswer, user_pk: int) -> None:
     """Write one answer, from recall to storage. A failure is stored as the status of the answer."""
     with being_written(live), tracing.span("memoryhub.turn", {"memoryhub.attempt": live.attempt}) as traced:
-        keeper = asyncio.create_task(_keep(live))
+        keeper = asyncio.create_task(_save_progress(live))
         try:
             outcome = await _ask_model(live, user_pk)
         finally:
@@ -166,7 +166,7 @@ async def _ask_model(live: LiveAnswer, user_pk: int) -> _Outcome:
     try:
         plan = await _planned(live, user_pk)
         live.model_is_local, live.account = plan.model.capabilities.local, plan.account
-        tracing.note({"memoryhub.mode": plan.mode, "memoryhub.tools": len(plan.tools)})
+        tracing.add_attributes({"memoryhub.mode": plan.mode, "memoryhub.tools": len(plan.tools)})
         stopped, mode = asyncio.create_task(_stop_requested(live)), get_mode(plan.mode)
         with metered(live.meter):
             answering = asyncio.create_task(mode.answer(live, plan, user_pk))
@@ -208,7 +208,7 @@ async def _stop_requested(live: LiveAnswer) -> None:
             woken.clear()
 
 
-async def _keep(live: LiveAnswer) -> None:
+async def _save_progress(live: LiveAnswer) -> None:
     """Save the growing answer periodically, update its heartbeat, and check for a stop request from another process."""
     kept, silent = "", 0.0
     while True:

@@ -15,8 +15,8 @@ from memories.forgetting.for_good import (
     forget_noted,
     get_noted,
     keep_noted,
-    noted,
     require_right,
+    with_noted_copies,
 )
 from memories.models import Clearing, ClearingStatus, CopyKind, Memory, Scope
 from workspaces.access import get_workspace
@@ -89,7 +89,7 @@ class CopyList(KeyedView):
         """
         workspace = get_workspace(self.person, workspace_id)
         name = f"copies of {workspace.public_id}"
-        return self.page(noted(workspace, self.person), _copies_json, list_name=name)
+        return self.page(with_noted_copies(workspace, self.person), _copies_json, list_name=name)
 
 
 class CopyView(KeyedView):

@@ -194,7 +194,7 @@ class TidyKeep(KeyedView):
             if name in body
         ]
         beside = other[0] if other else None
-        kept = tidy.keep(memory, beside=beside, by=self.person, now=timezone.now())
+        kept = tidy.record_as_kept(memory, beside=beside, by=self.person, now=timezone.now())
         return Response({"id": kept.pk}, status=status.HTTP_201_CREATED)
 
 

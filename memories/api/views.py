@@ -45,7 +45,7 @@ from workspaces.api.base import ETAG, IF_MATCH, KeyedView
 from workspaces.api.fields import Body, Moment, Text, Words
 from workspaces.api.idempotency import ONCE
 from workspaces.api.schema import ID, documented_under, page_of
-from workspaces.audit import note_bulk_read
+from workspaces.audit import record_bulk_read
 from workspaces.data_policy import DataPolicy
 from workspaces.models import Role
 
@@ -67,7 +67,7 @@ class MemoryList(KeyedView):
             descending=True,
             list_name=f"memories of {workspace.public_id}",
         )
-        note_bulk_read(len(answer.data["items"]), by=self.person, workspace=workspace)
+        record_bulk_read(len(answer.data["items"]), by=self.person, workspace=workspace)
         return answer
 
     @documented(
@@ -302,7 +302,7 @@ class QuestionList(KeyedView):
 
         def make() -> RecallQuestion:
             wanted = [get_memory(self.person, each, workspace=workspace) for each in body["memory_ids"]]
-            return recall_tests.keep_question(
+            return recall_tests.save_question(
                 workspace, body["text"], wanted, by=self.person, now=timezone.now()
             )
 

@@ -122,7 +122,7 @@ def drop(wanted: Wanted, rows: QuerySet[Memory], by: User | None) -> Counts:
     )
 
 
-def note(wanted: Wanted, rows: QuerySet[Memory], equals: Collection[int], *, now: datetime) -> None:
+def store_notes(wanted: Wanted, rows: QuerySet[Memory], equals: Collection[int], *, now: datetime) -> None:
     """Store a ``KeptCopy`` note for each copy of the texts in the source excerpts, histories and receipts of ``rows``.
 
     ``equals`` are the primary keys of memories whose whole text is a copy. A note is stored for each of these, too.

@@ -254,7 +254,7 @@ def _leave_notes(
         for read, readers in ((live, members), (here, writers)):
             theirs = Q(owner__in=readers.values("user"))
             others = Memory.objects.filter(Q(workspace=workspace, owner=None) | theirs, ~_is_among(among))
-            copies.note(_wanted(read, _texts(read)), others, equals, now=now)
+            copies.store_notes(_wanted(read, _texts(read)), others, equals, now=now)
             if len(live) == len(here):
                 break
 
@@ -366,7 +366,7 @@ def _report(gone: Gone, by: User | None, now: datetime) -> Report:
     return Report(gone.removed, gone.tombstones, found, others)
 
 
-def noted(workspace: Workspace, user: User) -> MemoryQuerySet:
+def with_noted_copies(workspace: Workspace, user: User) -> MemoryQuerySet:
     """Return the memories of this workspace with noted copies of forgotten texts (``KeptCopy``), oldest first.
 
     Only memories that this person may permanently forget are returned. Deleted memories are included.

@@ -565,7 +565,7 @@ def load_memories(ids: Iterable[int], params: Mapping[str, Any], *, model: str) 
     return {memory.pk: memory for memory in _clean([_memory(row, people) for row in rows])}
 
 
-def note_use(memories: list[Memory], now: datetime) -> None:
+def mark_accessed(memories: list[Memory], now: datetime) -> None:
     """Mark memories as accessed now. Those accessed within the last minute are left as they are."""
     before = now - BUMPED_EVERY
     bumped = [each for each in memories if each.last_accessed_at is None or each.last_accessed_at < before]

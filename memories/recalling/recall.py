@@ -17,7 +17,7 @@ from memories.models import Memory, Receipt, ReceiptItem
 from memories.models.recall import Strength
 from memories.recalling import overview, relevance
 from memories.recalling.overview import Overview
-from memories.recalling.ranked_search import RankedSearch, Recalled, Scored, note_use, texts_embedded_for
+from memories.recalling.ranked_search import RankedSearch, Recalled, Scored, mark_accessed, texts_embedded_for
 from memories.recalling.ranking import RANKINGS, WEIGHTS, Weights, read_question
 from memories.recalling.relevance import Relevance, mentioned
 from memoryhub.database.replicas import read
@@ -110,7 +110,7 @@ def recall(
         user.pk, lambda: _found(search, ranking, threshold, slice(offset, until), floor, withheld, lines)
     )
     if noted:
-        note_use([item.memory for item in found.items], now)
+        mark_accessed([item.memory for item in found.items], now)
     _count(found, time.perf_counter() - began)
     return found
 
@@ -207,7 +207,9 @@ def _count(found: Recall, seconds: float) -> None:
     ranking, degraded, items = found.ranking, bool(found.degraded), len(found.items)
     metrics.count_recall(ranking, degraded, seconds)
     logger.debug("%s found by %s in %.1f ms", items, ranking, seconds * 1000)
-    tracing.note({"memoryhub.ranking": ranking, "memoryhub.degraded": degraded, "memoryhub.items": items})
+    tracing.add_attributes(
+        {"memoryhub.ranking": ranking, "memoryhub.degraded": degraded, "memoryhub.items": items}
+    )
 
 
 def _ranked_above(search: RankedSearch, ranking: str, threshold: float | None) -> tuple[list[Scored], str]:
@@ -230,7 +232,7 @@ def recall_for(caller: Caller, query: str, **how: Any) -> Recall:
     return recall(query, caller.workspace, caller.person, **who, **how)
 
 
-def expect(query: str, *, now: datetime) -> None:
+def prefetch_query_vector(query: str, *, now: datetime) -> None:
     """Start embedding a query in the background, for a ``recall`` with the default ranking that will follow soon."""
     query = _clean_query(query)
     if query:

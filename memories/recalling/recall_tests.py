@@ -52,7 +52,7 @@ def get_question(
     return found
 
 
-def keep_question(
+def save_question(
     workspace: Workspace, text: str, memories: Sequence[Memory], *, by: User, now: datetime
 ) -> RecallQuestion:
     """Save a question with the expected memories, and run it at once.

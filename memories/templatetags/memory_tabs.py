@@ -5,7 +5,7 @@ from typing import Any
 from django import template
 from django.utils.translation import gettext
 
-from memories.forgetting.for_good import noted
+from memories.forgetting.for_good import with_noted_copies
 from memories.models.memory import CATEGORIES, Memory, SourceType
 from memories.writing.review import proposals
 from workspaces.models import User, Workspace
@@ -39,7 +39,7 @@ def memory_tabs(context: dict[str, Any], workspace: Workspace, current: str) -> 
     return {
         "workspace": workspace,
         "current": current,
-        "waiting": proposals(workspace, user).count() + len(noted(workspace, user)),
+        "waiting": proposals(workspace, user).count() + len(with_noted_copies(workspace, user)),
         "undecided": context.get("undecided"),
         "show": context.get("show", ""),
     }

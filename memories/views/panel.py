@@ -14,7 +14,7 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from memories.access import count_listed, get_memory, usage
-from memories.forgetting.for_good import forget_memories, noted
+from memories.forgetting.for_good import forget_memories, with_noted_copies
 from memories.models import Memory, ReceiptItem, Scope
 from memories.models.memory import CATEGORIES, SOURCE_LABELS, RevisionAction
 from memories.recalling.recall import mark_not_relevant, receipt_for
@@ -127,7 +127,7 @@ def panel(request: PageRequest, ws_id: str) -> HttpResponse:
     context["usage"] = usage(found, request.user)
     if not filters:
         context["proposals"] = proposals(found, request.user)
-        context["copies"] = noted(found, request.user)[:PROPOSALS_SHOWN]
+        context["copies"] = with_noted_copies(found, request.user)[:PROPOSALS_SHOWN]
     if asked.get("part") == "list":
         return render(request, "memories/region.html", context)
     categories, sources = choices(found, request.user)

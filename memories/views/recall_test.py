@@ -39,7 +39,7 @@ def recall_test_page(request: PageRequest, ws_id: str) -> HttpResponse:
             chosen = request.POST.getlist("memories")[: MOST_EXPECTED + 1]
             memories = [get_memory(request.user, each, workspace=workspace) for each in chosen]
             text = request.POST.get("text", "")
-            recall_tests.keep_question(workspace, text, memories, by=request.user, now=timezone.now())
+            recall_tests.save_question(workspace, text, memories, by=request.user, now=timezone.now())
         except DomainError as refused:
             error = " ".join(refused.fields.values()) or refused.message
         else:

@@ -116,7 +116,9 @@ def undo_replace(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
 def keep(request: PageRequest, ws_id: str) -> HttpResponse:
     workspace = _workspace(request, ws_id, Role.EDITOR)
     beside = _memory(request, workspace, "beside") if request.POST.get("beside") else None
-    kept = tidy.keep(_memory(request, workspace), beside=beside, by=request.user, now=timezone.now())
+    kept = tidy.record_as_kept(
+        _memory(request, workspace), beside=beside, by=request.user, now=timezone.now()
+    )
     undo_url = reverse("memories:tidy_undo_keep", args=[workspace.public_id, kept.pk])
     return _notice(request, workspace, _("Both kept.") if beside else _("Memory kept."), undo_url)
 

@@ -37,7 +37,7 @@ from memories.writing.decide import (
 )
 from memories.writing.drafts import Draft
 from memories.writing.export_lines import Past
-from memories.writing.gate import Saved, keep_to_cap
+from memories.writing.gate import Saved, enforce_limit
 from memoryhub.llm.bundled_embedder import likeness
 from memoryhub.monitoring import metrics
 from workspaces.access import default_workspace
@@ -259,7 +259,7 @@ class Batch:
     def store(self, by: User | None) -> None:
         if self.new:
             self._store_new(by)
-        changing.note_wordings(self.wordings, by=by, now=self.now)
+        changing.record_wordings(self.wordings, by=by, now=self.now)
 
     def _store_new(self, by: User | None) -> None:
         memories = [memory for memory, _ in self.new]
@@ -284,7 +284,7 @@ class Batch:
             transaction.on_commit(partial(metrics.count_saves, source, number))
         announce_many(memories, "create")
         if any(memory.is_automatic for memory in memories):
-            keep_to_cap(memories[0].workspace_id, memories[0].owner_id, memories[0].agent_id)
+            enforce_limit(memories[0].workspace_id, memories[0].owner_id, memories[0].agent_id)
 
     def _move_keys(self, by: User | None) -> list[Revision]:
         """Take keys away from their previous owners before the new owners are inserted, because a key has one owner at

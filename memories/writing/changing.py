@@ -98,10 +98,10 @@ def announce_many(memories: Sequence[Memory], action: str) -> None:
     for memory in {memory.place: memory for memory in memories}.values():
         data = {"workspace_id": memory.workspace.public_id, "action": action, "memory_id": memory.public_id}
         events.publish(_channel(memory), "memory.changed", data)
-    tell_webhooks(memories, action)
+    notify_webhooks(memories, action)
 
 
-def tell_webhooks(memories: Sequence[Memory], action: str) -> None:
+def notify_webhooks(memories: Sequence[Memory], action: str) -> None:
     """Queue webhook events for these memories. Personal memories and proposals are left out."""
     if action not in _TOLD:
         return
@@ -328,7 +328,7 @@ def key_moved_to(other: Memory, memory: Memory) -> dict[str, Any]:
     return {"key": memory.key, "key_went_to": other.public_id}
 
 
-def note_wordings(said: Iterable[tuple[Memory, str]], *, by: User | None, now: datetime) -> None:
+def record_wordings(said: Iterable[tuple[Memory, str]], *, by: User | None, now: datetime) -> None:
     """Record other wordings of memories in their history, each wording once. ``said`` yields (memory, wording)."""
     new = {(memory.pk, text): memory for memory, text in said if content_hash(text) != memory.content_hash}
     if not new:

@@ -157,7 +157,7 @@ def read_memory(line: Mapping[str, Any]) -> ReadMemory:
     )
 
 
-def settle(
+def draft_of(
     read: ReadMemory,
     *,
     workspace: Workspace,

@@ -22,7 +22,7 @@ from memories.judging.extraction.with_language_model import (
     extract_with_model,
 )
 from memories.models import Extraction, Memory, Scope, SourceType
-from memories.writing.changing import note_wordings
+from memories.writing.changing import record_wordings
 from memories.writing.drafts import Draft, cut_at_word
 from memoryhub.errors import Conflict
 from memoryhub.llm.base import Message, Speaker
@@ -62,7 +62,7 @@ def says_the_same(
             continue
         both = embedded is not None and theirs is not None and embedded.model == theirs.model
         if both and float(embedded.statement @ theirs.statement) >= CLOSE:  # type: ignore[union-attr]
-            note_wordings([(memory, draft.content)], by=None, now=now)
+            record_wordings([(memory, draft.content)], by=None, now=now)
             return memory
     return None
 

@@ -247,7 +247,9 @@ def extract(extraction_id: int, *, now: datetime) -> str:
         if turn is None or place_for(extraction, turn) is None:
             return _store(extraction, "", [], None, now=now)
         complete = completer_for(turn, extraction.workspace, extraction.user, json=True)
-        unread = partial(tombstones.note, UnreadReply(), extraction.workspace_id, extraction.source_type, now)
+        unread = partial(
+            tombstones.count_refusal, UnreadReply(), extraction.workspace_id, extraction.source_type, now
+        )
         name, candidates = candidates_of(turn, complete, faint=True, unread=unread)
         drafts = [draft_of(extraction, turn, name, candidate) for candidate in candidates]
         return _store(extraction, name, [each for each in drafts if each is not None], turn, now=now)
@@ -340,7 +342,7 @@ def _store(
             "Extraction %s by %s: %s stored, %s refused", row.pk, extractor, len(stored), row.refused_count
         )
         counted = {"memoryhub.stored": len(stored), "memoryhub.refused": row.refused_count}
-        tracing.note({"memoryhub.extractor": extractor, **counted})
+        tracing.add_attributes({"memoryhub.extractor": extractor, **counted})
         row.save()
         announce_auto_saved(stored, chat_id=extraction.chat_id)
     return f"stored {len(stored)}"

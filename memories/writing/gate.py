@@ -26,8 +26,8 @@ from memories.writing.changing import (
     locked_row,
     move_key,
     next_update,
-    note_wordings,
     one_owner_per_key,
+    record_wordings,
     require_version,
     set_sources,
     update_in_place,
@@ -107,7 +107,7 @@ class _KeepToCap:
             async_task("memories.tasks.evict", task_name="make room", **place)
 
 
-def keep_to_cap(workspace_id: int, owner_id: int | None, agent_id: int | None = None) -> None:
+def enforce_limit(workspace_id: int, owner_id: int | None, agent_id: int | None = None) -> None:
     """Queue an eviction after the commit if this scope is above the limit.
 
     The limit is checked once per scope and transaction, however many memories the transaction saves.
@@ -197,7 +197,7 @@ def save_embedded(
                 raise error
             case Known(memory):
                 if not draft.waits_for_review:
-                    note_wordings([(memory, draft.content)], by=by, now=now)
+                    record_wordings([(memory, draft.content)], by=by, now=now)
                 return Saved(memory, created=False, duplicate=True)
             case Update(memory, previous_key_owner):
                 try:
@@ -411,7 +411,7 @@ def _insert(
     transaction.on_commit(partial(metrics.count_saves, memory.source_type))
     announce(memory, "create")
     if memory.is_automatic:
-        keep_to_cap(memory.workspace_id, memory.owner_id, memory.agent_id)
+        enforce_limit(memory.workspace_id, memory.owner_id, memory.agent_id)
     return memory
 
 

@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 
 from memories.indexing import queue_embedding
 from memories.models import Memory
-from memories.writing.changing import announce, note_wordings
+from memories.writing.changing import announce, record_wordings
 from memories.writing.decide import Known, New, Stored, decide, one_writer_at_a_time
 from memories.writing.gate import delete_memory
 from workspaces.index.embedding import Embedded, put_vectors
@@ -48,7 +48,7 @@ def _compare_late(memory: Memory, embedded: Embedded, *, now: datetime) -> None:
     verdict = decide(memory, Stored(memory, embedded, now, before=memory.pk), now=now, forgotten=False)
     match verdict:
         case Known(older) if not memory.pinned:
-            note_wordings([(older, memory.content)], by=None, now=now)
+            record_wordings([(older, memory.content)], by=None, now=now)
             delete_memory(memory, by=None, now=now, into=older)
         case New(older) if older is not None:
             Memory.objects.filter(pk=memory.pk).update(may_replace=older)

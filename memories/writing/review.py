@@ -14,7 +14,7 @@ from memories.indexing import put_in_index, unindex_words
 from memories.models import Memory, Review, Revision, Scope
 from memories.models.memory import MemoryQuerySet, RevisionAction
 from memories.writing import changing, gate, tombstones
-from memories.writing.changing import announce, next_update, tell_webhooks
+from memories.writing.changing import announce, next_update, notify_webhooks
 from memories.writing.decide import (
     Forgotten,
     Known,
@@ -25,7 +25,7 @@ from memories.writing.decide import (
     decide,
     one_writer_at_a_time,
 )
-from memories.writing.gate import Draft, Saved, keep_to_cap
+from memories.writing.gate import Draft, Saved, enforce_limit
 from memoryhub.errors import Conflict, Forbidden, NotFound
 from workspaces.access import require
 from workspaces.audit import Verb, record
@@ -105,7 +105,7 @@ def approve(memory: Memory, *, by: User, now: datetime, replacing: bool = False)
             case Refused(error):
                 raise error
             case Known(known):
-                changing.note_wordings([(known, locked.content)], by=by, now=now)
+                changing.record_wordings([(known, locked.content)], by=by, now=now)
                 _decide(locked, RevisionAction.REJECT, Review.REJECTED, by, now)
                 return Saved(known, created=False, duplicate=True)
             case Update(known, previous_key_owner):
@@ -127,7 +127,7 @@ def approve(memory: Memory, *, by: User, now: datetime, replacing: bool = False)
         if older is not None:
             changing.replace(older, newer=locked, by=by, now=now)
         if locked.is_automatic:
-            keep_to_cap(locked.workspace_id, locked.owner_id, locked.agent_id)
+            enforce_limit(locked.workspace_id, locked.owner_id, locked.agent_id)
     return Saved(locked, created=True)
 
 
@@ -153,7 +153,7 @@ def reconsider(memory: Memory, *, by: User, now: datetime) -> Memory:
         if not decided(Memory.objects.filter(pk=locked.pk)).exists():
             raise Conflict(_("Nobody has decided about this memory yet."), code="no_proposal")
         if locked.review == Review.NONE:
-            tell_webhooks([locked], "reconsider")
+            notify_webhooks([locked], "reconsider")
             if (older := locked.replaced) is not None:
                 changing.replace(changing.locked_row(older), newer=None, by=by, now=now)
             locked.embeddings.all().delete()

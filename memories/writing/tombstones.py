@@ -166,15 +166,17 @@ def counted(workspace_id: int, source_type: str, now: datetime) -> Iterator[None
     try:
         yield
     except (Invalid, WasForgotten) as refusal:
-        note(refusal, workspace_id, source_type, now)
+        count_refusal(refusal, workspace_id, source_type, now)
         raise
 
 
-def note(refusal: DomainError, workspace_id: int, source_type: str, now: datetime) -> None:
-    note_all([refusal], workspace_id, source_type, now)
+def count_refusal(refusal: DomainError, workspace_id: int, source_type: str, now: datetime) -> None:
+    count_refusals([refusal], workspace_id, source_type, now)
 
 
-def note_all(refusals: Iterable[DomainError], workspace_id: int, source_type: str, now: datetime) -> None:
+def count_refusals(
+    refusals: Iterable[DomainError], workspace_id: int, source_type: str, now: datetime
+) -> None:
     """Count refusals. Never raises, because losing a count is better than failing the caller.
 
     Waits at most 250 ms for a lock. Inside a transaction, the counting happens after the commit, so that no lock is

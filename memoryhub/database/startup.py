@@ -69,7 +69,7 @@ def is_from_before(applied: Iterable[tuple[str, str]]) -> bool:
     return any(name[:4] < first.get(app, name)[:4] for app, name in applied)
 
 
-def note_what_older_may_run_with(**_signal: Any) -> None:
+def store_backward_compatible_migrations(**_signal: Any) -> None:
     """Store the list of migrations with ``older_may_run = True`` in the database. A receiver of migrate signals.
 
     Such a migration only adds what older code can ignore. Older code does not have the migration but can read the list,

@@ -98,7 +98,7 @@ def failed(begun: Span, error: Exception) -> None:
     begun.set_status(StatusCode.ERROR)
 
 
-def note(attributes: Attributes) -> None:
+def add_attributes(attributes: Attributes) -> None:
     """Add attributes to the current span."""
     trace.get_current_span().set_attributes(attributes)
 

@@ -33,7 +33,7 @@ if REPLICA_URLS and not DATABASE_URL:
 # restored database to the tables that the function reads in a newer database.
 BACKUP_PASSPHRASE = env.optional("BACKUP_PASSPHRASE") or ""
 BACKUP_DAYS = env.integer("BACKUP_DAYS", 7, low=0, high=3650)  # `doctor` reports older backups; 0: never
-AFTER_BACKUP = ["workspaces.audit.note_backup"]  # called with size in bytes and installation id
+AFTER_BACKUP = ["workspaces.audit.record_backup"]  # called with size in bytes and installation id
 # Tables with the columns file_name and sha256, and the folder of their files, in subfolders of two letters.
 FILES_OF = {
     "memories_asset": "assets",

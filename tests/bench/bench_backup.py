@@ -59,7 +59,7 @@ def fill(memories: int, workspaces: int) -> None:
     parts, began = synthetic.embed_parts(embedder), time.monotonic()
     for stored in synthetic.fill(places, user.pk, embedder.name, parts, timezone.now(), random):
         print(f"stored {stored:,} ({time.monotonic() - began:.0f} s)", file=sys.stderr)
-    print(f"indexes: {indexes.keep_up(now=timezone.now())}", file=sys.stderr)
+    print(f"indexes: {indexes.maintain_indexes(now=timezone.now())}", file=sys.stderr)
     with connection.cursor() as cursor:
         cursor.execute("VACUUM ANALYZE")
     connection.close()

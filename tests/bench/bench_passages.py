@@ -188,7 +188,7 @@ class Command(BaseCommand):
             f"{Document.objects.count():,} documents, filled in {time.monotonic() - began:.0f} s"
         )
         began = time.monotonic()
-        said = indexes.keep_up(now=timezone.now())
+        said = indexes.maintain_indexes(now=timezone.now())
         self.progress.end()
         self.stdout.write(f"indexes: {said} ({time.monotonic() - began:.0f} s)")
         return user, made

@@ -114,7 +114,7 @@ class Command(BaseCommand):
         self._fill(places[early:], early, len(places))
         self.progress.show("building indexes")
         began = time.monotonic()
-        said = indexes.keep_up(now=timezone.now())
+        said = indexes.maintain_indexes(now=timezone.now())
         self.stdout.write(f"indexes: {said} ({time.monotonic() - began:.0f} s)")
         self._vacuum()
         self._print([(size, *self._measure(made[n], size)) for n, size in enumerate(fixed)])

@@ -33,7 +33,7 @@ def test_the_last_one_that_there_may_be_is_made_once(
     makers: dict[tuple[Any, str], Callable[[], Any]] = {
         (saved_prompts, "MOST"): lambda: make_prompt(place, cast.owner, name=next(names)),
         (services, "MOST"): lambda: services.save_template(done, next(names), by=cast.owner, now=now),
-        (recall_tests, "MOST_QUESTIONS"): lambda: recall_tests.keep_question(
+        (recall_tests, "MOST_QUESTIONS"): lambda: recall_tests.save_question(
             place, next(names), [memory], by=cast.owner, now=now
         ),
         (services, "MOST_ACTIVE"): lambda: services.start_run(

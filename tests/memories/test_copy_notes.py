@@ -8,7 +8,7 @@ from django.test import Client
 from django.utils import timezone
 
 from memories.forgetting.copies import LOOKED_FOR
-from memories.forgetting.for_good import forget_memories, forget_noted, get_noted, noted
+from memories.forgetting.for_good import forget_memories, forget_noted, get_noted, with_noted_copies
 from memories.models import CopyKind, KeptCopy, Memory
 from memories.writing import changing, gate
 from memories.writing.gate import Draft
@@ -29,7 +29,7 @@ def forget(text: str, by: User, workspace: Workspace, **fields: Any) -> None:
 
 
 def seen_by(person: User, workspace: Workspace) -> set[Memory]:
-    return set(noted(workspace, person))
+    return set(with_noted_copies(workspace, person))
 
 
 def test_they_are_told_who_may_forget_the_copies_and_nobody_else(cast: Cast) -> None:

@@ -51,7 +51,7 @@ def traced(monkeypatch: pytest.MonkeyPatch) -> Iterator[Traced]:
 
 def work() -> None:
     with tracing.span("memoryhub.whole", {"memoryhub.items": 3}), tracing.span("memoryhub.part", alone=True):
-        tracing.note({"memoryhub.ranking": "hybrid"})
+        tracing.add_attributes({"memoryhub.ranking": "hybrid"})
 
 
 def test_spans_are_sent_as_they_were_noted(traced: Traced) -> None:

@@ -120,12 +120,12 @@ def _hand_on(workspace: Workspace, person: User, by: User | None, to: User | Non
     heir.save(update_fields=["role"])
     details = {"before": str(before), "of": person.public_id}
     record(Verb.HANDED_OVER, by=by, workspace=workspace, target=heir.user.public_id, details=details)
-    _tell(heir, person)
+    _notify_heir(heir, person)
     heir.workspace = workspace
     return heir
 
 
-def _tell(heir: Membership, person: User) -> None:
+def _notify_heir(heir: Membership, person: User) -> None:
     with speaking_to(heir.user):
         said = _(
             "The account of %(person)s was closed, who was the only owner of the workspace “%(workspace)s”.\n"

@@ -297,7 +297,7 @@ def invite(workspace: Workspace, *, user: User, role: str, by: User, now: dateti
         made = Invitation.objects.create(
             workspace=workspace, user=user, role=role, created_by=by, created_at=now, expires_at=now + LONGEST
         )
-        _note(Verb.INVITATION_MADE, made, by)
+        _record_in_audit_log(Verb.INVITATION_MADE, made, by)
     return made
 
 
@@ -312,7 +312,7 @@ def accept_invited(*, by: User, now: datetime, **which: Any) -> Membership:
         found.used = 1
         found.used_by.append(by.pk)
         found.save(update_fields=["used", "used_by"])
-        _note(Verb.MEMBER_JOINED, found, by)
+        _record_in_audit_log(Verb.MEMBER_JOINED, found, by)
     return made
 
 
@@ -328,7 +328,7 @@ def close_user_invitation(*, by: User, now: datetime, **which: Any) -> None:
         mine = found.user_id == by.pk
         found.revoked_at, found.declined_at = now, now if mine else None
         found.save(update_fields=["revoked_at", "declined_at"])
-        _note(Verb.INVITATION_DECLINED if mine else Verb.INVITATION_REVOKED, found, by)
+        _record_in_audit_log(Verb.INVITATION_DECLINED if mine else Verb.INVITATION_REVOKED, found, by)
 
 
 def _open(now: datetime) -> QuerySet[Invitation]:
@@ -357,7 +357,7 @@ def _owns(workspace: Workspace, by: User) -> bool:
     return Membership.objects.filter(workspace=workspace, user=by, role=Role.OWNER).exists()
 
 
-def _note(verb: Verb, found: Invitation, by: User) -> None:
+def _record_in_audit_log(verb: Verb, found: Invitation, by: User) -> None:
     details = {"role": found.role, "person": found.user.public_id if found.user else ""}
     record(verb, by=by, workspace=found.workspace, target=found.public_id, details=details)
 

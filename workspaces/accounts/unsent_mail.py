@@ -33,7 +33,7 @@ class RetryingBackend(EmailBackend):
             except FAILURES as error:
                 if is_for_good(error):
                     raise
-                _keep(message, error, now=timezone.now())
+                _save(message, error, now=timezone.now())
                 sent += 1
         return sent
 
@@ -77,7 +77,7 @@ def retry(*, now: datetime, seconds: float) -> int:
     return sent
 
 
-def _keep(message: EmailMessage, error: Exception, *, now: datetime) -> None:
+def _save(message: EmailMessage, error: Exception, *, now: datetime) -> None:
     whole: Any = message.message()
     said = {
         "from": message.from_email,

@@ -23,7 +23,7 @@ from workspaces.access import (
     lock_as_editor,
     lock_owned,
     lock_places,
-    note,
+    record_in_audit_log,
     require_right_to_forget,
     require_right_to_move,
 )
@@ -167,7 +167,7 @@ def _added(document: Document, stored: files.Stored, kind: str, *, by: User, now
     queue_reading(document)
     if document.is_draft:
         return get_draft(by, document.public_id)
-    note(Verb.DOCUMENT_ADDED, document, by)
+    record_in_audit_log(Verb.DOCUMENT_ADDED, document, by)
     return get_document(by, document.public_id)
 
 
@@ -200,7 +200,7 @@ def rename(document: Document, *, title: str, by: User, now: datetime) -> Docume
         locked = lock_document(document, by)
         locked.title, locked.updated_at = title, now
         locked.save(update_fields=["title", "updated_at"])
-        note(Verb.DOCUMENT_CHANGED, locked, by)
+        record_in_audit_log(Verb.DOCUMENT_CHANGED, locked, by)
     return get_document(by, document.public_id)
 
 
@@ -242,9 +242,9 @@ def move(document: Document, to: Workspace | None, *, by: User, now: datetime) -
         locked.passages.update(workspace=place, owner=owner)
         index_words(DOCUMENTS, refs)
         vectors.update(place=locked.place)
-        note(Verb.DOCUMENT_MOVED, document, by)
+        record_in_audit_log(Verb.DOCUMENT_MOVED, document, by)
         if owner is None:
-            note(Verb.DOCUMENT_ADDED, locked, by)
+            record_in_audit_log(Verb.DOCUMENT_ADDED, locked, by)
     return get_document(by, document.public_id)
 
 
@@ -255,7 +255,7 @@ def delete(document: Document, *, by: User, now: datetime) -> None:
         if locked is None:
             return
         soft_delete(locked, now=now)
-        note(Verb.DOCUMENT_DELETED, document, by)
+        record_in_audit_log(Verb.DOCUMENT_DELETED, document, by)
 
 
 def soft_delete(locked: Document, *, now: datetime) -> None:
@@ -284,7 +284,7 @@ def restore(document: Document, *, by: User, now: datetime) -> Document:
             index_words(DOCUMENTS, refs)
             PassageVector.objects.filter(place=locked.place, kind=DOCUMENT, ref__in=refs).update(live=True)
             queue_embedding_of(refs)
-            note(Verb.DOCUMENT_RESTORED, document, by)
+            record_in_audit_log(Verb.DOCUMENT_RESTORED, document, by)
             if locked.status == DocumentStatus.WAITING:
                 queue_reading(locked)
     return get_document(by, document.public_id)
@@ -353,7 +353,7 @@ def replace(
                 locked.version_by, locked.version_at, locked.updated_at = by, now, now
                 locked.status, locked.error, locked.reading_since = DocumentStatus.WAITING, "", None
                 locked.save()
-                note(Verb.DOCUMENT_CHANGED, document, by)
+                record_in_audit_log(Verb.DOCUMENT_CHANGED, document, by)
                 queue_reading(locked)
     except IntegrityError:
         files.remove(stored.file_name)
@@ -470,7 +470,7 @@ def publish(
     refs = list(locked.passages.order_by("number").values_list("pk", flat=True))
     index_words(DOCUMENTS, refs)
     queue_embedding_of(refs)
-    note(Verb.DOCUMENT_ADDED, locked, by)
+    record_in_audit_log(Verb.DOCUMENT_ADDED, locked, by)
     if locked.status == DocumentStatus.READY:  # a draft has no vectors
         locked.status = DocumentStatus.INDEXING
         locked.save(update_fields=["status"])
@@ -517,7 +517,7 @@ def forget_document(document: Document, *, by: User) -> Counts:
         require_right_to_forget(locked, by)
         removed = remove(locked)
         words = {name.replace(" ", "_"): number for name, number in removed.items()}
-        note(Verb.DOCUMENT_FORGOTTEN, locked, by, **words)
+        record_in_audit_log(Verb.DOCUMENT_FORGOTTEN, locked, by, **words)
     return removed
 
 

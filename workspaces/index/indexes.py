@@ -86,7 +86,7 @@ class Upkeep:
         return ", ".join(said) or "nothing to do"
 
 
-def keep_up(*, now: datetime) -> Upkeep:
+def maintain_indexes(*, now: datetime) -> Upkeep:
     """Build the indexes that pay off, drop invalid and unneeded ones, and recount large scopes.
 
     Call it outside any transaction, because indexes are built concurrently with writes, on a separate connection. If

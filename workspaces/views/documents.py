@@ -143,7 +143,7 @@ def _document_list(request: PageRequest, ws_id: str) -> HttpResponse:
     need = Role.EDITOR if request.method == "POST" else Role.VIEWER
     workspace = get_workspace(request.user, ws_id, need=need)
     if request.method == "POST":
-        _bring(request, workspace)
+        _upload(request, workspace)
         return redirect("workspaces:documents", ws_id)
     rows = Document.objects.live().select_related("created_by")
     found = within_policy(rows, workspace, request.user, DataPolicy.here(workspace))
@@ -161,7 +161,7 @@ def _document_list(request: PageRequest, ws_id: str) -> HttpResponse:
     return render(request, template, context)
 
 
-def _bring(request: PageRequest, workspace: Any) -> None:
+def _upload(request: PageRequest, workspace: Any) -> None:
     """Add each file and the text of the form separately, so that one failure does not stop the others."""
     text = request.POST.get("text", "")
     who: dict[str, Any] = {

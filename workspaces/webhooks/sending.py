@@ -90,7 +90,7 @@ def send_due(*, seconds: float, now: datetime) -> str:
     while time.monotonic() < ends and (claimed := _claim(failing, now=now)):
         answers = asyncio.run(_post_all([_prepared(each) for each in claimed]))
         for delivery, answer in zip(claimed, answers, strict=True):
-            note(delivery, answer, now=now)
+            record_result(delivery, answer, now=now)
             delivered += answer.ok
             if not answer.ok:
                 failing.add(delivery.webhook_id)
@@ -164,7 +164,7 @@ def allowed_addresses(webhook: Webhook) -> AddressRange | None:
     return AddressRange.ANYWHERE if inside else AddressRange.PUBLIC
 
 
-def note(delivery: WebhookDelivery, answer: Answer, *, now: datetime) -> None:
+def record_result(delivery: WebhookDelivery, answer: Answer, *, now: datetime) -> None:
     """Record the result of an attempt. Disable the webhook if it has failed for ``DISABLED_AFTER`` or answered 410."""
     with transaction.atomic():
         hook = Webhook.objects.select_for_update(of=("self",)).filter(pk=delivery.webhook_id).first()

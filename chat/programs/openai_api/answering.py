@@ -18,7 +18,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from chat.live_answers import in_thread
-from chat.programs.openai_api.memory import Noted, Remembered, expect_recall, note_turn, reason, remember
+from chat.programs.openai_api.memory import Noted, Remembered, note_turn, prefetch_recall, reason, remember
 from chat.programs.openai_api.request import Asked, Body, ModelMissing, error_of, parts_of_body
 from chat.turns import extraction_text, turn
 from memoryhub.database.queries import release_connection
@@ -105,7 +105,7 @@ def prepare(asked: Asked, key: ApiKey, *, now: datetime) -> Answering:
     Raises NotFound for an unknown model or another workspace than the key's, Invalid for an unknown assistant,
     TooManyRequests, BudgetReached, and a ModelError if the model may not be used here.
     """
-    expect_recall(asked, key.user, now=now)
+    prefetch_recall(asked, key.user, now=now)
     workspace = get_workspace(key.user, key.workspace.public_id)
     if asked.workspace not in {"", workspace.public_id, workspace.name}:
         raise NotFound(_("This workspace does not exist, or this key is not for it."))

@@ -23,7 +23,7 @@ from chat.turns.extraction_text import Shown
 from memories.access import memory_on, vetoed
 from memories.judging.extraction.speaker import words_to_keep
 from memories.recalling.ranked_search import Recalled
-from memories.recalling.recall import NO_ROOM, expect
+from memories.recalling.recall import NO_ROOM, prefetch_query_vector
 from memoryhub.database.queries import Ready
 from memoryhub.llm.base import INSERTED
 from memoryhub.llm.errors import ModelError
@@ -86,12 +86,12 @@ def reason(code: str) -> Body:
     return {"code": code, "message": str(REASONS[code])}
 
 
-def expect_recall(asked: Asked, person: User, *, now: datetime) -> None:
+def prefetch_recall(asked: Asked, person: User, *, now: datetime) -> None:
     """Start to embed the question in the background, so that its vector is ready for recall. No effect if memory is
     off.
     """
     if asked.question is not None and asked.memory != "off" and memory_on(person, None):
-        expect(own_words(asked.messages[asked.question]), now=now)
+        prefetch_query_vector(own_words(asked.messages[asked.question]), now=now)
 
 
 def remember(asked: Asked, caller: Caller, chosen: Chosen) -> Remembered:

@@ -40,7 +40,7 @@ from workspaces.api.base import ETAG, IF_MATCH, KeyedView
 from workspaces.api.fields import Moment
 from workspaces.api.idempotency import ONCE
 from workspaces.api.schema import ID, documented_under, page_of
-from workspaces.audit import note_bulk_read
+from workspaces.audit import record_bulk_read
 from workspaces.models import Role, Workspace
 
 documented = documented_under("organisation memory")
@@ -120,7 +120,7 @@ class MemoryList(OrganisationView):
             descending=True,
             list_name=f"organisation memories of {workspace.public_id}",
         )
-        note_bulk_read(len(answer.data["items"]), by=self.person, workspace=workspace)
+        record_bulk_read(len(answer.data["items"]), by=self.person, workspace=workspace)
         return answer
 
     @documented(

@@ -114,7 +114,7 @@ def killing(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
         return counted
 
     monkeypatch.setattr(ClaimedStep, "beat", count(ClaimedStep.beat))
-    monkeypatch.setattr(entries, "_keep", count(entries._keep))
+    monkeypatch.setattr(entries, "_save", count(entries._save))
     monkeypatch.setattr(worker, "complete_step", count(worker.complete_step))
     monkeypatch.setattr(memory_tools, "save_memory", count(memory_tools.save_memory))
     yield left

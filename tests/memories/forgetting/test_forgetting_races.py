@@ -12,7 +12,7 @@ from chat.models import Chat
 from memories import tasks
 from memories.forgetting.for_good import forget_memories
 from memories.models import Extraction, Memory, Receipt, ReceiptItem
-from memories.recalling.ranked_search import note_use
+from memories.recalling.ranked_search import mark_accessed
 from memories.recalling.recall import recall, split_recall, store_receipt
 from memories.writing import changing as undoing
 from memories.writing import extraction_jobs as run
@@ -170,9 +170,9 @@ def test_a_recall_that_has_found_it(
 
     def paused(found: list[Memory], now: Any) -> None:
         pause()
-        note_use(found, now)
+        mark_accessed(found, now)
 
-    monkeypatch.setattr("memories.recalling.recall.note_use", paused)
+    monkeypatch.setattr("memories.recalling.recall.mark_accessed", paused)
 
     def ask() -> Receipt:
         found = recall(SAID, cast.workspace, cast.owner, policy=HERE, now=timezone.now())

@@ -18,7 +18,7 @@ from workspaces import tasks
 from workspaces.index import hybrid_search, indexes
 from workspaces.index.embedding import copy_vectors
 from workspaces.index.hybrid_search import bm25
-from workspaces.index.indexes import keep_up
+from workspaces.index.indexes import maintain_indexes
 from workspaces.models import CommonWord, PassageVector, PlaceStatistics, User, VectorIndex, Workspace
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -75,7 +75,7 @@ def test_a_large_place_gets_an_index_that_finds_the_same(
     workspace, user = place
     made = fill(workspace, 220, dimension)
 
-    said = keep_up(now=NOW)
+    said = maintain_indexes(now=NOW)
 
     assert len(said.built) == 1 and said.built[0] in str(said)
     record = VectorIndex.objects.get()
@@ -85,39 +85,39 @@ def test_a_large_place_gets_an_index_that_finds_the_same(
     # Random vectors are all about equally near: bit vectors find most of the nearest, halfvecs all.
     assert len(found & exact) >= (20 if dimension == 32 else 10)
     assert max(found, key=lambda pair: pair[1]) == max(exact, key=lambda pair: pair[1])
-    assert str(keep_up(now=NOW)) == "nothing to do"
+    assert str(maintain_indexes(now=NOW)) == "nothing to do"
 
 
 def test_small_places_get_none(place: tuple[Workspace, User]) -> None:
     fill(place[0], 199)
-    assert str(keep_up(now=NOW)) == "nothing to do"
+    assert str(maintain_indexes(now=NOW)) == "nothing to do"
     assert present() == []
 
 
 def test_an_index_stays_above_the_lower_bound_and_goes_below(place: tuple[Workspace, User]) -> None:
     workspace, _ = place
     fill(workspace, 220)
-    keep_up(now=NOW)
+    maintain_indexes(now=NOW)
     ids = list(PassageVector.objects.order_by("pk").values_list("pk", flat=True))
 
     PassageVector.objects.filter(pk__in=ids[:100]).update(live=False)
-    assert keep_up(now=NOW).dropped == []
+    assert maintain_indexes(now=NOW).dropped == []
     assert len(present()) == 1
 
     PassageVector.objects.filter(pk__in=ids[:150]).update(live=False)
-    assert len(keep_up(now=NOW).dropped) == 1
+    assert len(maintain_indexes(now=NOW).dropped) == 1
     assert present() == [] and not VectorIndex.objects.exists()
 
 
 def test_a_half_made_index_is_dropped_and_built_anew(place: tuple[Workspace, User]) -> None:
     workspace, _ = place
     fill(workspace, 220)
-    keep_up(now=NOW)
+    maintain_indexes(now=NOW)
     with connection.cursor() as cursor:
         cursor.execute(
             "UPDATE pg_index SET indisvalid = false WHERE indexrelid = %s::regclass", [present()[0]]
         )
-    said = keep_up(now=NOW)
+    said = maintain_indexes(now=NOW)
     assert len(said.dropped) == len(said.built) == 1
     with connection.cursor() as cursor:
         cursor.execute("SELECT indisvalid FROM pg_index WHERE indexrelid = %s::regclass", [present()[0]])
@@ -126,9 +126,9 @@ def test_a_half_made_index_is_dropped_and_built_anew(place: tuple[Workspace, Use
 
 def test_an_index_that_a_killed_job_left_finished_is_taken_up(place: tuple[Workspace, User]) -> None:
     fill(place[0], 220)
-    keep_up(now=NOW)
+    maintain_indexes(now=NOW)
     VectorIndex.objects.all().delete()
-    assert keep_up(now=NOW).built == []
+    assert maintain_indexes(now=NOW).built == []
     assert VectorIndex.objects.get().name == present()[0]
 
 
@@ -155,11 +155,11 @@ def test_an_index_of_before_there_were_kinds_is_used_until_another_takes_its_pla
         build(own, wanted)
 
     monkeypatch.setattr(indexes, "build", built)
-    said = keep_up(now=NOW)
+    said = maintain_indexes(now=NOW)
     assert known == said.dropped == ["memories_near_old"]
     assert present() == said.built == [VectorIndex.objects.get().name]
     assert find(workspace, user, made[7]) == before
-    assert str(keep_up(now=NOW)) == "nothing to do"
+    assert str(maintain_indexes(now=NOW)) == "nothing to do"
 
 
 def test_no_more_than_the_bound(place: tuple[Workspace, User], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,7 +167,7 @@ def test_no_more_than_the_bound(place: tuple[Workspace, User], monkeypatch: pyte
     fill(place[0], 220)
     larger = make_workspace(owner=place[1])
     fill(larger, 230)
-    keep_up(now=NOW)
+    maintain_indexes(now=NOW)
     assert [index.place for index in VectorIndex.objects.all()] == [larger.pk]
 
 
@@ -187,7 +187,7 @@ def test_counts_made_beforehand_change_no_score(place: tuple[Workspace, User]) -
     fill(workspace, 220)
     params = hybrid_search.SearchArea(workspace.pk, user.pk).params
     before = bm25(MEMORIES, "note 17 about thing7", params, 50)
-    keep_up(now=NOW)
+    maintain_indexes(now=NOW)
     assert PlaceStatistics.objects.get().passage_count == 220
     assert CommonWord.objects.get(lexeme="thing7").passage_count == 22
     assert bm25(MEMORIES, "note 17 about thing7", params, 50) == pytest.approx(before)
@@ -196,9 +196,9 @@ def test_counts_made_beforehand_change_no_score(place: tuple[Workspace, User]) -
 def test_counts_go_where_a_place_has_become_small(place: tuple[Workspace, User]) -> None:
     workspace, _ = place
     fill(workspace, 220)
-    keep_up(now=NOW)
+    maintain_indexes(now=NOW)
     Memory.objects.filter(workspace=workspace).update(deleted_at=NOW)
-    keep_up(now=NOW)
+    maintain_indexes(now=NOW)
     assert not PlaceStatistics.objects.exists() and not CommonWord.objects.exists()
 
 

@@ -32,7 +32,7 @@ def launch(cast: Cast) -> Memory:
 
 @pytest.fixture
 def question(cast: Cast, launch: Memory) -> RecallQuestion:
-    return recall_tests.keep_question(
+    return recall_tests.save_question(
         cast.workspace, "When is the launch of Apollo?", [launch], by=cast.editor, now=NOW
     )
 
@@ -75,7 +75,7 @@ def test_a_question_about_a_personal_memory_is_its_persons_alone(cast: Cast) -> 
     own = default_workspace(cast.owner)
     own.memberships.create(user=cast.editor, role="editor")
     boat = make_memory("I dream of a small boat", cast.owner, own, scope=Scope.USER)
-    kept = recall_tests.keep_question(own, "What do I dream of?", [boat], by=cast.owner, now=NOW)
+    kept = recall_tests.save_question(own, "What do I dream of?", [boat], by=cast.owner, now=NOW)
     [expected] = kept.expected.all()
     assert (expected.rank, expected.used) == (1, True)
     with pytest.raises(NotFound):
@@ -93,7 +93,7 @@ def test_a_shared_question_is_asked_without_anybodys_personal_memories(cast: Cas
     for at in range(6):
         text = f"The launch of Apollo is on March {at + 20}, I think"
         make_memory(text, cast.owner, own, scope=Scope.USER)
-    asked = recall_tests.keep_question(
+    asked = recall_tests.save_question(
         cast.workspace, "When is the launch of Apollo?", [launch], by=cast.owner, now=NOW
     )
     assert now_of(asked, cast) == (1, True)
@@ -101,7 +101,7 @@ def test_a_shared_question_is_asked_without_anybodys_personal_memories(cast: Cas
 
 def test_what_is_refused(cast: Cast, launch: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     def keep(text: str, *memories: Memory) -> None:
-        recall_tests.keep_question(cast.workspace, text, memories, by=cast.owner, now=NOW)
+        recall_tests.save_question(cast.workspace, text, memories, by=cast.owner, now=NOW)
 
     agents = make_memory(
         "Be brief",

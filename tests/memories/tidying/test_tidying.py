@@ -157,7 +157,7 @@ def test_both_stay_until_one_reads_otherwise_and_undo_links_them_again(cast: Cas
     newer.refresh_from_db()
     assert (contradictions(), newer.may_replace_id) == ([(older.content, newer.content)], older.pk)
     assert post(cast.editor, cast.workspace, f"kept/{kept.pk}/undo").status_code == 404
-    tidy.keep(newer, beside=older, by=cast.editor, now=NOW)
+    tidy.record_as_kept(newer, beside=older, by=cast.editor, now=NOW)
     edit_memory(newer, by=cast.editor, now=NOW, content="The launch is on March 17")
     assert contradictions() == [(older.content, "The launch is on March 17")]
 
@@ -181,7 +181,7 @@ def test_pairs_that_were_kept_make_room_for_what_is_less_near(
     save_memory(twice, by=cast.owner, now=NOW, dedupe="create")
     [pair] = pairs_in(cast.workspace, cast.editor, timezone.now()).duplicates
     assert pair.newer.content == "Olive plays the cello"
-    tidy.keep(pair.newer, beside=pair.older, by=cast.editor, now=NOW)
+    tidy.record_as_kept(pair.newer, beside=pair.older, by=cast.editor, now=NOW)
     assert pairs_in(cast.workspace, cast.editor, timezone.now()).duplicates == []
     assert said(pairs_in(cast.workspace, cast.editor, timezone.now()).duplicates) == [
         ("The kiosk closes at six", "The kiosk closes at 6")
@@ -243,10 +243,10 @@ def test_two_places_are_no_pair(cast: Cast) -> None:
     shared = make_memory("Cats purr", cast.owner, cast.workspace)
     agent = make_agent(cast.owner, cast.workspace)
     other = make_memory("Cats purr", cast.owner, cast.workspace, scope=Scope.AGENT, agent=agent)
-    for act in (tidy.merge, tidy.keep):
+    for act in (tidy.merge, tidy.record_as_kept):
         with pytest.raises(Invalid):
             if act is tidy.merge:
                 tidy.merge(shared, into=other, by=cast.owner, now=NOW)
             else:
-                tidy.keep(shared, beside=other, by=cast.owner, now=NOW)
+                tidy.record_as_kept(shared, beside=other, by=cast.owner, now=NOW)
     assert Memory.objects.live().count() == 2

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from chat.turns import services
 from chat.turns.services import begin_turn
-from memories.recalling.recall import expect, recall
+from memories.recalling.recall import prefetch_query_vector, recall
 from memoryhub.llm.base import Embedder, Vectors
 from memoryhub.llm.errors import EmbedderError
 from tests.conftest import Cast
@@ -44,7 +44,7 @@ def test_what_is_begun_with_is_what_recall_asks_for(
     use_embedder(keeping)
     make_memory("Anna's train leaves at 7", cast.owner, cast.workspace)
     keeping.asked.clear()
-    expect(f" {QUESTION}\x00", now=timezone.now())
+    prefetch_query_vector(f" {QUESTION}\x00", now=timezone.now())
     finish()
     recall(f" {QUESTION}\x00", cast.workspace, cast.owner, policy=HERE, now=timezone.now())
     begun, asked = keeping.asked
@@ -57,7 +57,7 @@ def test_nothing_is_begun_with_for_nothing(
 ) -> None:
     keeping = Keeping()
     use_embedder(keeping)
-    expect(query, now=timezone.now())
+    prefetch_query_vector(query, now=timezone.now())
     finish()
     assert keeping.asked == []
 
@@ -68,7 +68,7 @@ def test_an_embedder_that_keeps_nothing_is_asked_once(
     monkeypatch.setattr(Keeping, "keeps_recent", False)
     keeping = Keeping()
     use_embedder(keeping)
-    expect(QUESTION, now=timezone.now())
+    prefetch_query_vector(QUESTION, now=timezone.now())
     finish()
     assert keeping.asked == []
 
@@ -81,7 +81,7 @@ def test_a_failure_ahead_costs_nothing(
 
     use_embedder(Keeping())
     monkeypatch.setattr(Keeping, "embed", fail)
-    expect(QUESTION, now=timezone.now())
+    prefetch_query_vector(QUESTION, now=timezone.now())
     finish()
     assert recall(QUESTION, cast.workspace, cast.owner, policy=HERE, now=timezone.now()).degraded
 
@@ -94,7 +94,7 @@ def test_only_a_turn_that_will_recall_begins_with_it(
     enabled: bool, temporary: bool, begun: int, cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected: list[str] = []
-    monkeypatch.setattr(services, "expect", lambda query, now: expected.append(query))
+    monkeypatch.setattr(services, "prefetch_query_vector", lambda query, now: expected.append(query))
     chat = make_chat(cast.owner, cast.workspace, is_temporary=temporary)
     begin_turn(chat, content=QUESTION, by=cast.owner, now=timezone.now(), memory_enabled=enabled)
     assert expected == [QUESTION] * begun

@@ -13,7 +13,7 @@ from pytest_django.fixtures import Settings
 from memories import tasks
 from memories.models import Memory, Scope
 from memories.recalling import recall as recall_module
-from memories.recalling.ranked_search import note_use
+from memories.recalling.ranked_search import mark_accessed
 from memories.writing.eviction import evict_least_useful
 from memories.writing.gate import delete_memory, edit_memory
 from tests.conftest import Cast
@@ -207,8 +207,8 @@ def test_noting_the_use_of_what_somebody_is_deleting_neither_waits_nor_brings_it
     first = Memory.objects.get(content="Thing 0")
     with transaction.atomic():
         delete_memory(first, by=person, now=NOW)
-        elsewhere(lambda: note_use([first], NOW)).join(10)
-    note_use([first], NOW)
+        elsewhere(lambda: mark_accessed([first], NOW)).join(10)
+    mark_accessed([first], NOW)
     first.refresh_from_db()
     assert first.deleted_at == NOW
     assert first.last_accessed_at is None
@@ -219,7 +219,7 @@ def test_what_cannot_be_noted_as_used_is_found_all_the_same(person: User) -> Non
     try:
         with connection.cursor() as cursor:
             cursor.execute("SET default_transaction_read_only = on")
-        note_use([first], NOW)  # does not raise
+        mark_accessed([first], NOW)  # does not raise
     finally:
         connection.close()
     first.refresh_from_db()

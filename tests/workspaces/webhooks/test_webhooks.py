@@ -232,7 +232,9 @@ def test_what_a_killed_process_had_claimed_is_sent_again_under_its_id(
     hook = make_webhook(cast.workspace, cast.owner, url=receiver.url)
     make_memory("The deadline is March 15", cast.editor, cast.workspace)
     with monkeypatch.context() as killed:
-        killed.setattr(sending, "note", lambda *args, **kwargs: (_ for _ in ()).throw(KeyboardInterrupt))
+        killed.setattr(
+            sending, "record_result", lambda *args, **kwargs: (_ for _ in ()).throw(KeyboardInterrupt)
+        )
         with pytest.raises(KeyboardInterrupt):
             send()
     send()
