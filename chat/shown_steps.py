@@ -93,16 +93,16 @@ def call_line(call: ToolCall, *, is_over: bool = False) -> str:
         return _("Already in memory")
     if call.outcome == ToolOutcome.FOUND and call.name in (*RECALLS, SEARCH):
         count = count_of(call)
-        found = ngettext("%(count)d found", "%(count)d found", count) % {"count": count}
-        return f"{_searched(call)} · {found if count else _('nothing found')}"
+        count_text = ngettext("%(count)d found", "%(count)d found", count) % {"count": count}
+        return f"{_searched(call)} · {count_text if count else _('nothing count_text')}"
     if call.outcome == ToolOutcome.NOTED and call.name in SAVES:
         return _("Proposed for memory: someone has to approve it")
     if call.outcome == ToolOutcome.NOTED and call.name == TOOL_NAME:
         return _("Noted a summary of this chat")
     if call.name in SAVES:
         return _("Not saved to memory")
-    said = _("%(tool)s did not work") if call.status == ToolStatus.FAILED else _("Used %(tool)s")
-    return said % {"tool": call.name}
+    template = _("%(tool)s did not work") if call.status == ToolStatus.FAILED else _("Used %(tool)s")
+    return template % {"tool": call.name}
 
 
 def _of_artifact(call: ToolCall) -> str:
@@ -176,21 +176,21 @@ def calls_of(message_pks: Iterable[int], user: User) -> dict[int, list[tuple[Too
 
     Forgotten memories and those that ``user`` may not see are left out. Two queries.
     """
-    found = list(ToolCall.objects.filter(message_id__in=list(message_pks)).defer("output"))
-    return with_memories(found, user)
+    calls = list(ToolCall.objects.filter(message_id__in=list(message_pks)).defer("output"))
+    return with_memories(calls, user)
 
 
-def with_memories(found: Iterable[N], user: User) -> dict[int, list[tuple[N, tuple[Memory, ...]]]]:
+def with_memories(entries: Iterable[N], user: User) -> dict[int, list[tuple[N, tuple[Memory, ...]]]]:
     """Group tool calls or steps by the message's primary key, each with its memories.
 
     Forgotten memories and those that ``user`` may not see are left out. At most one query.
     """
-    found = list(found)
-    wanted = {memory_id for each in found for memory_id in each.memory_ids}
+    entries = list(entries)
+    wanted = {memory_id for each in entries for memory_id in each.memory_ids}
     rows = Memory.objects.visible_to(user).select_related("workspace").filter(public_id__in=wanted)
     memories = {memory.public_id: memory for memory in rows} if wanted else {}
     by_message: dict[int, list[tuple[N, tuple[Memory, ...]]]] = defaultdict(list)
-    for each in found:
+    for each in entries:
         each.known = {memory_id for memory_id in each.memory_ids if memory_id in memories}
         seen = (memories[memory_id] for memory_id in each.memory_ids if memory_id in each.known)
         by_message[each.message_id].append((each, tuple(memory for memory in seen if memory.is_live)))
@@ -234,16 +234,16 @@ class ShownStep:
         """The findings, contradictions first."""
         by_id = {memory.public_id: memory for memory in self.memories}
         seen = [
-            Finding(found["quote"], by_id[found["memory_id"]], found["agrees"])
-            for found in self.step.findings
-            if found["memory_id"] in by_id
+            Finding(finding["quote"], by_id[finding["memory_id"]], finding["agrees"])
+            for finding in self.step.findings
+            if finding["memory_id"] in by_id
         ]
-        return sorted(seen, key=lambda found: found.agrees)
+        return sorted(seen, key=lambda finding: finding.agrees)
 
     @property
     def others(self) -> list[Memory]:
         """The compared memories that neither confirm nor contradict the answer."""
-        spoke = {found["memory_id"] for found in self.step.findings}
+        spoke = {finding["memory_id"] for finding in self.step.findings}
         return [memory for memory in self.memories if memory.public_id not in spoke]
 
     @property
@@ -272,7 +272,7 @@ def outcome_of(step: Step) -> str:
 
 
 def _differing(step: Step) -> int:
-    return sum(not found["agrees"] and found["memory_id"] in step.known for found in step.findings)
+    return sum(not finding["agrees"] and finding["memory_id"] in step.known for finding in step.findings)
 
 
 def step_line(step: Step, *, is_over: bool = False) -> str:
@@ -306,27 +306,29 @@ def _awaited(step: Step, *, is_over: bool) -> str:
     """
 
     def named(*statuses: str) -> str:
-        ids = [found["document"] for found in step.findings if not statuses or found["status"] in statuses]
+        ids = [
+            finding["document"] for finding in step.findings if not statuses or finding["status"] in statuses
+        ]
         return ", ".join(step.titles.get(each) or _("a file") for each in ids)
 
     if not step.outcome and not is_over:
         return _("Reading %(files)s …") % {"files": named()}
-    said = []
+    sentences = []
     if late := named(DocumentStatus.WAITING, DocumentStatus.READING):
-        said.append(_("Not read in time, so the answer does without: %(files)s.") % {"files": late})
+        sentences.append(_("Not read in time, so the answer does without: %(files)s.") % {"files": late})
     if failed := named(DocumentStatus.FAILED):
-        said.append(_("Could not be read, so the answer does without: %(files)s.") % {"files": failed})
+        sentences.append(_("Could not be read, so the answer does without: %(files)s.") % {"files": failed})
     if words := named(DocumentStatus.INDEXING):
         shares = [
-            found["by_meaning"] for found in step.findings if found["status"] == DocumentStatus.INDEXING
+            finding["by_meaning"] for finding in step.findings if finding["status"] == DocumentStatus.INDEXING
         ]
-        said.append(
+        sentences.append(
             _("Read %(files)s. So far %(percent)s %% of it can be found by meaning, all of it by words.")
             % {"files": words, "percent": int(100 * min(shares))}
         )
     if read := named(DocumentStatus.READY):
-        said.append(_("Read %(files)s.") % {"files": read})
-    return " ".join(said) or _("The files are gone.")
+        sentences.append(_("Read %(files)s.") % {"files": read})
+    return " ".join(sentences) or _("The files are gone.")
 
 
 def _planned(step: Step) -> str:
@@ -361,8 +363,10 @@ def _verdict(step: Step) -> str:
     differ = _differing(step)
     if not differ:
         return _("corrected") if step.text else _("nothing differs")
-    said = ngettext("%(count)d statement differs", "%(count)d statements differ", differ) % {"count": differ}
-    return f"{said}, {_('corrected')}" if step.text else said
+    verdict = ngettext("%(count)d statement differs", "%(count)d statements differ", differ) % {
+        "count": differ
+    }
+    return f"{verdict}, {_('corrected')}" if step.text else verdict
 
 
 def step_event(step: Step) -> dict[str, Any]:
@@ -407,7 +411,7 @@ def _readable_by_all(step: Step) -> DocumentQuerySet:
 def _load_titles(steps: Iterable[Step], readable: DocumentQuerySet) -> None:
     """Set ``titles``, the titles of the files that an answer waited for, on each step. One query if there are any."""
     waits = [step for step in steps if step.kind == StepKind.READING]
-    wanted = {found["document"] for step in waits for found in step.findings}
+    wanted = {finding["document"] for step in waits for finding in step.findings}
     titles = dict(readable.filter(public_id__in=wanted).values_list("public_id", "title")) if wanted else {}
     for step in waits:
         step.titles = titles
@@ -416,9 +420,9 @@ def _load_titles(steps: Iterable[Step], readable: DocumentQuerySet) -> None:
 logger = logging.getLogger(__name__)
 
 
-def begin_step(live: LiveAnswer, kind: str, **given: Any) -> Step:
-    """Store a new running step. ``given``: more fields of the step. Blocking: call it in a thread."""
-    step = Step(message_id=live.pk, kind=kind, **given)
+def begin_step(live: LiveAnswer, kind: str, **fields: Any) -> Step:
+    """Store a new running step. ``fields``: more fields of the step. Blocking: call it in a thread."""
+    step = Step(message_id=live.pk, kind=kind, **fields)
     _store(live, step)
     return step
 

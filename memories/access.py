@@ -31,12 +31,12 @@ def get_memory(
     ``include_deleted`` also finds deleted and expired ones. Raises NotFound if this person may not see it or it is
     outside ``workspace``, and Forbidden if their role is below ``need``.
     """
-    asked: dict[str, Any] = {"user": user.pk, "public_id": public_id}
+    params: dict[str, Any] = {"user": user.pk, "public_id": public_id}
     if not include_deleted:
-        asked["now"] = timezone.now()
+        params["now"] = timezone.now()
     if workspace is not None:
-        asked["workspace"] = workspace.pk
-    memory = _ready(tuple((name, type(value)) for name, value in asked.items())).first(**asked)
+        params["workspace"] = workspace.pk
+    memory = _ready(tuple((name, type(value)) for name, value in params.items())).first(**params)
     if memory is None:
         raise NotFound(_("This memory does not exist, or you do not have access to it."))
     role: str = memory.role  # type: ignore[attr-defined]  # annotated

@@ -85,16 +85,16 @@ def attach(memory: Memory, *, name: str, content: Iterable[bytes], by: User | No
             require_room("bytes", by, stored.size)
             if locked.assets.count() >= MOST_ASSETS:
                 raise Conflict(_("A memory can have at most %s files.") % MOST_ASSETS)
-            made = Asset(memory=locked, name=name, file_name=stored.file_name, created_by=by, created_at=now)
-            made.size, made.sha256 = stored.size, stored.sha256
-            made.content_type = _kind_of(stored.head, is_text=text.is_text())
-            made.save(force_insert=True)
-            _audit(Verb.DOCUMENT_ADDED, made, by)
+            asset = Asset(memory=locked, name=name, file_name=stored.file_name, created_by=by, created_at=now)
+            asset.size, asset.sha256 = stored.size, stored.sha256
+            asset.content_type = _kind_of(stored.head, is_text=text.is_text())
+            asset.save(force_insert=True)
+            _audit(Verb.DOCUMENT_ADDED, asset, by)
             announce(locked, "attach")
     except (NotFound, Conflict, Forbidden):
         ASSET_FILES.remove(stored.file_name)  # after other errors the row may have been committed
         raise
-    return made
+    return asset
 
 
 def remove(asset: Asset, *, by: User | None) -> None:
@@ -133,10 +133,10 @@ def clean_name(name: str) -> str:
     """
     last = unicodedata.normalize("NFC", name.replace("\\", "/")).rsplit("/", 1)[-1]
     seen = "".join(sign if unicodedata.category(sign)[0] != "C" else " " for sign in last)
-    kept = " ".join(seen.translate({ord(sign): "_" for sign in '<>:"|?*'}).split()).strip(". ")
-    stem, dot, ending = kept.rpartition(".")
+    file_name = " ".join(seen.translate({ord(sign): "_" for sign in '<>:"|?*'}).split()).strip(". ")
+    stem, dot, ending = file_name.rpartition(".")
     if not stem or len(ending) > 20:
-        stem, dot, ending = kept, "", ""
+        stem, dot, ending = file_name, "", ""
     return stem[: ASSET_NAME_LENGTH - len(dot + ending)].rstrip() + dot + ending or "file"
 
 

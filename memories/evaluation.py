@@ -137,10 +137,10 @@ def _conversation(data: Any, number: int) -> Conversation:
 
 
 def _objects(data: Any, name: str) -> list[dict[str, Any]]:
-    found = data.get(name) if isinstance(data, dict) else None
-    if not isinstance(found, list) or not found or not all(isinstance(item, dict) for item in found):
+    entries = data.get(name) if isinstance(data, dict) else None
+    if not isinstance(entries, list) or not entries or not all(isinstance(item, dict) for item in entries):
         raise ValueError(f"{name} must be a list of objects, not empty")
-    return found
+    return entries
 
 
 def _text(item: dict[str, Any], name: str, whose: str, *, may_be_blank: bool = False) -> str:
@@ -173,9 +173,11 @@ def load_conversation(
         # One call of save_memories stores memories of one time.
         for said_at, part in groupby(numbered, key=lambda numbered: numbered[1][1]):
             numbers, parts = zip(*part, strict=True)
-            given = [vectors[number] for number in numbers] if vectors else None
+            part_vectors = [vectors[number] for number in numbers] if vectors else None
             drafts_of_moment = [draft for _, _, draft in parts]
-            saved = save_memories(drafts_of_moment, by=user, now=said_at, vectors=given, dedupe="create")
+            saved = save_memories(
+                drafts_of_moment, by=user, now=said_at, vectors=part_vectors, dedupe="create"
+            )
             for (known_as, _said, _draft), stored in zip(parts, saved, strict=True):
                 ids[stored.memory.pk] = known_as
                 progress()
@@ -223,9 +225,9 @@ def evaluate(
         relevant = set(query["relevant"])
         for line, score in scores.items():
             began = time.perf_counter()
-            found = _ask(query["text"], workspace, user, line, depth, now)
+            ranked_ids = _ask(query["text"], workspace, user, line, depth, now)
             score.seconds.append(time.perf_counter() - began)
-            score.ranks.append([rank for rank, pk in enumerate(found, 1) if ids.get(pk) in relevant])
+            score.ranks.append([rank for rank, pk in enumerate(ranked_ids, 1) if ids.get(pk) in relevant])
             score.relevant.append(len(relevant))
         progress()
     return embedding
@@ -251,7 +253,7 @@ def _ask(text: str, workspace: Workspace, user: User, line: Line, depth: int, no
     # No threshold, because the order of a ranking is measured, not its cut-off. The transaction is rolled back,
     # so that a recall for one line does not count as an access for the next.
     with transaction.atomic():
-        found = recall(
+        recall_result = recall(
             text,
             workspace,
             user,
@@ -263,7 +265,7 @@ def _ask(text: str, workspace: Workspace, user: User, line: Line, depth: int, no
             policy=DataPolicy.here(workspace),
         )
         transaction.set_rollback(True)
-    return [item.memory.pk for item in found.items]
+    return [item.memory.pk for item in recall_result.items]
 
 
 def _by_vector(text: str, workspace: Workspace, user: User, depth: int) -> list[int]:

@@ -32,14 +32,16 @@ def embed_memories(*, memory_ids: Sequence[int]) -> int:
     done = 0
     for start in range(0, len(pending), embedding.BATCH):
         batch = pending[start : start + embedding.BATCH]
-        made = _embed(batch)
-        failed = [memory.pk for memory, vectors in zip(batch, made or [], strict=False) if vectors is None]
-        if made is None:  # the embedder is down; a later sweep retries
+        batch_vectors = _embed(batch)
+        failed = [
+            memory.pk for memory, vectors in zip(batch, batch_vectors or [], strict=False) if vectors is None
+        ]
+        if batch_vectors is None:  # the embedder is down; a later sweep retries
             failed = [memory.pk for memory in batch]
         Memory.objects.filter(pk__in=failed).update(embedding_failed_at=timezone.now())
-        if made is None:
+        if batch_vectors is None:
             break
-        for memory, vectors in zip(batch, made, strict=True):
+        for memory, vectors in zip(batch, batch_vectors, strict=True):
             if vectors is not None:
                 late_vectors.store_late_vector(memory, vectors, now=timezone.now())
                 done += 1
@@ -115,8 +117,8 @@ def sweep_files() -> str:
 @job
 def ask_recall_questions() -> str:
     """Run the recall questions of workspaces whose memories have changed. Runs every five minutes."""
-    asked = recall_tests.run_changed(now=timezone.now(), seconds=settings.JOB_TIMEOUT / 3)
-    return f"{asked} questions asked"
+    run_count = recall_tests.run_changed(now=timezone.now(), seconds=settings.JOB_TIMEOUT / 3)
+    return f"{run_count} questions asked"
 
 
 @job

@@ -62,8 +62,8 @@ def contains_as_clause(longer: str, shorter: str) -> bool:
     """
     parts = _CLAUSE_END.split(longer.casefold())
     clauses = [*parts, *chain.from_iterable(map(CLAUSES.split, parts))]
-    said = "".join(_WORD.findall(shorter.casefold()))
-    return said != "" and said in ("".join(_WORD.findall(clause)) for clause in clauses)
+    phrase = "".join(_WORD.findall(shorter.casefold()))
+    return phrase != "" and phrase in ("".join(_WORD.findall(clause)) for clause in clauses)
 
 
 def _parts(text: str) -> set[str]:
@@ -121,16 +121,16 @@ def pairs_in(workspace: Workspace, user: User, now: datetime) -> Pairs:
         same, differing, partly = _compared(workspace, user, now)
         cache.set(key, (same, differing, partly), KEPT_SECONDS)
     shown = {memory.pk: memory for memory in _loaded(workspace, user, now, [*same, *differing])}
-    kept = _kept(shown)
+    decisions = _kept(shown)
 
     def pairs(keys: list[tuple[int, int]]) -> list[Pair]:
         known = [(shown[a], shown[b]) for a, b in keys if a in shown and b in shown]
-        return [Pair(a, b) for a, b in known if (b.pk, a.pk, texts_of(b, a)) not in kept]
+        return [Pair(a, b) for a, b in known if (b.pk, a.pk, texts_of(b, a)) not in decisions]
 
-    found = Pairs(pairs(same), pairs(differing), partly)
-    if kept and not found.duplicates and not found.contradictions:
+    tidy_pairs = Pairs(pairs(same), pairs(differing), partly)
+    if decisions and not tidy_pairs.duplicates and not tidy_pairs.contradictions:
         cache.delete(key)  # all are decided, so the next call judges pairs that are less near
-    return found
+    return tidy_pairs
 
 
 def texts_of(memory: Memory, other: Memory | None) -> str:
@@ -146,14 +146,14 @@ def _compared(
     The third value says whether there are more memories than were compared.
     """
     holding = _valid_in(workspace, user, now)
-    found = holding.order_by("-pk")
-    rows = list(found.only("content", "content_hash", "workspace", "owner", "agent")[: COMPARED + 1])
+    memories = holding.order_by("-pk")
+    rows = list(memories.only("content", "content_hash", "workspace", "owner", "agent")[: COMPARED + 1])
     texts = {memory.pk: memory.content for memory in rows}
     hashes = {memory.pk: memory.content_hash for memory in rows}
-    kept = _kept(hashes)
+    decisions = _kept(hashes)
     partly = len(texts) > COMPARED
     linked = holding.filter(may_replace__in=holding).order_by("-pk")
-    said = {
+    candidates = {
         (min(older, newer), max(older, newer)): (before, after, 1.0)
         for older, newer, before, after in linked.values_list(
             "may_replace_id", "pk", "may_replace__content", "content"
@@ -161,15 +161,17 @@ def _compared(
     }
     nearest = _nearest(rows[:COMPARED])
     undecided = (
-        each for each in nearest if (each[1], each[0], f"{hashes[each[1]]} {hashes[each[0]]}") not in kept
+        each
+        for each in nearest
+        if (each[1], each[0], f"{hashes[each[1]]} {hashes[each[0]]}") not in decisions
     )
-    said |= {
+    candidates |= {
         (older, newer): (texts[older], texts[newer], cosine)
         for older, newer, cosine in islice(undecided, JUDGED)
     }
     same: list[tuple[int, int]] = []
     differing: list[tuple[int, int]] = []
-    for pair, (a, b, cosine) in said.items():
+    for pair, (a, b, cosine) in candidates.items():
         is_near = cosine >= NEAR
         may_be_same = is_near and may_merge(a, b, get_reader(), likely=True)
         if may_be_same or contains_as_clause(a, b) or contains_as_clause(b, a):
@@ -190,7 +192,7 @@ def _nearest(memories: Sequence[Memory]) -> Iterator[tuple[int, int, float]]:
     ids = [memory.pk for memory in memories]
     places = {memory.place for memory in memories}
     rows = queries.rows(_VECTORS, {"kind": MEMORY, "model": model, "ids": ids, "places": places})
-    found: list[tuple[float, int, int]] = []
+    pairs: list[tuple[float, int, int]] = []
     for place in {row[1] for row in rows}:
         here = [(pk, raw) for pk, at, raw in rows if at == place]
         vectors = np.stack([_decode_halfvec(raw) for __, raw in here])
@@ -198,8 +200,8 @@ def _nearest(memories: Sequence[Memory]) -> Iterator[tuple[int, int, float]]:
             cosines = vectors[start : start + CHUNK] @ vectors.T
             for row, column in zip(*np.nonzero(cosines >= LEAST_NEAR), strict=True):
                 if column > row + start:
-                    found.append((float(cosines[row, column]), here[row + start][0], here[column][0]))
-    for cosine, older, newer in sorted(found, reverse=True):
+                    pairs.append((float(cosines[row, column]), here[row + start][0], here[column][0]))
+    for cosine, older, newer in sorted(pairs, reverse=True):
         yield older, newer, cosine
 
 
@@ -285,8 +287,8 @@ LISTS: Mapping[str, Callable[[Workspace, User, datetime], MemoryQuerySet]] = {
 
 def _not_kept(rows: MemoryQuerySet, *, since: datetime) -> MemoryQuerySet:
     """Exclude memories that somebody decided to keep after ``since``, unless their text has changed."""
-    kept = KeptAsIs.objects.filter(memory=OuterRef("pk"), other=None, at__gte=since)
-    return rows.filter(~Exists(kept.filter(texts=OuterRef("content_hash"))))
+    decisions = KeptAsIs.objects.filter(memory=OuterRef("pk"), other=None, at__gte=since)
+    return rows.filter(~Exists(decisions.filter(texts=OuterRef("content_hash"))))
 
 
 # Decisions about memories while tidying up. Each can be undone.
@@ -332,11 +334,11 @@ def get_kept(user: User, number: int, *, workspace: Workspace) -> KeptAsIs:
     rows = KeptAsIs.objects.filter(
         pk=number, memory__in=Memory.objects.visible_to(user), memory__workspace=workspace
     )
-    found = rows.select_related("memory__workspace", "other").first()
-    if found is None:
+    decision = rows.select_related("memory__workspace", "other").first()
+    if decision is None:
         raise NotFound(_("This has been undone already."))
     require(workspace.role, Role.EDITOR)
-    return found
+    return decision
 
 
 def take_back(kept: KeptAsIs) -> None:

@@ -47,5 +47,7 @@ def _made_of(keys: tuple[str, ...]) -> MultiFernet:
 
 def _derived(key: str) -> bytes:
     """Derive a Fernet key that is used only here, so that other uses of the configured key do not reveal it."""
-    made = HKDF(algorithm=SHA256(), length=32, salt=None, info=b"memoryhub.encryption").derive(key.encode())
-    return base64.urlsafe_b64encode(made)
+    derived_key = HKDF(algorithm=SHA256(), length=32, salt=None, info=b"memoryhub.encryption").derive(
+        key.encode()
+    )
+    return base64.urlsafe_b64encode(derived_key)

@@ -65,10 +65,10 @@ class Environment:
     def words(self, name: str, default: str = "") -> list[str]:
         """Read a comma-separated list. Commas without words are an error."""
         text = self.text(name, default)
-        found = [word.strip() for word in text.split(",") if word.strip()]
-        if text and not found:
+        entries = [word.strip() for word in text.split(",") if word.strip()]
+        if text and not entries:
             raise self._wrong(name, text, "a list such as one,two, or unset")
-        return found
+        return entries
 
     def path(self, name: str, default: Path) -> Path:
         value = self._raw(name)
@@ -129,13 +129,13 @@ class Environment:
         value = self._raw(name)
         try:
             read = json.loads(value or "{}")
-            found = {key: [each] if isinstance(each, str) else list(each) for key, each in read.items()}
-            right = all(re.fullmatch(shape, word) for words in found.values() for word in words)
+            mapping = {key: [each] if isinstance(each, str) else list(each) for key, each in read.items()}
+            right = all(re.fullmatch(shape, word) for words in mapping.values() for word in words)
         except (ValueError, TypeError, AttributeError):
             right = False
         if not right:
             raise self._wrong(name, value or "", f'JSON such as {{"a group": ["…"]}}, each {example}')
-        return found
+        return mapping
 
     def url(self, name: str) -> str | None:
         """Read an http(s) base URL, without its trailing slash."""
@@ -183,7 +183,7 @@ def database_from_url(url: str, name: str = "DATABASE_URL") -> dict[str, Any]:
     if parts.scheme not in {"postgres", "postgresql"} or not database:
         raise ImproperlyConfigured(allowed)
     options = dict(parse_qsl(parts.query))
-    found = {
+    config = {
         "NAME": database,
         "USER": unquote(parts.username or options.pop("user", "")),
         "PASSWORD": unquote(parts.password or ""),
@@ -191,17 +191,17 @@ def database_from_url(url: str, name: str = "DATABASE_URL") -> dict[str, Any]:
         "PORT": (ports.strip(",") and ports) or options.pop("port", ""),
         "OPTIONS": options,
     }
-    if "," in found["HOST"]:
+    if "," in config["HOST"]:
         # Try the next host quickly if one is down, and skip standbys, which accept no writes.
-        found["OPTIONS"] = {**SOON, "target_session_attrs": "read-write"} | options
-    return found
+        config["OPTIONS"] = {**SOON, "target_session_attrs": "read-write"} | options
+    return config
 
 
 def libpq_settings(database: Mapping[str, Any]) -> dict[str, Any]:
     """Convert Django's settings of a database to libpq's names."""
     names = {"NAME": "dbname", "USER": "user", "PASSWORD": "password", "HOST": "host", "PORT": "port"}
-    found = {theirs: database[ours] for ours, theirs in names.items() if database.get(ours)}
-    return found | {name: value for name, value in database.get("OPTIONS", {}).items() if name != "pool"}
+    params = {theirs: database[ours] for ours, theirs in names.items() if database.get(ours)}
+    return params | {name: value for name, value in database.get("OPTIONS", {}).items() if name != "pool"}
 
 
 def mail_from_url(url: str) -> tuple[str, int, str, str, bool, bool]:

@@ -216,15 +216,15 @@ def trouble_of(error: BaseException | None) -> Unavailable | None:
     cause = error if isinstance(error, psycopg.Error) else error.__cause__
     state = getattr(cause, "sqlstate", None)
     if state is None:  # no query was sent: the server is unavailable, or the pool timed out
-        found = Unavailable if isinstance(error, _AWAY) else None
-        if found and NO_SPACE in str(error):
-            found = DiskFull
+        error_class = Unavailable if isinstance(error, _AWAY) else None
+        if error_class and NO_SPACE in str(error):
+            error_class = DiskFull
     else:
-        found = next((kind for start, kind in _BY_SQLSTATE.items() if state.startswith(start)), None)
-    if found is None:
+        error_class = next((kind for start, kind in _BY_SQLSTATE.items() if state.startswith(start)), None)
+    if error_class is None:
         return None
     logger.error("The database failed: %s %s", type(cause or error).__name__, state or "")
-    return found()
+    return error_class()
 
 
 def is_disk_full(error: BaseException | None) -> bool:

@@ -47,12 +47,12 @@ def translated(text: str) -> str:
 
 
 def _sentence(english: str) -> str:
-    said = translation.gettext(english)
-    if said == english and "%" not in english:
-        said = _with_its_numbers(english)
-    if said == english and (named := FIELD.fullmatch(english)):
+    text = translation.gettext(english)
+    if text == english and "%" not in english:
+        text = _with_its_numbers(english)
+    if text == english and (named := FIELD.fullmatch(english)):
         return f"{named[1]}: {_sentence(named[2])}."
-    return said
+    return text
 
 
 def _with_its_numbers(english: str) -> str:
@@ -60,9 +60,9 @@ def _with_its_numbers(english: str) -> str:
     numbers = [*NUMBER.finditer(english)]
     for number in numbers:
         before, after = english[: number.start()], english[number.start() :]
-        said = translation.gettext(before + NUMBER.sub("%s", after))
-        if said != before + NUMBER.sub("%s", after):
-            return said % tuple(_number(found) for found in NUMBER.findall(after))
+        text = translation.gettext(before + NUMBER.sub("%s", after))
+        if text != before + NUMBER.sub("%s", after):
+            return text % tuple(_number(digits) for digits in NUMBER.findall(after))
     return english
 
 

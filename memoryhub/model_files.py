@@ -54,10 +54,10 @@ class ModelFile:
             self._require(hashlib.file_digest(file, "sha256").hexdigest())
         return path
 
-    def _require(self, found: str) -> None:
-        if found != self.sha256:
+    def _require(self, digest: str) -> None:
+        if digest != self.sha256:
             raise ModelFileAltered(
-                f"{self.package}/{self.relative} has the SHA-256 {found}, not {self.sha256}"
+                f"{self.package}/{self.relative} has the SHA-256 {digest}, not {self.sha256}"
             )
 
 

@@ -85,24 +85,24 @@ def file_stores(env: Environment) -> tuple[dict[str, dict[str, Any]], bool]:
     Raises ImproperlyConfigured if the MEMORYHUB_S3_… variables are inconsistent.
     """
     bucket, endpoint, here = env.text("S3_BUCKET"), env.url("S3_ENDPOINT_URL"), env.boolean("S3_LOCAL", None)
-    given = {
+    values = {
         "region_name": env.text("S3_REGION"),
         "access_key": env.text("S3_ACCESS_KEY"),
         "secret_key": env.text("S3_SECRET_KEY"),
         "location": env.text("S3_PREFIX"),
     }
     if not bucket:
-        if endpoint or here is not None or any(given.values()):
+        if endpoint or here is not None or any(values.values()):
             raise ImproperlyConfigured(
                 "MEMORYHUB_S3_BUCKET must name a bucket where another MEMORYHUB_S3_… is set."
             )
         return {name: {"BACKEND": FOLDER_BACKEND, "OPTIONS": {"folder": name}} for name in PLACES}, True
-    if bool(given["access_key"]) != bool(given["secret_key"]):
+    if bool(values["access_key"]) != bool(values["secret_key"]):
         raise ImproperlyConfigured("MEMORYHUB_S3_ACCESS_KEY and MEMORYHUB_S3_SECRET_KEY go together.")
     options: dict[str, Any] = {
         "bucket_name": bucket,
         "endpoint_url": endpoint,
-        **{name: value for name, value in given.items() if value},  # without keys, boto3 finds some itself
+        **{name: value for name, value in values.items() if value},  # without keys, boto3 finds some itself
         "default_acl": None,
         "querystring_auth": False,
         "max_memory_size": IN_MEMORY,
@@ -112,7 +112,7 @@ def file_stores(env: Environment) -> tuple[dict[str, dict[str, Any]], bool]:
     stores = {
         name: {
             "BACKEND": S3_BACKEND,
-            "OPTIONS": options | {"location": posixpath.join(given["location"] or "", *below)},
+            "OPTIONS": options | {"location": posixpath.join(values["location"] or "", *below)},
         }
         for name, below in PLACES.items()
     }
@@ -334,8 +334,8 @@ def key_of(file_name: str) -> str:
 def _names(places: Sequence[Storage]) -> Iterator[str]:
     folders = {name for place in places for name in _listed(place, "")[0] if SPREAD.fullmatch(name)}
     for folder in sorted(folders):
-        found = {name for place in places for name in _listed(place, folder)[1]}
-        yield from sorted(name for name in found if name.startswith(folder))  # excludes drafts
+        names = {name for place in places for name in _listed(place, folder)[1]}
+        yield from sorted(name for name in names if name.startswith(folder))  # excludes drafts
 
 
 def _listed(place: Storage, folder: str) -> tuple[list[str], list[str]]:

@@ -106,8 +106,8 @@ def default_workspace(user: User) -> Workspace:
     workspace = _DEFAULT.first(user=user.pk)
     if workspace is None:
         with suppress(IntegrityError), transaction.atomic():  # refused if another request created it first
-            made = Workspace.objects.create(name=DEFAULT_NAME, default_of=user)
-            Membership.objects.create(workspace=made, user=user, role=Role.OWNER)
+            new_workspace = Workspace.objects.create(name=DEFAULT_NAME, default_of=user)
+            Membership.objects.create(workspace=new_workspace, user=user, role=Role.OWNER)
         pin_to_primary(user.pk)  # also in GET requests, which may read from a replica
         workspace = Workspace.objects.visible_to(user).get(default_of=user)
     return workspace
@@ -158,10 +158,10 @@ def get_owned(
     all their workspaces. ``or_deleted``: include soft-deleted items. Sets the user's role as ``role`` on the item and
     on its workspace. Raises Forbidden if the role is below ``need``.
     """
-    found = rows.visible_to(user).select_related("workspace", "created_by")
+    queryset = rows.visible_to(user).select_related("workspace", "created_by")
     if workspace is not None:
-        found = within_policy(found, workspace, user, DataPolicy.here(workspace))
-    one = (found if or_deleted else found.live()).filter(public_id=public_id).first()
+        queryset = within_policy(queryset, workspace, user, DataPolicy.here(workspace))
+    one = (queryset if or_deleted else queryset.live()).filter(public_id=public_id).first()
     if one is not None:
         require(one.role, need)
         one.workspace.role = one.role
@@ -177,17 +177,17 @@ def home(workspace: Workspace, by: User, *, personal: bool) -> tuple[Workspace, 
     return (personal_place(by, said_in=workspace), by) if personal else (workspace, None)
 
 
-def require_right_to_move(found: Document | Artifact, to: Workspace, owner: User | None, by: User) -> None:
-    """Check that ``by`` may move the document or artifact ``found`` to the workspace ``to``.
+def require_right_to_move(item: Document | Artifact, to: Workspace, owner: User | None, by: User) -> None:
+    """Check that ``by`` may move the document or artifact ``item`` to the workspace ``to``.
 
     ``owner``: the only person who may see it after the move, None if it is shared. Raises Forbidden if other members
     would lose access to it, unless ``by`` is the editor who added it or owns its present workspace. Raises Conflict if
     it would leave a local-only workspace for one that is not local-only.
     """
-    taken = found.owner_id is None and (owner is not None or to != found.workspace)
-    if taken and not may_move_away(found, by, role_in(by, found.workspace)):
+    is_withdrawn = item.owner_id is None and (owner is not None or to != item.workspace)
+    if is_withdrawn and not may_move_away(item, by, role_in(by, item.workspace)):
         raise Forbidden(_("Only the person who added it or an owner of the workspace can move it."))
-    require_stays_local(found.workspace, to)
+    require_stays_local(item.workspace, to)
 
 
 def require_stays_local(current: Workspace, to: Workspace) -> None:
@@ -200,14 +200,14 @@ def require_stays_local(current: Workspace, to: Workspace) -> None:
         )
 
 
-def lock_owned(rows: OwnedQuerySet[Owned], found: Owned, by: User) -> Owned | None:
-    """Lock the document or artifact ``found`` until the commit, and return its current row.
+def lock_owned(rows: OwnedQuerySet[Owned], item: Owned, by: User) -> Owned | None:
+    """Lock the document or artifact ``item`` until the commit, and return its current row.
 
     Returns None if it was moved, or is no longer in ``rows``, since it was loaded. Also locks the user's membership in
     its workspace. Raises NotFound if they are no member, Forbidden if they are a viewer.
     """
-    lock_as_editor(found.workspace, by)
-    there = rows.filter(pk=found.pk, workspace=found.workspace_id, owner=found.owner_id)
+    lock_as_editor(item.workspace, by)
+    there = rows.filter(pk=item.pk, workspace=item.workspace_id, owner=item.owner_id)
     return there.select_for_update(of=("self",)).select_related("workspace").first()
 
 
@@ -221,27 +221,27 @@ def lock_places(by: User, *places: Workspace) -> None:
         lock_as_editor(place, by)
 
 
-def may_move_away(found: Document | Artifact, by: User, role: str | None) -> bool:
+def may_move_away(item: Document | Artifact, by: User, role: str | None) -> bool:
     """Return whether this person may remove a document or artifact from its workspace.
 
     Its creator may while they are an editor, and so may the workspace's owners. ``role``: the person's role there.
     """
     if role is None or not Role(role).allows(Role.EDITOR):
         return False
-    return role == Role.OWNER or found.created_by_id == by.pk
+    return role == Role.OWNER or item.created_by_id == by.pk
 
 
-def require_right_to_forget(found: Document | Artifact, by: User) -> None:
-    if not may_move_away(found, by, role_in(by, found.workspace)):
+def require_right_to_forget(item: Document | Artifact, by: User) -> None:
+    if not may_move_away(item, by, role_in(by, item.workspace)):
         raise Forbidden(
             _("Only the person who added it or an owner of the workspace can delete it for good.")
         )
 
 
-def record_in_audit_log(verb: Verb, found: Document | Artifact, by: User, **details: Any) -> None:
+def record_in_audit_log(verb: Verb, item: Document | Artifact, by: User, **details: Any) -> None:
     """Record an action on a document or artifact in the audit log.
 
     If the item is personal, leave the workspace out, because its owners read that log.
     """
-    workspace = found.workspace if found.owner_id is None else None
-    record(verb, by=by, workspace=workspace, target=found.public_id, details=details or None)
+    workspace = item.workspace if item.owner_id is None else None
+    record(verb, by=by, workspace=workspace, target=item.public_id, details=details or None)

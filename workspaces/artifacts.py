@@ -183,10 +183,10 @@ def update_artifact(
 
 
 def get_version(artifact: Artifact, number: int) -> ArtifactVersion:
-    found = artifact.versions.select_related("by").filter(number=number).first()
-    if found is None:
+    version = artifact.versions.select_related("by").filter(number=number).first()
+    if version is None:
         raise NotFound(_("There is no such version of this artifact."))
-    return found
+    return version
 
 
 def restore_version(
@@ -310,10 +310,10 @@ def lock_artifact(artifact: Artifact, by: User, *, or_deleted: bool = False) -> 
     Raises NotFound if it was deleted or moved, Forbidden if ``by`` is no editor of its workspace.
     """
     rows = Artifact.objects.all()
-    found = lock_owned(rows if or_deleted else rows.live(), artifact, by)
-    if found is None:
+    row = lock_owned(rows if or_deleted else rows.live(), artifact, by)
+    if row is None:
         raise NotFound(_("This artifact has since been deleted."))
-    return found
+    return row
 
 
 def _set_deleted(locked: Artifact, at: datetime | None) -> None:
@@ -379,12 +379,12 @@ def checked_versions(versions: Sequence[Past]) -> list[Past]:
     Raises Invalid for a wrong field, and SecretRefused for a text that looks like a credential. An import cannot ask
     for confirmation.
     """
-    made = [replace(each, written=cleaned(each.written)) for each in versions]
+    clean_versions = [replace(each, written=cleaned(each.written)) for each in versions]
     before = ""
-    for each in made:
+    for each in clean_versions:
         refuse_sensitive(before, said(each.written), may_ask=False)
         before = said(each.written)
-    return made
+    return clean_versions
 
 
 def import_artifact(artifact: Artifact, versions: Sequence[Past], *, by: User) -> None:
@@ -506,11 +506,11 @@ def find_artifacts(
     if not query or limit < 1:
         return []
     rows = within_policy(Artifact.objects.visible_to(user).live(), workspace, user, policy)
-    found = related(ARTIFACTS, query, where)
-    best = sorted(found, key=lambda ref: (-found[ref], ref))
+    scores = related(ARTIFACTS, query, where)
+    best = sorted(scores, key=lambda ref: (-scores[ref], ref))
     there = rows.select_related("workspace").in_bulk(best)
     shown = [there[ref] for ref in best if ref in there][:limit]
-    return [FoundArtifact(each, found[each.pk], excerpt(each.content, query)) for each in shown]
+    return [FoundArtifact(each, scores[each.pk], excerpt(each.content, query)) for each in shown]
 
 
 # Registration of artifacts with the search index.

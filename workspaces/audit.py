@@ -188,13 +188,13 @@ def page_of(workspace: Workspace, *, before: str = "") -> Page:
     Malformed for a ``before`` that is not from this list.
     """
     salt = f"audit of {workspace.public_id}"
-    found = AuditEvent.objects.of_workspace(workspace).order_by("-id")
+    rows = AuditEvent.objects.of_workspace(workspace).order_by("-id")
     if before:
         try:
-            found = found.filter(id__lt=int(signing.loads(before, salt=salt)))
+            rows = rows.filter(id__lt=int(signing.loads(before, salt=salt)))
         except (signing.BadSignature, ValueError, TypeError):
             raise Malformed(_("This page does not exist. Go back to the newest entries.")) from None
-    events = list(found[: PAGE_SIZE + 1])
+    events = list(rows[: PAGE_SIZE + 1])
     more = signing.dumps(events[PAGE_SIZE - 1].pk, salt=salt) if len(events) > PAGE_SIZE else ""
     events = events[:PAGE_SIZE]
     people = [event.target for event in events if event.target.startswith("usr_")]

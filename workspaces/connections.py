@@ -181,16 +181,16 @@ def options_for(
     They are the default, the model in the settings, the shared connections and the person's own. ``chosen``: the
     current choice. ``inherited``: the workspace's choice, which a chat without its own choice uses.
     """
-    taken = chosen_for(workspace, user) if inherited is not None else _default(workspace)
+    default = chosen_for(workspace, user) if inherited is not None else _default(workspace)
     configured = _configured(workspace)
     is_chosen = chosen is not None and chosen.deleted_at is None
-    options = [_option("", taken, workspace, is_chosen=not is_chosen)]
-    if taken.connection is not None:
+    options = [_option("", default, workspace, is_chosen=not is_chosen)]
+    if default.connection is not None:
         picked = is_chosen and chosen is not None and chosen.is_built_in
         options.append(_option(BUILT_IN, configured, workspace, is_chosen=picked))
     for usable in Connection.objects.usable_by(user):
         picked = is_chosen and chosen is not None and chosen.pk == usable.pk
-        if taken.connection is None or usable.pk != taken.connection.pk:
+        if default.connection is None or usable.pk != default.connection.pk:
             options.append(
                 _option(usable.public_id, Chosen(model_of(usable), usable), workspace, is_chosen=picked)
             )
@@ -289,8 +289,8 @@ def store_vision(connection: Connection | None, sees: bool | None) -> None:
     """
     if connection is None or sees is None or connection.sees is not None:
         return
-    asked = {"base_url": connection.base_url, "model": connection.model, "sees": None}
-    Connection.objects.filter(pk=connection.pk, **asked).update(sees=sees)
+    conditions = {"base_url": connection.base_url, "model": connection.model, "sees": None}
+    Connection.objects.filter(pk=connection.pk, **conditions).update(sees=sees)
 
 
 @dataclass(frozen=True)

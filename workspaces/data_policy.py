@@ -62,10 +62,10 @@ def within_policy(rows: Rows, workspace: Workspace, user: User, policy: DataPoli
     If results leave this machine, personal rows of a local-only workspace are left out. The caller must check
     membership.
     """
-    found = Q(workspace=workspace, owner=None)
+    condition = Q(workspace=workspace, owner=None)
     if policy.personal:
-        found |= Q(owner=user, workspace__local_only=False) if policy.leaves else Q(owner=user)
-    return rows.filter(found)
+        condition |= Q(owner=user, workspace__local_only=False) if policy.leaves else Q(owner=user)
+    return rows.filter(condition)
 
 
 def is_local_elsewhere(row: Placed, workspace: Workspace) -> bool:

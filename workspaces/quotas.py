@@ -48,11 +48,11 @@ class Quota:
 
     def in_words(self) -> str:
         """Return a text for staff, such as "3 of 100 workspaces"."""
-        said, what = (file_size, "in files") if self.what == "bytes" else (grouped, self.what)
+        formatter, what = (file_size, "in files") if self.what == "bytes" else (grouped, self.what)
         return (
-            f"{said(self.used)} of {said(self.most)} {what}"
+            f"{formatter(self.used)} of {formatter(self.most)} {what}"
             if self.most
-            else f"{said(self.used)} {what}, no limit"
+            else f"{formatter(self.used)} {what}, no limit"
         )
 
 
@@ -132,8 +132,8 @@ def require_room(what: str, user: User | None, more: int = 1) -> None:
     _spare[key] = max(0, quota.room - more) // SHARE
     if more > quota.room:
         full, remedy = SENTENCES[what]
-        said = file_size if what == "bytes" else grouped
-        raise QuotaReached(f"{full % (said(quota.used), said(quota.most))} {remedy}")
+        formatter = file_size if what == "bytes" else grouped
+        raise QuotaReached(f"{full % (formatter(quota.used), formatter(quota.most))} {remedy}")
 
 
 def _count(rows: QuerySet[Any], what: str, most: int) -> int:

@@ -51,8 +51,8 @@ def bounds(name: str) -> Bounds:
 
 def rules_of(workspace: Workspace) -> Rules:
     """Return the owners' rules: days by name, None without a rule. One query."""
-    found = Retention.objects.filter(workspace=workspace).values(*NAMES).first()
-    return found or dict.fromkeys(NAMES)
+    rules = Retention.objects.filter(workspace=workspace).values(*NAMES).first()
+    return rules or dict.fromkeys(NAMES)
 
 
 def in_force(rules: Rules) -> Rules:
@@ -101,15 +101,15 @@ def check(days: Rules) -> None:
 def would_go(workspace: Workspace, rules: Rules, *, by: User, now: datetime) -> dict[str, int]:
     """Return the numbers of items, by kind, that these rules would delete today, among those that ``by`` may see."""
     wanted = in_force({**dict.fromkeys(NAMES), **rules})
-    found = {}
+    counts = {}
     for kind in kinds():
         if days := wanted[kind.name]:
             theirs = kind.rows().filter(kind.shared | kind.of(by), workspace=workspace)
-            found[kind.name] = older(theirs, kind, now - timedelta(days=days)).count()
+            counts[kind.name] = older(theirs, kind, now - timedelta(days=days)).count()
     if days := rules.get("activity"):
         events = AuditEvent.objects.of_workspace(workspace).exclude(verb__in=KEPT_ANYWAY)
-        found["activity"] = events.filter(at__lt=now - timedelta(days=days)).count()
-    return found
+        counts["activity"] = events.filter(at__lt=now - timedelta(days=days)).count()
+    return counts
 
 
 def older(rows: QuerySet[Any], kind: Kept, before: datetime | Combinable) -> QuerySet[Any]:
@@ -215,8 +215,8 @@ def _overdue(kind: Kept, now: datetime) -> Iterator[QuerySet[Any]]:
     held = Retention.objects.filter(**{f"{kind.name}__isnull": False}, updated_at__lt=now - RULES_HOLD_AFTER)
     if held.exists():
         days = F(f"workspace__retention__{kind.name}")
-        kept = ExpressionWrapper(days * Value(timedelta(days=1)), output_field=DurationField())
-        before = ExpressionWrapper(Value(now) - kept, output_field=DateTimeField())
+        period = ExpressionWrapper(days * Value(timedelta(days=1)), output_field=DurationField())
+        before = ExpressionWrapper(Value(now) - period, output_field=DateTimeField())
         yield older(kind.rows().filter(kind.by_rule, workspace__retention__in=held), kind, before)
     if most := settings.RETENTION_MOST[kind.name]:
         yield older(kind.rows(), kind, now - timedelta(days=most))
@@ -277,14 +277,14 @@ def forget_again(newer: psycopg.Connection[Any], say: Callable[[str], None]) -> 
 
 
 def _documents(ids: list[str]) -> int:
-    found = Document.objects.filter(public_id__in=ids)
-    for document in found:
+    rows = Document.objects.filter(public_id__in=ids)
+    for document in rows:
         with transaction.atomic():
             documents.remove(document)
-    return len(found)
+    return len(rows)
 
 
 def _artifacts(ids: list[str]) -> int:
-    found = list(Artifact.objects.filter(public_id__in=ids).values_list("pk", flat=True))
-    remove_artifacts(found)
-    return len(found)
+    primary_keys = list(Artifact.objects.filter(public_id__in=ids).values_list("pk", flat=True))
+    remove_artifacts(primary_keys)
+    return len(primary_keys)

@@ -180,15 +180,17 @@ def _drop_forgotten(read: list[Read], by: User) -> None:
     """Drop summaries and earlier versions that were permanently forgotten. The current contents are checked when they
     are stored.
     """
-    said: list[tuple[Read, str]] = []
+    past_texts: list[tuple[Read, str]] = []
     for each in read:
         befores = [revision.before or {} for revision in each.past.revisions]
         texts = [before.get(name) for before in befores for name in ("content", "summary")]
         if each.draft is not None:
-            said += [(each, text) for text in (each.draft.summary, *texts) if isinstance(text, str) and text]
+            past_texts += [
+                (each, text) for text in (each.draft.summary, *texts) if isinstance(text, str) and text
+            ]
     gone: dict[Read, set[str]] = {}
-    asked = [(each.draft, text) for each, text in said if each.draft is not None]
-    for (each, text), is_gone in zip(said, tombstones.forgotten_texts(asked, by=by), strict=True):
+    draft_texts = [(each.draft, text) for each, text in past_texts if each.draft is not None]
+    for (each, text), is_gone in zip(past_texts, tombstones.forgotten_texts(draft_texts, by=by), strict=True):
         if is_gone:
             gone.setdefault(each, set()).add(text)
     for each, texts_gone in gone.items():
@@ -225,16 +227,16 @@ def _find_by_id(read: list[Read], places: Places) -> None:
         for other in (each.past.may_replace, *each.past.replaces)
         if each.draft and other
     }
-    ids = resolve("mem", {*wanted.values(), *links.values()}, lambda found: memories_at(found, places))
+    ids = resolve("mem", {*wanted.values(), *links.values()}, lambda local_id: memories_at(local_id, places))
     seen: set[str] = set()
     for each, pair in wanted.items():
-        found = ids[pair]
-        if found.is_here or found.local in seen:
-            each.record.is_known(found.local)
-        seen.add(found.local)
+        local_id = ids[pair]
+        if local_id.is_here or local_id.local in seen:
+            each.record.is_known(local_id.local)
+        seen.add(local_id.local)
         link = each.past.may_replace and ids[links[each, each.past.may_replace]].local
         replaces = tuple(ids[links[each, other]].local for other in each.past.replaces)
-        each.past = replace(each.past, public_id=found.local, may_replace=link, replaces=replaces)
+        each.past = replace(each.past, public_id=local_id.local, may_replace=link, replaces=replaces)
 
 
 def _take_as_they_were(read: list[Read], places: Places, newest: int | None) -> None:
@@ -274,15 +276,17 @@ def _take_by_the_gate(read: list[Read], places: Places, rows: QuerySet[ImportRow
         return
     first: dict[int, int] = {}
     prints = [fingerprint(each.draft) for each in read if each.draft is not None]
-    for each, made in zip(read, prints, strict=True):
-        each.record.fingerprint = made
-        first.setdefault(made, each.record.number)
+    for each, draft_hash in zip(read, prints, strict=True):
+        each.record.fingerprint = draft_hash
+        first.setdefault(draft_hash, each.record.number)
     earlier = rows.filter(fingerprint__in=first, outcome=Outcome.NEW)
     first |= {
-        made: number for made, number in earlier.values_list("fingerprint", "number") if made is not None
+        draft_hash: number
+        for draft_hash, number in earlier.values_list("fingerprint", "number")
+        if draft_hash is not None
     }
-    for each, made in zip(read, prints, strict=True):
-        number = first[made]
+    for each, draft_hash in zip(read, prints, strict=True):
+        number = first[draft_hash]
         if each.record.is_new and number < each.record.number:
             each.record.outcome, each.record.same_as = Outcome.DUPLICATE, number
 
@@ -321,5 +325,5 @@ def _is_namesake(read: Read, memory: Memory) -> bool:
 
 def fingerprint(draft: Draft) -> int:
     """Return a hash of text and target. Two lines with the same hash are the same statement."""
-    made = f"{draft.content_hash} {draft.place}"
-    return int.from_bytes(sha256(made.encode()).digest()[:8], "big", signed=True)
+    text = f"{draft.content_hash} {draft.place}"
+    return int.from_bytes(sha256(text.encode()).digest()[:8], "big", signed=True)

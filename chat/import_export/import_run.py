@@ -109,12 +109,12 @@ def count_searched(imported: Import, piece: Chunk) -> dict[str, int]:
     """
     if piece.searched is None or not piece.searched.messages:
         return imported.searched
-    found = imported.searched.get("found", 0)
-    found += sum(
+    memory_count = imported.searched.get("found", 0)
+    memory_count += sum(
         record.kind == "memory" and record.is_new and "source_message_id" in record.line
         for record in piece.records
     )
-    return asdict(replace(piece.searched, found=found))
+    return asdict(replace(piece.searched, found=memory_count))
 
 
 def count_refusals(imported: Import, records: list[Record], *, now: datetime) -> None:
@@ -302,9 +302,9 @@ def advance(import_id: int, *, seconds: float) -> JobResult:
     with alone(LOCK, import_id) as is_alone:
         if not is_alone:
             return JobResult.ELSEWHERE
-        found = Import.objects.at_work().filter(pk=import_id)
+        imports = Import.objects.at_work().filter(pk=import_id)
         # The import is loaded even if the user no longer has access to its workspace.
-        imported = found.select_related("user", "workspace").first()
+        imported = imports.select_related("user", "workspace").first()
         if imported is None:
             return JobResult.NOTHING
         if imported.attempts >= MAX_ATTEMPTS:
@@ -467,9 +467,9 @@ def _locked(imported: Import) -> Import:
 
 def _clear_orphans(now: datetime) -> None:
     """Remove files whose import was deleted together with its user or workspace."""
-    kept = list(upload_formats.stored_imports())
-    there = set(Import.objects.filter(public_id__in=kept).values_list("public_id", flat=True))
-    for public_id in kept:
+    stored_ids = list(upload_formats.stored_imports())
+    there = set(Import.objects.filter(public_id__in=stored_ids).values_list("public_id", flat=True))
+    for public_id in stored_ids:
         if public_id not in there and upload_formats.is_older(public_id, than=now - ORPHANED):
             upload_formats.remove(public_id)
 
@@ -530,11 +530,11 @@ def with_texts(imported: Import, rows: Iterable[ImportRow]) -> list[Shown]:
         return [shown(row, gone=True) for row in rows]
     try:
         with lines_file(imported).open("rb") as file:
-            found = []
+            shown_rows = []
             for row in rows:
                 file.seek(row.offset)
-                found.append(shown(row, _text(row, file.readline(MAX_LINE))))
-            return found
+                shown_rows.append(shown(row, _text(row, file.readline(MAX_LINE))))
+            return shown_rows
     except FileNotFoundError:
         return [shown(row, gone=True) for row in rows]
 
@@ -548,14 +548,14 @@ def refusals(imported: Import) -> list[dict[str, Any]]:
 
 def _here(imported: Import, ids: set[str]) -> dict[str, tuple[str, str]]:
     """Return (text, URL) of each row that the importer may see, by the row's id. One query for each kind of row."""
-    found: dict[str, tuple[str, str]] = {}
+    links: dict[str, tuple[str, str]] = {}
     for prefix, (visible_to, says, page) in PAGES.items():
         wanted = {each for each in ids if each.startswith(f"{prefix}_")}
         place = "public_id" if prefix == "ws" else "workspace__public_id"
         rows = visible_to(imported.user).filter(public_id__in=wanted).values_list("public_id", says, place)
         for public_id, text, at in rows if wanted else ():
-            found[public_id] = (text or _("New chat"), _address(page, public_id, text, at))
-    return found
+            links[public_id] = (text or _("New chat"), _address(page, public_id, text, at))
+    return links
 
 
 def _address(page: str, public_id: str, text: str, place: str) -> str:

@@ -54,14 +54,14 @@ class Transcript:
 
 def lines_of(transcript: Transcript, *, source: str, importer: User) -> Iterator[Line]:
     """Yield the lines of a chat and its messages."""
-    said = [each for each in transcript.said if each.text or each.pasted]
-    if not said:
+    messages = [each for each in transcript.said if each.text or each.pasted]
+    if not messages:
         yield skipped_line(NO_MESSAGES, of="chat")
         return
     mine, name = importer.public_id, importer.get_username()
     chat = derived_id("chat", mine, source, transcript.id)
-    began_at = transcript.began_at or next((each.at for each in said if each.at), None)
-    last = next((each.at for each in reversed(said) if each.at), None)
+    began_at = transcript.began_at or next((each.at for each in messages if each.at), None)
+    last = next((each.at for each in reversed(messages) if each.at), None)
     yield {
         "type": "chat",
         "id": chat,
@@ -72,7 +72,7 @@ def lines_of(transcript: Transcript, *, source: str, importer: User) -> Iterator
         "active_at": _iso(last or transcript.active_at or began_at),
     }
     at, question = began_at, None
-    for each in said:
+    for each in messages:
         at = each.at or at
         message = derived_id("msg", mine, source, transcript.id, each.id)
         content = "\n\n".join(filter(None, (each.text, each.pasted)))
@@ -107,10 +107,10 @@ def statements_in(messages: Sequence[tuple[str, Line, str]]) -> list[list[Line]]
     A message is (source, line, text typed by the user). The statements become personal memories, as in a private chat.
     All messages are embedded together, at about 50 ms each. Raises EmbedderError if the embedder fails.
     """
-    found = extract_from_each([text for _, _, text in messages], get_reader())
+    candidate_lists = extract_from_each([text for _, _, text in messages], get_reader())
     return [
         [_memory(candidate, number, message, source) for number, candidate in enumerate(candidates)]
-        for (source, message, _), candidates in zip(messages, found, strict=True)
+        for (source, message, _), candidates in zip(messages, candidate_lists, strict=True)
     ]
 
 
@@ -192,16 +192,16 @@ def lines_in(file: Part) -> Iterator[str]:
 
 def line_of(statement: Any, *, importer: str) -> Line:
     """Return a statement of a list as a line of an import. It is validated later, with all other lines."""
-    given = statement if isinstance(statement, dict) else {"content": statement}
-    text = next((given[name] for name in sorted(TEXTS) if given.get(name)), None)
-    given = given if text is None else given | {"content": text}
-    if statement is None or given.get("content") is None:
-        return skipped_line(EMPTY if not given.get("content") and len(given) < 2 else UNKNOWN)
-    if isinstance(given["content"], str):
-        if not is_statement(given["content"]):
-            return skipped_line(EMPTY if not given["content"].strip() else HEADING)
-        given = given | {"content": without_bullet(given["content"])}
-    fields = {name: given[name] for name in FIELDS if name in given}
+    entry = statement if isinstance(statement, dict) else {"content": statement}
+    text = next((entry[name] for name in sorted(TEXTS) if entry.get(name)), None)
+    entry = entry if text is None else entry | {"content": text}
+    if statement is None or entry.get("content") is None:
+        return skipped_line(EMPTY if not entry.get("content") and len(entry) < 2 else UNKNOWN)
+    if isinstance(entry["content"], str):
+        if not is_statement(entry["content"]):
+            return skipped_line(EMPTY if not entry["content"].strip() else HEADING)
+        entry = entry | {"content": without_bullet(entry["content"])}
+    fields = {name: entry[name] for name in FIELDS if name in entry}
     return {"type": "memory", "author": importer, "source_type": "import", **fields}
 
 
@@ -240,15 +240,15 @@ def chatgpt_transcript(conversation: dict[str, Any]) -> Transcript | None:
             for name in path_to(leaf, parents)
         ]
 
-    said = branch(leaf) if isinstance(leaf, str) and leaf in nodes else []
-    if not any(said):
+    messages = branch(leaf) if isinstance(leaf, str) and leaf in nodes else []
+    if not any(messages):
         lengths = _lengths(parents)
         leaf = max(nodes, key=lambda name: (lengths[name], _chatgpt_at(nodes[name])), default="")
-        said = branch(leaf)
+        messages = branch(leaf)
     return Transcript(
         id=str(conversation.get("conversation_id") or conversation.get("id") or leaf),
         title=text_of(conversation.get("title")),
-        said=[each for each in said if each is not None],
+        said=[each for each in messages if each is not None],
         began_at=moment_of(conversation.get("create_time")),
         active_at=moment_of(conversation.get("update_time")),
     )
@@ -287,8 +287,10 @@ def _chatgpt_said(name: str, message: Any, usual_model: str) -> Said | None:
 
 def _chatgpt_files(metadata: dict[str, Any]) -> list[str]:
     """Return the names of attached files. The export does not contain their text."""
-    given = metadata.get("attachments")
-    names = [text_of(_dict(each).get("name")) for each in given] if isinstance(given, list) else []
+    attachments = metadata.get("attachments")
+    names = (
+        [text_of(_dict(each).get("name")) for each in attachments] if isinstance(attachments, list) else []
+    )
     return [name for name in names if name]
 
 
@@ -317,19 +319,19 @@ def is_claude(first: dict[str, Any]) -> bool:
 
 
 def claude_transcript(conversation: dict[str, Any]) -> Transcript | None:
-    given = conversation.get("chat_messages")
-    if not isinstance(given, list):
+    chat_messages = conversation.get("chat_messages")
+    if not isinstance(chat_messages, list):
         return None
     messages = {
         str(message.get("uuid") or number): message
-        for number, message in enumerate(given)
+        for number, message in enumerate(chat_messages)
         if isinstance(message, dict)
     }
-    said = [_claude_said(name, messages[name]) for name in _branch(conversation, messages)]
+    branch_messages = [_claude_said(name, messages[name]) for name in _branch(conversation, messages)]
     return Transcript(
         id=str(conversation.get("uuid") or f"{conversation.get('name')} {conversation.get('created_at')}"),
         title=text_of(conversation.get("name")),
-        said=[each for each in said if each is not None],
+        said=[each for each in branch_messages if each is not None],
         began_at=moment_of(conversation.get("created_at")),
         active_at=moment_of(conversation.get("updated_at")),
     )
@@ -380,8 +382,8 @@ def _claude_said(name: str, message: dict[str, Any]) -> Said | None:
 def _attached(message: dict[str, Any]) -> Iterator[str]:
     """Yield the name and text of each pasted text or attached file, or only the name if the export has no text."""
     for key in ("attachments", "files"):
-        given = message.get(key)
-        for each in given if isinstance(given, list) else ():
+        attachments = message.get(key)
+        for each in attachments if isinstance(attachments, list) else ():
             if isinstance(each, dict):
                 name, text = text_of(each.get("file_name")), text_of(each.get("extracted_content"))
                 yield "\n".join(filter(None, (name, text)))

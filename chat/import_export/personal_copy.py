@@ -138,10 +138,10 @@ def kept_about(person: User) -> Iterator[dict[str, Any]]:
 
 def _each(table: str, rows: QuerySet[Any], names: dict[str, str]) -> Iterator[dict[str, Any]]:
     last = 0
-    while found := list(rows.filter(pk__gt=last).order_by("pk").values_list("pk", *names)[:ROWS]):
-        for _pk, *values in found:
+    while batch := list(rows.filter(pk__gt=last).order_by("pk").values_list("pk", *names)[:ROWS]):
+        for _pk, *values in batch:
             yield {"table": table} | dict(zip(names.values(), values, strict=True))
-        last = found[-1][0]
+        last = batch[-1][0]
 
 
 def _fields(model: Any) -> dict[str, str]:
@@ -149,15 +149,15 @@ def _fields(model: Any) -> dict[str, str]:
 
     A relation is exported as the public id of its target, or left out if the target has none.
     """
-    found = {}
+    lookups = {}
     for field in model._meta.concrete_fields:
         if field.name in HIDDEN or field.primary_key or isinstance(field, BinaryField):
             continue
         if not field.is_relation:
-            found[field.name] = field.name
+            lookups[field.name] = field.name
         elif any(each.name == "public_id" for each in field.related_model._meta.concrete_fields):
-            found[f"{field.name}__public_id"] = field.name
-    return found
+            lookups[f"{field.name}__public_id"] = field.name
+    return lookups
 
 
 MEDIA_TYPE = "application/zip"
@@ -229,9 +229,9 @@ class _Sink(io.RawIOBase):
         return len(data)
 
     def take(self) -> bytes:
-        taken = bytes(self.held)
+        chunk = bytes(self.held)
         self.held.clear()
-        return taken
+        return chunk
 
 
 def _zipped(parts: Iterator[Part]) -> Iterator[bytes]:
@@ -241,6 +241,6 @@ def _zipped(parts: Iterator[Part]) -> Iterator[bytes]:
             with archive.open(name, "w", force_zip64=True) as file:
                 for piece in pieces:
                     file.write(piece)
-                    if taken := sink.take():
-                        yield taken
+                    if chunk := sink.take():
+                        yield chunk
     yield sink.take()

@@ -374,8 +374,8 @@ def _kind_in(path: Path) -> str:
 
 def _kind_of(entry: object) -> str | None:
     if isinstance(entry, dict):
-        found = next((kind for kind, reader in READERS.items() if reader.is_entry(entry)), None)
-        return found or (ImportKind.STATEMENTS if other_programs.TEXTS & entry.keys() else None)
+        import_kind = next((kind for kind, reader in READERS.items() if reader.is_entry(entry)), None)
+        return import_kind or (ImportKind.STATEMENTS if other_programs.TEXTS & entry.keys() else None)
     return ImportKind.STATEMENTS if isinstance(entry, str) and entry.strip() else None
 
 

@@ -135,13 +135,13 @@ def _known(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
 
     Raises Invalid if there are none.
     """
-    found: dict[str, zipfile.ZipInfo] = {}
+    files: dict[str, zipfile.ZipInfo] = {}
     for info in archive.infolist():
         if KNOWN.fullmatch(_name(info)) and not info.filename.startswith("__MACOSX/"):
-            found.setdefault(info.filename, info)
-    if not found:
+            files.setdefault(info.filename, info)
+    if not files:
         raise Invalid(_("There is no conversations.json or memories.json in this .zip file."))
-    return sorted(found.values(), key=lambda info: (_name(info), info.filename))
+    return sorted(files.values(), key=lambda info: (_name(info), info.filename))
 
 
 def _name(info: zipfile.ZipInfo) -> str:

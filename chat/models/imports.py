@@ -159,8 +159,8 @@ class Import(models.Model):
     @property
     def sample(self) -> Searched | None:
         """The counts of the preview if it searched only a sample, else None."""
-        found = Searched.stored(self.searched)
-        return found if found.is_sample else None
+        counts = Searched.stored(self.searched)
+        return counts if counts.is_sample else None
 
     @property
     def progress(self) -> float:

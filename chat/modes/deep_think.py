@@ -70,7 +70,7 @@ class Verdict:
 
     @property
     def differs(self) -> bool:
-        return any(not found["agrees"] for found in self.findings)
+        return any(not finding["agrees"] for finding in self.findings)
 
 
 def memories_beside(
@@ -82,10 +82,10 @@ def memories_beside(
     The last group contains what recall for the question missed. For example, an answer that recommends a steakhouse
     recalls that the user is vegetarian. ``policy``: data policy of the model that compares them.
     """
-    given = ReceiptItem.objects.filter(receipt__message_id=answer.public_id, used=True)
-    ids = list(given.order_by("position").values_list("memory__public_id", flat=True))
-    for found in ToolCall.objects.filter(message=answer).values_list("memory_ids", flat=True):
-        ids += found
+    receipt_items = ReceiptItem.objects.filter(receipt__message_id=answer.public_id, used=True)
+    ids = list(receipt_items.order_by("position").values_list("memory__public_id", flat=True))
+    for memory_ids in ToolCall.objects.filter(message=answer).values_list("memory_ids", flat=True):
+        ids += memory_ids
     rows = Memory.objects.visible_to(user).live(now).filter(public_id__in=ids)
     if not policy.personal:
         rows = rows.filter(owner=None)
@@ -122,8 +122,10 @@ def build_check(
 ) -> tuple[list[PromptMessage], int]:
     """Return the prompt of the check, and the number of memories in it: 0 if the answer leaves no space for any."""
     room = room_beside_answer(capabilities) - tokens(prompt_text("deep_think_check"))
-    said = render_conversation([("user", cut_to(question, room // 4)), ("assistant", answer)], limit=None)
-    room -= tokens(said)
+    conversation = render_conversation(
+        [("user", cut_to(question, room // 4)), ("assistant", answer)], limit=None
+    )
+    room -= tokens(conversation)
     lines: list[str] = []
     for number, memory in enumerate(memories, start=1):
         label = [category_label(memory) or "memory", f"{memory.created_at:%Y-%m-%d}", imported_label(memory)]
@@ -132,10 +134,10 @@ def build_check(
         if room < 0:
             break
         lines.append(line)
-    asked = "\n".join(["<memories>", *lines, "</memories>", said])
+    user_text = "\n".join(["<memories>", *lines, "</memories>", conversation])
     prompt = [
         PromptMessage("system", prompt_text("deep_think_check"), speaker=Speaker.SYSTEM),
-        PromptMessage("user", asked, speaker=Speaker.MEMORY),
+        PromptMessage("user", user_text, speaker=Speaker.MEMORY),
     ]
     return prompt, len(lines)
 
@@ -153,7 +155,7 @@ def read_verdict(reply: str, answer: str, memories: Sequence[Memory]) -> Verdict
     else:
         return None
     read = (_finding(entry, answer, memories) for entry in statements)
-    findings = sorted(filter(None, read), key=lambda found: bool(found["agrees"]))[:MOST_FINDINGS]
+    findings = sorted(filter(None, read), key=lambda finding: bool(finding["agrees"]))[:MOST_FINDINGS]
     verdict = Verdict(findings, "")
     text = UNSTORABLE.sub("", correction or "").strip()[:LONGEST_CORRECTION]
     return Verdict(findings, text) if verdict.differs else verdict
@@ -330,10 +332,10 @@ async def _compare(live: LiveAnswer, model: ChatModel, user_pk: int, step: Step)
         return StepOutcome.ERROR, _TOO_SMALL
     question = text_of(answer.reply_to) if answer.reply_to else ""
     text = live.text
-    asked, count = build_check(question, text, memories, model.capabilities)
+    prompt, count = build_check(question, text, memories, model.capabilities)
     if not count:
         return StepOutcome.ERROR, _TOO_LONG
-    reply = await _reply(model, asked, most=MOST_REPLY, temperature=0.0)
+    reply = await _reply(model, prompt, most=MOST_REPLY, temperature=0.0)
     step.memory_ids = [memory.public_id for memory in memories[:count]]
     verdict = read_verdict(reply, text, memories[:count])
     if verdict is None:

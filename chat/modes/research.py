@@ -133,10 +133,12 @@ def _earlier(last: Run) -> dict[str, Any]:
     """Return the question, results and notes of ``last``, the previous research run in this chat, as inputs for the
     next one.
     """
-    kept = last.entries.filter(kind__in=[MemoryKind.TASK_RESULT, MemoryKind.SHARED], size__lte=LONGEST_VALUE)
-    newest = reversed(kept.order_by("-created_at", "-pk")[: MOST_INPUTS - 1])
-    found = {f"earlier.{row.key.partition(':')[2]}"[:LONGEST_KEY].replace("[", "("): row for row in newest}
-    return {"earlier.question": last.objective} | {name: json.loads(row.json) for name, row in found.items()}
+    entries = last.entries.filter(
+        kind__in=[MemoryKind.TASK_RESULT, MemoryKind.SHARED], size__lte=LONGEST_VALUE
+    )
+    newest = reversed(entries.order_by("-created_at", "-pk")[: MOST_INPUTS - 1])
+    rows = {f"earlier.{row.key.partition(':')[2]}"[:LONGEST_KEY].replace("[", "("): row for row in newest}
+    return {"earlier.question": last.objective} | {name: json.loads(row.json) for name, row in rows.items()}
 
 
 async def _until_over(live: LiveAnswer, run: Run, step: Step) -> Run:

@@ -68,10 +68,10 @@ def list_resources(cursor: str | None) -> types.ListResourcesResult:
     if cursor and (cursor == DOCUMENTS or cursor.startswith("doc_")):
         rows, more = _documents(who, cursor)
         return types.ListResourcesResult(resources=[_of_document(each) for each in rows], next_cursor=more)
-    found, more = page(recallable_by(who), who, cursor, PAGE)
+    memories, more = page(recallable_by(who), who, cursor, PAGE)
     if more is None and _readable(who).exists():
         more = DOCUMENTS
-    return types.ListResourcesResult(resources=[_of_memory(memory) for memory in found], next_cursor=more)
+    return types.ListResourcesResult(resources=[_of_memory(memory) for memory in memories], next_cursor=more)
 
 
 def read_resource(uri: str) -> types.ReadResourceResult:
@@ -129,8 +129,8 @@ def _documents(who: Caller, cursor: str) -> tuple[list[Document], str | None]:
         if last is None:
             raise Invalid(fields={"cursor": _("is none of this list")})
         rows = rows.filter(pk__lt=last.pk)
-    found = list(rows[: PAGE + 1])
-    return found[:PAGE], found[PAGE - 1].public_id if len(found) > PAGE else None
+    documents = list(rows[: PAGE + 1])
+    return documents[:PAGE], documents[PAGE - 1].public_id if len(documents) > PAGE else None
 
 
 def _of_memory(memory: Memory) -> types.Resource:
@@ -207,10 +207,12 @@ def call_tool(name: str, arguments: dict[str, Any] | None) -> types.CallToolResu
             types.INVALID_PARAMS, _("There is no tool of this name. There are: %s.") % ", ".join(TOOLS)
         )
     try:
-        asked: Arguments = read_arguments(offered.takes, json.dumps(arguments or {}))
-        if unstorable := [name for name, value in asked if isinstance(value, str) and "\x00" in value]:
+        parsed_arguments: Arguments = read_arguments(offered.takes, json.dumps(arguments or {}))
+        if unstorable := [
+            name for name, value in parsed_arguments if isinstance(value, str) and "\x00" in value
+        ]:
             raise ToolTrouble(_("%s may not have a NUL character.") % ", ".join(unstorable))
-        text, shape = offered.act(asked)
+        text, shape = offered.act(parsed_arguments)
         if not offered.reads:
             # Pinned here, because streamed events are sent after the response has started.
             pin_to_primary(asking.get().user_id)

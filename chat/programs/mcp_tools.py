@@ -172,20 +172,20 @@ def shape_of(memory: Memory, score: float | None = None) -> MemoryShape:
     )
 
 
-def found_shape(found: Found) -> FoundShape:
-    place = found.place
+def found_shape(hit: Found) -> FoundShape:
+    place = hit.place
     return FoundShape(
-        type=found.type,
-        id=found.id,
-        title=found.title,
-        text=found.text,
-        score=round(found.score, 3),
+        type=hit.type,
+        id=hit.id,
+        title=hit.title,
+        text=hit.text,
+        score=round(hit.score, 3),
         page=place.page if place else None,
         begins=place.characters[0] if place else None,
-        author=_username(found.written_by),
-        edited_by=_username(found.edited_by),
-        imported=found.is_imported,
-        imported_by=_username(found.imported_by),
+        author=_username(hit.written_by),
+        edited_by=_username(hit.edited_by),
+        imported=hit.is_imported,
+        imported_by=_username(hit.imported_by),
     )
 
 
@@ -195,8 +195,8 @@ def _username(person: User | None) -> str | None:
 
 def recallable_by(caller: Caller) -> MemoryQuerySet:
     """Return the memories that this caller may recall: the workspace's and their own, without local-only ones."""
-    found = Memory.objects.recallable_in(caller.workspace, caller.person)
-    return found.exclude(workspace__local_only=True) if caller.policy.leaves else found
+    memories = Memory.objects.recallable_in(caller.workspace, caller.person)
+    return memories.exclude(workspace__local_only=True) if caller.policy.leaves else memories
 
 
 def page(
@@ -215,9 +215,9 @@ def page(
             raise Invalid(fields={"cursor": _("is none of this list")})
         older = rows.filter(created_at__lt=last.created_at)
         rows = older | rows.filter(created_at=last.created_at, pk__lt=last.pk)
-    found = list(rows[: limit + 1])
-    more = found[limit - 1].public_id if len(found) > limit else None
-    return found[:limit], more
+    memories = list(rows[: limit + 1])
+    more = memories[limit - 1].public_id if len(memories) > limit else None
+    return memories[:limit], more
 
 
 A = TypeVar("A", bound=Arguments)
@@ -257,60 +257,62 @@ class Offered(Generic[A]):
         )
 
 
-def save_memory(asked: Save) -> Said:
+def save_memory(arguments: Save) -> Said:
     who = caller(writes=True)
-    result = store(who, asked.content, category=asked.category)
-    kept = Memory.objects.visible_to(who.person).filter(public_id__in=result.memory_ids).first()
-    return result.text, Saved(outcome=result.outcome, memory=shape_of(kept) if kept else None)
+    result = store(who, arguments.content, category=arguments.category)
+    memory = Memory.objects.visible_to(who.person).filter(public_id__in=result.memory_ids).first()
+    return result.text, Saved(outcome=result.outcome, memory=shape_of(memory) if memory else None)
 
 
-def recall_memory(asked: RecallAsked) -> Said:
+def recall_memory(arguments: RecallAsked) -> Said:
     who = caller()
-    as_of = datetime.combine(asked.as_of, time.min, UTC) if asked.as_of else None
-    found = recall_for(who, asked.query, offset=asked.offset, floor=True, as_of=as_of, **asked.how_many)
-    shapes = [shape_of(item.memory, item.score) for item in found.items]
-    return recalled(found, reader=who.person, first=asked.offset + 1).text, Memories(
+    as_of = datetime.combine(arguments.as_of, time.min, UTC) if arguments.as_of else None
+    recall_result = recall_for(
+        who, arguments.query, offset=arguments.offset, floor=True, as_of=as_of, **arguments.how_many
+    )
+    shapes = [shape_of(item.memory, item.score) for item in recall_result.items]
+    return recalled(recall_result, reader=who.person, first=arguments.offset + 1).text, Memories(
         memories=shapes, next_cursor=None
     )
 
 
-def list_memories(asked: ListAsked) -> Said:
+def list_memories(arguments: ListAsked) -> Said:
     who = caller(automatic=False)
     rows = recallable_by(who)
-    if asked.category:
-        rows = rows.filter(category=asked.category)
-    found, more = page(rows, who, asked.cursor, asked.limit)
-    record_bulk_read(len(found), by=who.person, workspace=who.workspace)
-    answer = Memories(memories=[shape_of(memory) for memory in found], next_cursor=more)
+    if arguments.category:
+        rows = rows.filter(category=arguments.category)
+    memories, more = page(rows, who, arguments.cursor, arguments.limit)
+    record_bulk_read(len(memories), by=who.person, workspace=who.workspace)
+    answer = Memories(memories=[shape_of(memory) for memory in memories], next_cursor=more)
     return answer.model_dump_json(exclude_none=True), answer
 
 
-def forget_memory(asked: Forget) -> Said:
+def forget_memory(arguments: Forget) -> Said:
     who = caller(writes=True, automatic=False)
-    if not recallable_by(who).filter(public_id=asked.memory_id).exists():
+    if not recallable_by(who).filter(public_id=arguments.memory_id).exists():
         raise NotFound
-    memory = get_memory(who.person, asked.memory_id, need=Role.EDITOR)
+    memory = get_memory(who.person, arguments.memory_id, need=Role.EDITOR)
     delete_memory(memory, by=who.person, now=who.now)
     return f"Forgot {memory.public_id}.", Forgotten(forgotten=memory.public_id)
 
 
-def search(asked: Search) -> Said:
+def search(arguments: Search) -> Said:
     who = caller()
-    found = search_workspace(
-        asked.query,
+    hits = search_workspace(
+        arguments.query,
         who.workspace,
         who.person,
-        limit=asked.limit,
-        types=asked.types or TYPES,
+        limit=arguments.limit,
+        types=arguments.types or TYPES,
         now=who.now,
         policy=who.policy,
     )
-    return searched(found).text, FoundShapes(results=[found_shape(each) for each in found])
+    return searched(hits).text, FoundShapes(results=[found_shape(each) for each in hits])
 
 
-def read_document(asked: ToRead) -> Said:
+def read_document(arguments: ToRead) -> Said:
     who = caller()
-    piece = piece_of(who, asked.id, asked.start)
+    piece = piece_of(who, arguments.id, arguments.start)
     shape = DocumentShape(
         id=piece.document.public_id,
         title=piece.document.title,

@@ -133,8 +133,8 @@ def conversation_of(
     earlier = Message.objects.filter(
         chat_id=question.chat_id, pk__lt=question.pk, pk__gt=compaction.upto_id if compaction else 0
     )
-    said = with_labels(shown.of(earlier).current().exclude(content=""), "only_documents")
-    newest = list(said.order_by("-pk")[: LOOKED_AT + 1])
+    visible_messages = with_labels(shown.of(earlier).current().exclude(content=""), "only_documents")
+    newest = list(visible_messages.order_by("-pk")[: LOOKED_AT + 1])
     messages = [question, *newest]
     pictures = pictures_of(messages, question.chat.workspace, shown.user, policy, shows=shows_pictures)
     several = said_by_several(messages)
@@ -230,8 +230,8 @@ def build_prompt(
         room -= size
     pictures = _shown_within(conversation.question.pictures, int(room * PICTURES_SHARE))
     room -= picture_tokens(pictures)
-    asked = cut_to(conversation.question.content, max(LEAST_QUESTION, room - 16))
-    question = PromptMessage("user", asked, pictures=pictures, speaker=conversation.question.speaker)
+    question_text = cut_to(conversation.question.content, max(LEAST_QUESTION, room - 16))
+    question = PromptMessage("user", question_text, pictures=pictures, speaker=conversation.question.speaker)
     room = history_room(capabilities, room - question.tokens, has_tools=bool(tools))
     shown = _history(conversation, room)
     messages = [*system, *shown.messages, *tail, question]
@@ -354,13 +354,16 @@ def _recalled_line(item: Recalled, *, names_people: bool = True, is_older: bool 
 
 
 def leave_out_what_does_not_fit(
-    found: Sequence[Recalled], verdicts: Sequence[tuple[bool, str]], room: int
+    recalled_memories: Sequence[Recalled], verdicts: Sequence[tuple[bool, str]], room: int
 ) -> list[tuple[bool, str]]:
     """Return the verdicts, changed so that memories that do not fit into ``room`` tokens are not used.
 
-    A verdict is a pair: whether the memory at the same index of ``found`` is used and, if not, why.
+    A verdict is a pair: whether the memory at the same index of ``recalled_memories`` is used and, if not, why.
     """
-    lines = [_recalled_line(item) if used else "" for item, (used, _) in zip(found, verdicts, strict=True)]
+    lines = [
+        _recalled_line(item) if used else ""
+        for item, (used, _) in zip(recalled_memories, verdicts, strict=True)
+    ]
     room -= tokens(prompt_text("recalled")) + tokens("<recalled-memories>") * 2
     fitting = []
     for line, (used, why) in zip(lines, verdicts, strict=True):
@@ -405,19 +408,19 @@ MEMORY, DOCUMENTS = ("<recalled-memories>", "<profile>"), "<documents>"
 
 def parts_of(messages: Sequence[PromptMessage], tools: Sequence[Tool]) -> Parts:
     """Return the estimated tokens of each part of a prompt. The tools' part includes definitions, calls and results."""
-    memory = documents = asked = whole = 0
+    memory = documents = tool_tokens = whole = 0
     for message in messages:
         calls = (
             tokens(*(call.name + call.arguments for call in message.tool_calls)) if message.tool_calls else 0
         )
         size = message.tokens + calls
         whole += size
-        asked += size if message.role == "tool" else calls
+        tool_tokens += size if message.role == "tool" else calls
         if message.role == "system":
             memory += size if message.content.startswith(MEMORY) else 0
             documents += size if message.content.startswith(DOCUMENTS) else 0
     described = tokens_of_tools(tools)
-    return Parts(memory, documents, asked + described, whole + described)
+    return Parts(memory, documents, tool_tokens + described, whole + described)
 
 
 LEFT_OUT = 5  # recalled but unused memories stored in a receipt
@@ -467,22 +470,28 @@ class Found:
 
 
 def with_profile(
-    found: Found, workspace: Workspace, person: User, *, room: int, policy: DataPolicy, now: datetime
+    prompt_memories: Found,
+    workspace: Workspace,
+    person: User,
+    *,
+    room: int,
+    policy: DataPolicy,
+    now: datetime,
 ) -> Found:
-    """Return ``found`` with a profile: memories that apply to any message, in addition to the recalled ones.
+    """Return ``prompt_memories`` with a profile: memories that apply to any message, in addition to the recalled ones.
 
     It consists of the user's profile and of the workspace's pinned memories, instructions and preferences, as many as
     fit into the token budget. Memories that were recalled already are not repeated.
     """
     profile = profile_of(workspace, person, policy=policy, now=now)
-    room, recalled = min(PROFILE_TOKENS, room // 4), {item.memory.pk for item in found.used}
+    room, recalled = min(PROFILE_TOKENS, room // 4), {item.memory.pk for item in prompt_memories.used}
     standing = [memory for memory in profile.here if memory.pinned or memory.category in STANDING]
     lines: list[Recalled] = []
     for memory in (*profile.you, *standing):
         longer = [*lines, Recalled(memory, 0.0, {}, is_brief=True)]
         if memory.pk not in recalled and tokens(profile_block(longer, names_people=True)) <= room:
             lines = longer
-    return replace(found, profile=lines)
+    return replace(prompt_memories, profile=lines)
 
 
 def find_for_prompt(
@@ -502,7 +511,7 @@ def find_for_prompt(
     limit = settings.RECALL_LIMIT
     live = count_live(workspace, person, personal=policy.personal, now=now)
     threshold = injection_threshold(settings.RECALL_THRESHOLD, live)
-    found = recall(
+    recall_result = recall(
         question,
         workspace,
         person,
@@ -513,9 +522,11 @@ def find_for_prompt(
         now=now,
         lines=overview.LINES,
     )
-    if found.overview is None:
-        found = with_newer(found)
-        verdicts = split_recall(found, threshold=threshold, limit=limit)
+    if recall_result.overview is None:
+        recall_result = with_newer(recall_result)
+        verdicts = split_recall(recall_result, threshold=threshold, limit=limit)
     else:
-        verdicts = [(True, "")] * len(found.items)
-    return Found(found, leave_out_what_does_not_fit(found.items, verdicts, room), threshold, live)
+        verdicts = [(True, "")] * len(recall_result.items)
+    return Found(
+        recall_result, leave_out_what_does_not_fit(recall_result.items, verdicts, room), threshold, live
+    )

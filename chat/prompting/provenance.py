@@ -82,8 +82,8 @@ class _Turn:
     @property
     def answers(self) -> dict[int, str]:
         """The public ids of the latest ``ANSWERS`` answers, by primary key."""
-        found = [(line.pk, line.public_id) for line in self.lines if line.role == MessageRole.ASSISTANT]
-        return dict(found[:ANSWERS])
+        id_pairs = [(line.pk, line.public_id) for line in self.lines if line.role == MessageRole.ASSISTANT]
+        return dict(id_pairs[:ANSWERS])
 
     @property
     def readable(self) -> Q:
@@ -130,8 +130,8 @@ def _people(turn: _Turn) -> Iterator[Source]:
         earlier = next((each for each in turn.lines[at + 1 :] if each.role == MessageRole.ASSISTANT), None)
         if earlier is None or ((earlier.personal or earlier.stays_here) and not turn.last.is_marked):
             continue
-        if said := confirmed(line.content, earlier.content):
-            yield replace(source, text=said, is_confirmed=True)
+        if confirmed_text := confirmed(line.content, earlier.content):
+            yield replace(source, text=confirmed_text, is_confirmed=True)
 
 
 def _answers(turn: _Turn) -> Iterator[Source]:
@@ -175,9 +175,9 @@ def _tools(turn: _Turn) -> Iterator[Source]:
     own = (ToolOutcome.NOTED, ToolOutcome.SAVED, ToolOutcome.DUPLICATE)
     calls = list(ToolCall.objects.filter(message_id__in=turn.answers).exclude(outcome__in=own))
     steps = Step.objects.filter(message_id__in=turn.answers)
-    found = {each for ids in steps.values_list("memory_ids", flat=True) for each in ids}
-    found.update(each for call in calls for each in call.memory_ids)
-    refs = [Shown(Speaker.MEMORY, each) for each in found]
+    memory_ids = {each for ids in steps.values_list("memory_ids", flat=True) for each in ids}
+    memory_ids.update(each for call in calls for each in call.memory_ids)
+    refs = [Shown(Speaker.MEMORY, each) for each in memory_ids]
     refs += [Shown(Speaker(speaker), *rest) for call in calls for speaker, *rest in call.shown or ()]
     loaded = list(_loaded(refs, turn.by))
     yield from loaded
@@ -214,7 +214,7 @@ def _standing(turn: _Turn) -> Iterator[Source]:
         personal = personal_allowed(chat, turn.by)
         policy = DataPolicy.to_model(chat.workspace, is_local=True, personal=personal)
         for other in recent(chat, turn.by, policy=policy, now=turn.last.created_at)[1]:
-            text = "\n".join([other.chat.title, other.summary, *(said[1] for said in other.last_said)])
+            text = "\n".join([other.chat.title, other.summary, *(snippet[1] for snippet in other.last_said)])
             yield Source(Speaker.CHAT, text, other.chat.public_id)
 
 
@@ -240,9 +240,9 @@ def _of_runs(pks: Sequence[int], by: User | None) -> Iterator[Source]:
     for run in runs:
         for entry in list(run.entries.all())[-MOST_ENTRIES:]:
             yield Source(Speaker.RUN, _texts_of_json(entry.json), run.public_id)
-        for given in (run.plan, run.board):
-            if given:
-                yield Source(Speaker.RUN, _texts_of(given), run.public_id)
+        for json_value in (run.plan, run.board):
+            if json_value:
+                yield Source(Speaker.RUN, _texts_of(json_value), run.public_id)
         if run.web_urls:
             yield Source(Speaker.WEB, None, run.public_id)
 
@@ -266,11 +266,11 @@ def _memories(refs: dict[str, list[Shown]], by: User | None) -> dict[str, str]:
 def _documents(refs: dict[str, list[Shown]], by: User | None) -> dict[str, str]:
     rows = DocumentPassage.objects.filter(document__public_id__in=refs, document__deleted_at=None)
     rows = rows.filter(Q(owner=None) | Q(owner=by, owner__isnull=False)).order_by("document_id", "number")
-    found: dict[str, list[str]] = {}
+    passages: dict[str, list[str]] = {}
     for name, begins, text in rows.values_list("document__public_id", "begins", "text"):
         if any(begins < ref.ends and begins + len(text) > ref.begins for ref in refs[name]):
-            found.setdefault(name, []).append(text)
-    return {name: "\n".join(texts) for name, texts in found.items()}
+            passages.setdefault(name, []).append(text)
+    return {name: "\n".join(texts) for name, texts in passages.items()}
 
 
 def _artifacts(refs: dict[str, list[Shown]], by: User | None) -> dict[str, str]:
@@ -347,10 +347,10 @@ class AnswerFlags:
 
         One query if any is from another workspace.
         """
-        given: list[Memory | Document] = [*memories, *(each.passage.document for each in passages)]
-        places = {each.workspace_id for each in given} - {workspace_id}
+        sources: list[Memory | Document] = [*memories, *(each.passage.document for each in passages)]
+        places = {each.workspace_id for each in sources} - {workspace_id}
         self.add(
-            held=any(each.owner_id is not None for each in given),
+            held=any(each.owner_id is not None for each in sources),
             stays_here=bool(places) and Workspace.objects.filter(pk__in=places, local_only=True).exists(),
         )
 
@@ -378,23 +378,23 @@ def mark_tool_call(call: ToolCall, *, stays_here: bool) -> None:
 
     ``stays_here``: the result includes local-only text.
     """
-    found = AnswerFlags()
+    flags = AnswerFlags()
     if call.memory_ids:
         place = Chat.objects.values_list("workspace_id", flat=True).get(messages=call.message_id)
-        found.add_given(place, list(Memory.objects.filter(public_id__in=call.memory_ids)))
-    found.add(held=call.held_personal, stays_here=stays_here)
-    mark_answer(call.message_id, found)
+        flags.add_given(place, list(Memory.objects.filter(public_id__in=call.memory_ids)))
+    flags.add(held=call.held_personal, stays_here=stays_here)
+    mark_answer(call.message_id, flags)
 
 
-def mark_answer(answer_pk: int, found: AnswerFlags) -> None:
-    """Set the flags ``found`` on the stored answer, in addition to earlier ones.
+def mark_answer(answer_pk: int, flags: AnswerFlags) -> None:
+    """Set the flags ``flags`` on the stored answer, in addition to earlier ones.
 
     They remain if the sources are deleted later.
     """
     answer = Message.objects.filter(pk=answer_pk)
-    if found.personal == PersonalUse.HELD:
+    if flags.personal == PersonalUse.HELD:
         answer.update(personal=PersonalUse.HELD)
-    elif found.personal:
-        answer.filter(personal=PersonalUse.NONE).update(personal=found.personal)
-    if found.stays_here:
+    elif flags.personal:
+        answer.filter(personal=PersonalUse.NONE).update(personal=flags.personal)
+    if flags.stays_here:
         answer.update(stays_here=True)

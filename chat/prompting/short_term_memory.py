@@ -202,9 +202,9 @@ def _gather(
     """
     items: list[tuple[str, Speaker]] = []
     if others:
-        writers = {said[2] for row in others for said in row.last_said if len(said) > 2} - {user.pk}
-        found = User.objects.filter(pk__in=writers) if writers else ()
-        people = {user.pk: "User"} | {each.pk: named(each) for each in found}
+        writers = {history[2] for row in others for history in row.last_said if len(history) > 2} - {user.pk}
+        users = User.objects.filter(pk__in=writers) if writers else ()
+        people = {user.pk: "User"} | {each.pk: named(each) for each in users}
         longest = int(room * OTHERS_SHARE * BYTES_PER_TOKEN / len(others))
         lines = [_line(entry, longest, now, people) for entry in others]
         items.append(("\n".join([prompt_text("short_term_others"), *lines]), Speaker.CHAT))
@@ -213,8 +213,8 @@ def _gather(
         items.append((f"{prompt_text('short_term_own')}\n{escape(summary)}", Speaker.MODEL))
     least, earlier = settings.SHORT_TERM_MIN_MESSAGES, 0
     if can_update and not summary:
-        said = Message.objects.filter(chat_id=question.chat_id, pk__lt=question.pk).current()
-        earlier = len(said.exclude(content="").values_list("pk")[: max(1, least)])
+        history = Message.objects.filter(chat_id=question.chat_id, pk__lt=question.pk).current()
+        earlier = len(history.exclude(content="").values_list("pk")[: max(1, least)])
     may_change = can_update and (summary or earlier) and not says_nothing(question.content)
     if may_change and not wants_long_term(question.content):
         items.append((_expanded("short_term_hint"), Speaker.SYSTEM))
@@ -239,8 +239,8 @@ def wants_long_term(text: str) -> bool:
 
 def _line(row: ShortTermMemory, longest: int, now: datetime, people: Mapping[int, str]) -> str:
     """Return another chat's short-term memory as one line: title, age, and topic in at most ``longest`` characters."""
-    said = ((who if not by else people.get(by[0], named(None)), text) for who, text, *by in row.last_said)
-    about = cut_at_word(row.summary, longest) or " / ".join(f"{who}: {text}" for who, text in said)
+    snippets = ((who if not by else people.get(by[0], named(None)), text) for who, text, *by in row.last_said)
+    about = cut_at_word(row.summary, longest) or " / ".join(f"{who}: {text}" for who, text in snippets)
     return f"- {escape(row.chat.title or 'Untitled')} ({_age(row.touched_at, now)}): {escape(about)}"
 
 
@@ -285,11 +285,15 @@ def forget_replaced(chat: Chat, *, now: datetime) -> None:
             writer = row.summarised_in.partition(":")[0]
             if writer and not answers.filter(public_id=writer).exists():
                 row.summary, row.summarised_in, row.summarised_at = "", "", None
-            kept = answers.filter(memory_enabled=True, finished_at__gt=now - KEPT).exclude(content="")
+            recent_answers = answers.filter(memory_enabled=True, finished_at__gt=now - KEPT).exclude(
+                content=""
+            )
             row.last_said = []
             if not row.summary:  # a kept summary still contains its sources
                 row.personal_at, row.stays_here = None, False
-            for answer in reversed(kept.select_related("reply_to").order_by("-pk")[: SNIPPETS // 2]):
+            for answer in reversed(
+                recent_answers.select_related("reply_to").order_by("-pk")[: SNIPPETS // 2]
+            ):
                 row.last_said = _with_turn(row.last_said, answer)
                 _mark(row, answer)
             row.save()
@@ -309,15 +313,15 @@ def _with_turn(earlier: list[list[Any]], answer: Message) -> list[list[Any]]:
 
     Each message is a list of role and text. A user's message has the author's primary key as a third item.
     """
-    asked = answer.reply_to
-    said = [("User", text_of(asked) if asked else ""), ("Assistant", answer.content)]
+    question = answer.reply_to
+    messages = [("User", text_of(question) if question else ""), ("Assistant", answer.content)]
     turn: list[list[Any]] = [
-        [role, cut_at_word(" ".join(text.split()), SNIPPET_LENGTH)] for role, text in said
+        [role, cut_at_word(" ".join(text.split()), SNIPPET_LENGTH)] for role, text in messages
     ]
-    if asked is not None and not asked.is_imported:
-        turn[0].append(asked.author_id)
-    kept = earlier[:-2] if earlier[-2:-1] == turn[:1] else earlier
-    return [*kept, *turn][-SNIPPETS:]
+    if question is not None and not question.is_imported:
+        turn[0].append(question.author_id)
+    previous_messages = earlier[:-2] if earlier[-2:-1] == turn[:1] else earlier
+    return [*previous_messages, *turn][-SNIPPETS:]
 
 
 def set_summary(

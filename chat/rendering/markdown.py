@@ -149,9 +149,9 @@ def _render(
 ) -> str:
     token = tokens[index]
     display = token.markup in ("$$", "\\[")
-    made = mathml(token.content, display=display) if token.markup else ""
-    made = made or f"<code>{escape(token.meta['source'])}</code>"
-    return f"<p>{made}</p>\n" if token.block else made
+    html = mathml(token.content, display=display) if token.markup else ""
+    html = html or f"<code>{escape(token.meta['source'])}</code>"
+    return f"<p>{html}</p>\n" if token.block else html
 
 
 @lru_cache(maxsize=512)
@@ -161,17 +161,17 @@ def mathml(formula: str, *, display: bool) -> str:
     from latex2mathml.converter import convert_to_element
 
     try:
-        found = convert_to_element(
+        element = convert_to_element(
             _SURROUNDING.sub(_known, formula), display="block" if display else "inline"
         )
-        return _written(found)
+        return _written(element)
     except Exception:  # the library has many exceptions, and hostile text can cause others
         return ""
 
 
-def _known(found: re.Match[str]) -> str:
-    name = _LIKE.get(found[2], found[2])
-    return f"\\{found[1]}{{{name}}}" if name else ""
+def _known(match: re.Match[str]) -> str:
+    name = _LIKE.get(match[2], match[2])
+    return f"\\{match[1]}{{{name}}}" if name else ""
 
 
 def _written(element: Element) -> str:
@@ -202,30 +202,30 @@ _AFTER = ".,;:!?'*_~\u2019\u201d\u2026\u00bb"  # punctuation that belongs to the
 
 def with_addresses(tokens: Sequence[Token]) -> list[Token]:
     """Return the inline tokens, with URLs in their text as links. Text inside a link stays unchanged."""
-    made: list[Token] = []
+    linked_tokens: list[Token] = []
     depth = 0
     for token in tokens:
         depth += {"link_open": 1, "link_close": -1}.get(token.type, 0)
-        made += [token] if depth or token.type != "text" else _split(token.content)
-    return made
+        linked_tokens += [token] if depth or token.type != "text" else _split(token.content)
+    return linked_tokens
 
 
 def _split(text: str) -> list[Token]:
-    made, end = [], 0
+    tokens, end = [], 0
     for match in _ADDRESS.finditer(text):
         shown = _trimmed(match[0])
         href = normalizeLink(shown)
         if not validateLink(href):
             continue
         attributes: dict[str, str | int | float] = {"href": href}
-        made += [
+        tokens += [
             _text(text[end : match.start()]),
             Token("link_open", "a", 1, attrs=attributes),
             _text(shown),
             Token("link_close", "a", -1),
         ]
         end = match.start() + len(shown)
-    return [*made, _text(text[end:])]
+    return [*tokens, _text(text[end:])]
 
 
 def _trimmed(address: str) -> str:
@@ -310,9 +310,11 @@ def _count_block(state: StateBlock, line: int, end: int, silent: bool) -> bool:
     Runs before the other block rules and never matches. Tokens are counted because a short row of a wide table is
     filled up with thousands of cells.
     """
-    length, made = state.eMarks[line] - state.bMarks[line], len(state.tokens)
-    state.env["budget"].spend(1 + length // SOURCE_A_STEP + (made - state.env["made"]) // TOKENS_A_STEP)
-    state.env["made"] = made
+    length, token_count = state.eMarks[line] - state.bMarks[line], len(state.tokens)
+    state.env["budget"].spend(
+        1 + length // SOURCE_A_STEP + (token_count - state.env["made"]) // TOKENS_A_STEP
+    )
+    state.env["made"] = token_count
     return False
 
 
@@ -333,16 +335,18 @@ class _Inline(ParserInline):
 
 
 def _parser() -> MarkdownIt:
-    made = MarkdownIt()
-    made.inline = _Inline()
-    made.configure("commonmark", {"html": False, "linkify": False, "breaks": True, "highlight": _code_block})
-    made.enable(["table", "strikethrough"])
-    made.block.ruler.before(
+    parser = MarkdownIt()
+    parser.inline = _Inline()
+    parser.configure(
+        "commonmark", {"html": False, "linkify": False, "breaks": True, "highlight": _code_block}
+    )
+    parser.enable(["table", "strikethrough"])
+    parser.block.ruler.before(
         "table", "count", _count_block, {"alt": ["paragraph", "reference", "blockquote", "list"]}
     )
-    made.inline.ruler.before("text", "count", _count_inline)
-    add_formulas(made)
-    return made
+    parser.inline.ruler.before("text", "count", _count_inline)
+    add_formulas(parser)
+    return parser
 
 
 def _code_block(code: str, language: str, attributes: str) -> str:
@@ -433,23 +437,23 @@ def _mark_tasks(tokens: Sequence[Token]) -> None:
 
 def _own_images(tokens: Sequence[Token]) -> list[Token]:
     """Replace external images with links. Inside a link, only the image's name remains."""
-    made: list[Token] = []
+    linked_tokens: list[Token] = []
     depth = 0
     for token in tokens:
         depth += {"link_open": 1, "link_close": -1}.get(token.type, 0)
         if token.type != "image":
-            made.append(token)
+            linked_tokens.append(token)
             continue
         source = str(token.attrs["src"])
         if _is_own_file(source):
             token.attrSet("loading", "lazy")
-            made.append(token)
+            linked_tokens.append(token)
             continue
         name = Token("text", "", 0, content=f"{PICTURE} {token.content or source}")
         attributes: dict[str, str | int | float] = {"href": source}
         opening = Token("link_open", "a", 1, attrs=attributes)
-        made += [name] if depth else [opening, name, Token("link_close", "a", -1)]
-    return made
+        linked_tokens += [name] if depth else [opening, name, Token("link_close", "a", -1)]
+    return linked_tokens
 
 
 def _is_own_file(source: str) -> bool:
@@ -463,7 +467,7 @@ def _spend_on(tokens: Sequence[Token], budget: Budget) -> None:
     """Spend steps for tokens before rendering, because a short text can repeat a long link or empty cells often."""
     budget.spend(len(tokens) // TOKENS_A_STEP)
     for token in tokens:
-        made = len(token.content) + sum(len(str(value)) for value in token.attrs.values())
-        budget.spend(made // SOURCE_A_STEP)
+        length = len(token.content) + sum(len(str(value)) for value in token.attrs.values())
+        budget.spend(length // SOURCE_A_STEP)
         if token.children:
             _spend_on(token.children, budget)

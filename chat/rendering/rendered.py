@@ -54,14 +54,14 @@ def store_html(message_ids: Iterable[int]) -> int:
 
     Takes up to 0.2 s of CPU time per answer.
     """
-    made = 0
+    count = 0
     for key in message_ids:
         answer = Message.objects.filter(pk=key, role=MessageRole.ASSISTANT).first()
         if answer is not None and not _is_kept(answer) and answer.status != MessageStatus.STREAMING:
             set_html(answer)
             # If the content changes in the meantime, the mark no longer matches.
-            made += Message.objects.filter(pk=key).update(html=answer.html, html_of=answer.html_of)
-    return made
+            count += Message.objects.filter(pk=key).update(html=answer.html, html_of=answer.html_of)
+    return count
 
 
 def show(answers: Sequence[Message]) -> dict[int, Shown]:
@@ -127,7 +127,7 @@ _ALT = re.compile(r'\balt="([^"]*)"')
 def without_own_links(html: SafeString, host: str) -> SafeString:
     """Return sanitised ``html`` without links to this server. ``host``: this server's host, from the request."""
     own = _host_of(f"//{host}")
-    outside = _LINK.sub(lambda found: found[0] if _leads_out(found[1], own) else found[2], html)
+    outside = _LINK.sub(lambda match: match[0] if _leads_out(match[1], own) else match[2], html)
     return mark_safe(_IMAGE.sub(_name, outside))  # noqa: S308  sanitised when it was made; names are escaped
 
 
@@ -183,7 +183,7 @@ def with_links(html: SafeString, sources: Iterable[AnswerSource]) -> SafeString:
             " ", "{}", ((links.get(number, f"[{number}]"),) for number in dict.fromkeys(numbers))
         )
 
-    made, within, left = [], 0, MOST
+    parts, within, left = [], 0, MOST
     for part in _TAG.split(html):
         if part.startswith("<"):
             name = _NAME.match(part)
@@ -191,16 +191,16 @@ def with_links(html: SafeString, sources: Iterable[AnswerSource]) -> SafeString:
         elif not within and left:
             part, number = _CITED.subn(linked, part, count=left)
             left -= number
-        made.append(part)
-    return mark_safe("".join(made))  # noqa: S308  sanitised when it was made, and links are built escaped
+        parts.append(part)
+    return mark_safe("".join(parts))  # noqa: S308  sanitised when it was made, and links are built escaped
 
 
 def _link(source: AnswerSource) -> SafeString:
-    said = f"[{source.number}] {source.label}"
+    label = f"[{source.number}] {source.label}"
     return format_html(
         '<a class="citation" href="{}" title="{}" aria-label="{}">[{}]</a>',
         source.get_absolute_url(),
         source.label,
-        said,
+        label,
         source.number,
     )

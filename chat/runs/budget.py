@@ -102,8 +102,8 @@ def estimate(run: Run, plan: TaskPlan | None = None, *, chosen: Chosen | None = 
     else of the current one.
     """
     price = rate_of(chosen or chosen_for(run.workspace, run.user, first=run.connection)).price
-    found = estimated_for(run.workspace_id, run.user, run.mode, plan, price=price)
-    run.expected_tokens, run.expected_cost = found.tokens, found.cost
+    expected = estimated_for(run.workspace_id, run.user, run.mode, plan, price=price)
+    run.expected_tokens, run.expected_cost = expected.tokens, expected.cost
 
 
 def estimated_for(
@@ -114,15 +114,17 @@ def estimated_for(
     """
     done = Run.objects.visible_to(user).filter(workspace=workspace_id, status=RunStatus.DONE)
     seen = _usage_of(done.filter(mode=mode)) or _usage_of(done)
-    taken = sum((usage for usage, _steps in seen), Usage()) if seen else A_STEP
+    total_usage = sum((usage for usage, _steps in seen), Usage()) if seen else A_STEP
     steps = sum(steps for _usage, steps in seen) if seen else 1
     if plan is not None:
         number = sum(ITEMS if step.over else 1 for task in plan.tasks for step in task.steps)
     else:
         number = round(steps / len(seen)) if seen else STEPS[RunMode(mode)]
-    read, written = (number * each // max(1, steps) for each in (taken.tokens_in, taken.tokens_out))
+    read, written = (
+        number * each // max(1, steps) for each in (total_usage.tokens_in, total_usage.tokens_out)
+    )
     cost = cost_of(Usage(read, tokens_out=written), price)
-    tokens = number * taken.tokens // max(1, steps)
+    tokens = number * total_usage.tokens // max(1, steps)
     return Expected(int(float(f"{tokens:.2g}")), None if cost is None else Decimal(f"{cost:.2g}"))
 
 
@@ -205,10 +207,10 @@ class StoredBudget(Budget):
         with connection.cursor() as cursor:
             new = [spent.rounds, spent.tokens_in, spent.tokens_out, cost, cost, self.run_pk]
             cursor.execute(_SPEND, new)
-            found = cursor.fetchone()
-        if found is None:
+            row = cursor.fetchone()
+        if row is None:
             raise Lost
-        status, deadline, *used = found
+        status, deadline, *used = row
         self.used, self.is_over_time = Used(*used), deadline <= self.now()
         self._not_kept = Used()
         return str(status)

@@ -146,9 +146,9 @@ class AgentMemory:
         )
         return self._keep(entry)
 
-    def set_if_absent(self, key: str, kind: MemoryKind, value: object, **said: str | None) -> MemoryEntry:
+    def set_if_absent(self, key: str, kind: MemoryKind, value: object, **metadata: str | None) -> MemoryEntry:
         """Store a value unless the key exists. Return the key's entry, new or existing. Atomic."""
-        entry = MemoryEntry(key, MemoryKind(kind), as_json_text(value), self.now(), **said)
+        entry = MemoryEntry(key, MemoryKind(kind), as_json_text(value), self.now(), **metadata)
         return self._keep(entry, overwrites=False)
 
     def _keep(self, entry: MemoryEntry, *, overwrites: bool = True) -> MemoryEntry:
@@ -213,9 +213,9 @@ class AgentMemory:
         self, most: int, *, kind: Iterable[str] | None, key_prefix: str, sources: Iterable[str] | None
     ) -> tuple[int, Sequence[Head]]:
         """Return the number of all matching entries, and the newest ``most`` of them, oldest first."""
-        found = self.list(kind=kind, key_prefix=key_prefix, sources=sources)
-        found.sort(key=lambda entry: entry.created_at)
-        return len(found), found[-most:]
+        entries = self.list(kind=kind, key_prefix=key_prefix, sources=sources)
+        entries.sort(key=lambda entry: entry.created_at)
+        return len(entries), entries[-most:]
 
     def count(self) -> int:
         with self._lock:
@@ -273,8 +273,8 @@ class StoredMemory(AgentMemory):
     def __post_init__(self) -> None:
         self.subscribe(self._store)
 
-    def set_if_absent(self, key: str, kind: MemoryKind, value: object, **said: str | None) -> MemoryEntry:
-        return self.get(key) or super().set_if_absent(key, kind, value, **said)
+    def set_if_absent(self, key: str, kind: MemoryKind, value: object, **metadata: str | None) -> MemoryEntry:
+        return self.get(key) or super().set_if_absent(key, kind, value, **metadata)
 
     def get(self, key: str) -> MemoryEntry | None:
         if key not in self._waiting:
@@ -300,17 +300,17 @@ class StoredMemory(AgentMemory):
         """Return the number of all matching entries, and the newest ones without their values. The query uses an
         index.
         """
-        asked = {
+        parameters = {
             "run": self.run_pk,
             "kinds": None if kind is None else list(kind),
             "prefix": key_prefix,
             "sources": None if sources is None else list(sources),
         }
-        rows = queries.rows(_NEWEST, asked | {"most": most}, binary=False)
-        found = [StoredHead._make(row) for row in reversed(rows)]
-        if len(found) < most:
-            return len(found), found
-        return queries.rows(_HOW_MANY, asked, binary=False)[0][0], found
+        rows = queries.rows(_NEWEST, parameters | {"most": most}, binary=False)
+        entries = [StoredHead._make(row) for row in reversed(rows)]
+        if len(entries) < most:
+            return len(entries), entries
+        return queries.rows(_HOW_MANY, parameters, binary=False)[0][0], entries
 
     def count(self) -> int:
         return RunEntry.objects.filter(run_id=self.run_pk).count()

@@ -43,8 +43,8 @@ def record_events(run: Run, happened: Sequence[RunEvent]) -> None:
     kinds = dict.fromkeys(event.kind for event in happened)
     channel = run_channel(run.public_id)
     told = [events.payload(channel, kind) for kind in kinds]
-    given = {"run": run.pk, "happened": json.dumps(rows), "payloads": json.dumps(told)}
-    queries.rows(_TELL, given | {"channel": events.NOTIFY_CHANNEL}, binary=False)
+    parameters = {"run": run.pk, "happened": json.dumps(rows), "payloads": json.dumps(told)}
+    queries.rows(_TELL, parameters | {"channel": events.NOTIFY_CHANNEL}, binary=False)
 
 
 POLL = 2.0  # seconds between queries without a notification
@@ -62,8 +62,8 @@ async def follow_run(user: User, workspace_id: str, run: Run, *, after: int) -> 
     async with events.subscription(run_channel(run.public_id)) as listening:
         while True:
             seen_from = max(after, max(sent, default=0) - OVERLAP)
-            found, is_over = await in_thread(_new_events, user.pk, workspace_id, run.pk, seen_from)
-            fresh = [event for event in found if event.pk not in sent]
+            new_events, is_over = await in_thread(_new_events, user.pk, workspace_id, run.pk, seen_from)
+            fresh = [event for event in new_events if event.pk not in sent]
             for event in fresh:
                 data = {"step": event.step or None, "at": event.at.isoformat(), **event.data}
                 yield f"id: {event.pk}\nevent: {event.kind}\ndata: {json.dumps(data)}\n\n"

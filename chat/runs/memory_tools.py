@@ -70,8 +70,8 @@ LONGEST_KEY = 200
 OnAccess = Callable[[str, dict[str, Any]], None]
 
 
-def _as_list(given: object) -> object:
-    return [given] if isinstance(given, str) else given or None
+def _as_list(value: object) -> object:
+    return [value] if isinstance(value, str) else value or None
 
 
 SomeTexts = Annotated[list[Word] | None, BeforeValidator(_as_list)]
@@ -111,17 +111,17 @@ def memory_tools(
     could not be cut, because it would no longer be valid JSON.
     """
 
-    def listed(asked: ToList, _: str) -> str:
-        answer = list_entries(memory, asked, room())
+    def listed(arguments: ToList, _: str) -> str:
+        answer = list_entries(memory, arguments, room())
         on_access("list", {"returned": answer["returned"]})
         return _shown(answer)
 
-    def read(asked: ToRead, _: str) -> str:
-        on_access("read", {"keys": asked.keys[:MOST_READ]})
-        return read_entries(memory, asked, room())
+    def read(arguments: ToRead, _: str) -> str:
+        on_access("read", {"keys": arguments.keys[:MOST_READ]})
+        return read_entries(memory, arguments, room())
 
-    def write(asked: ToWrite, _: str) -> str:
-        entry = publish(memory, asked, source=source)
+    def write(arguments: ToWrite, _: str) -> str:
+        entry = publish(memory, arguments, source=source)
         on_access("write", {"keys": [entry.key]})
         return _shown(
             {"ok": True, "key": entry.key, "kind": entry.kind, "createdAt": _iso(entry)},
@@ -144,12 +144,12 @@ def memory_tools(
     )
 
 
-def list_entries(memory: AgentMemory, asked: ToList, room: int = LONGEST_RESULT) -> dict[str, Any]:
+def list_entries(memory: AgentMemory, arguments: ToList, room: int = LONGEST_RESULT) -> dict[str, Any]:
     """Return the newest entries that match all filters, oldest first and without values. There are at most 200 entries
     and ``room`` bytes.
     """
     total, newest = memory.newest(
-        MOST_LISTED, kind=asked.kind, key_prefix=asked.key_prefix, sources=asked.sources
+        MOST_LISTED, kind=arguments.kind, key_prefix=arguments.key_prefix, sources=arguments.sources
     )
     shown = [_listed(entry) for entry in newest]
     left = room - _size({"total": total, "returned": len(shown), "truncated": False, "entries": []})
@@ -163,24 +163,24 @@ def list_entries(memory: AgentMemory, asked: ToList, room: int = LONGEST_RESULT)
 
 
 def _listed(entry: Head) -> dict[str, Any]:
-    said = {"title": entry.title, "description": _cut(entry.description), "source": entry.source}
+    metadata = {"title": entry.title, "description": _cut(entry.description), "source": entry.source}
     return {
         "key": entry.key,
         "kind": str(entry.kind),
-        **{name: text for name, text in said.items() if text},
+        **{name: text for name, text in metadata.items() if text},
         "valueBytes": entry.value_bytes,
         "createdAt": _iso(entry),
     }
 
 
-def read_entries(memory: AgentMemory, asked: ToRead, room: int = LONGEST_RESULT) -> str:
+def read_entries(memory: AgentMemory, arguments: ToRead, room: int = LONGEST_RESULT) -> str:
     """Return JSON with whole values under ``entries``, and with the requested keys that do not exist under ``missing``.
 
     The JSON has at most ``room`` bytes. Values that do not fit are listed with their sizes under ``tooLarge``. If only
     one key exists, and its value is too large or ``offset`` or ``length`` is given, a part of the value's JSON text is
     returned. ``nextOffset`` is then where to continue. Raises ToolTrouble for more than 50 keys.
     """
-    keys = list(dict.fromkeys(asked.keys))
+    keys = list(dict.fromkeys(arguments.keys))
     if len(keys) > MOST_READ:
         raise ToolTrouble(f"at most {MOST_READ} keys at once")
     known = {key: entry for key in keys if (entry := memory.get(key)) is not None}
@@ -191,8 +191,10 @@ def read_entries(memory: AgentMemory, asked: ToRead, room: int = LONGEST_RESULT)
     if len(known) == 1:
         [(key, entry)] = known.items()
         whole = {**answer, "entries": {key: entry.as_json()}}
-        is_paged = asked.offset > 0 or asked.length is not None
-        return _shown(whole) if _size(whole) <= room and not is_paged else _page(answer, entry, asked, room)
+        is_paged = arguments.offset > 0 or arguments.length is not None
+        return (
+            _shown(whole) if _size(whole) <= room and not is_paged else _page(answer, entry, arguments, room)
+        )
     too_large = {key: entry.value_bytes for key, entry in known.items()}
     left = room - _size({**answer, "tooLarge": too_large})
     for key, entry in known.items():
@@ -204,17 +206,17 @@ def read_entries(memory: AgentMemory, asked: ToRead, room: int = LONGEST_RESULT)
     return _shown(answer | ({"tooLarge": too_large} if too_large else {}))
 
 
-def _page(answer: dict[str, Any], entry: MemoryEntry, asked: ToRead, room: int) -> str:
+def _page(answer: dict[str, Any], entry: MemoryEntry, arguments: ToRead, room: int) -> str:
     """Return the part of a value's JSON text that was requested, or as much of it as fits into ``room`` bytes."""
-    text, length = entry.json[asked.offset :], min(asked.length or room, room)
+    text, length = entry.json[arguments.offset :], min(arguments.length or room, room)
     while True:
         piece = text[:length]
-        end = asked.offset + len(piece)
+        end = arguments.offset + len(piece)
         paged = {
             **entry.as_json(),
             "value": piece,
             "valueBytes": entry.value_bytes,
-            "offset": asked.offset,
+            "offset": arguments.offset,
             "totalLength": len(entry.json),
             "truncated": end < len(entry.json),
         }
@@ -227,21 +229,23 @@ def _page(answer: dict[str, Any], entry: MemoryEntry, asked: ToRead, room: int) 
         length = max(0, len(piece) - max(100, over // 4))
 
 
-def publish(memory: AgentMemory, asked: ToWrite, *, source: str) -> MemoryEntry:
+def publish(memory: AgentMemory, arguments: ToWrite, *, source: str) -> MemoryEntry:
     """Store an entry under ``shared:``; other keys are reserved for the results of steps and tasks. Raises ToolTrouble
     for a blank key, a value of more than 16,000 bytes or a full memory.
     """
-    key = memory_keys.shared(asked.key)
+    key = memory_keys.shared(arguments.key)
     if key == memory_keys.SHARED_PREFIX:
         raise ToolTrouble("key must not be blank")
-    if len(as_json_text(asked.value).encode()) > LONGEST_VALUE:
+    if len(as_json_text(arguments.value).encode()) > LONGEST_VALUE:
         raise ToolTrouble(f"value may have at most {LONGEST_VALUE:,} bytes as JSON; publish the gist of it")
     if not memory.has(key) and memory.count() >= MOST_ENTRIES:
         raise ToolTrouble("the run's memory is full; write to a key that is there already")
     earlier = memory.get(key)  # omitted fields keep their value
-    title = asked.title if asked.title is not None or earlier is None else earlier.title
-    about = asked.description if asked.description is not None or earlier is None else earlier.description
-    return memory.set(key, MemoryKind.SHARED, asked.value, source=source, title=title, description=about)
+    title = arguments.title if arguments.title is not None or earlier is None else earlier.title
+    about = (
+        arguments.description if arguments.description is not None or earlier is None else earlier.description
+    )
+    return memory.set(key, MemoryKind.SHARED, arguments.value, source=source, title=title, description=about)
 
 
 def _iso(entry: Head) -> str:

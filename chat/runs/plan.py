@@ -180,17 +180,17 @@ class _Plan(_Part):
     members: list[_Member] = Field(default_factory=list, max_length=MOST_MEMBERS)
 
 
-def read_plan(given: object) -> TaskPlan:
+def read_plan(raw_plan: object) -> TaskPlan:
     """Parse a plan from JSON data. A task without steps gets a single one.
 
     Raises PlanTrouble if the plan is malformed, too large or cyclic, has duplicate names, or refers to unknown ones.
     """
     try:
-        read = _Plan.model_validate(_storable(given))
+        read = _Plan.model_validate(_storable(raw_plan))
     except (ValidationError, RecursionError) as error:
         wrong = error.errors() if isinstance(error, ValidationError) else []
         raise PlanTrouble(
-            [f"{'.'.join(map(str, found['loc'])) or 'plan'}: {found['msg']}" for found in wrong[:10]]
+            [f"{'.'.join(map(str, problem['loc'])) or 'plan'}: {problem['msg']}" for problem in wrong[:10]]
             or ["the plan is nested too deeply"]
         ) from None
     plan = TaskPlan(
@@ -202,15 +202,15 @@ def read_plan(given: object) -> TaskPlan:
     return plan
 
 
-def _storable(given: Any) -> Any:
+def _storable(value: Any) -> Any:
     """Return the JSON without characters that Postgres cannot store, at any depth."""
-    if isinstance(given, str):
-        return given.replace("\x00", "").encode(errors="replace").decode()
-    if isinstance(given, list):
-        return [_storable(each) for each in given]
-    if isinstance(given, dict):
-        return {_storable(name): _storable(each) for name, each in given.items()}
-    return given
+    if isinstance(value, str):
+        return value.replace("\x00", "").encode(errors="replace").decode()
+    if isinstance(value, list):
+        return [_storable(each) for each in value]
+    if isinstance(value, dict):
+        return {_storable(name): _storable(each) for name, each in value.items()}
+    return value
 
 
 def _task(read: _Task) -> PlannedTask:
@@ -391,12 +391,12 @@ def _edited_task(known: Mapping[str, Any] | None, name: str, text: str) -> dict[
     return dict(known) | {"description": text, "steps": []}
 
 
-def _needs(name: str, known: Mapping[str, Any], kept: set[str]) -> Iterator[str]:
+def _needs(name: str, known: Mapping[str, Any], kept_names: set[str]) -> Iterator[str]:
     for need in known[name]["depends_on"] if name in known else ():
-        if need in kept:
+        if need in kept_names:
             yield need
         else:
-            yield from _needs(need, known, kept)
+            yield from _needs(need, known, kept_names)
 
 
 def _wording(task: Mapping[str, Any]) -> str:

@@ -100,14 +100,14 @@ class TaskExecutor:
 
     def ready(self) -> list[Unit]:
         while True:
-            before, found = len(self.states), list[Unit]()
+            before, units = len(self.states), list[Unit]()
             for step in self.task.steps:
                 if self._may_begin(step):
-                    found += self._items(step) if step.over else [self._unit(step)]
+                    units += self._items(step) if step.over else [self._unit(step)]
             if (
                 len(self.states) == before
             ):  # otherwise a step ended at once, because its list was empty or missing
-                return found
+                return units
 
     def begin(self, unit: Unit) -> None:
         self.states[unit.step.id] = State.RUNNING
@@ -182,11 +182,11 @@ class TaskExecutor:
 
     def _settle(self, step: PlannedStep, state: State, value: Any) -> None:
         self.states[step.id] = state
-        said = {"title": self.task.title}
-        self.memory.set(memory_keys.step(step.id), MemoryKind.STEP_RESULT, value, source=step.id, **said)
+        metadata = {"title": self.task.title}
+        self.memory.set(memory_keys.step(step.id), MemoryKind.STEP_RESULT, value, source=step.id, **metadata)
         if state == State.DONE and step.id == self.final_step:
             key = memory_keys.task(self.task.id)
-            self.memory.set(key, MemoryKind.TASK_RESULT, value, source=self.task.id, **said)
+            self.memory.set(key, MemoryKind.TASK_RESULT, value, source=self.task.id, **metadata)
 
     def _skip_dependents_of_failures(self) -> None:
         skip_dependents(((step.id, step.depends_on) for step in self.task.steps), self.states)
@@ -262,13 +262,13 @@ class ParallelTaskExecutor:
 
     def ready(self) -> list[Unit]:
         while True:
-            before, found = dict(self.task_states), list[Unit]()
+            before, units = dict(self.task_states), list[Unit]()
             for task in self.plan.tasks:
                 if self.task_states.get(task.id) in (None, State.RUNNING) and self._may_begin(task):
-                    found += self._executors[task.id].ready()
+                    units += self._executors[task.id].ready()
                     self._settle(task)
             if self.task_states == before:  # otherwise a task ended without a step, and another may begin
-                return found
+                return units
 
     def begin(self, unit: Unit) -> None:
         self._executors[unit.task_id].begin(unit)
@@ -328,9 +328,9 @@ def agent_step(
 
     The result is stored under ``step:<node>``, where later nodes can read it. Inputs that are None are omitted.
     """
-    given = {name: value for name, value in inputs.items() if value is not None}
-    seed_inputs(context.memory, given, source=node, prefix=f"{node}.")
-    upstream = [memory_keys.input(f"{node}.{name}") for name in given]
+    values = {name: value for name, value in inputs.items() if value is not None}
+    seed_inputs(context.memory, values, source=node, prefix=f"{node}.")
+    upstream = [memory_keys.input(f"{node}.{name}") for name in values]
     step = PlannedStep(node, instructions, schema=schema)
     return StepExecutor(step, context, upstream=upstream).execute()
 

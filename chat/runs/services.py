@@ -122,28 +122,28 @@ def given_memory(entries: Sequence[Mapping[str, Any]], *, now: datetime) -> list
     """
     if len(entries) > MOST_ENTRIES:
         raise Invalid(fields={"memory": _("at most %s are allowed") % grouped(MOST_ENTRIES)})
-    found: dict[str, MemoryEntry] = {}
-    for number, given in enumerate(entries):
-        namespace, _colon, name = given["key"].partition(":")
+    valid_entries: dict[str, MemoryEntry] = {}
+    for number, entry in enumerate(entries):
+        namespace, _colon, name = entry["key"].partition(":")
         kind = KIND_OF.get(namespace)
         if kind is None or not name.strip():
             why = _("must begin with step:, task:, input: or shared:, and go on with a name")
             raise Invalid(fields={f"memory.{number}.key": why})
-        if given.get("kind") not in (None, kind):
+        if entry.get("kind") not in (None, kind):
             why = _("must be %(kind)s for a key that begins with %(beginning)s")
             raise Invalid(
                 fields={f"memory.{number}.kind": why % {"kind": kind, "beginning": f"{namespace}:"}}
             )
-        if given["key"] in found:
+        if entry["key"] in valid_entries:
             raise Invalid(fields={f"memory.{number}.key": _("appears twice")})
         try:
-            value = as_json_text(given["value"])
+            value = as_json_text(entry["value"])
         except (TypeError, ValueError, RecursionError):
             raise Invalid(fields={f"memory.{number}.value": _("must be JSON")}) from None
-        written_at = min(given.get("created_at") or now, now)
-        about = (given.get(field_name) or None for field_name in ("source", "title", "description"))
-        found[given["key"]] = MemoryEntry(given["key"], kind, value, written_at, *about)
-    return list(found.values())
+        written_at = min(entry.get("created_at") or now, now)
+        about = (entry.get(field_name) or None for field_name in ("source", "title", "description"))
+        valid_entries[entry["key"]] = MemoryEntry(entry["key"], kind, value, written_at, *about)
+    return list(valid_entries.values())
 
 
 def given_plan(plan: object) -> TaskPlan:
@@ -205,10 +205,10 @@ def templates_of(workspace: Workspace, user: User) -> QuerySet[RunTemplate]:
 
 
 def get_template(workspace: Workspace, public_id: str, *, by: User) -> RunTemplate:
-    found = templates_of(workspace, by).filter(public_id=public_id).first()
-    if found is None:
+    template = templates_of(workspace, by).filter(public_id=public_id).first()
+    if template is None:
         raise NotFound(_("This template does not exist."))
-    return found
+    return template
 
 
 def request_of(
@@ -420,7 +420,7 @@ def rerun(run: Run, *, by: User, now: datetime, from_step: str = "") -> Run:
     """
     workspace = get_workspace(by, run.workspace.public_id, need=Role.EDITOR)
     # Entries of the request are not newer than the run. Steps and inputs wrote newer entries.
-    given = run.entries.filter(created_at__lte=run.created_at, version=1)
+    request_entries = run.entries.filter(created_at__lte=run.created_at, version=1)
     seeded = run.entries.filter(kind="input", created_at__gt=run.created_at).exclude(key__contains="[")
     inputs = [entry_of(row) for row in seeded]
     wanted = RunRequest(
@@ -430,7 +430,7 @@ def rerun(run: Run, *, by: User, now: datetime, from_step: str = "") -> Run:
         run.tools,
         run.limits,
         run.plan,
-        memory=[entry_of(row) for row in given],
+        memory=[entry_of(row) for row in request_entries],
         chat_id=run.chat_id,
         web_urls=run.web_urls,
         held_personal=run.held_personal,
@@ -443,11 +443,11 @@ def rerun(run: Run, *, by: User, now: datetime, from_step: str = "") -> Run:
     with transaction.atomic():
         again = start_run(workspace, wanted, by=by, now=now)
         again.steps.all().delete()
-        kept = _entries_to_copy(run, redone)
+        copied_entries = _entries_to_copy(run, redone)
         memory = StoredMemory(run_pk=again.pk, waits=True)
-        memory.restore(kept)
+        memory.restore(copied_entries)
         memory.keep()
-        names = {entry.key.partition(":")[2] for entry in kept}
+        names = {entry.key.partition(":")[2] for entry in copied_entries}
         again.states = {
             what: {
                 name: state
@@ -464,14 +464,14 @@ def _entries_to_copy(run: Run, redone: Mapping[str, set[str]]) -> list[MemoryEnt
     """Return the entries of the steps and tasks that do not run again. ``redone`` has the ids of those that do, under
     "steps" and "tasks". A ``shared:`` entry belongs to the step that published it.
     """
-    found = []
+    entries = []
     for row in run.entries.all():
         kind, _colon, name = row.key.partition(":")
         of = {"step": "steps", "task": "tasks", "input": "steps", "shared": "steps"}.get(kind)
         name = row.source or "" if kind == "shared" else name
         if of and name.partition("[")[0] not in redone[of]:
-            found.append(entry_of(row))
-    return found
+            entries.append(entry_of(row))
+    return entries
 
 
 def _affected_by(plan: TaskPlan, step_id: str) -> dict[str, set[str]]:

@@ -117,12 +117,12 @@ def with_sources(run: Run, text: str, reader: User) -> str:
             numbers.setdefault(int(line[1]), named)
 
     def cited(match: re.Match[str]) -> str:
-        asked = [int(number) for number in match[1].split(",")]
-        if not any(number in numbers for number in asked):
+        cited_numbers = [int(number) for number in match[1].split(",")]
+        if not any(number in numbers for number in cited_numbers):
             return match[0]
         return " ".join(
             f"[\\[{number}\\]](<{numbers[number]}>)" if number in numbers else f"[{number}]"
-            for number in asked
+            for number in cited_numbers
         )
 
     def opened(match: re.Match[str]) -> str:
@@ -134,18 +134,18 @@ def with_sources(run: Run, text: str, reader: User) -> str:
 
 def _links(run: Run, sources: set[str], reader: User) -> dict[str, str]:
     """Return the URL of each source that the reader may open."""
-    found = {source: source for source in sources if source in set(run.web_urls)}
+    urls = {source: source for source in sources if source in set(run.web_urls)}
     ids = {source.partition("#")[0] for source in sources}
     here = {"workspace": run.workspace_id, "public_id__in": ids}
     home = reverse("chat:workspace", args=[run.workspace.public_id])
     for name in (
         Memory.objects.visible_to(reader).filter(**here, deleted_at=None).values_list("public_id", flat=True)
     ):
-        found[name] = f"{home}?{urlencode({'find': name})}"
+        urls[name] = f"{home}?{urlencode({'find': name})}"
     chats = Chat.objects.visible_to(reader).live().filter(workspace=run.workspace_id)
-    said = Message.objects.filter(chat__in=chats, public_id__in=ids).readable_by(reader)
-    for name, chat in said.values_list("public_id", "chat__public_id"):
-        found[name] = f"{reverse('chat:chat', args=[chat])}?at={name}#{name}"
+    messages = Message.objects.filter(chat__in=chats, public_id__in=ids).readable_by(reader)
+    for name, chat in messages.values_list("public_id", "chat__public_id"):
+        urls[name] = f"{reverse('chat:chat', args=[chat])}?at={name}#{name}"
     rows = Document.objects.live().filter(public_id__in=ids)
     held = within_policy(rows, run.workspace, reader, DataPolicy.here(run.workspace))
     documents = dict(held.values_list("public_id", "pk"))
@@ -155,8 +155,8 @@ def _links(run: Run, sources: set[str], reader: User) -> dict[str, str]:
         if name in documents:
             at = pages.get((documents[name], int(page))) if page else None
             url = reverse("workspaces:document", args=[run.workspace.public_id, name])
-            found[source] = url if at is None else f"{url}?passage={at}#passage-{at}"
-    return found
+            urls[source] = url if at is None else f"{url}?passage={at}#passage-{at}"
+    return urls
 
 
 def _pages(documents: list[int]) -> dict[tuple[int, int], int]:

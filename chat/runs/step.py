@@ -63,26 +63,26 @@ def result_in(arguments: str, schema: Any) -> Any:
     """Return the result from the arguments of ``finish_step``. Nearly valid JSON is repaired and adapted to the schema.
     Raises ValueError if the result cannot be read.
     """
-    given = _arguments(arguments)
-    if isinstance(given, dict) and "result" in given:
-        return fitted(given["result"], schema)
-    if given and "result" not in (schema.get("properties") or {}):
-        return fitted(given, schema)
+    parsed_arguments = _arguments(arguments)
+    if isinstance(parsed_arguments, dict) and "result" in parsed_arguments:
+        return fitted(parsed_arguments["result"], schema)
+    if parsed_arguments and "result" not in (schema.get("properties") or {}):
+        return fitted(parsed_arguments, schema)
     raise ValueError("“result” is missing")
 
 
 def _arguments(text: str) -> dict[str, Any] | list[Any]:
     try:
-        given = json.loads(text or "{}")
+        arguments = json.loads(text or "{}")
     except (ValueError, RecursionError):
         start = text.find("{")
-        found = (
+        repair_result = (
             repaired_object(text, start, longest=LONGEST_REPAIRED, deepest=DEEPEST) if start >= 0 else None
         )
-        if found is None:
+        if repair_result is None:
             raise ValueError("the arguments are not valid JSON") from None
-        given = found[0]
-    return given if isinstance(given, dict | list) else {}
+        arguments = repair_result[0]
+    return arguments if isinstance(arguments, dict | list) else {}
 
 
 RETRIES = 3  # requests for a corrected result
@@ -125,25 +125,25 @@ class Transcript:
     save: Callable[[], None] = lambda: None
 
     def as_json(self) -> dict[str, Any]:
-        kept = ("rounds", "invalid", "concluding", "begun")
+        field_names = ("rounds", "invalid", "concluding", "begun")
         return {
             "messages": [asdict(message) for message in self.messages],
-            **{name: getattr(self, name) for name in kept},
+            **{name: getattr(self, name) for name in field_names},
         }
 
     @classmethod
-    def from_json(cls, given: dict[str, Any]) -> Transcript:
+    def from_json(cls, fields: dict[str, Any]) -> Transcript:
         messages = []
-        for said in given.pop("messages", ()):
-            calls = tuple(ToolCall(**call) for call in said.pop("tool_calls"))
-            speaker = Speaker(said.pop("speaker", None) or Speaker.RUN)  # stored before speakers existed
-            messages.append(Message(**said, tool_calls=calls, speaker=speaker))
-        return cls(messages, **given)
+        for message in fields.pop("messages", ()):
+            calls = tuple(ToolCall(**call) for call in message.pop("tool_calls"))
+            speaker = Speaker(message.pop("speaker", None) or Speaker.RUN)  # stored before speakers existed
+            messages.append(Message(**message, tool_calls=calls, speaker=speaker))
+        return cls(messages, **fields)
 
     def unanswered(self) -> list[ToolCall]:
         """Return the calls of the last reply that have no result yet."""
         answered = {message.tool_call_id for message in self.messages if message.role == "tool"}
-        last = next((said for said in reversed(self.messages) if said.role == "assistant"), None)
+        last = next((reply for reply in reversed(self.messages) if reply.role == "assistant"), None)
         return [call for call in (last.tool_calls if last else ()) if call.id not in answered]
 
 
@@ -237,10 +237,10 @@ class StepExecutor:
             finishes_task=self.finishes_task,
             in_team=self.context.in_team,
         )
-        asked = user_message(self.step.instructions, self._keys, self.context.memory)
+        user_text = user_message(self.step.instructions, self._keys, self.context.memory)
         return [
             Message("system", system, speaker=Speaker.SYSTEM),
-            Message("user", asked, speaker=Speaker.RUN),
+            Message("user", user_text, speaker=Speaker.RUN),
         ]
 
     def _next_reply(self, prompt: list[Message]) -> None:
@@ -254,7 +254,7 @@ class StepExecutor:
         may_call = not log.concluding or self._finish is not None
         reply = self.context.ask(messages, offered, may_call=may_call)
         log.rounds += 1
-        known = {call.id for said in log.messages for call in said.tool_calls}
+        known = {call.id for message in log.messages for call in message.tool_calls}
         calls = tuple(
             ToolCall(f"{call.id}_{log.rounds}" if call.id in known else call.id, call.name, call.arguments)
             for call in reply.calls[:MOST_CALLS]
@@ -273,8 +273,8 @@ class StepExecutor:
         return [*(tool.tool for tool in self.tools.values()), *finish]
 
     def _is_tight(self, prompt: list[Message]) -> bool:
-        said = tokens_of([*prompt, *self.transcript.messages])
-        return said > CONCLUDE_AT * self.context.room or self.context.budget.is_nearly_spent
+        token_count = tokens_of([*prompt, *self.transcript.messages])
+        return token_count > CONCLUDE_AT * self.context.room or self.context.budget.is_nearly_spent
 
     def _process_reply(self, prompt: list[Message]) -> Outcome | None:
         """Process the model's last reply, and return the outcome if the step is over.
@@ -299,7 +299,7 @@ class StepExecutor:
         wanted = "Call `finish_step` with the result." if self._finish else "Answer with the result."
         return self._request_correction(Message("user", wanted, speaker=Speaker.SYSTEM))
 
-    def _request_correction(self, said: Message) -> Outcome | None:
+    def _request_correction(self, correction: Message) -> Outcome | None:
         """Add a message that tells the model to correct its result, and return None.
 
         If this has been done RETRIES times already, return a failed outcome instead.
@@ -307,7 +307,7 @@ class StepExecutor:
         if self.transcript.invalid >= RETRIES:
             return self._fail(MISFIT)
         self.transcript.invalid += 1
-        self.transcript.messages.append(said)
+        self.transcript.messages.append(correction)
         self.transcript.save()
         return None
 

@@ -84,21 +84,23 @@ class TaskBoard:
         return cls({task.id: task for task in tasks})
 
     @classmethod
-    def from_json(cls, given: dict[str, Any]) -> TaskBoard:
+    def from_json(cls, fields: dict[str, Any]) -> TaskBoard:
         tasks = [
             BoardTask(
                 **task
                 | {"state": TaskState(task["state"])}
                 | {name: tuple(task[name]) for name in ("depends_on", "refused_by")}
             )
-            for task in given["tasks"]
+            for task in fields["tasks"]
         ]
-        return cls({task.id: task for task in tasks}, [TeamMessage(**said) for said in given["messages"]])
+        return cls(
+            {task.id: task for task in tasks}, [TeamMessage(**message) for message in fields["messages"]]
+        )
 
     def as_json(self) -> dict[str, Any]:
         return {
             "tasks": [asdict(task) for task in self.tasks.values()],
-            "messages": [asdict(said) for said in self.messages],
+            "messages": [asdict(message) for message in self.messages],
         }
 
     def on_event(self, listener: Callable[[BoardEvent], None]) -> None:
@@ -158,7 +160,7 @@ class TaskBoard:
         return task
 
     def send(self, sender: str, to: str, text: str, *, made_by: str) -> None:
-        if any(said.made_by == made_by for said in self.messages):
+        if any(message.made_by == made_by for message in self.messages):
             return
         if len(self.messages) >= MOST_MESSAGES:
             raise PlanTrouble([f"enough was said: {MOST_MESSAGES} messages are the most"])
@@ -168,7 +170,9 @@ class TaskBoard:
     def read(self, member: str) -> list[TeamMessage]:
         """Return the messages that were sent to this teammate, or by others to everybody."""
         return [
-            said for said in self.messages if said.to == member or (not said.to and said.sender != member)
+            message
+            for message in self.messages
+            if message.to == member or (not message.to and message.sender != member)
         ]
 
     def _is_done(self, task_id: str) -> bool:
@@ -223,15 +227,15 @@ class TeamExecutor:
         """Return one claimable task for each idle teammate, each task only once."""
         with self._lock:
             busy = {task.member for task in self.board.tasks.values() if task.state == TaskState.WORKING}
-            found, taken = list[Unit](), set[str]()
+            units, assigned_ids = list[Unit](), set[str]()
             for member in self.members:
-                free = [task for task in self.board.claimable(member.name) if task.id not in taken]
+                free = [task for task in self.board.claimable(member.name) if task.id not in assigned_ids]
                 # Tasks reserved for this member come first, since others can take the rest.
                 free.sort(key=lambda task: not task.only)
                 if member.name not in busy and free:
-                    taken.add(free[0].id)
-                    found.append(self._unit(free[0].id, member.name))
-            return found
+                    assigned_ids.add(free[0].id)
+                    units.append(self._unit(free[0].id, member.name))
+            return units
 
     def begin(self, unit: Unit) -> None:
         with self._lock:
@@ -291,8 +295,8 @@ def context_of_member(
     ``opened`` locks the task board and yields it.
     """
     names = ", ".join(other.name for other in members if other.name != member.name)
-    said = f"You are {member.name}. {member.role} Your teammates: {names}.".replace("  ", " ")
-    preamble = "\n\n".join(filter(None, [context.preamble, said]))
+    introduction = f"You are {member.name}. {member.role} Your teammates: {names}.".replace("  ", " ")
+    preamble = "\n\n".join(filter(None, [context.preamble, introduction]))
     tools = (*context.tools, *team_tools(member.name, [other.name for other in members], opened))
     return replace(context, preamble=preamble, tools=tools, in_team=True)
 
@@ -321,7 +325,7 @@ def team_tools(me: str, names: Sequence[str], opened: Opened) -> tuple[StepTool,
     another. ``opened`` locks and yields the board.
     """
 
-    def show(asked: Nothing, key: str) -> str:
+    def show(arguments: Nothing, key: str) -> str:
         with opened() as board:
             shown = [
                 {"id": t.id, "title": t.title, "state": t.state, "member": t.member or None}
@@ -329,27 +333,29 @@ def team_tools(me: str, names: Sequence[str], opened: Opened) -> tuple[StepTool,
             ]
         return json.dumps({"tasks": shown, "members": list(names)}, ensure_ascii=False)
 
-    def send(asked: ToSend, key: str) -> str:
-        if asked.to and asked.to not in names:
+    def send(arguments: ToSend, key: str) -> str:
+        if arguments.to and arguments.to not in names:
             raise ToolTrouble(f"there is no teammate of this name; there are {', '.join(names)}")
         with opened() as board:
-            _as_tool_trouble(lambda: board.send(me, asked.to or "", asked.text, made_by=key))
+            _as_tool_trouble(lambda: board.send(me, arguments.to or "", arguments.text, made_by=key))
         return json.dumps({"ok": True})
 
-    def read(asked: Nothing, key: str) -> str:
+    def read(arguments: Nothing, key: str) -> str:
         with opened() as board:
-            said = [{"from": message.sender, "text": message.text} for message in board.read(me)]
-        return json.dumps({"messages": said}, ensure_ascii=False)
+            messages = [{"from": message.sender, "text": message.text} for message in board.read(me)]
+        return json.dumps({"messages": messages}, ensure_ascii=False)
 
-    def add(asked: ToAdd, key: str) -> str:
+    def add(arguments: ToAdd, key: str) -> str:
         with opened() as board:
             task = _as_tool_trouble(
-                lambda: board.add(asked.title, asked.description, asked.depends_on or [], made_by=key)
+                lambda: board.add(
+                    arguments.title, arguments.description, arguments.depends_on or [], made_by=key
+                )
             )
         return json.dumps({"ok": True, "id": task.id})
 
-    def release(asked: ToRelease, key: str) -> str:
-        raise Released(asked.reason)
+    def release(arguments: ToRelease, key: str) -> str:
+        raise Released(arguments.reason)
 
     return (
         step_tool("team_board", "See the tasks, their states and who has them.", Nothing, show),

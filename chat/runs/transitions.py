@@ -389,10 +389,10 @@ def _executor_with(
 
 
 def unit_of(step: RunStep) -> Unit:
-    given = dict(step.unit)
-    planned = given.pop("step")
+    fields = dict(step.unit)
+    planned = fields.pop("step")
     planned["depends_on"] = tuple(planned["depends_on"])
-    return Unit(PlannedStep(**planned), **given | {"upstream": tuple(given["upstream"])})
+    return Unit(PlannedStep(**planned), **fields | {"upstream": tuple(fields["upstream"])})
 
 
 def _add(run: Run, units: Sequence[Unit], *, now: datetime, takes_first: bool = False) -> list[RunStep]:

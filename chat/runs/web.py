@@ -57,12 +57,12 @@ def search_web(query: str, *, limit: int) -> list[WebFound]:
     assert settings.SEARCH_URL is not None, "asked for only where there is one"
     endpoint = Endpoint(settings.SEARCH_URL, "", "", AddressRange.ANYWHERE)
     try:
-        asked = {"q": query, "format": "json"}
-        answer = get(endpoint, "/search", seconds=SECONDS, params=asked).raise_for_status()
-        found = [_found(each) for each in answer.json()["results"]]
+        parameters = {"q": query, "format": "json"}
+        answer = get(endpoint, "/search", seconds=SECONDS, params=parameters).raise_for_status()
+        results = [_found(each) for each in answer.json()["results"]]
     except (httpx2.HTTPError, ValueError, KeyError, TypeError, AttributeError):
         raise WebTrouble("the search engine does not answer as it should") from None
-    return [each for each in found if len(each.url) <= LONGEST_FOUND and is_address(each.url)][:limit]
+    return [each for each in results if len(each.url) <= LONGEST_FOUND and is_address(each.url)][:limit]
 
 
 def _found(result: dict[str, object]) -> WebFound:

@@ -71,33 +71,33 @@ def web_tools(run: Run) -> tuple[StepTool, ...]:
     if not may_use(run.workspace):
         return ()
 
-    def search(asked: ToSearchWeb, key: str) -> str:
+    def search(arguments: ToSearchWeb, key: str) -> str:
         try:
-            found = search_web(asked.query, limit=asked.limit)
+            results = search_web(arguments.query, limit=arguments.limit)
         except WebTrouble as trouble:
             raise ToolTrouble(str(trouble)) from None
         with locked_run(run.pk) as locked:
-            locked.web_urls = list(dict.fromkeys([*locked.web_urls, *(each.url for each in found)]))[
+            locked.web_urls = list(dict.fromkeys([*locked.web_urls, *(each.url for each in results)]))[
                 -MOST_URLS:
             ]
             locked.save(update_fields=["web_urls"])
         lines = [
             f"{n}. A page:\n> {each.url}\n{_quoted(f'{each.title}: {each.text}')}"
-            for n, each in enumerate(found, 1)
+            for n, each in enumerate(results, 1)
         ]
         return "\n".join([f"# Web search. {STRANGERS}", *(lines or ["Nothing was found."])])
 
-    def read(asked: ToReadPage, key: str) -> str:
-        if asked.url not in urls_of(run):
+    def read(arguments: ToReadPage, key: str) -> str:
+        if arguments.url not in urls_of(run):
             raise ToolTrouble("only pages that web_search has found can be read")
         try:
-            text = read_web_page(asked.url)
+            text = read_web_page(arguments.url)
         except WebTrouble as trouble:
             raise ToolTrouble(str(trouble)) from None
-        shown = text[asked.start :][:READ_AT_ONCE]
-        ends = asked.start + len(shown)
+        shown = text[arguments.start :][:READ_AT_ONCE]
+        ends = arguments.start + len(shown)
         go_on = f"\n(go on from {ends} of {len(text)})" if ends < len(text) else ""
-        return f"# A page. {STRANGERS}\n> {asked.url}\n{_quoted(shown)}{go_on}"
+        return f"# A page. {STRANGERS}\n> {arguments.url}\n{_quoted(shown)}{go_on}"
 
     tools = (
         step_tool(NAMES[0], "Search the web. " + STRANGERS, ToSearchWeb, search, speaker=Speaker.WEB),
@@ -110,8 +110,8 @@ def web_tools(run: Run) -> tuple[StepTool, ...]:
 
 def urls_of(run: Run) -> list[str]:
     """Return the URLs that all searches of the run have found so far."""
-    found: list[str] = Run.objects.values_list("web_urls", flat=True).get(pk=run.pk)
-    return found
+    urls: list[str] = Run.objects.values_list("web_urls", flat=True).get(pk=run.pk)
+    return urls
 
 
 def _quoted(text: str) -> str:
@@ -127,8 +127,8 @@ def default_tools(workspace: Workspace) -> tuple[str, ...]:
     """Return the names of the default tools of a run, which are read-only. A tool that saves must be requested by
     name.
     """
-    found = (X_RECALL_MEMORY.name, X_WORKSPACE_SEARCH.name, READ_DOCUMENT.name)
-    return found + (NAMES if may_use(workspace) else ())
+    names = (X_RECALL_MEMORY.name, X_WORKSPACE_SEARCH.name, READ_DOCUMENT.name)
+    return names + (NAMES if may_use(workspace) else ())
 
 
 def tools_of_run(run: Run, *, is_local: bool) -> tuple[StepTool, ...]:
@@ -220,8 +220,8 @@ def record_shown(run: Run, result: Result) -> None:
     """Record which memories and passages the model has seen in this result, as sources of memories that the run saves
     later.
     """
-    found = [Shown(Speaker.MEMORY, each) for each in result.memory_ids]
-    quoted = [each.as_json() for each in (*found, *result.shown)]
+    memory_refs = [Shown(Speaker.MEMORY, each) for each in result.memory_ids]
+    quoted = [each.as_json() for each in (*memory_refs, *result.shown)]
     if result.outcome != ToolOutcome.FOUND or not quoted:
         return
     with locked_run(run.pk) as locked:

@@ -82,10 +82,10 @@ def given_sources(context: Context, memories: Iterable[Any]) -> dict[str, Chat]:
     if not ids:
         return {}
     chats = Chat.objects.visible_to(context["request"].user).live()
-    found = {chat.public_id: chat for chat in chats.filter(public_id__in=ids)}
+    chats_by_id = {chat.public_id: chat for chat in chats.filter(public_id__in=ids)}
     messages = Message.objects.filter(public_id__in=ids, chat__in=chats).readable_by(context["request"].user)
     messages = messages.select_related("chat")
-    return found | {message.public_id: message.chat for message in messages.defer("content")}
+    return chats_by_id | {message.public_id: message.chat for message in messages.defer("content")}
 
 
 @register.simple_tag(takes_context=True)

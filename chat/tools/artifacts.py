@@ -59,46 +59,51 @@ class ToWrite(Arguments):
     old: Content | None = None
 
 
-def write(caller: ToolCaller, asked: ToWrite) -> Result:
+def write(caller: ToolCaller, arguments: ToWrite) -> Result:
     """Write a new artifact or, with ``id``, a new version of one.
 
     With ``old`` the content replaces that text, which must occur exactly once. Without ``old`` it replaces the whole
     text. The id must then end with the version that the model has read: art_…-3.
     """
-    if asked.id is None:
-        return _write_new(caller, asked)
-    known_as, _, version = asked.id.partition("-")
-    found = _artifact(caller, known_as, Role.EDITOR)
-    if asked.old is None:
+    if arguments.id is None:
+        return _write_new(caller, arguments)
+    known_as, _, version = arguments.id.partition("-")
+    artifact = _artifact(caller, known_as, Role.EDITOR)
+    if arguments.old is None:
         if not version:
             raise ToolTrouble(
                 "to replace all of it, read it first and give the id as it stands there, art_…-1"
             )
-        return _change(caller, found, asked.content, seen=asked.id)
-    if found.content.count(asked.old) != 1:
+        return _change(caller, artifact, arguments.content, seen=arguments.id)
+    if artifact.content.count(arguments.old) != 1:
         raise ToolTrouble("the old text must stand in it exactly once; read it again")
-    return _change(caller, found, found.content.replace(asked.old, asked.content), seen=version_of(found))
+    return _change(
+        caller,
+        artifact,
+        artifact.content.replace(arguments.old, arguments.content),
+        seen=version_of(artifact),
+    )
 
 
-def _write_new(caller: ToolCaller, asked: ToWrite) -> Result:
+def _write_new(caller: ToolCaller, arguments: ToWrite) -> Result:
     """Write a new artifact; it is personal if the chat is private or the answer is personal.
 
     If ``kind`` is not one of ``ArtifactKind``, it is a programming language and the text is code.
     """
-    if asked.title is None or not asked.content:
+    if arguments.title is None or not arguments.content:
         raise ToolTrouble("a new artifact needs a title and content; to change one, give its id")
     require(caller.role, Role.EDITOR)
     workspace, personal = caller.home()
     source = Source()
     if caller.turn is not None:
         source = Source(caller.turn.chat.public_id, caller.turn.answer.public_id)
-    is_code = asked.kind not in ArtifactKind.values
-    written = Written(asked.title, asked.content, asked.kind if is_code else "")
+    is_code = arguments.kind not in ArtifactKind.values
+    written = Written(arguments.title, arguments.content, arguments.kind if is_code else "")
     try:
-        made = create_artifact(
+        artifact = create_artifact(
             workspace,
             written,
-            kind=ArtifactKind.CODE if is_code else asked.kind,
+            kind=ArtifactKind.CODE if is_code else arguments.kind,
             by=caller.person,
             now=caller.now,
             source=source,
@@ -107,27 +112,27 @@ def _write_new(caller: ToolCaller, asked: ToWrite) -> Result:
         )
     except (Invalid, QuotaReached) as error:
         raise ToolTrouble(_why(error), ToolOutcome.REFUSED) from None
-    return _done("Kept for this person alone" if personal else "Kept", made)
+    return _done("Kept for this person alone" if personal else "Kept", artifact)
 
 
-def _change(caller: ToolCaller, found: Artifact, content: str, *, seen: str) -> Result:
-    if _would_disclose(caller, found):
+def _change(caller: ToolCaller, artifact: Artifact, content: str, *, seen: str) -> Result:
+    if _would_disclose(caller, artifact):
         return Result(TELLS, ToolOutcome.REFUSED, noted={"tells": True})
     try:
-        made = update_artifact(
-            found, content=content, by=caller.person, now=caller.now, seen={seen}, by_model=True
+        updated = update_artifact(
+            artifact, content=content, by=caller.person, now=caller.now, seen={seen}, by_model=True
         )
     except Stale as error:
         now_it_is = version_of(error.artifact)
         raise ToolTrouble(f"it has been changed and is {now_it_is} now. Read it again") from None
     except (Invalid, QuotaReached) as error:
         raise ToolTrouble(_why(error), ToolOutcome.REFUSED) from None
-    if made.version == found.version:
+    if updated.version == artifact.version:
         return Result("Nothing is different: no new version was made.", ToolOutcome.DUPLICATE)
-    return _done("Changed", made)
+    return _done("Changed", updated)
 
 
-def _would_disclose(caller: ToolCaller, found: Artifact) -> bool:
+def _would_disclose(caller: ToolCaller, artifact: Artifact) -> bool:
     """Return whether text from this answer, written into the artifact, could reveal more than allowed.
 
     It could reveal personal data to the artifact's readers, or local-only text to remote models.
@@ -135,17 +140,17 @@ def _would_disclose(caller: ToolCaller, found: Artifact) -> bool:
     if caller.turn is None:
         return False
     answer = caller.turn.answer
-    is_others = bool(answer.personal) and found.owner_id is None
-    return is_others or (answer.stays_here and not found.workspace.local_only)
+    is_others = bool(answer.personal) and artifact.owner_id is None
+    return is_others or (answer.stays_here and not artifact.workspace.local_only)
 
 
-def read(caller: ToolCaller, asked: ToRead) -> Result:
+def read(caller: ToolCaller, arguments: ToRead) -> Result:
     """Return the artifact's text from ``start`` on, escaped as data."""
-    found = _artifact(caller, asked.id.partition("-")[0], Role.VIEWER)
-    title = f"{escape(found.title)} ({found.language or found.kind}, {version_of(found)})"
-    text = found.content[asked.start : asked.start + READ_AT_ONCE]
-    shown = Shown(Speaker.ARTIFACT, found.public_id, asked.start, asked.start + len(text))
-    return portion(caller, found, title, text, shown, of=len(found.content))
+    artifact = _artifact(caller, arguments.id.partition("-")[0], Role.VIEWER)
+    title = f"{escape(artifact.title)} ({artifact.language or artifact.kind}, {version_of(artifact)})"
+    text = artifact.content[arguments.start : arguments.start + READ_AT_ONCE]
+    shown = Shown(Speaker.ARTIFACT, artifact.public_id, arguments.start, arguments.start + len(text))
+    return portion(caller, artifact, title, text, shown, of=len(artifact.content))
 
 
 def _artifact(caller: ToolCaller, public_id: str, need: Role) -> Artifact:
@@ -155,17 +160,17 @@ def _artifact(caller: ToolCaller, public_id: str, need: Role) -> Artifact:
     try:
         if not PATTERN.fullmatch(public_id):
             raise NotFound
-        found = require_in_reach(caller, get_artifact(caller.person, public_id))
+        artifact = require_in_reach(caller, get_artifact(caller.person, public_id))
     except NotFound:
         raise ToolTrouble("there is no artifact with this id in the workspace") from None
-    require(found.role, need)
-    return found
+    require(artifact.role, need)
+    return artifact
 
 
-def _done(what: str, made: Artifact) -> Result:
-    text = f"{what}: {version_of(made)}. The person sees it and can undo this."
-    noted = {"artifact": made.public_id, "version": made.version}
-    return Result(text, ToolOutcome.SAVED, noted=noted | ({"personal": True} if made.is_personal else {}))
+def _done(what: str, artifact: Artifact) -> Result:
+    text = f"{what}: {version_of(artifact)}. The person sees it and can undo this."
+    noted = {"artifact": artifact.public_id, "version": artifact.version}
+    return Result(text, ToolOutcome.SAVED, noted=noted | ({"personal": True} if artifact.is_personal else {}))
 
 
 def _why(error: Invalid | QuotaReached) -> str:
@@ -214,12 +219,12 @@ def piece_of(caller: ToolCaller, document_id: str, start: int, *, most: int = RE
     return Piece(document, start, text[max(0, start - passages[0].begins) :][:most] if passages else "")
 
 
-def read_document(caller: ToolCaller, asked: ToRead) -> Result:
+def read_document(caller: ToolCaller, arguments: ToRead) -> Result:
     """Return the document's text from ``start`` on, escaped as data. Raises ToolTrouble if the caller may not read
     it.
     """
     try:
-        return as_result(caller, piece_of(caller, asked.id, asked.start))
+        return as_result(caller, piece_of(caller, arguments.id, arguments.start))
     except NotFound:
         raise ToolTrouble("there is no document with this id in the workspace") from None
 

@@ -122,11 +122,11 @@ class Arguments(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _said(cls, given: dict[str, Any]) -> dict[str, Any]:
+    def _said(cls, payload: dict[str, Any]) -> dict[str, Any]:
         needed = {name for name, field in cls.model_fields.items() if field.is_required()}
         return {
             name: value
-            for name, value in given.items()
+            for name, value in payload.items()
             if name in cls.nullable or (value is not None and (value != "" or name in needed))
         }
 
@@ -182,15 +182,15 @@ def read_arguments(takes: type[A], text: str) -> A:
     if len(text) > MOST_ARGUMENTS:
         raise ToolTrouble(f"the arguments may have at most {MOST_ARGUMENTS:,} characters")
     try:
-        given = json.loads(text or "{}")
+        payload = json.loads(text or "{}")
     except (ValueError, RecursionError):
         raise ToolTrouble("the arguments are not valid JSON; send one JSON object") from None
-    if not isinstance(given, dict):
+    if not isinstance(payload, dict):
         raise ToolTrouble("the arguments must be one JSON object")
     try:
-        return takes.model_validate(given)
+        return takes.model_validate(payload)
     except ValidationError as error:
-        wrong = [f"{found['loc'][0]} {_sentence(found)}" for found in error.errors()]
+        wrong = [f"{detail['loc'][0]} {_sentence(detail)}" for detail in error.errors()]
         raise ToolTrouble("; ".join(wrong)) from None
 
 
@@ -237,21 +237,23 @@ class ToRead(Arguments):
     start: Annotated[int, *within(0, 10**9)] = Field(0, alias="from")
 
 
-def require_in_reach(caller: ToolCaller, found: Owned) -> Owned:
-    """Return the document or artifact ``found`` if the caller may read it.
+def require_in_reach(caller: ToolCaller, resource: Owned) -> Owned:
+    """Return the document or artifact ``resource`` if the caller may read it.
 
     Raises NotFound if it belongs to another workspace, or is personal and other people read the chat; ModelNotLocal if
     it is local-only and the model is remote.
     """
-    is_here = found.workspace_id == caller.workspace.pk if found.owner_id is None else caller.policy.personal
+    is_here = (
+        resource.workspace_id == caller.workspace.pk if resource.owner_id is None else caller.policy.personal
+    )
     if not is_here:
         raise NotFound
-    if caller.policy.leaves and (caller.workspace.local_only or found.workspace.local_only):
+    if caller.policy.leaves and (caller.workspace.local_only or resource.workspace.local_only):
         raise ModelNotLocal
-    return found
+    return resource
 
 
-def portion(caller: ToolCaller, found: Owned, title: str, text: str, shown: Shown, *, of: int) -> Result:
+def portion(caller: ToolCaller, resource: Owned, title: str, text: str, shown: Shown, *, of: int) -> Result:
     """Return the result that contains one part of a long text, and says from which position to continue.
 
     ``of`` is the length of the whole text.
@@ -262,12 +264,12 @@ def portion(caller: ToolCaller, found: Owned, title: str, text: str, shown: Show
     ends = start + len(text)
     go_on = f"\n(go on from {ends} of {of})" if ends < of else ""
     lines = "\n".join(map(escape, text.splitlines()))
-    said = f"# {title}, characters {start} to {ends}\n{lines}{go_on}"
+    output = f"# {title}, characters {start} to {ends}\n{lines}{go_on}"
     return Result(
-        said,
+        output,
         ToolOutcome.FOUND,
         count=1,
-        personal=found.is_personal,
-        stays_here=is_local_elsewhere(found, caller.workspace),
+        personal=resource.is_personal,
+        stays_here=is_local_elsewhere(resource, caller.workspace),
         shown=(shown,),
     )

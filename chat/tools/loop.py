@@ -59,19 +59,19 @@ _FAILURES = (ToolOutcome.REFUSED, ToolOutcome.DENIED, ToolOutcome.TIMEOUT, ToolO
 
 
 async def run_calls(
-    live: LiveAnswer, user_pk: int, asked: Sequence[RequestedCall], tools: Mapping[str, ChatTool[Any]]
+    live: LiveAnswer, user_pk: int, calls: Sequence[RequestedCall], tools: Mapping[str, ChatTool[Any]]
 ) -> list[str]:
     """Return the result of each call, in the same order. The result of a failed call tells the model what to do."""
-    made = asked[:MOST_AT_ONCE]
+    batch = calls[:MOST_AT_ONCE]
     try:
-        rows = await in_tool_thread(_begin, live, made, tools)
+        rows = await in_tool_thread(_begin, live, batch, tools)
     except DatabaseError:
         logger.exception("Tool calls could not be noted, so they were not made")
-        return ["Error: the call could not be made. Answer without it."] * len(asked)
-    pairs = zip(rows, made, strict=True)
+        return ["Error: the call could not be made. Answer without it."] * len(calls)
+    pairs = zip(rows, batch, strict=True)
     done = await asyncio.gather(*(_run(live, user_pk, row, call, tools) for row, call in pairs))
     too_many = f"Error: at most {MOST_AT_ONCE} calls at once; this one was not made."
-    return [*done, *[too_many] * len(asked[MOST_AT_ONCE:])]
+    return [*done, *[too_many] * len(calls[MOST_AT_ONCE:])]
 
 
 async def _run(
@@ -162,17 +162,17 @@ def _caller(live: LiveAnswer, user_pk: int) -> ToolCaller:
 
 def _storable_arguments(tool: ChatTool[Any], arguments: Arguments) -> dict[str, object]:
     """Return the arguments to store, without credentials and personal numbers."""
-    kept = arguments.model_dump(include=set(tool.kept), exclude_unset=True)
+    values = arguments.model_dump(include=set(tool.kept), exclude_unset=True)
     return {
-        name: value for name, value in kept.items() if not (isinstance(value, str) and is_sensitive(value))
+        name: value for name, value in values.items() if not (isinstance(value, str) and is_sensitive(value))
     }
 
 
 def _begin(
-    live: LiveAnswer, asked: Sequence[RequestedCall], tools: Mapping[str, ChatTool[Any]]
+    live: LiveAnswer, calls: Sequence[RequestedCall], tools: Mapping[str, ChatTool[Any]]
 ) -> list[StoredCall]:
     now = timezone.now()
-    names = [call.name if call.name in tools else UNSTORABLE.sub("", call.name)[:64] or "?" for call in asked]
+    names = [call.name if call.name in tools else UNSTORABLE.sub("", call.name)[:64] or "?" for call in calls]
     with transaction.atomic():
         rows = StoredCall.objects.bulk_create(
             StoredCall(message_id=live.pk, name=name, started_at=now) for name in names
@@ -282,10 +282,10 @@ async def write(live: LiveAnswer, plan: Plan, user_pk: int) -> None:
         results = await run_calls(live, user_pk, calls, by_name) if may_call else [NO_MORE] * len(calls)
         if text.strip() and all(call.name in by_name and by_name[call.name].is_aside for call in calls):
             return  # the answer is complete; the calls only stored something
-        asked = tuple(ToolCall(call.id, call.name, _readable(call.arguments)) for call in calls)
-        messages.append(Message("assistant", text, tool_calls=asked, speaker=Speaker.MODEL))
-        room -= tokens(text, *(call.arguments for call in asked))
-        for call, result in zip(asked, results, strict=True):
+        tool_calls = tuple(ToolCall(call.id, call.name, _readable(call.arguments)) for call in calls)
+        messages.append(Message("assistant", text, tool_calls=tool_calls, speaker=Speaker.MODEL))
+        room -= tokens(text, *(call.arguments for call in tool_calls))
+        for call, result in zip(tool_calls, results, strict=True):
             shown = cut_to(result, max(LEAST_RESULT, room))
             room -= tokens(shown)
             speaker = by_name[call.name].speaker if call.name in by_name else Speaker.SYSTEM

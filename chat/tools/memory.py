@@ -94,8 +94,8 @@ class ToSearch(Arguments):
     start: Annotated[int, *within(0, 10**9)] = Field(0, alias="from")
 
 
-def save(caller: ToolCaller, asked: ToSave) -> Result:
-    return store(caller, asked.content, category=asked.category)
+def save(caller: ToolCaller, arguments: ToSave) -> Result:
+    return store(caller, arguments.content, category=arguments.category)
 
 
 def store(
@@ -125,8 +125,8 @@ def store(
         source_type=SourceType.MODEL,
         source_details={"tool": True} | ({"call": caller.call} if caller.call else {}),
     )
-    if (made := _made_by(caller)) is not None:
-        return _said_of(made)
+    if (earlier_memory := _made_by(caller)) is not None:
+        return _said_of(earlier_memory)
     source = _source_of(content, caller)
     if source is not None:
         draft = draft.with_source(source)
@@ -197,14 +197,14 @@ def _said_by(source: Source, caller: ToolCaller) -> dict[str, Any]:
     asker = _asker(caller)
     if asker is not None and source.author == asker.pk:
         return {"author": asker if asker == caller.person else _member(asker, caller.workspace)}
-    said = Message.objects.select_related("author", "chat").filter(public_id=source.id).first()
-    if said is None:
+    message = Message.objects.select_related("author", "chat").filter(public_id=source.id).first()
+    if message is None:
         return {"author": None}
     return {
-        "author": _member(said.author, caller.workspace),
-        "source_chat_id": said.chat.public_id,
-        "source_message_id": said.public_id,
-        "source_excerpt": excerpt_around(said),
+        "author": _member(message.author, caller.workspace),
+        "source_chat_id": message.chat.public_id,
+        "source_message_id": message.public_id,
+        "source_excerpt": excerpt_around(message),
     }
 
 
@@ -222,22 +222,22 @@ def _origin(turn: InChat, draft: Draft) -> dict[str, Any]:
     }
 
 
-def look_up(caller: ToolCaller, asked: ToRecall) -> Result:
-    found = recall_for(caller, asked.query, offset=asked.offset, floor=True, **asked.how_many)
-    stays_here = any(is_local_elsewhere(item.memory, caller.workspace) for item in found.items)
-    return replace(recalled(found, reader=caller.person, first=asked.offset + 1), stays_here=stays_here)
+def look_up(caller: ToolCaller, arguments: ToRecall) -> Result:
+    recall = recall_for(caller, arguments.query, offset=arguments.offset, floor=True, **arguments.how_many)
+    stays_here = any(is_local_elsewhere(item.memory, caller.workspace) for item in recall.items)
+    return replace(recalled(recall, reader=caller.person, first=arguments.offset + 1), stays_here=stays_here)
 
 
-def recalled(found: Recall, *, reader: User, first: int = 1) -> Result:
+def recalled(recall: Recall, *, reader: User, first: int = 1) -> Result:
     """Return the result of a recall as a Markdown list: id, category and score, then the text on its own line.
 
     Memories of other people are labelled with their author.
     """
-    entries = [_entry(number, item, reader) for number, item in enumerate(found.items, first)]
-    if found.more:
-        rest = first - 1 + len(found.items)
-        entries.append(f"({found.more} more are kept: this is an overview; ask on from offset {rest})")
-    ids = tuple(item.memory.public_id for item in found.items)
+    entries = [_entry(number, item, reader) for number, item in enumerate(recall.items, first)]
+    if recall.more:
+        rest = first - 1 + len(recall.items)
+        entries.append(f"({recall.more} more are kept: this is an overview; ask on from offset {rest})")
+    ids = tuple(item.memory.public_id for item in recall.items)
     return Result(
         _listed("# Recalled memories", entries, "No memories were found."),
         ToolOutcome.FOUND,
@@ -246,17 +246,17 @@ def recalled(found: Recall, *, reader: User, first: int = 1) -> Result:
     )
 
 
-def search(caller: ToolCaller, asked: ToSearch) -> Result:
+def search(caller: ToolCaller, arguments: ToSearch) -> Result:
     """Search the workspace, without this chat, which the model already knows.
 
     If the query is an id, the document or artifact is read. One tool for both costs fewer tokens in every turn than
     two.
     """
     for prefix, read_one in READ.items():
-        if asked.query.startswith(prefix):
-            return read_one(caller, ToRead.model_validate({"id": asked.query, "from": asked.start}))
-    found = search_workspace(
-        asked.query,
+        if arguments.query.startswith(prefix):
+            return read_one(caller, ToRead.model_validate({"id": arguments.query, "from": arguments.start}))
+    results = search_workspace(
+        arguments.query,
         caller.workspace,
         caller.person,
         limit=MOST_RECALLED,
@@ -266,34 +266,34 @@ def search(caller: ToolCaller, asked: ToSearch) -> Result:
         policy=caller.policy,
     )
     here = caller.turn.chat.public_id if caller.turn else ""
-    found = [each for each in found if each.type != "document" or caller.may_draw_on(each.id)]
+    results = [each for each in results if each.type != "document" or caller.may_draw_on(each.id)]
     if (
         not caller.workspace.local_only
     ):  # local-only text is found only in local-only workspaces, as with short-term memory
-        found = [each for each in found if each.type != "message" or not each.stays_here]
-    return searched([item for item in found if not here or item.chat_id != here][: asked.limit])
+        results = [each for each in results if each.type != "message" or not each.stays_here]
+    return searched([item for item in results if not here or item.chat_id != here][: arguments.limit])
 
 
-def searched(found: Sequence[Found]) -> Result:
+def searched(results: Sequence[Found]) -> Result:
     """Return the results of a workspace search as a numbered Markdown list: id, kind and score, then the text. Counts
     exclude personal results.
     """
     entries = [
         f"{number}. **{item.id}** ({_what(item)}, score {item.score:.2f})\n{escape(item.text)}"
-        for number, item in enumerate(found, start=1)
+        for number, item in enumerate(results, start=1)
     ]
     text = _listed("# Workspace search", entries, "Nothing was found.")
-    ids = tuple(item.id for item in found if item.type == "memory")
+    ids = tuple(item.id for item in results if item.type == "memory")
     # Later readers of the chat must not learn how many personal results there were.
-    personal = sum(item.personal for item in found)
+    personal = sum(item.personal for item in results)
     return Result(
         text,
         ToolOutcome.FOUND,
         ids,
-        len(found) - personal,
+        len(results) - personal,
         personal=personal > 0,
-        stays_here=any(item.stays_here for item in found),
-        shown=tuple(_shown(item) for item in found if item.type != "memory"),
+        stays_here=any(item.stays_here for item in results),
+        shown=tuple(_shown(item) for item in results if item.type != "memory"),
     )
 
 
@@ -328,17 +328,17 @@ def _entry(number: int, item: Recalled, reader: User) -> str:
 
 
 def _listed(title: str, entries: list[str], nothing: str) -> str:
-    kept, length = [title], 0
+    lines, length = [title], 0
     for entry in entries:
         length += len(entry)
         if length > LONGEST_LIST:
             break
-        kept.append(entry)
+        lines.append(entry)
     if not entries:
-        kept.append(nothing)
-    elif len(kept) <= len(entries):
-        kept.append(f"({len(entries) + 1 - len(kept)} more did not fit; ask for fewer at a time)")
-    return "\n".join(kept)
+        lines.append(nothing)
+    elif len(lines) <= len(entries):
+        lines.append(f"({len(entries) + 1 - len(lines)} more did not fit; ask for fewer at a time)")
+    return "\n".join(lines)
 
 
 X_SAVE_MEMORY = ChatTool(
@@ -378,17 +378,17 @@ class OwnSave(Arguments):
     importance: Annotated[float, *within(0, 1), AllowInfNan(False)] = 0.5
 
 
-def ltm_recall(caller: ToolCaller, asked: OwnRecall) -> Result:
-    found = recall_for(caller, asked.query, limit=asked.k, ranking="longterm")
-    return recalled(found, reader=caller.person)
+def ltm_recall(caller: ToolCaller, arguments: OwnRecall) -> Result:
+    recall = recall_for(caller, arguments.query, limit=arguments.k, ranking="longterm")
+    return recalled(recall, reader=caller.person)
 
 
-def ltm_remember(caller: ToolCaller, asked: OwnSave) -> Result:
+def ltm_remember(caller: ToolCaller, arguments: OwnSave) -> Result:
     return store(
         caller,
-        asked.text,
-        category=asked.kind,
-        importance=asked.importance,
+        arguments.text,
+        category=arguments.kind,
+        importance=arguments.importance,
         agent=caller.agent,
     )
 
@@ -415,8 +415,8 @@ class Summary(Arguments):
     summary: Annotated[str, StringConstraints(min_length=1)]
 
 
-def update_summary(caller: ToolCaller, asked: Summary) -> Result:
-    if find_personal(asked.summary):
+def update_summary(caller: ToolCaller, arguments: Summary) -> Result:
+    if find_personal(arguments.summary):
         raise ToolTrouble("not stored", ToolOutcome.REFUSED)
     turn = caller.turn
     if turn is None:
@@ -424,7 +424,7 @@ def update_summary(caller: ToolCaller, asked: Summary) -> Result:
     try:
         row = set_summary(
             turn.chat,
-            cut_at_word(asked.summary, SUMMARY_LENGTH),
+            cut_at_word(arguments.summary, SUMMARY_LENGTH),
             by=caller.person,
             now=caller.now,
             answer=turn.answer,

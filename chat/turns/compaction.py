@@ -56,10 +56,10 @@ def latest_compaction(chat: Chat, shown: PromptPolicy) -> Compaction | None:
     It covers no replaced messages, and no answers that the policy ``shown`` excludes. One query, and two for each
     summary of answers that are personal or must stay on this machine.
     """
-    for found in Compaction.objects.filter(chat=chat, upto__superseded_by=None):
-        summarised = Message.objects.filter(chat=chat, pk__lte=found.upto_id).current()
-        if not found.is_marked or shown.has_all(summarised):
-            return found
+    for compaction in Compaction.objects.filter(chat=chat, upto__superseded_by=None):
+        summarised = Message.objects.filter(chat=chat, pk__lte=compaction.upto_id).current()
+        if not compaction.is_marked or shown.has_all(summarised):
+            return compaction
     return None
 
 
@@ -86,11 +86,11 @@ def compact(answer: Message, user: User, *, now: datetime) -> str:
             break
         try:
             with counted(account):
-                made = _summarise(answer.chat, previous, older, model)
+                compaction = _summarise(answer.chat, previous, older, model)
         except ModelError as error:
             logger.warning("A summary failed: %s", error.code)
             return f"failed: {error.code}"
-        if made is None or not _store(made, previous, answer, shown, now=now):
+        if compaction is None or not _store(compaction, previous, answer, shown, now=now):
             break
         stored += 1
     return f"stored {stored}"
@@ -107,13 +107,13 @@ def _older(chat: Chat, previous: Compaction | None, model: ChatModel, shown: Pro
     system = tokens(system_text(chat.agent, now=chat.active_at, has_tools=capabilities.has_tools, room=whole))
     beside = whole - system - SUMMARY_TOKENS
     room = history_room(capabilities, beside, has_tools=capabilities.has_tools)
-    said = shown.of(chat.messages.current()).filter(pk__gt=previous.upto_id if previous else 0)
-    said = said.exclude(content="").exclude(status=MessageStatus.STREAMING)
-    kept = 0
-    newest_first = list(with_labels(said, "personal", "stays_here").order_by("-pk")[:1000])
+    messages = shown.of(chat.messages.current()).filter(pk__gt=previous.upto_id if previous else 0)
+    messages = messages.exclude(content="").exclude(status=MessageStatus.STREAMING)
+    token_count = 0
+    newest_first = list(with_labels(messages, "personal", "stays_here").order_by("-pk")[:1000])
     for number, message in enumerate(newest_first):
-        kept += tokens(message.content)
-        if kept > room * KEPT_SHARE:
+        token_count += tokens(message.content)
+        if token_count > room * KEPT_SHARE:
             older = newest_first[number:][::-1]
             break
     else:
@@ -144,19 +144,19 @@ def _summarise(
     room = max(200, model.capabilities.context_tokens - 3 * SUMMARY_TOKENS - tokens(prompt_text("compact")))
     each = room // len(older)
     several = said_by_several(older)
-    said = [
+    lines = [
         (message.role, text_of(message, names_people=several and message.role == MessageRole.USER))
         for message in older
     ]
-    if sum(tokens(text) for _role, text in said) > room:
-        said = [(role, cut_to(text, each)) for role, text in said]
-    asked = render_conversation(said, limit=None)
+    if sum(tokens(text) for _role, text in lines) > room:
+        lines = [(role, cut_to(text, each)) for role, text in lines]
+    prompt = render_conversation(lines, limit=None)
     if previous is not None:
-        asked = f"<summary>\n{escaped_lines(previous.summary)}\n</summary>\n{asked}"
+        prompt = f"<summary>\n{escaped_lines(previous.summary)}\n</summary>\n{prompt}"
     reply = model.complete(
         [
             PromptMessage("system", prompt_text("compact"), speaker=Speaker.SYSTEM),
-            PromptMessage("user", asked, speaker=Speaker.CHAT),
+            PromptMessage("user", prompt, speaker=Speaker.CHAT),
         ],
         max_tokens=SUMMARY_TOKENS,
         temperature=0.0,
@@ -174,28 +174,33 @@ def _summarise(
 
 
 def _store(
-    made: Compaction, previous: Compaction | None, answer: Message, shown: PromptPolicy, *, now: datetime
+    compaction: Compaction,
+    previous: Compaction | None,
+    answer: Message,
+    shown: PromptPolicy,
+    *,
+    now: datetime,
 ) -> bool:
-    """Store the new summary ``made``, and queue the extraction of memories from it.
+    """Store the new summary ``compaction``, and queue the extraction of memories from it.
 
     Return False if another worker has stored one since ``previous`` was loaded.
     """
-    chat = made.chat
+    chat = compaction.chat
     with transaction.atomic():
         Chat.objects.select_for_update(of=("self",)).get(pk=chat.pk)
         if latest_compaction(chat, shown) != previous:
             return False
-        made.created_at = now
-        made.save(force_insert=True)
+        compaction.created_at = now
+        compaction.save(force_insert=True)
         events.publish(f"chat:{chat.public_id}", "compacted")
         if answer.memory_enabled:
             queue_distillation(
                 workspace=chat.workspace,
                 user=shown.user,
                 chat_id=chat.public_id,
-                message_id=made.public_id,
+                message_id=compaction.public_id,
                 source_type=SourceType.AUTO_COMPACTION,
-                text=made.summary,
+                text=compaction.summary,
                 now=now,
             )
     return True

@@ -83,16 +83,16 @@ class Shown:
     more: bool = False
 
 
-def conversation_id(caller: Caller, said: Said) -> str:
+def conversation_id(caller: Caller, conversation: Said) -> str:
     """Return an id that is the same for every turn of a conversation. It is derived from the first user message, since
     API clients send no conversation id.
     """
-    first = next(text for role, text in said.lines if role == "user")
+    first = next(text for role, text in conversation.lines if role == "user")
     return "conv_" + _hash("conversation", caller, first)[:LENGTH]
 
 
 def begin(
-    caller: Caller, said: Said, shown: Shown, *, used: Sequence[str], connection: Connection | None
+    caller: Caller, conversation: Said, shown: Shown, *, used: Sequence[str], connection: Connection | None
 ) -> PassingTurn | None:
     """Record a turn of an API client before any part of its answer is sent. Two queries.
 
@@ -103,18 +103,18 @@ def begin(
         "workspace": caller.workspace,
         "user": caller.person,
         "connection": connection,
-        "conversation": conversation_id(caller, said),
-        "said": [[role, _stored(text, TEXT_LENGTH)] for role, text in said.lines[-SAID:]],
+        "conversation": conversation_id(caller, conversation),
+        "said": [[role, _stored(text, TEXT_LENGTH)] for role, text in conversation.lines[-SAID:]],
         "shown": sorted(shown.words)[:MOST_WORDS],
         "shown_more": shown.more or len(shown.words) > MOST_WORDS,
         "memory_ids": list(used),
         "created_at": caller.now,
     }
-    mark = _hash("turn", caller, *(part for line in said.lines for part in line))
-    turn, made = PassingTurn.objects.get_or_create(fingerprint=mark, defaults=defaults)
-    if not made and turn.ended_at is not None:
+    mark = _hash("turn", caller, *(part for line in conversation.lines for part in line))
+    turn, created = PassingTurn.objects.get_or_create(fingerprint=mark, defaults=defaults)
+    if not created and turn.ended_at is not None:
         return None
-    if not made:  # another round of the turn, with the results of the client's tools
+    if not created:  # another round of the turn, with the results of the client's tools
         words = {*turn.shown, *shown.words}  # the answer may also draw on an earlier round
         turn.shown, turn.memory_ids = sorted(words)[:MOST_WORDS], list({*turn.memory_ids, *used})
         turn.shown_more = turn.shown_more or shown.more or len(words) > MOST_WORDS
@@ -147,8 +147,8 @@ def end(turn_pk: int, answer: str, *, is_over: bool, now: datetime) -> None:
 
 def load_passing(public_id: str) -> TurnText | None:
     """Return the turn's text for extraction; None if the text has been deleted."""
-    found = PassingTurn.objects.select_related("workspace__connection", "connection", "user")
-    turn = found.filter(public_id=public_id).first()
+    turns = PassingTurn.objects.select_related("workspace__connection", "connection", "user")
+    turn = turns.filter(public_id=public_id).first()
     if turn is None or not turn.said:
         return None
     readable = Memory.objects.filter(Q(owner=None) | Q(owner=turn.user), public_id__in=turn.memory_ids)
@@ -183,13 +183,13 @@ def _provenance(turn: PassingTurn, readable: MemoryQuerySet) -> Provenance:
     """Return the sources of the turn. Earlier answers count as the client's words, because the client may have invented
     them.
     """
-    said = [Source(Speaker.PERSON, text) for role, text in reversed(turn.said) if role == "user"]
+    user_sources = [Source(Speaker.PERSON, text) for role, text in reversed(turn.said) if role == "user"]
     recalled = [
         Source(Speaker.MEMORY, text, name) for name, text in readable.values_list("public_id", "content")
     ]
     words = [Source(Speaker.PROGRAM, " ".join(turn.shown), is_bag=True)] if turn.shown else []
     unseen = [Source(Speaker.PROGRAM, None)] if turn.shown_more else []
-    return Provenance((*said, *recalled, *words, *unseen))
+    return Provenance((*user_sources, *recalled, *words, *unseen))
 
 
 def saved_from(conversation: str, user: User, *, now: datetime) -> list[str]:
@@ -256,9 +256,9 @@ def load_turn(public_id: str, source_type: str, by: User | None) -> TurnText | N
         web = answer.runs.filter(web_urls__len__gt=0).first()
         strangers = [Source(Speaker.WEB, None, web.public_id)] if web else []
         return _output(answer.content, answer, by, *strangers, source=question)
-    said = (("user", question.content), ("assistant", answer.content))
+    messages = (("user", question.content), ("assistant", answer.content))
     return TurnText(
-        said,
+        messages,
         question.public_id,
         excerpt_around(question),
         answer.chat.is_private,
@@ -281,10 +281,10 @@ def load_message(message_id: str, reader: User | None) -> TurnText | None:
     message = seen.filter(public_id=message_id).first()
     if message is None:
         return None
-    said = ((message.role, message.content),)
+    messages = ((message.role, message.content),)
     chat = message.chat
     return TurnText(
-        said,
+        messages,
         message.public_id,
         excerpt_around(message),
         chat.is_private,
@@ -298,8 +298,8 @@ def _tool_output(call_id: str, by: User | None) -> TurnText | None:
     """Return the text of a stored tool call's output; None if its chat is deleted or temporary, or its answer was
     replaced.
     """
-    kept = {"message__chat__deleted_at": None, "message__chat__is_temporary": False}
-    calls = ToolCall.objects.filter(message__superseded_by=None, **kept)
+    conditions = {"message__chat__deleted_at": None, "message__chat__is_temporary": False}
+    calls = ToolCall.objects.filter(message__superseded_by=None, **conditions)
     call = (
         calls.select_related(*(f"message__chat__{name}" for name in PLACE), "message__reply_to")
         .filter(public_id=call_id)
@@ -318,30 +318,32 @@ def _summary(compaction_id: str, by: User | None) -> TurnText | None:
     """
     summaries = Compaction.objects.filter(chat__deleted_at=None, chat__is_temporary=False)
     summaries = summaries.filter(upto__superseded_by=None)
-    found = (
+    compaction = (
         summaries.select_related(*(f"chat__{name}" for name in PLACE), "upto")
         .filter(public_id=compaction_id)
         .first()
     )
-    if found is None:
+    if compaction is None:
         return None
-    found.upto.chat = found.chat
+    compaction.upto.chat = compaction.chat
     marked = (
-        Message.objects.filter(chat=found.chat, pk__lte=found.upto_id).marked() if found.is_marked else ()
+        Message.objects.filter(chat=compaction.chat, pk__lte=compaction.upto_id).marked()
+        if compaction.is_marked
+        else ()
     )
     for each in marked:
-        found.upto.personal = found.upto.personal or each.personal
-        found.upto.stays_here = found.upto.stays_here or each.stays_here
-    return _output(found.summary, found.upto, by, source=found.upto)
+        compaction.upto.personal = compaction.upto.personal or each.personal
+        compaction.upto.stays_here = compaction.upto.stays_here or each.stays_here
+    return _output(compaction.summary, compaction.upto, by, source=compaction.upto)
 
 
-def _output(text: str, until: Message, by: User | None, *said: Source, source: Message) -> TurnText:
+def _output(text: str, until: Message, by: User | None, *extra_sources: Source, source: Message) -> TurnText:
     """Return the text that a model or tool produced, for the extraction of memories.
 
     ``until``: the answer or message at which it was produced; all that the model had seen by then counts as its
-    sources, in addition to ``said``. ``source``: the message that the memories will link to. It has no excerpt, since
-    its sources are spread over the chat. The memories become personal if the chat is private or the answer used
-    personal data.
+    sources, in addition to ``extra_sources``. ``source``: the message that the memories will link to. It has no
+    excerpt, since its sources are spread over the chat. The memories become personal if the chat is private or the
+    answer used personal data.
     """
     chat = until.chat
     return TurnText(
@@ -350,7 +352,7 @@ def _output(text: str, until: Message, by: User | None, *said: Source, source: M
         "",
         chat.is_private or bool(until.personal),
         is_output=True,
-        provenance=provenance_until(until, by).plus(*said),
+        provenance=provenance_until(until, by).plus(*extra_sources),
         stays_here=until.stays_here,
         **_place(chat),
     )
@@ -358,8 +360,8 @@ def _output(text: str, until: Message, by: User | None, *said: Source, source: M
 
 def _said_before(question: Message) -> str:
     """Return the public id of the previous user message if the same person wrote it; else an empty string."""
-    asked = question.chat.messages.current().filter(pk__lt=question.pk, role=MessageRole.USER)
-    before = asked.order_by("-pk").values_list("author", "public_id", "imported_at").first()
+    user_messages = question.chat.messages.current().filter(pk__lt=question.pk, role=MessageRole.USER)
+    before = user_messages.order_by("-pk").values_list("author", "public_id", "imported_at").first()
     same = before is not None and before[0] == question.author_id and before[2] == question.imported_at
     return before[1] if before is not None and same else ""
 
@@ -375,8 +377,10 @@ def _earlier(question: Message, *, is_personal: bool) -> tuple[tuple[str, str], 
     if not is_personal:
         before = before.filter(personal=PersonalUse.NONE)
     known = list(before.select_related("author", "imported_by")[:EARLIER])[::-1]
-    said = [message for message in [*known, question] if message.role == MessageRole.USER]
-    several = len({message.author for message in said}) > 1 or any(message.is_imported for message in said)
+    user_messages = [message for message in [*known, question] if message.role == MessageRole.USER]
+    several = len({message.author for message in user_messages}) > 1 or any(
+        message.is_imported for message in user_messages
+    )
     return tuple(
         (message.role, f"{imported_label(message) or name_of(message.author)}: {message.content}")
         if message.role == MessageRole.USER and several

@@ -79,7 +79,7 @@ def prepare(answer_pk: int, user_pk: int) -> Plan:
     passages = sources_for(answer, question, user, room=room, policy=policy)
     documents = documents_block(passages, unread_files(question, user, policy))
     quotes = model.capabilities.needs_help and not goes_on
-    found = _recall_for(
+    prompt_memories = _recall_for(
         answer,
         question,
         user,
@@ -90,7 +90,7 @@ def prepare(answer_pk: int, user_pk: int) -> Plan:
         # Irrelevant text misleads the built-in models, and they need eight seconds to read 500 tokens.
         profile=user.profile_in_chats and model.capabilities.can_extract,
     )
-    used, memory_page = found.used, reverse("memories:all", args=[answer.chat.workspace.public_id])
+    used, memory_page = prompt_memories.used, reverse("memories:all", args=[answer.chat.workspace.public_id])
     if answer.attempt > 1 and not goes_on:
         _forget_attempt_before(answer)
     short_term = ShortTerm()
@@ -106,13 +106,13 @@ def prepare(answer_pk: int, user_pk: int) -> Plan:
         tools=offered,
         short_term=short_term,
         reserve=reserve,
-        names_people=bool(used or found.profile) and answer.chat.workspace.memberships.count() > 1,
+        names_people=bool(used or prompt_memories.profile) and answer.chat.workspace.memberships.count() > 1,
         documents=documents,
-        closing=found.closing(f"[Memory]({memory_page})"),
-        profile=found.profile,
+        closing=prompt_memories.closing(f"[Memory]({memory_page})"),
+        profile=prompt_memories.profile,
     )
     flags = AnswerFlags.stored_with(answer) if goes_on else AnswerFlags()
-    flags.add_given(answer.chat.workspace_id, found.given, passages)
+    flags.add_given(answer.chat.workspace_id, prompt_memories.given, passages)
     if any(item in built.messages for item in short_term.items):
         flags.add_short_term(answer.chat, short_term)
     flags.add_history(built.history, compaction)
@@ -128,22 +128,22 @@ def prepare(answer_pk: int, user_pk: int) -> Plan:
         history=built.history,
         begins=built.begins,
         connection=chosen.connection,
-        opening=_opening(question.content, found, user, memory_page) if quotes else "",
+        opening=_opening(question.content, prompt_memories, user, memory_page) if quotes else "",
         is_answered=not documents,
         account=Account(answer.chat.workspace_id, user.pk, Purpose.ANSWER, rate_of(chosen)),
     )
 
 
-def _opening(question: str, found: Found, user: User, memory_page: str) -> str:
+def _opening(question: str, prompt_memories: Found, user: User, memory_page: str) -> str:
     """Return the text with which the answer of a small model begins, or "" if no memory answers the question.
 
     It is the first recalled memory, quoted verbatim, because a small model may misquote it. If the question asks for an
     overview, it is a list of all memories that are used.
     """
-    used = found.used
-    if used and found.recall.overview is not None:
+    used = prompt_memories.used
+    if used and prompt_memories.recall.overview is not None:
         lines = [f"- {_quoted(item, user)}" for item in used]
-        return "\n".join([*lines, *_more_of(found, user, memory_page)])
+        return "\n".join([*lines, *_more_of(prompt_memories, user, memory_page)])
     return _quoted(used[0], user) if _answers(question, used) else ""
 
 
@@ -155,16 +155,16 @@ def _quoted(item: Recalled, user: User) -> str:
     return item.text if by is None or by == user else f"{by.shown_name}: {item.text}"
 
 
-def _more_of(found: Found, user: User, memory_page: str) -> list[str]:
-    if not found.more:
+def _more_of(prompt_memories: Found, user: User, memory_page: str) -> list[str]:
+    if not prompt_memories.more:
         return []
     with speaking_to(user):
         text = ngettext(
             "%(count)d more memory is on the [Memory page](%(url)s).",
             "%(count)d more memories are on the [Memory page](%(url)s).",
-            found.more,
+            prompt_memories.more,
         )
-        return ["", text % {"count": found.more, "url": memory_page}]
+        return ["", text % {"count": prompt_memories.more, "url": memory_page}]
 
 
 def _answers(question: str, used: Sequence[Recalled]) -> bool:
@@ -182,10 +182,10 @@ def _conversation(
     there are images, it is probed.
     """
     shows = chosen.model.sees is not False
-    found = conversation_of(question, compaction, shown=shown, policy=policy, shows_pictures=shows)
-    if any(line.pictures for line in (found.question, *found.earlier)):
+    conversation = conversation_of(question, compaction, shown=shown, policy=policy, shows_pictures=shows)
+    if any(line.pictures for line in (conversation.question, *conversation.earlier)):
         detect_vision(chosen)
-    return found
+    return conversation
 
 
 def _forget_attempt_before(answer: Message) -> None:
@@ -236,24 +236,30 @@ def _recall_for(
         return NOTHING
     workspace, agent = answer.chat.workspace, answer.chat.agent
     try:
-        found = find_for_prompt(
+        prompt_memories = find_for_prompt(
             question.content, workspace, user, agent=agent, room=room, policy=policy, now=now
         )
-        if alone and found.recall.overview is None and _answers(question.content, found.used):
-            found = replace(found, verdicts=only_first(found.verdicts))
+        if (
+            alone
+            and prompt_memories.recall.overview is None
+            and _answers(question.content, prompt_memories.used)
+        ):
+            prompt_memories = replace(prompt_memories, verdicts=only_first(prompt_memories.verdicts))
         if profile:
-            found = with_profile(found, workspace, user, room=room, policy=policy, now=now)
+            prompt_memories = with_profile(
+                prompt_memories, workspace, user, room=room, policy=policy, now=now
+            )
         store_receipt(
             answer.public_id,
-            found.recall,
-            found.verdicts,
+            prompt_memories.recall,
+            prompt_memories.verdicts,
             workspace=workspace,
             user=user,
-            threshold=found.threshold,
-            profile=found.profile,
+            threshold=prompt_memories.threshold,
+            profile=prompt_memories.profile,
         )
     except Exception:
         logger.exception("Recall failed; the turn goes on without it, and says so")
         _say_recall_failed(answer, user)
         return NOTHING
-    return found
+    return prompt_memories

@@ -89,7 +89,7 @@ def proposal_for(message: Message, *, by: User, by_model: bool = True) -> Propos
     first sentence of the answer.
     """
     question, answer = _turn(message, by)
-    said = [(each.role, each.content) for each in (question, answer) if each is not None and each.content]
+    messages = [(each.role, each.content) for each in (question, answer) if each is not None and each.content]
     complete = None
     if by_model:
         stays_here = any(each is not None and each.stays_here for each in (question, answer))
@@ -97,13 +97,13 @@ def proposal_for(message: Message, *, by: User, by_model: bool = True) -> Propos
         complete = completer(chosen_for_chat(message.chat, by), place, by, stays_here=stays_here)
     if complete is not None:
         try:
-            if statement := propose(complete, said):
+            if statement := propose(complete, messages):
                 return Proposal(cut_at_word(statement), synthesized=True)
         except ModelError as error:
             logger.warning("No statement was proposed: %s", error.code)
     if message.role == MessageRole.USER:
-        if found := extract_with_rules([("user", message.content)], get_reader()):
-            return Proposal(found[0].text)
+        if candidates := extract_with_rules([("user", message.content)], get_reader()):
+            return Proposal(candidates[0].text)
         if statement := statement_in(message.content):
             return Proposal(cut_at_word(statement))
     text = answer.content if answer is not None and answer.content else message.content
@@ -143,10 +143,10 @@ def remember_message(
                 _("There is nothing to remember in this message."),
                 fields={"content": _("is required, as the message says nothing by itself")},
             )
-    said = cut_at_word(text) if content is None else content
+    original = cut_at_word(text) if content is None else content
     written = statement_of(text, _completer(message.chat, by, message)) if synthesize else None
     draft = Draft(
-        content=said if written is None else cut_at_word(written),
+        content=original if written is None else cut_at_word(written),
         **_kept_for(message.chat, by, rests_on=_rests_on(message, content, by)),
         **_written_by(message, content, by=by, now=now),
         category=category,
@@ -238,6 +238,6 @@ def _completer(chat: Chat, by: User, message: Message | None = None) -> Complete
     return completer(chosen_for_chat(chat, by), chat.workspace, by, stays_here=stays_here)
 
 
-def _how_written(asked: bool, written: str | None) -> dict[str, bool]:
+def _how_written(synthesize: bool, written: str | None) -> dict[str, bool]:
     """Return the memory's ``source_details``: whether a rewrite by a model was requested, and whether it succeeded."""
-    return {"synthesize": True, "synthesized": written is not None} if asked else {}
+    return {"synthesize": True, "synthesized": written is not None} if synthesize else {}

@@ -79,8 +79,8 @@ def versions_of(message: Message, reader: User) -> list[Version]:
     """
     rows = message.supersedes.readable_by(reader).select_related("author", "imported_by", "reply_to")
     rows = rows.order_by("superseded_at", "pk")
-    found = [Version(list(group), at) for at, group in groupby(rows, key=_when)]
-    return sorted((each for each in found if _is_something(each)), key=lambda each: each.first.pk)
+    versions = [Version(list(group), at) for at, group in groupby(rows, key=_when)]
+    return sorted((each for each in versions if _is_something(each)), key=lambda each: each.first.pk)
 
 
 @dataclass(frozen=True)
@@ -98,10 +98,10 @@ def count_versions(messages: Iterable[Message]) -> dict[int, VersionPosition]:
     rows = Message.objects.filter(superseded_by__in=[message.pk for message in messages]).order_by()
     older = Count("superseded_at", distinct=True, filter=Q(pk__lt=F("superseded_by")))
     counted = rows.exclude(content="").values("superseded_by")
-    found = counted.annotate(number=Count("superseded_at", distinct=True), older=older)
+    counts = counted.annotate(number=Count("superseded_at", distinct=True), older=older)
     return {
         by: VersionPosition(number, older)
-        for by, number, older in found.values_list("superseded_by", "number", "older")
+        for by, number, older in counts.values_list("superseded_by", "number", "older")
         if by
     }
 

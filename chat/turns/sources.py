@@ -22,32 +22,32 @@ from workspaces.models import Document, DocumentPassage, DocumentQuerySet, Docum
 from workspaces.models.documents import READ
 
 
-def documents_block(found: Sequence[FoundPassage], unread: Sequence[str] = ()) -> str:
+def documents_block(passages: Sequence[FoundPassage], unread: Sequence[str] = ()) -> str:
     """Return the prompt block with these passages, or "" if there is nothing to show.
 
     Passages keep the numbers under which the answer already cites them; else they are numbered from 1. ``unread``:
     titles of the question's files that have not been read. Document text is escaped and quoted, so that it cannot close
     the block, open a tag or start an entry.
     """
-    if not found and not unread:
+    if not passages and not unread:
         return ""
-    entries = [_entry(number, each) for number, each in enumerate(found, 1)]
-    lines = [prompt_text("documents"), *entries] if found else []
+    entries = [_entry(number, each) for number, each in enumerate(passages, 1)]
+    lines = [prompt_text("documents"), *entries] if passages else []
     if unread:
         lines += [prompt_text("unread_files"), *(f"> {escape(title)}" for title in unread)]
     return "\n".join(["<documents>", *lines, "</documents>"])
 
 
-def those_that_fit(found: Sequence[FoundPassage], room: int) -> list[FoundPassage]:
-    """Return the first passages that fit together into ``room`` tokens. ``found`` is ordered best first."""
+def those_that_fit(passages: Sequence[FoundPassage], room: int) -> list[FoundPassage]:
+    """Return the first passages that fit together into ``room`` tokens. ``passages`` is ordered best first."""
     room -= tokens(documents_block([]) + prompt_text("documents")) + 8
-    kept: list[FoundPassage] = []
-    for each in found:
-        room -= tokens(_entry(len(kept) + 1, each))
+    selected: list[FoundPassage] = []
+    for each in passages:
+        room -= tokens(_entry(len(selected) + 1, each))
         if room < 0:
             break
-        kept.append(each)
-    return kept
+        selected.append(each)
+    return selected
 
 
 def _entry(number: int, each: FoundPassage) -> str:
@@ -121,8 +121,8 @@ def still_there(question: Message, by: User) -> list[str] | None:
 
 def _those_of(ids: Collection[str], chat: Chat, by: User, *, personal: bool) -> set[str]:
     policy = replace(DataPolicy.here(chat.workspace), personal=personal)
-    found = within_policy(Document.objects.live(), chat.workspace, by, policy).filter(public_id__in=ids)
-    return set(found.values_list("public_id", flat=True))
+    documents = within_policy(Document.objects.live(), chat.workspace, by, policy).filter(public_id__in=ids)
+    return set(documents.values_list("public_id", flat=True))
 
 
 def sources_for(
@@ -147,7 +147,7 @@ def sources_for(
         if only == [] or not there.exists():
             return []
         if only is None:
-            found = find_passages(
+            passages = find_passages(
                 question.content,
                 workspace,
                 user,
@@ -159,8 +159,8 @@ def sources_for(
             )
         else:
             _embed_new(there)
-            found = find_in(there, question.content, workspace, user, limit=MOST_OF_CHOSEN, policy=policy)
-        used = those_that_fit(found, int(room * SHARE))
+            passages = find_in(there, question.content, workspace, user, limit=MOST_OF_CHOSEN, policy=policy)
+        used = those_that_fit(passages, int(room * SHARE))
         with transaction.atomic():
             AnswerSource.objects.bulk_create(
                 AnswerSource(
@@ -218,8 +218,8 @@ def sources_of(message_pks: list[int], there: DocumentQuerySet) -> dict[int, lis
     are returned. One query.
     """
     rows = there.order_by().values("pk")
-    kept = AnswerSource.objects.filter(message__in=message_pks, document__in=rows)
+    sources = AnswerSource.objects.filter(message__in=message_pks, document__in=rows)
     by_message: dict[int, list[AnswerSource]] = {}
-    for source in kept.select_related("document__workspace", "passage").order_by("message", "number"):
+    for source in sources.select_related("document__workspace", "passage").order_by("message", "number"):
         by_message.setdefault(source.message_id, []).append(source)
     return by_message

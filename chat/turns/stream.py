@@ -108,8 +108,8 @@ async def follow_for(
     Access is checked before the first event, every two seconds, on each event of a tool call and before the last event.
     """
     looked: float | None = None
-    async with aclosing(follow(answer_id, after=after)) as found:
-        async for event in found:
+    async with aclosing(follow(answer_id, after=after)) as stream_events:
+        async for event in stream_events:
             is_due = looked is None or time.monotonic() - looked >= RECHECK_SECONDS
             if event.kind in (*LAST, "tool") or is_due:
                 if not await in_thread(_may_read, user.pk, chat_id, answer_id):

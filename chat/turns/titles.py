@@ -53,10 +53,10 @@ def write_title(answer: Message, user: User, *, now: datetime) -> str:
     account = Account(chat.workspace_id, user.pk, Purpose.ANSWER, rate_of(chosen))
     if not has_budget(account, now=now):
         return "the budget of the month is used up"
-    said = escaped_lines(cut_to(question.content, READ_TOKENS))
+    text = escaped_lines(cut_to(question.content, READ_TOKENS))
     prompt = [
         PromptMessage("system", prompt_text("title"), speaker=Speaker.SYSTEM),
-        PromptMessage("user", f"<message>\n{said}\n</message>", speaker=Speaker.PERSON),
+        PromptMessage("user", f"<message>\n{text}\n</message>", speaker=Speaker.PERSON),
     ]
     try:
         with counted(account):

@@ -105,7 +105,7 @@ def _begin(live: LiveAnswer, user_pk: int) -> Step | Plan:
 
 
 def _end(live: LiveAnswer, step: Step, user_pk: int) -> Plan:
-    awaited = {found["document"] for found in step.findings}
+    awaited = {finding["document"] for finding in step.findings}
     named = [each for each in _named(live) if each.public_id in awaited]
     step.findings = _findings(named)
     states = {each.status for each in named}
@@ -210,12 +210,12 @@ async def _stop_requested(live: LiveAnswer) -> None:
 
 async def _save_progress(live: LiveAnswer) -> None:
     """Save the growing answer periodically, update its heartbeat, and check for a stop request from another process."""
-    kept, silent = "", 0.0
+    saved_text, silent = "", 0.0
     while True:
         await asyncio.sleep(KEEP_EVERY)
         silent += KEEP_EVERY
         text = live.text
-        if text == kept and silent < BEAT_EVERY:
+        if text == saved_text and silent < BEAT_EVERY:
             continue
         try:
             if not await in_thread(_save_so_far, live, text):
@@ -223,7 +223,7 @@ async def _save_progress(live: LiveAnswer) -> None:
         except DatabaseError:
             logger.warning("The database is away; the answer is kept in memory meanwhile")
             continue
-        kept, silent = text, 0.0
+        saved_text, silent = text, 0.0
 
 
 def _save_so_far(live: LiveAnswer, text: str) -> bool:
@@ -270,8 +270,8 @@ def _store_outcome(live: LiveAnswer, outcome: _Outcome, user_pk: int) -> None:
         answer.content, answer.status, answer.finished_at = live.text, outcome.status, now
         answer.error_code, answer.error = outcome.error_code, outcome.error[:500]
         set_html(answer)
-        kept = ["content", "html", "html_of", "status", "finished_at", "error_code", "error", "usage"]
-        answer.save(update_fields=kept)
+        fields = ["content", "html", "html_of", "status", "finished_at", "error_code", "error", "usage"]
+        answer.save(update_fields=fields)
         events.publish(live.channel, "finished")
         transaction.on_commit(metrics.TURNS.labels(outcome.status).inc)
         publish_chat_list(answer.chat)

@@ -74,10 +74,10 @@ def example_questions(workspace: Workspace, user: User, *, alone: bool, now: dat
     If other people can read the chat (``alone`` is False), only shared memories that the user wrote are used. Memories
     with personal numbers are never used.
     """
-    found = live_in(workspace, user, now).filter(agent=None)
+    memories = live_in(workspace, user, now).filter(agent=None)
     if not alone:
-        found = found.filter(owner=None, author=user)
-    newest = list(found.order_by("-created_at", "-id").values_list("content", flat=True)[:LOOKED_AT])
+        memories = memories.filter(owner=None, author=user)
+    newest = list(memories.order_by("-created_at", "-id").values_list("content", flat=True)[:LOOKED_AT])
     questions = dict.fromkeys(filter(None, map(_question, newest)))
     if newest:
         questions = dict.fromkeys([*list(questions)[: MOST - 1], _("What do you know about me?")])
@@ -105,7 +105,10 @@ def _agent_context(workspace: Workspace, chat: Chat | None, wanted: str = "") ->
     agents = agents_in_use(workspace)
     if chat is not None:
         return {"agents": agents, "agent": chat.agent}
-    return {"agents": agents, "agent": next((found for found in agents if found.public_id == wanted), None)}
+    return {
+        "agents": agents,
+        "agent": next((assistant for assistant in agents if assistant.public_id == wanted), None),
+    }
 
 
 def _page_context(request: PageRequest, workspace: Workspace, chat: Chat | None = None) -> dict[str, Any]:
@@ -185,20 +188,24 @@ def home(request: PageRequest) -> HttpResponse:
 
 @require_GET
 def workspace(request: PageRequest, ws_id: str) -> HttpResponse:
-    found = get_workspace(request.user, ws_id)
-    asked = request.GET.get("document", "")  # a document preselected for the question
-    rows = Document.objects.live().filter(public_id=asked)
-    named = within_policy(rows, found, request.user, DataPolicy.here(found)) if asked else []
-    context = _page_context(request, found) | {"documents": named, "chosen_document": asked}
+    loaded_workspace = get_workspace(request.user, ws_id)
+    document_id = request.GET.get("document", "")  # a document preselected for the question
+    rows = Document.objects.live().filter(public_id=document_id)
+    named = (
+        within_policy(rows, loaded_workspace, request.user, DataPolicy.here(loaded_workspace))
+        if document_id
+        else []
+    )
+    context = _page_context(request, loaded_workspace) | {"documents": named, "chosen_document": document_id}
     return _shown(request, context)
 
 
 @require_GET
 def chat(request: PageRequest, chat_id: str) -> HttpResponse:
-    found = load_chat(request, chat_id)
+    loaded_chat = load_chat(request, chat_id)
     now = timezone.now()
-    transcript = load_transcript(found, request.user, now=now, around=request.GET.get("at", ""))
-    context = _page_context(request, found.workspace, found)
+    transcript = load_transcript(loaded_chat, request.user, now=now, around=request.GET.get("at", ""))
+    context = _page_context(request, loaded_chat.workspace, loaded_chat)
     context |= {"transcript": transcript, "mode": transcript.mode}
     return _shown(request, context)
 
@@ -206,12 +213,14 @@ def chat(request: PageRequest, chat_id: str) -> HttpResponse:
 @require_GET
 def transcript(request: PageRequest, chat_id: str) -> HttpResponse:
     """Show the latest messages of a chat, or those before the message with the id ``?before=``."""
-    found = load_chat(request, chat_id)
-    shown = load_transcript(found, request.user, now=timezone.now(), before=request.GET.get("before", ""))
+    loaded_chat = load_chat(request, chat_id)
+    shown = load_transcript(
+        loaded_chat, request.user, now=timezone.now(), before=request.GET.get("before", "")
+    )
     context = {
-        "chat": found,
+        "chat": loaded_chat,
         "transcript": shown,
-        "can_write": can_write(found.workspace),
+        "can_write": can_write(loaded_chat.workspace),
         "is_earlier": "before" in request.GET,
     }
     return render(request, "chat/messages.html", context)
@@ -221,16 +230,16 @@ def transcript(request: PageRequest, chat_id: str) -> HttpResponse:
 def create(request: PageRequest, ws_id: str) -> HttpResponse:
     """Create a chat with its first message. The conversation replaces the welcome text, and the URL changes."""
     user, now = request.user, timezone.now()
-    found = get_workspace(user, ws_id, need=Role.EDITOR)
+    loaded_workspace = get_workspace(user, ws_id, need=Role.EDITOR)
     wanted = request.POST.get("memory") == "on"
     chip = None if vetoed() or wanted == memory_on(user, None) else wanted
     agent_id = request.POST.get("agent", "")
-    agent = choose_agent(found, agent_id) if agent_id else None
+    agent = choose_agent(loaded_workspace, agent_id) if agent_id else None
     connection_id = request.POST.get("connection", "")
-    connection = choose_connection(found, connection_id, by=user) if connection_id else None
+    connection = choose_connection(loaded_workspace, connection_id, by=user) if connection_id else None
     with transaction.atomic():  # roll back the chat if its message cannot be sent
-        made = services.create_chat(
-            workspace=found,
+        new_chat = services.create_chat(
+            workspace=loaded_workspace,
             by=user,
             now=now,
             memory_enabled=chip,
@@ -239,13 +248,13 @@ def create(request: PageRequest, ws_id: str) -> HttpResponse:
             agent=agent,
             connection=connection,
         )
-        begin_turn(made, **_submitted(request), by=user, now=now)
-    url = reverse("chat:chat", args=[made.public_id])
+        begin_turn(new_chat, **_submitted(request), by=user, now=now)
+    url = reverse("chat:chat", args=[new_chat.public_id])
     if not request.htmx:
         return redirect(url)
-    made.workspace.role = found.role
-    shown = load_transcript(made, user, now=now)
-    context = _page_context(request, found, made)
+    new_chat.workspace.role = loaded_workspace.role
+    shown = load_transcript(new_chat, user, now=now)
+    context = _page_context(request, loaded_workspace, new_chat)
     context |= {"transcript": shown, "mode": shown.mode}
     response = render(request, "chat/conversation.html", context)
     response.write(render_to_string("chat/tab_title.html", context))
@@ -256,13 +265,13 @@ def create(request: PageRequest, ws_id: str) -> HttpResponse:
 
 @require_POST
 def send(request: PageRequest, chat_id: str) -> HttpResponse:
-    found = load_chat(request, chat_id, Role.EDITOR)
+    loaded_chat = load_chat(request, chat_id, Role.EDITOR)
     user, now = request.user, timezone.now()
-    turn = begin_turn(found, **_submitted(request), by=user, now=now)
+    turn = begin_turn(loaded_chat, **_submitted(request), by=user, now=now)
     if not request.htmx:
-        return redirect("chat:chat", found.public_id)
-    entries = entries_sent(turn, found, user, now=now)
-    context = {"chat": found, "transcript": {"entries": entries}, "can_write": True}
+        return redirect("chat:chat", loaded_chat.public_id)
+    entries = entries_sent(turn, loaded_chat, user, now=now)
+    context = {"chat": loaded_chat, "transcript": {"entries": entries}, "can_write": True}
     response = render(request, "chat/sent.html", context)
     response["HX-Trigger"] = "chats:changed"
     return response
@@ -270,15 +279,15 @@ def send(request: PageRequest, chat_id: str) -> HttpResponse:
 
 @require_POST
 def delete(request: PageRequest, chat_id: str) -> HttpResponse:
-    found = load_chat(request, chat_id, Role.EDITOR)
-    services.delete_chat(found, by=request.user, now=timezone.now())
-    undo_url = reverse("chat:restore", args=[found.public_id])
-    forget_url = reverse("chat:forget", args=[found.public_id])
-    text = _("Deleted “%(title)s”. Memories from it stay.") % {"title": found}
-    if chat_on_screen(request) == found.public_id:  # the current page no longer exists
+    loaded_chat = load_chat(request, chat_id, Role.EDITOR)
+    services.delete_chat(loaded_chat, by=request.user, now=timezone.now())
+    undo_url = reverse("chat:restore", args=[loaded_chat.public_id])
+    forget_url = reverse("chat:forget", args=[loaded_chat.public_id])
+    text = _("Deleted “%(title)s”. Memories from it stay.") % {"title": loaded_chat}
+    if chat_on_screen(request) == loaded_chat.public_id:  # the current page no longer exists
         notices.success(request, text, extra_tags=f"{undo_url} {forget_url}")
         response = HttpResponse()
-        response["HX-Redirect"] = reverse("chat:workspace", args=[found.workspace.public_id])
+        response["HX-Redirect"] = reverse("chat:workspace", args=[loaded_chat.workspace.public_id])
         return response
     context = {"text": text, "undo_url": undo_url, "forget_url": forget_url}
     return render(request, "partials/toast_oob.html", context)
@@ -287,8 +296,8 @@ def delete(request: PageRequest, chat_id: str) -> HttpResponse:
 @require_POST
 def restore(request: PageRequest, chat_id: str) -> HttpResponse:
     user = request.user
-    found = get_chat(user, chat_id, need=Role.EDITOR, include_deleted=True)
-    restored = services.restore_chat(found, by=user, now=timezone.now())
+    deleted_chat = get_chat(user, chat_id, need=Role.EDITOR, include_deleted=True)
+    restored = services.restore_chat(deleted_chat, by=user, now=timezone.now())
     text = _("Restored “%(title)s”.") % {"title": restored}
     response = render(request, "partials/toast_oob.html", {"text": text})
     response["HX-Trigger"] = "chats:changed"
@@ -298,16 +307,16 @@ def restore(request: PageRequest, chat_id: str) -> HttpResponse:
 @require_POST
 def agent(request: PageRequest, chat_id: str) -> HttpResponse:
     """Set the assistant for the next answers, and return the assistant menu and the line above the conversation."""
-    found = load_chat(request, chat_id, Role.EDITOR)
+    loaded_chat = load_chat(request, chat_id, Role.EDITOR)
     agent_id = request.POST.get("agent", "")
-    chosen = choose_agent(found.workspace, agent_id) if agent_id else None
-    services.set_agent(found, agent=chosen, by=request.user)
+    chosen = choose_agent(loaded_chat.workspace, agent_id) if agent_id else None
+    services.set_agent(loaded_chat, agent=chosen, by=request.user)
     context = {
-        "chat": found,
-        "workspace": found.workspace,
+        "chat": loaded_chat,
+        "workspace": loaded_chat.workspace,
         "can_write": True,
-        **model_context(request.user, found.workspace, found),
-        **_agent_context(found.workspace, found),
+        **model_context(request.user, loaded_chat.workspace, loaded_chat),
+        **_agent_context(loaded_chat.workspace, loaded_chat),
     }
     response = render(request, "chat/agent_chooser.html", context)
     response.write(render(request, "chat/talking_to.html", context | {"oob": True}).content.decode())
@@ -320,23 +329,25 @@ def private(request: PageRequest, chat_id: str) -> HttpResponse:
 
     Return the header, the chip for personal memories, and a toast with an Undo button.
     """
-    found = load_chat(request, chat_id, Role.EDITOR)
+    loaded_chat = load_chat(request, chat_id, Role.EDITOR)
     # An Undo sends the value in the query string.
-    asked = request.GET.get("private") or request.POST.get("private")
-    had_links = found.share_links.exists()
-    services.set_private(found, is_private=asked == "on", by=request.user, now=timezone.now())
+    value = request.GET.get("private") or request.POST.get("private")
+    had_links = loaded_chat.share_links.exists()
+    services.set_private(loaded_chat, is_private=value == "on", by=request.user, now=timezone.now())
     alone = _("Other members can no longer read this chat.")
     if had_links:
         alone = _("Other members can no longer read this chat, and its links are turned off.")
     context = {
-        "chat": found,
-        "workspace": found.workspace,
+        "chat": loaded_chat,
+        "workspace": loaded_chat.workspace,
         "can_write": True,
-        "readers": found.workspace.memberships.count(),
-        "personal": personal_in(found, request.user),
-        "text": alone if found.is_private else _("All members of the workspace can read this chat now."),
+        "readers": loaded_chat.workspace.memberships.count(),
+        "personal": personal_in(loaded_chat, request.user),
+        "text": alone
+        if loaded_chat.is_private
+        else _("All members of the workspace can read this chat now."),
         "about": "readers",
-        "undo_url": f"{request.path}?private={'off' if found.is_private else 'on'}",
+        "undo_url": f"{request.path}?private={'off' if loaded_chat.is_private else 'on'}",
         "oob": True,
     }
     parts = ["chat/readers.html", "chat/personal_slot.html"]
@@ -349,12 +360,12 @@ def private(request: PageRequest, chat_id: str) -> HttpResponse:
 @require_POST
 def memory(request: PageRequest, chat_id: str) -> HttpResponse:
     """Switch memory on or off for a chat."""
-    found = load_chat(request, chat_id, Role.EDITOR)
+    loaded_chat = load_chat(request, chat_id, Role.EDITOR)
     user = request.user
-    services.set_chat_memory(found, enabled=request.POST.get("memory") == "on", by=user)
+    services.set_chat_memory(loaded_chat, enabled=request.POST.get("memory") == "on", by=user)
     context = {
-        "chat": found,
-        "memory_is_on": memory_on(user, found.memory_enabled),
+        "chat": loaded_chat,
+        "memory_is_on": memory_on(user, loaded_chat.memory_enabled),
         "memory_vetoed": vetoed(),
     }
     return render(request, "chat/memory_chip.html", context)
@@ -362,28 +373,28 @@ def memory(request: PageRequest, chat_id: str) -> HttpResponse:
 
 @require_GET
 def chat_list(request: PageRequest, ws_id: str) -> HttpResponse:
-    found = get_workspace(request.user, ws_id)
+    loaded_workspace = get_workspace(request.user, ws_id)
     q, before = request.GET.get("q", ""), request.GET.get("before", "")
     archived = request.GET.get("archived") == "on"
-    asked = {"q": q, "before": before, "tag": request.GET.get("tag", "")}
-    page = chat_list_page(found, request.user, **asked, archived=archived, now=timezone.now())
+    filters = {"q": q, "before": before, "tag": request.GET.get("tag", "")}
+    page = chat_list_page(loaded_workspace, request.user, **filters, archived=archived, now=timezone.now())
     announces = bool(q) and request.htmx.trigger == "chat-search"  # not when the list is only refreshed
     context = {
-        "workspace": found,
+        "workspace": loaded_workspace,
         "page": page,
         "q": q,
         "announces": announces,
-        "can_write": can_write(found),
+        "can_write": can_write(loaded_workspace),
     }
     return render(request, "chat/chat_list.html", context | {"current_chat_id": chat_on_screen(request)})
 
 
-def row_of(request: PageRequest, found: Chat) -> HttpResponse:
-    found.mark = mark_of(found, request.user)
+def row_of(request: PageRequest, loaded_chat: Chat) -> HttpResponse:
+    loaded_chat.mark = mark_of(loaded_chat, request.user)
     context = {
-        "chat": found,
-        "workspace": found.workspace,
-        "can_write": can_write(found.workspace),
+        "chat": loaded_chat,
+        "workspace": loaded_chat.workspace,
+        "can_write": can_write(loaded_chat.workspace),
         "current_chat_id": chat_on_screen(request),
     }
     return render(request, "chat/chat_list_row.html", context)
@@ -397,12 +408,12 @@ def row(request: PageRequest, chat_id: str) -> HttpResponse:
 @require_POST
 def mark(request: PageRequest, chat_id: str) -> HttpResponse:
     """Pin or archive a chat in the user's own list, or undo that. Any role may do this."""
-    found = load_chat(request, chat_id)
-    kind, before = request.POST.get("mark", ""), mark_of(found, request.user)
-    set_mark(found, kind, by=request.user)
+    loaded_chat = load_chat(request, chat_id)
+    kind, before = request.POST.get("mark", ""), mark_of(loaded_chat, request.user)
+    set_mark(loaded_chat, kind, by=request.user)
     if kind == ChatMark.Kind.ARCHIVED:
-        text = _("Archived “%(title)s”. Search still finds it.") % {"title": found}
-        undo_url = reverse("chat:mark", args=[found.public_id])
+        text = _("Archived “%(title)s”. Search still finds it.") % {"title": loaded_chat}
+        undo_url = reverse("chat:mark", args=[loaded_chat.public_id])
         response = render(request, "partials/toast_oob.html", {"text": text, "undo_url": undo_url})
     else:
         gone = _("Unpinned.") if before == ChatMark.Kind.PINNED else _("Back in the list of chats.")
@@ -415,29 +426,29 @@ def mark(request: PageRequest, chat_id: str) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def rename(request: PageRequest, chat_id: str) -> HttpResponse:
     """Show the title as a field (GET), or save it (POST) and update the row and the title above the conversation."""
-    found = load_chat(request, chat_id, Role.EDITOR)
+    loaded_chat = load_chat(request, chat_id, Role.EDITOR)
     if request.method == "GET":
-        return render(request, "chat/chat_list_rename.html", {"chat": found})
-    services.rename_chat(found, title=request.POST.get("title", ""), by=request.user)
-    response = row_of(request, found)
-    if chat_on_screen(request) == found.public_id:
+        return render(request, "chat/chat_list_rename.html", {"chat": loaded_chat})
+    services.rename_chat(loaded_chat, title=request.POST.get("title", ""), by=request.user)
+    response = row_of(request, loaded_chat)
+    if chat_on_screen(request) == loaded_chat.public_id:
         for part in ("chat/title.html", "chat/tab_title.html"):
-            response.write(render_to_string(part, {"chat": found, "oob": True}))
+            response.write(render_to_string(part, {"chat": loaded_chat, "oob": True}))
     return response
 
 
 @require_http_methods(["GET", "POST"])
 def tags(request: PageRequest, chat_id: str) -> HttpResponse:
     """Show the user's tags of the chat as a field (GET), or save them from a comma-separated list (POST)."""
-    found = load_chat(request, chat_id)
+    loaded_chat = load_chat(request, chat_id)
     if request.method == "GET":
         context = {
-            "chat": found,
-            "tags": ", ".join(tags_of(found, request.user)),
-            "known": tags_in(found.workspace, request.user),
+            "chat": loaded_chat,
+            "tags": ", ".join(tags_of(loaded_chat, request.user)),
+            "known": tags_in(loaded_chat.workspace, request.user),
         }
         return render(request, "chat/chat_list_tags.html", context)
-    set_tags(found, request.POST.get("tags", "").split(","), by=request.user)
-    response = row_of(request, found)
+    set_tags(loaded_chat, request.POST.get("tags", "").split(","), by=request.user)
+    response = row_of(request, loaded_chat)
     response["HX-Trigger"] = "chats:changed"
     return response

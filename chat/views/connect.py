@@ -31,8 +31,8 @@ def connect(request: PageRequest) -> HttpResponse:
     default_workspace(request.user)  # make sure that the workspace used most often for keys exists
     sent = request.POST if request.method == "POST" else None
     form = KeyForm(sent, user=request.user, now=now, initial={"scope": KeyScope.WRITE})
-    made = form.done(lambda: make_key(**form.cleaned_data, by=request.user, now=now))
-    new_key = made[1] if made else ""
+    key_and_secret = form.done(lambda: make_key(**form.cleaned_data, by=request.user, now=now))
+    new_key = key_and_secret[1] if key_and_secret else ""
     base = request.build_absolute_uri("/").rstrip("/")
     context = {
         "form": form,

@@ -120,8 +120,8 @@ def imports(request: PageRequest) -> HttpResponse:
 
     def begin() -> Import:
         file, place = form.cleaned_data["file"], form.cleaned_data["workspace"]
-        given = {"filename": file.name, "pieces": file.chunks(), "now": timezone.now()}
-        return import_run.begin(request.user, workspace=place, **given)
+        options = {"filename": file.name, "pieces": file.chunks(), "now": timezone.now()}
+        return import_run.begin(request.user, workspace=place, **options)
 
     if imported := form.done(begin):
         return redirect("exchange:import", imported.public_id)
@@ -129,8 +129,8 @@ def imports(request: PageRequest) -> HttpResponse:
 
 
 def _imports(request: PageRequest, form: UploadForm) -> HttpResponse:
-    found = Import.objects.of(request.user).select_related("workspace")[:LISTED]
-    context = {"imports": found, "form": form}
+    latest_imports = Import.objects.of(request.user).select_related("workspace")[:LISTED]
+    context = {"imports": latest_imports, "form": form}
     return render(request, "chat/import_export/imports.html", context, status=422 if form.errors else 200)
 
 
@@ -144,11 +144,11 @@ def import_page(request: PageRequest, import_id: str) -> HttpResponse:
     # Rows of kinds that were not chosen still have their predicted outcome.
     if imported.status == ImportStatus.DONE:
         rows = rows.exclude(outcome=Outcome.NEW, became="")
-    found = list(rows.order_by("number")[: ROWS + 1])
+    page_rows = list(rows.order_by("number")[: ROWS + 1])
     context = _context(imported) | {
-        "rows": with_texts(imported, found[:ROWS]),
+        "rows": with_texts(imported, page_rows[:ROWS]),
         "show": show,
-        "next": found[ROWS - 1].number if len(found) > ROWS else None,
+        "next": page_rows[ROWS - 1].number if len(page_rows) > ROWS else None,
         "is_first": not after,
         "filters": _filters(imported),
         "went_to": _went_to(imported),
@@ -246,7 +246,7 @@ def _filters(imported: Import) -> list[tuple[str, str, int]]:
         Outcome.DUPLICATE: _("Already known"),
         Outcome.REFUSED: _("Refused"),
     }
-    found = []
+    filters = []
     for value, label in labels.items():
         number = sum(
             of.get(value, 0)
@@ -254,8 +254,8 @@ def _filters(imported: Import) -> list[tuple[str, str, int]]:
             if kind in ROW_FOR_EACH or value == Outcome.REFUSED
         )
         if number:
-            found.append((str(value), label, number))
-    return found
+            filters.append((str(value), label, number))
+    return filters
 
 
 AT_ONCE = 100  # messages read at a time
@@ -287,11 +287,11 @@ def _messages(chat: Chat, reader: User) -> Iterator[list[Message]]:
             .exclude(status=MessageStatus.STREAMING)
             .select_related("author", "imported_by")
         )
-        found = list(rows.filter(pk__gt=last).defer("html").order_by("pk")[:AT_ONCE])
-        if not found:
+        batch = list(rows.filter(pk__gt=last).defer("html").order_by("pk")[:AT_ONCE])
+        if not batch:
             return
-        yield found
-        last = found[-1].pk
+        yield batch
+        last = batch[-1].pk
 
 
 def _said_by(message: Message) -> str:

@@ -92,13 +92,13 @@ async def _answer(request: HttpRequest) -> HttpResponse:
 
 async def _events(request: HttpRequest, key: ApiKey) -> AsyncGenerator[str, None]:
     """Yield the response as events. A disconnect or a revoked key cancels the call."""
-    said: asyncio.Queue[str | None] = asyncio.Queue()
-    running = asyncio.create_task(_run(request, key, said))
+    queue: asyncio.Queue[str | None] = asyncio.Queue()
+    running = asyncio.create_task(_run(request, key, queue))
     recheck_at = monotonic() + RECHECK_SECONDS
     try:
         while True:
             try:
-                event = await asyncio.wait_for(said.get(), max(0, recheck_at - monotonic()))
+                event = await asyncio.wait_for(queue.get(), max(0, recheck_at - monotonic()))
             except TimeoutError:
                 event = ""
             if event is None:
@@ -116,7 +116,7 @@ async def _events(request: HttpRequest, key: ApiKey) -> AsyncGenerator[str, None
         await sync_to_async(lambda: connection.close())()
 
 
-async def _run(request: HttpRequest, key: ApiKey, said: asyncio.Queue[str | None]) -> None:
+async def _run(request: HttpRequest, key: ApiKey, queue: asyncio.Queue[str | None]) -> None:
     from chat.programs.mcp_tools import asking
 
     asking.set(key)
@@ -128,10 +128,10 @@ async def _run(request: HttpRequest, key: ApiKey, said: asyncio.Queue[str | None
         if message["type"] == "http.response.start":
             is_stream = dict(message["headers"]).get(b"content-type", b"").startswith(EVENTS.encode())
         elif text := message.get("body", b"").decode():
-            said.put_nowait(text if is_stream else f"event: message\ndata: {text}\n\n")
+            queue.put_nowait(text if is_stream else f"event: message\ndata: {text}\n\n")
 
     try:
         async with manager.run():
             await manager.handle_request(scope_of(request, PASSED), receiver_of(request), send)
     finally:
-        said.put_nowait(None)
+        queue.put_nowait(None)

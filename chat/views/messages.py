@@ -52,13 +52,13 @@ from workspaces.views.event_streams import EventStream, StreamSlot
 @require_GET
 def message(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
     """Show a message in its current state. The page requests it when a stream ends."""
-    found, wanted = get_message(request.user, chat_id, message_id)
-    return _message(request, found, wanted)
+    chat, wanted = get_message(request.user, chat_id, message_id)
+    return _message(request, chat, wanted)
 
 
-def _message(request: PageRequest, found: Chat, shown: Message) -> HttpResponse:
-    entry = entry_for(shown, found, request.user, now=timezone.now())
-    context = {"chat": found, "entry": entry, "can_write": Role(found.role).allows(Role.EDITOR)}
+def _message(request: PageRequest, chat: Chat, shown: Message) -> HttpResponse:
+    entry = entry_for(shown, chat, request.user, now=timezone.now())
+    context = {"chat": chat, "entry": entry, "can_write": Role(chat.role).allows(Role.EDITOR)}
     return render(request, "chat/message.html", context)
 
 
@@ -72,27 +72,27 @@ def stop(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
 
 @require_POST
 def retry(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
-    found, answer = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
-    return _message(request, found, retry_answer(answer, by=request.user, now=timezone.now()))
+    chat, answer = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
+    return _message(request, chat, retry_answer(answer, by=request.user, now=timezone.now()))
 
 
 @require_POST
 def continue_cut(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
     """Continue an answer that was cut off at its length limit."""
-    found, answer = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
-    return _message(request, found, continue_answer(answer, by=request.user, now=timezone.now()))
+    chat, answer = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
+    return _message(request, chat, continue_answer(answer, by=request.user, now=timezone.now()))
 
 
 @require_POST
 def start_research(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
     """Start the waiting research run with the submitted plan. Raises Conflict if the run no longer waits."""
-    found, answer = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
+    chat, answer = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
     run = Run.objects.visible_to(request.user).filter(answer=answer).first()
     if run is None or run.status != RunStatus.WAITING:
         raise Conflict(_("This plan is no longer waiting."))
-    run = get_run(request.user, found.workspace, run.public_id)
+    run = get_run(request.user, chat.workspace, run.public_id)
     resume_from_chat(run, by=request.user, now=timezone.now(), plan=plan_in(run, request.POST))
-    return _message(request, found, get_message(request.user, chat_id, message_id)[1])
+    return _message(request, chat, get_message(request.user, chat_id, message_id)[1])
 
 
 @require_POST
@@ -103,34 +103,36 @@ def remember(request: PageRequest, chat_id: str, message_id: str) -> HttpRespons
     or, with ``improve``, the model, if it is large enough. A message that is too long for a memory is edited first,
     too. A personal number needs confirmation.
     """
-    found, wanted = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
+    chat, wanted = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
     user, content = request.user, request.POST.get("content")
-    asked: dict[str, object] = {"chat_id": chat_id, "message_id": message_id}
+    slot_context: dict[str, object] = {"chat_id": chat_id, "message_id": message_id}
     if request.POST.get("improve") == "on":  # saves nothing, even if other fields are sent
         better = proposal_for(wanted, by=user)
-        asked |= {"content": better.content, "most": CONTENT_LENGTH}
-        return render(request, "chat/remember_text.html", asked, status=200 if better.synthesized else 204)
+        slot_context |= {"content": better.content, "most": CONTENT_LENGTH}
+        return render(
+            request, "chat/remember_text.html", slot_context, status=200 if better.synthesized else 204
+        )
     needs_an_edit = wanted.role == MessageRole.ASSISTANT or is_question(wanted)
     if content is None and (needs_an_edit or len(wanted.content) > CONTENT_LENGTH):
         if says_nothing(wanted.content):
             raise Invalid(_("There is nothing to remember in this message."))
         proposed = proposal_for(wanted, by=user, by_model=False).content if needs_an_edit else wanted.content
-        asked |= {"state": "proposes", "content": proposed, "may_improve": needs_an_edit}
-        asked |= {"most": CONTENT_LENGTH, "over": max(0, len(proposed) - CONTENT_LENGTH)}
-        return render(request, "chat/remember_slot.html", asked)
+        slot_context |= {"state": "proposes", "content": proposed, "may_improve": needs_an_edit}
+        slot_context |= {"most": CONTENT_LENGTH, "over": max(0, len(proposed) - CONTENT_LENGTH)}
+        return render(request, "chat/remember_slot.html", slot_context)
     try:
         confirmed = request.POST.get("confirm") == "true"
         saved = remember_message(wanted, by=user, now=timezone.now(), content=content, confirmed=confirmed)
     except Sensitive as error:
-        asked |= {"state": "asks", "content": content, "asks": next(iter(error.fields.values()), "")}
-        response = render(request, "chat/remember_slot.html", asked, status=422)
+        slot_context |= {"state": "asks", "content": content, "asks": next(iter(error.fields.values()), "")}
+        response = render(request, "chat/remember_slot.html", slot_context, status=422)
         response["HX-Retarget"], response["HX-Reswap"] = "closest .remember-slot", "outerHTML"
         return response
     context = {
         "memory": saved.memory,
         "state": "already" if saved.duplicate else "new",
-        "workspace": found.workspace,
-        "count": count_listed(found.workspace, user, now=timezone.now()),
+        "workspace": chat.workspace,
+        "count": count_listed(chat.workspace, user, now=timezone.now()),
     }
     response = render(request, "chat/remembered.html", context)
     response["HX-Trigger"] = "memories:changed"
@@ -140,11 +142,11 @@ def remember(request: PageRequest, chat_id: str, message_id: str) -> HttpRespons
 @require_POST
 def save_again(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
     """Retry the extraction of memories from this answer's turn, after it has failed."""
-    found, wanted = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
+    chat, wanted = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
     failed = Extraction.objects.troubled(request.user, [wanted.public_id])
     for extraction in failed.filter(status=ExtractionStatus.FAILED):
         retry_extraction(extraction, now=timezone.now())
-    return _message(request, found, wanted)
+    return _message(request, chat, wanted)
 
 
 @require_GET
@@ -158,15 +160,15 @@ async def stream(request: PageRequest, chat_id: str, message_id: str) -> HttpRes
     after = _offset(request.headers.get("Last-Event-ID") or request.GET.get("after", ""))
     await sync_to_async(release_connection)()  # the connection that read the session
     if request.GET.get("as") == "html":
-        found = with_html(follow_for(user, chat_id, message_id))
+        stream_events = with_html(follow_for(user, chat_id, message_id))
     else:
-        found = follow_for(user, chat_id, message_id, after=after)
-    return EventStream(_events(found), slot=StreamSlot(user))
+        stream_events = follow_for(user, chat_id, message_id, after=after)
+    return EventStream(_events(stream_events), slot=StreamSlot(user))
 
 
-async def _events(found: AsyncGenerator[StreamEvent, None]) -> AsyncGenerator[str, None]:
-    async with aclosing(found):
-        async for event in found:
+async def _events(stream_events: AsyncGenerator[StreamEvent, None]) -> AsyncGenerator[str, None]:
+    async with aclosing(stream_events):
+        async for event in stream_events:
             yield to_sse(event)
 
 
@@ -182,23 +184,25 @@ def rating(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
     and it is not shown again.
     """
     chat, message = get_message(request.user, chat_id, message_id)
-    said, told = request.POST.get("rating", ""), "told" in request.POST
-    found = None
-    if said:
+    value, told = request.POST.get("rating", ""), "told" in request.POST
+    stored_rating = None
+    if value:
         reasons = request.POST.getlist("reasons") if told else []
         comment = request.POST.get("comment", "")
         now = timezone.now()
-        found = set_rating(message, rating=said, reasons=reasons, comment=comment, by=request.user, now=now)
+        stored_rating = set_rating(
+            message, rating=value, reasons=reasons, comment=comment, by=request.user, now=now
+        )
     else:
         remove_rating(message, by=request.user)
-    asks = found is not None and not told
+    asks = stored_rating is not None and not told
     context = {
         "chat": chat,
         "message": message,
-        "rating": found,
+        "rating": stored_rating,
         "asks": asks,
         "told": told,
-        "reasons": [(reason.value, reason.label) for reason in REASONS[Rating(said)]] if asks else [],
+        "reasons": [(reason.value, reason.label) for reason in REASONS[Rating(value)]] if asks else [],
     }
     return render(request, "chat/rating.html", context)
 
@@ -207,27 +211,27 @@ def rating(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
 def save_artifact(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
     """Save an answer as an artifact, or only the code block or table with the index ``block``."""
     chat, answer = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
-    asked = request.POST.get("block", "")
-    if asked and not (asked.isascii() and asked.isdigit() and len(asked) < 6):
+    block = request.POST.get("block", "")
+    if block and not (block.isascii() and block.isdigit() and len(block) < 6):
         raise NotFound(_("There is no such piece in this answer."))
     confirmed, now = request.POST.get("confirm") == "true", timezone.now()
     try:
-        made = save_answer(
-            answer, block=int(asked) if asked else None, by=request.user, now=now, confirmed=confirmed
+        artifact = save_answer(
+            answer, block=int(block) if block else None, by=request.user, now=now, confirmed=confirmed
         )
     except LooksSensitive as error:
         asking = {
             "workspace": chat.workspace,
             "chat": chat,
             "answer": answer,
-            "piece": asked,
+            "piece": block,
             "problem": error,
         }
         return beside_chat(render(request, "chat/keep_anyway.html", asking, status=error.status))
-    if made.created_at != now:
-        return show(request, made, {"known": True})
-    told = _("Saved to Artifacts, only for you.") if made.owner_id else _("Saved to Artifacts.")
-    return show(request, made, {"toast": told})
+    if artifact.created_at != now:
+        return show(request, artifact, {"known": True})
+    told = _("Saved to Artifacts, only for you.") if artifact.owner_id else _("Saved to Artifacts.")
+    return show(request, artifact, {"toast": told})
 
 
 @require_http_methods(["GET", "POST"])
@@ -252,13 +256,15 @@ def versions(request: PageRequest, chat_id: str, message_id: str) -> HttpRespons
     earlier = versions_of(message, request.user)
     messages = [each for version in earlier for each in version.messages]
     entries = iter(entries_for(messages, chat, request.user, now=timezone.now(), ends=False))
-    found = [(version, list(islice(entries, len(version.messages)))) for version in earlier]
+    version_entries = [(version, list(islice(entries, len(version.messages)))) for version in earlier]
     can_write = Role(chat.role).allows(Role.EDITOR)
     may_change = can_write and message.superseded_by_id is None
     if message.role == "assistant":  # an answer with later messages cannot be replaced
         may_change &= not chat.messages.current().filter(pk__gt=message.pk).exists()
     return render(
-        request, "chat/versions.html", {"chat": chat, "versions": found, "may_bring_back": may_change}
+        request,
+        "chat/versions.html",
+        {"chat": chat, "versions": version_entries, "may_bring_back": may_change},
     )
 
 

@@ -75,8 +75,8 @@ def rank(each: Entry, q: str) -> int:
 def matching_entries(offers: list[Entry], q: str) -> list[Entry]:
     """Return the entries that contain all words of the query, the best first. Parts of words match, too."""
     words = folded(q).split()
-    found = [each for each in offers if all(word in folded(f"{each.label} {each.also}") for word in words)]
-    return sorted(found, key=lambda each: rank(each, q)) if words else found
+    matches = [each for each in offers if all(word in folded(f"{each.label} {each.also}") for word in words)]
+    return sorted(matches, key=lambda each: rank(each, q)) if words else matches
 
 
 def of_chat(request: PageRequest, chat: Chat, mark: str) -> list[Entry]:
@@ -254,7 +254,7 @@ def _own_settings() -> list[Entry]:
 
 def places(request: PageRequest, workspace: Workspace) -> list[Entry]:
     here = [workspace.public_id]
-    found = [
+    entries = [
         Entry(
             _("Settings and members"),
             reverse("workspaces:settings", args=here),
@@ -279,13 +279,13 @@ def places(request: PageRequest, workspace: Workspace) -> list[Entry]:
         Entry(_("Keyboard shortcuts"), "", "keyboard", does={"data-open-shortcuts": ""}),
     ]
     if request.user.is_staff:
-        found.append(Entry(_("Administration"), reverse("admin:index"), "settings"))
+        entries.append(Entry(_("Administration"), reverse("admin:index"), "settings"))
     others = [
         Entry(each.name, reverse("chat:workspace", args=[each.public_id]), "users", _("Workspace"))
         for each in workspaces_of(request.user)
         if each.pk != workspace.pk
     ]
-    return [*found, *others]
+    return [*entries, *others]
 
 
 MOST_ENTRIES = 6  # limit of entries per group
@@ -312,14 +312,14 @@ def palette(request: PageRequest, ws_id: str) -> HttpResponse:
         _("Go to"): matching_entries(places(request, workspace), q),
         _("Settings"): matching_entries(settings(workspace), q) if q else [],
     }
-    shown = {name: found for name, found in groups.items() if found}
+    shown = {name: entries for name, entries in groups.items() if entries}
     if q:  # actions whose label matches come before texts that contain the query
-        best = {name: min(rank(each, q) for each in found) for name, found in shown.items()}
+        best = {name: min(rank(each, q) for each in entries) for name, entries in shown.items()}
         shown = {name: shown[name] for name in sorted(shown, key=lambda name: best[name])}
-    found = [each for group in shown.values() for each in group]
-    said = {"number": len(found), "first": found[0] if found else None}
+    entries = [each for group in shown.values() for each in group]
+    announcement = {"number": len(entries), "first": entries[0] if entries else None}
     return render(
-        request, "chat/palette_found.html", {"groups": shown, "q": q, "workspace": workspace, **said}
+        request, "chat/palette_found.html", {"groups": shown, "q": q, "workspace": workspace, **announcement}
     )
 
 
@@ -334,12 +334,12 @@ def _on_screen(request: PageRequest) -> list[Entry]:
 
 def _chats(request: PageRequest, workspace: Workspace, q: str) -> list[Entry]:
     page = chat_list_page(workspace, request.user, q=q, now=timezone.now())
-    found = [
+    entries = [
         Entry(str(chat), _at(chat, page.matches.get(chat.pk)), "message-square")
         for day in page.days
         for chat in day.chats
     ]
-    return sorted(found, key=lambda each: rank(each, q))[:MOST_ENTRIES]
+    return sorted(entries, key=lambda each: rank(each, q))[:MOST_ENTRIES]
 
 
 def _at(chat: Chat, match: object) -> str:
@@ -349,8 +349,10 @@ def _at(chat: Chat, match: object) -> str:
 
 
 def _memories(request: PageRequest, workspace: Workspace, q: str) -> list[Entry]:
-    found = search_panel(workspace, request.user, PanelFilters(q=q), by_meaning=False).memories[:MOST_ENTRIES]
-    return [Entry(memory.content, _in_panel(workspace, memory), "memory") for memory in found]
+    memories = search_panel(workspace, request.user, PanelFilters(q=q), by_meaning=False).memories[
+        :MOST_ENTRIES
+    ]
+    return [Entry(memory.content, _in_panel(workspace, memory), "memory") for memory in memories]
 
 
 def _kept(
@@ -360,12 +362,12 @@ def _kept(
 
     ``name``: name of the URL pattern of their page.
     """
-    found = within_policy(
+    matches = within_policy(
         rows.filter(title__icontains=q), workspace, request.user, DataPolicy.here(workspace)
     )[:MOST_ENTRIES]
     return [
         Entry(each.title, reverse(f"workspaces:{name}", args=[workspace.public_id, each.public_id]), icon)
-        for each in found
+        for each in matches
     ]
 
 

@@ -143,12 +143,12 @@ def _said(kind: str, data: dict[str, Any], titles: Titles) -> str:
 def _of_memory(data: dict[str, Any], titles: Titles) -> str:
     if data.get("op") == "list":
         count = int(data.get("returned", 0))
-        said = ngettext(
+        text = ngettext(
             "Looked at %(count)d entry of the run's memory",
             "Looked at %(count)d entries of the run's memory",
             count,
         )
-        return said % {"count": count}
+        return text % {"count": count}
     keys = [str(key) for key in data.get("keys", ())]
     if not keys:
         return ""
@@ -273,14 +273,14 @@ def runs(request: PageRequest, ws_id: str) -> HttpResponse:
     form = RunForm(request.POST)
 
     def start() -> Run:
-        said = form.cleaned_data
+        cleaned_data = form.cleaned_data
         wanted = RunRequest(
-            said["objective"],
-            said["mode"],
-            tools=[*default_tools(workspace), *(["x_save_memory"] if said["saves"] else [])],
-            budget={"tokens": said["tokens"]},
-            reviews_plan=said["reviews_plan"],
-            plan=_plan_of(workspace, said["template"], said["mode"], request.user),
+            cleaned_data["objective"],
+            cleaned_data["mode"],
+            tools=[*default_tools(workspace), *(["x_save_memory"] if cleaned_data["saves"] else [])],
+            budget={"tokens": cleaned_data["tokens"]},
+            reviews_plan=cleaned_data["reviews_plan"],
+            plan=_plan_of(workspace, cleaned_data["template"], cleaned_data["mode"], request.user),
         )
         return start_run(workspace, wanted, by=request.user, now=timezone.now())
 
@@ -341,22 +341,22 @@ def _runs(request: PageRequest, workspace: Workspace, form: RunForm, status: int
 
 @require_GET
 def run(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
-    workspace, found = _found(request, ws_id, run_id)
-    return render(request, "chat/run.html", _context(found, workspace, request.user))
+    workspace, loaded_run = _found(request, ws_id, run_id)
+    return render(request, "chat/run.html", _context(loaded_run, workspace, request.user))
 
 
 @require_GET
 def live(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
     """Show the current state of a run. The page polls this view."""
-    workspace, found = _found(request, ws_id, run_id)
-    return render(request, "chat/run_live.html", _context(found, workspace, request.user))
+    workspace, loaded_run = _found(request, ws_id, run_id)
+    return render(request, "chat/run_live.html", _context(loaded_run, workspace, request.user))
 
 
 @require_GET
 def entry(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
     """Show the value of an entry in a run's memory."""
-    _workspace, found = _found(request, ws_id, run_id)
-    row = found.entries.filter(key=request.GET.get("key", "").replace("\x00", "")).first()
+    _workspace, loaded_run = _found(request, ws_id, run_id)
+    row = loaded_run.entries.filter(key=request.GET.get("key", "").replace("\x00", "")).first()
     if row is None:
         raise NotFound(_("This entry does not exist."))
     value = json.loads(row.json)
@@ -375,8 +375,8 @@ def stop(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
 @require_POST
 def resume(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
     """Resume a run. If the form has an edited plan, the run continues with it."""
-    found = _found(request, ws_id, run_id)[1]
-    resume_from_chat(found, by=request.user, now=timezone.now(), plan=plan_in(found, request.POST))
+    loaded_run = _found(request, ws_id, run_id)[1]
+    resume_from_chat(loaded_run, by=request.user, now=timezone.now(), plan=plan_in(loaded_run, request.POST))
     return redirect("chat:run", ws_id, run_id)
 
 
@@ -386,31 +386,31 @@ def plan(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
 
     The change moves, removes or adds a task. Texts that the user has typed in the form stay.
     """
-    workspace, found = _found(request, ws_id, run_id)
+    workspace, loaded_run = _found(request, ws_id, run_id)
     rows, focus = plan_edits.changed(rows_in(request.POST), request.POST.get("do", ""))
-    new = plan_edits.edited(found.plan, rows) if found.plan else {"tasks": []}
-    found.plan = revise_plan(found, new if new["tasks"] else None, by=request.user).plan
+    new = plan_edits.edited(loaded_run.plan, rows) if loaded_run.plan else {"tasks": []}
+    loaded_run.plan = revise_plan(loaded_run, new if new["tasks"] else None, by=request.user).plan
     context: dict[str, Any] = {"workspace": workspace}
-    context["plan"] = planned(found, can_steer=True, rows=rows, focus=focus)
-    if "in_chat" in request.POST and found.answer is not None:
-        context |= {"chat": found.answer.chat, "message": found.answer}
+    context["plan"] = planned(loaded_run, can_steer=True, rows=rows, focus=focus)
+    if "in_chat" in request.POST and loaded_run.answer is not None:
+        context |= {"chat": loaded_run.answer.chat, "message": loaded_run.answer}
     return render(request, "chat/plan.html", context)
 
 
 @require_POST
 def repeat(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
-    found = _found(request, ws_id, run_id)[1]
+    loaded_run = _found(request, ws_id, run_id)[1]
     step = request.POST.get("from_step", "")
-    made = rerun(found, by=request.user, now=timezone.now(), from_step=step)
-    return redirect("chat:run", ws_id, made.public_id)
+    new_run = rerun(loaded_run, by=request.user, now=timezone.now(), from_step=step)
+    return redirect("chat:run", ws_id, new_run.public_id)
 
 
 @require_POST
 def keep(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
     """Save a run as a template."""
-    found = _found(request, ws_id, run_id)[1]
-    made = save_template(found, request.POST.get("name", ""), by=request.user, now=timezone.now())
-    return redirect(f"{reverse('chat:runs', args=[ws_id])}?template={made.public_id}")
+    loaded_run = _found(request, ws_id, run_id)[1]
+    template = save_template(loaded_run, request.POST.get("name", ""), by=request.user, now=timezone.now())
+    return redirect(f"{reverse('chat:runs', args=[ws_id])}?template={template.public_id}")
 
 
 @require_POST

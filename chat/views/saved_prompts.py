@@ -54,32 +54,34 @@ def prompts(request: PageRequest, ws_id: str) -> HttpResponse:
     workspace = get_workspace(request.user, ws_id)
     form = PromptForm(request.POST if request.method == "POST" else None, workspace=workspace)
     who: dict[str, Any] = {"by": request.user, "now": timezone.now()}
-    if made := form.done(
+    if saved_prompt := form.done(
         lambda: saved_prompts.save_prompt(workspace, **{"personal": True, **form.cleaned_data}, **who)
     ):
-        notices.success(request, _("“%(name)s” is saved.") % {"name": made.name})
+        notices.success(request, _("“%(name)s” is saved.") % {"name": saved_prompt.name})
         return redirect("chat:prompts", ws_id)
     return _page(request, workspace, form)
 
 
 @require_http_methods(["GET", "POST"])
 def prompt(request: PageRequest, ws_id: str, prompt_id: str) -> HttpResponse:
-    workspace, found = _load(request, ws_id, prompt_id)
-    saved_prompts.require_own(found, workspace, request.user)
+    workspace, saved_prompt = _load(request, ws_id, prompt_id)
+    saved_prompts.require_own(saved_prompt, workspace, request.user)
     sent = request.POST if request.method == "POST" else None
-    form = PromptForm(sent, workspace=workspace, fixed=True, initial={"name": found.name, "text": found.text})
+    form = PromptForm(
+        sent, workspace=workspace, fixed=True, initial={"name": saved_prompt.name, "text": saved_prompt.text}
+    )
     who: dict[str, Any] = {"by": request.user, "now": timezone.now()}
-    if form.done(lambda: saved_prompts.update_prompt(found, workspace, **form.cleaned_data, **who)):
+    if form.done(lambda: saved_prompts.update_prompt(saved_prompt, workspace, **form.cleaned_data, **who)):
         notices.success(request, _("Saved."))
         return redirect("chat:prompts", ws_id)
-    return _page(request, workspace, form, found)
+    return _page(request, workspace, form, saved_prompt)
 
 
 @require_POST
 def delete(request: PageRequest, ws_id: str, prompt_id: str) -> HttpResponse:
-    workspace, found = _load(request, ws_id, prompt_id)
-    saved_prompts.delete_prompt(found, workspace, by=request.user)
-    notices.success(request, _("“%(name)s” is deleted.") % {"name": found.name})
+    workspace, saved_prompt = _load(request, ws_id, prompt_id)
+    saved_prompts.delete_prompt(saved_prompt, workspace, by=request.user)
+    notices.success(request, _("“%(name)s” is deleted.") % {"name": saved_prompt.name})
     return redirect("chat:prompts", ws_id)
 
 
@@ -88,8 +90,10 @@ def choices(request: PageRequest, ws_id: str) -> HttpResponse:
     """Show the first prompts that contain the text typed after “/”."""
     workspace = get_workspace(request.user, ws_id)
     q = request.GET.get("q", "").strip()[: saved_prompts.NAME_LENGTH]
-    found = list(saved_prompts.prompts_for(workspace, request.user, q)[: saved_prompts.OFFERED])
-    return render(request, "chat/prompts/choices.html", {"prompts": found, "workspace": workspace, "q": q})
+    matching_prompts = list(saved_prompts.prompts_for(workspace, request.user, q)[: saved_prompts.OFFERED])
+    return render(
+        request, "chat/prompts/choices.html", {"prompts": matching_prompts, "workspace": workspace, "q": q}
+    )
 
 
 def _load(request: PageRequest, ws_id: str, prompt_id: str) -> tuple[Workspace, SavedPrompt]:
@@ -100,8 +104,8 @@ def _load(request: PageRequest, ws_id: str, prompt_id: str) -> tuple[Workspace, 
 def _page(
     request: PageRequest, workspace: Workspace, form: PromptForm, changed: SavedPrompt | None = None
 ) -> HttpResponse:
-    found = list(saved_prompts.prompts_for(workspace, request.user))
-    for each in found:
+    all_prompts = list(saved_prompts.prompts_for(workspace, request.user))
+    for each in all_prompts:
         each.may_change = saved_prompts.may_change(each, workspace, request.user)  # type: ignore[attr-defined]
-    context = {"workspace": workspace, "form": form, "prompts": found, "changed": changed}
+    context = {"workspace": workspace, "form": form, "prompts": all_prompts, "changed": changed}
     return render(request, "chat/prompts/page.html", context, status=422 if form.errors else 200)

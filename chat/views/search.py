@@ -70,13 +70,13 @@ def marked(html: str, q: str) -> SafeString:
 def search(request: PageRequest, ws_id: str) -> HttpResponse:
     """Search for ``?q=`` among results of the types ``?type=``, by default all."""
     workspace, q = get_workspace(request.user, ws_id), request.GET.get("q", "").strip()[:LONGEST_SEARCH]
-    asked = [each for each in request.GET.getlist("type") if each in TYPES]
-    found = search_workspace(
+    types = [each for each in request.GET.getlist("type") if each in TYPES]
+    results = search_workspace(
         q,
         workspace,
         request.user,
         limit=MOST_FOUND,
-        types=asked or TYPES,
+        types=types or TYPES,
         now=timezone.now(),
         policy=DataPolicy.here(workspace),
         private_chats=True,
@@ -86,20 +86,20 @@ def search(request: PageRequest, ws_id: str) -> HttpResponse:
     context = {
         "workspace": workspace,
         "q": q,
-        "types": [(each, name, each in (asked or TYPES)) for each, (name, _icon) in NAMES.items()],
-        "results": [Shown(each, _address(each, workspace), NAMES[each.type][1], q) for each in found],
+        "types": [(each, name, each in (types or TYPES)) for each, (name, _icon) in NAMES.items()],
+        "results": [Shown(each, _address(each, workspace), NAMES[each.type][1], q) for each in results],
     }
     return render(request, "chat/search.html", context)
 
 
-def _address(found: Found, workspace: Workspace) -> str:
+def _address(result: Found, workspace: Workspace) -> str:
     """Return the URL of a result, which opens it at the match."""
-    if found.type == "document":
-        url = reverse("workspaces:document", args=[found.workspace_id, found.id])
-        return f"{url}?passage={found.number}#passage-{found.number}"
-    if found.type == "artifact":
-        return reverse("workspaces:artifact", args=[found.workspace_id, found.id])
-    if found.type == "message":
-        return f"{reverse('chat:chat', args=[found.chat_id])}?at={found.id}#{found.id}"
-    words = " ".join(found.text.split()[:8])
+    if result.type == "document":
+        url = reverse("workspaces:document", args=[result.workspace_id, result.id])
+        return f"{url}?passage={result.number}#passage-{result.number}"
+    if result.type == "artifact":
+        return reverse("workspaces:artifact", args=[result.workspace_id, result.id])
+    if result.type == "message":
+        return f"{reverse('chat:chat', args=[result.chat_id])}?at={result.id}#{result.id}"
+    words = " ".join(result.text.split()[:8])
     return f"{reverse('chat:workspace', args=[workspace.public_id])}?{urlencode({'find': words})}"

@@ -80,7 +80,7 @@ def read(keys: Sequence[int], *, start: int = 0, most: int = PAGE, host: str = "
         if each.role == MessageRole.USER and (then is None or then.role == MessageRole.USER)
     }
     withheld = _withheld(unanswered)
-    said = [
+    shared_messages = [
         SharedMessage(
             each,
             shown.get(each.pk),
@@ -91,7 +91,7 @@ def read(keys: Sequence[int], *, start: int = 0, most: int = PAGE, host: str = "
         for each in messages
     ]
     end = start + len(messages)
-    return Reading(said, before=start, next=end if messages and end < len(keys) else 0)
+    return Reading(shared_messages, before=start, next=end if messages and end < len(keys) else 0)
 
 
 def _withheld(unanswered: Collection[int]) -> set[int | None]:
@@ -112,8 +112,8 @@ def _people(keys: Sequence[int]) -> dict[int | None, int]:
 
     Return {} if there is only one author.
     """
-    asked = Message.objects.filter(pk__in=keys, role=MessageRole.USER).order_by("pk")
-    people = dict.fromkeys(asked.values_list("author_id", flat=True))
+    user_messages = Message.objects.filter(pk__in=keys, role=MessageRole.USER).order_by("pk")
+    people = dict.fromkeys(user_messages.values_list("author_id", flat=True))
     return {person: number for number, person in enumerate(people, 1)} if len(people) > 1 else {}
 
 
@@ -237,25 +237,25 @@ def _reading_page(
     return response
 
 
-def _days(said: str) -> int | None:
-    if said and not (said.isascii() and said.isdecimal() and len(said) < 4):
+def _days(value: str) -> int | None:
+    if value and not (value.isascii() and value.isdecimal() and len(value) < 4):
         return -1  # an invalid choice, which create_link refuses
-    return int(said) if said else None
+    return int(value) if value else None
 
 
 def _menu(request: PageRequest, chat: Chat, **more: Any) -> HttpResponse:
     now = timezone.now()
     rows = chat.share_links.open(now).select_related("made_by")
-    why_not, found = sharing.why_not_shareable(chat), None
+    why_not, link_content = sharing.why_not_shareable(chat), None
     if not why_not:
         try:
-            found = shareable(chat, request.user)
+            link_content = shareable(chat, request.user)
         except Invalid as refused:
             why_not = refused.message
     context = {
         "chat": chat,
         "links": rows,
-        "shareable": found,
+        "shareable": link_content,
         "why_not": why_not,
         "can_share": Role(chat.role).allows(Role.EDITOR),
         "is_owner": chat.role == Role.OWNER,

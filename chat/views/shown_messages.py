@@ -262,18 +262,18 @@ def load_transcript(
     if named is not None:
         shown = current_version_of(named)
         following = list(messages.filter(pk__gte=shown.pk).order_by("pk")[: MOST_AFTER + 1])
-        kept = fitting(following[:MOST_AFTER])
-        later = len(kept) < len(following)
+        newer = fitting(following[:MOST_AFTER])
+        later = len(newer) < len(following)
         older = list(messages.filter(pk__lt=shown.pk)[: window // 2 + 1])
-        found = [*reversed(kept), *fitting(older[: window // 2])]
-        more = len(found) < len(kept) + len(older)
+        page_messages = [*reversed(newer), *fitting(older[: window // 2])]
+        more = len(page_messages) < len(newer) + len(older)
     else:
         read = list(messages[: window + 1])
-        found = fitting(read[:window])
-        more = len(found) < len(read)
-    found.reverse()
-    earlier = found[0].public_id if more else ""
-    entries = entries_for(found, chat, user, now=now, ends=not before and not later)
+        page_messages = fitting(read[:window])
+        more = len(page_messages) < len(read)
+    page_messages.reverse()
+    earlier = page_messages[0].public_id if more else ""
+    entries = entries_for(page_messages, chat, user, now=now, ends=not before and not later)
     for entry in entries:
         entry.shows_versions = named is not None and named != shown and entry.message == shown
     if not before and not later:
@@ -321,19 +321,19 @@ def entries_for(
     answers = [message for message in messages if message.role == MessageRole.ASSISTANT]
     receipts = receipts_for([answer.public_id for answer in answers], user) if answers else {}
     calls = calls_of([answer.pk for answer in answers], user) if answers else {}
-    written = artifacts_of((call for found in calls.values() for call, _memories in found), user)
+    written = artifacts_of((call for pairs in calls.values() for call, _memories in pairs), user)
     steps = steps_of(answers, user)
     sources = sources_for_reader([answer.pk for answer in answers], user) if answers else {}
     shown = show(answers)
     ratings = ratings_of([answer.pk for answer in answers], user) if answers else {}
-    kept, noticed = _memories_of(messages, user)
+    user_memories, noticed = _memories_of(messages, user)
     unsaved = _unsaved(answers, user)
     versions = count_versions(messages)
     documents = _documents_of(messages, chat, user)
     withheld = withheld_answers(messages, user)
     entries, question = list[Entry](), ""
     for message in messages:
-        entry = Entry(message, now, kept=kept.get(message.public_id))
+        entry = Entry(message, now, kept=user_memories.get(message.public_id))
         if place := versions.get(message.pk):
             entry.versions, entry.older = place.number, place.older
         entry.may_step = message.superseded_by_id is None and message.role == MessageRole.USER
@@ -362,8 +362,12 @@ def entries_for(
             ]
             entry.saved = [*noticed[question], *noticed[message.public_id]]
             if entries and not message.memory_enabled:
-                asked = entries[-1]
-                asked.asks_memory = asked.is_own and not asked.kept and wants_long_term(asked.message.content)
+                question_entry = entries[-1]
+                question_entry.asks_memory = (
+                    question_entry.is_own
+                    and not question_entry.kept
+                    and wants_long_term(question_entry.message.content)
+                )
             entry.unsaved = unsaved.get(message.public_id, "")
         entries.append(entry)
     if ends:
@@ -419,20 +423,20 @@ def _memories_of(
     messages: Sequence[Message], user: User
 ) -> tuple[dict[str, Memory], dict[str, list[Memory]]]:
     """Return two dicts by message id: the memory that a user saved the message as, and those extracted from it."""
-    found = (
+    memories = (
         Memory.objects.visible_to(user)
         .live()
         .filter(source_message_id__in=[message.public_id for message in messages])
         .select_related("workspace")
         .order_by("pk")
     )
-    kept, noticed = dict[str, Memory](), defaultdict(list)
-    for memory in found:
+    user_memories, noticed = dict[str, Memory](), defaultdict(list)
+    for memory in memories:
         if memory.source_type == SourceType.USER:
-            kept[memory.source_message_id] = memory
+            user_memories[memory.source_message_id] = memory
         else:
             noticed[memory.source_message_id].append(memory)
-    return kept, noticed
+    return user_memories, noticed
 
 
 def _key(chat: Chat, public_id: str) -> int:

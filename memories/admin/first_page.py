@@ -158,13 +158,13 @@ def _cost(bill: Bill) -> str:
     return f"{bill.about}{amount(bill.cost)}" if bill.cost else ""
 
 
-def _uses(month: dict[str, int], **asked: Any) -> str:
-    return _list("workspaces_modeluse", **month, **asked)
+def _uses(month: dict[str, int], **filters: Any) -> str:
+    return _list("workspaces_modeluse", **month, **filters)
 
 
-def _list(name: str, **asked: Any) -> str:
+def _list(name: str, **filters: Any) -> str:
     url = reverse(f"admin:{name}_changelist")
-    return f"{url}?{urlencode(asked)}" if asked else url
+    return f"{url}?{urlencode(filters)}" if filters else url
 
 
 def _counted(label: str, rows: QuerySet[Any], url: str, note: str = "", *, attention: bool = True) -> Figure:

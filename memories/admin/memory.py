@@ -120,11 +120,11 @@ def search_memories(rows: QuerySet[Any], text: str) -> QuerySet[Any]:
     if words:
         # Only word characters are put between the quotes, so the text cannot contain an operator.
         query = SearchQuery(" & ".join(f"'{word}':*" for word in words), config=CONFIG, search_type="raw")
-        found = _some_keys(rows.filter(search=query))
-        if len(found) > EXACT_COUNT_UP_TO:
+        ids = _some_keys(rows.filter(search=query))
+        if len(ids) > EXACT_COUNT_UP_TO:
             return rows.filter(search=query)
-        if found:
-            return rows.filter(pk__in=found)
+        if ids:
+            return rows.filter(pk__in=ids)
     newest = Memory.objects.aggregate(newest=Max("pk"))["newest"] or 0
     parts = rows.filter(pk__gt=newest - PARTS_AMONG_NEWEST, content__icontains=text)
     return rows.filter(pk__in=_some_keys(parts))

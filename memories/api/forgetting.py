@@ -166,9 +166,9 @@ class ClearingList(KeyedView):
 
         Only owners may count a workspace's or an assistant's memories; everybody may count their own personal ones.
         """
-        asked = self.query(ScopeQuery)
-        workspace, agent = clear.scope_of(self.person, workspace_id, asked["scope"], asked.get("agent_id"))
-        live, whole = clear.count_in(workspace, asked["scope"], agent, by=self.person)
+        query = self.query(ScopeQuery)
+        workspace, agent = clear.scope_of(self.person, workspace_id, query["scope"], query.get("agent_id"))
+        live, whole = clear.count_in(workspace, query["scope"], agent, by=self.person)
         return Response({"count": live, "for_good": whole})
 
     @documented("clearings_create", {202: ClearingJson}, body=ClearingBody, errors=[409])

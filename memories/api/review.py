@@ -159,10 +159,10 @@ class TidyPairs(KeyedView):
         delete one of the two, or keep both.
         """
         workspace = get_workspace(self.person, workspace_id)
-        found = pairs_in(workspace, self.person, timezone.now())
+        tidy_pairs = pairs_in(workspace, self.person, timezone.now())
         ids = [
             memory.pk
-            for pair in [*found.duplicates, *found.contradictions]
+            for pair in [*tidy_pairs.duplicates, *tidy_pairs.contradictions]
             for memory in (pair.older, pair.newer)
         ]
         rows = list(described(Memory.objects.filter(pk__in=ids)))
@@ -173,9 +173,9 @@ class TidyPairs(KeyedView):
 
         return Response(
             {
-                "duplicates": as_json(found.duplicates),
-                "contradictions": as_json(found.contradictions),
-                "partly": found.partly,
+                "duplicates": as_json(tidy_pairs.duplicates),
+                "contradictions": as_json(tidy_pairs.contradictions),
+                "partly": tidy_pairs.partly,
             }
         )
 
@@ -194,8 +194,8 @@ class TidyKeep(KeyedView):
             if name in body
         ]
         beside = other[0] if other else None
-        kept = tidy.record_as_kept(memory, beside=beside, by=self.person, now=timezone.now())
-        return Response({"id": kept.pk}, status=status.HTTP_201_CREATED)
+        decision = tidy.record_as_kept(memory, beside=beside, by=self.person, now=timezone.now())
+        return Response({"id": decision.pk}, status=status.HTTP_201_CREATED)
 
 
 class TidyKept(KeyedView):

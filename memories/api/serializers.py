@@ -200,8 +200,8 @@ class FoundJson(WrittenJson):
     chat_id = serializers.SerializerMethodField(help_text="Of a message; null otherwise.")
     place = PassagePlaceJson(allow_null=True, help_text="Where in a document it stands.")
 
-    def get_chat_id(self, found: Found) -> str | None:
-        return found.chat_id or None
+    def get_chat_id(self, result: Found) -> str | None:
+        return result.chat_id or None
 
 
 class SearchJson(serializers.Serializer[Any]):
@@ -357,8 +357,8 @@ class QuestionBody(Body):
 
 
 def recalling_agent(**options: Any) -> Text:
-    said = "As in a chat with this assistant of the workspace: what it remembers as well."
-    return Text(max_length=32, allow_null=True, default=None, help_text=said, **options)
+    help_text = "As in a chat with this assistant of the workspace: what it remembers as well."
+    return Text(max_length=32, allow_null=True, default=None, help_text=help_text, **options)
 
 
 class RecallBody(QuestionBody):

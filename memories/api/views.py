@@ -161,10 +161,10 @@ class Profile(KeyedView):
         be changed on the Profile page.
         """
         workspace, now = get_workspace(self.person, workspace_id), timezone.now()
-        found = profile_of(workspace, self.person, policy=DataPolicy.here(workspace), now=now)
+        sections = profile_of(workspace, self.person, policy=DataPolicy.here(workspace), now=now)
         profile = {
-            "you": found.you,
-            "workspace": found.here,
+            "you": sections.you,
+            "workspace": sections.here,
             "hidden": described(hidden_lines(workspace, self.person, now)),
             "in_chats": self.person.profile_in_chats,
         }
@@ -194,16 +194,16 @@ class Recall(KeyedView):
         with its `agent_id`.
         """
         workspace = get_workspace(self.person, workspace_id)
-        found = recalled(self.person, workspace, self.body(RecallBody))
-        shown = MemoryJson([item.memory for item in found.items], many=True).data
+        recall_result = recalled(self.person, workspace, self.body(RecallBody))
+        shown = MemoryJson([item.memory for item in recall_result.items], many=True).data
         answer = {
             "memories": [
                 {**memory, "score": item.score, "score_parts": item.parts}
-                for memory, item in zip(shown, found.items, strict=True)
+                for memory, item in zip(shown, recall_result.items, strict=True)
             ],
-            "ranking": found.ranking,
-            "degraded": bool(found.degraded),
-            "degraded_reason": found.degraded or None,
+            "ranking": recall_result.ranking,
+            "degraded": bool(recall_result.degraded),
+            "degraded_reason": recall_result.degraded or None,
         }
         return Response(answer)
 
@@ -224,7 +224,7 @@ class Search(KeyedView):
         workspace allows other chats to include them.
         """
         workspace = get_workspace(self.person, workspace_id)
-        found = search_workspace(
+        results = search_workspace(
             workspace=workspace,
             user=self.person,
             policy=DataPolicy.here(workspace),
@@ -232,7 +232,7 @@ class Search(KeyedView):
             now=timezone.now(),
             **self.body(SearchBody),
         )
-        return Response({"results": FoundJson(found, many=True).data})
+        return Response({"results": FoundJson(results, many=True).data})
 
 
 RUN_SECONDS = 20.0
@@ -306,11 +306,11 @@ class QuestionList(KeyedView):
                 workspace, body["text"], wanted, by=self.person, now=timezone.now()
             )
 
-        made = self.make_once(
-            make, lambda person, found: recall_tests.get_question(person, found, workspace=workspace)
+        saved_question = self.make_once(
+            make, lambda person, public_id: recall_tests.get_question(person, public_id, workspace=workspace)
         )
-        kept = recall_tests.get_question(self.person, made.public_id, workspace=workspace)
-        return Response(QuestionJson(kept).data, status=status.HTTP_201_CREATED)
+        question = recall_tests.get_question(self.person, saved_question.public_id, workspace=workspace)
+        return Response(QuestionJson(question).data, status=status.HTTP_201_CREATED)
 
 
 class QuestionRun(KeyedView):
@@ -322,11 +322,11 @@ class QuestionRun(KeyedView):
         """
         workspace = get_workspace(self.person, workspace_id, need=Role.EDITOR)
         questions = recall_tests.questions_of(workspace, self.person).order_by("ran_at")
-        asked = recall_tests.run(questions, now=timezone.now(), seconds=RUN_SECONDS)
+        run_count = recall_tests.run(questions, now=timezone.now(), seconds=RUN_SECONDS)
         missed = sum(
             bool(recall_tests.misses(each)) for each in recall_tests.questions_of(workspace, self.person)
         )
-        return Response({"asked": asked, "missed": missed})
+        return Response({"asked": run_count, "missed": missed})
 
 
 class QuestionDetail(KeyedView):

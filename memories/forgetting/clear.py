@@ -102,11 +102,11 @@ def clearable_by(user: User, workspace: Workspace) -> list[Clearable]:
     numbers = {_place(workspace, scope, agent, user): (scope, agent) for scope, agent in places}
     last = Clearing.objects.filter(place__in=numbers).order_by("place", "-pk").distinct("place")
     lasts = {each.place: each for each in last.select_related("workspace", "agent", "by")}
-    found = [
+    scopes = [
         Clearable(scope, agent, *counts.get((scope, agent.pk if agent else None), (0, 0)), lasts.get(place))
         for place, (scope, agent) in numbers.items()
     ]
-    return [each for each in found if each.agent is None or each.whole or each.last]
+    return [each for each in scopes if each.agent is None or each.whole or each.last]
 
 
 def begin(
@@ -152,10 +152,10 @@ def get_clearing(user: User, workspace: Workspace, public_id: str) -> Clearing:
         workspace=workspace, workspace__memberships__user=user, workspace__memberships__role=Role.OWNER
     )
     rows = Clearing.objects.filter(Q(scope=Scope.USER, by=user) | shared, public_id=public_id)
-    found = rows.select_related("workspace", "agent", "by").first()
-    if found is None:
+    clearing = rows.select_related("workspace", "agent", "by").first()
+    if clearing is None:
         raise NotFound(_("This does not exist, or you do not have access to it."))
-    return found
+    return clearing
 
 
 def undo(clearing: Clearing, *, by: User, as_staff: bool = False) -> Clearing:

@@ -127,18 +127,18 @@ def store_notes(wanted: Wanted, rows: QuerySet[Memory], equals: Collection[int],
 
     ``equals`` are the primary keys of memories whose whole text is a copy. A note is stored for each of these, too.
     """
-    found = [(pk, CopyKind.MEMORY, 0) for pk in equals]
+    copies = [(pk, CopyKind.MEMORY, 0) for pk in equals]
     for each in wanted.batches():
-        found += [(pk, CopyKind.EXCERPT, 0) for pk in _excerpts(each, rows)]
-        found += [(copy.memory_id, CopyKind.REVISION, copy.pk) for copy in _histories(each, rows)]
-        found += [(memory, CopyKind.ITEM, pk) for pk, memory in _items(each, rows)]
+        copies += [(pk, CopyKind.EXCERPT, 0) for pk in _excerpts(each, rows)]
+        copies += [(copy.memory_id, CopyKind.REVISION, copy.pk) for copy in _histories(each, rows)]
+        copies += [(memory, CopyKind.ITEM, pk) for pk, memory in _items(each, rows)]
     with connection.cursor() as cursor:
-        cursor.execute(_HOLD, [[pk for pk, _, _ in found]])
+        cursor.execute(_HOLD, [[pk for pk, _, _ in copies]])
         there = {row[0] for row in cursor.fetchall()}
     KeptCopy.objects.bulk_create(
         [
             KeptCopy(memory_id=pk, kind=kind, row_id=row, noted_at=now)
-            for pk, kind, row in found
+            for pk, kind, row in copies
             if pk in there
         ],
         ignore_conflicts=True,
@@ -255,8 +255,8 @@ def _items(wanted: Wanted, rows: QuerySet[Memory]) -> list[tuple[int, int]]:
     items = ReceiptItem.objects.filter(memory__in=_ids(rows), content__gt="")
     changed_since = items.exclude(content=F("memory__content")).filter(_any("content", wanted.texts))
     holds = holding(wanted.texts)
-    found = changed_since.values_list("pk", "memory_id", "content")
-    return [(pk, memory) for pk, memory, text in found if holds.search(text)]
+    candidates = changed_since.values_list("pk", "memory_id", "content")
+    return [(pk, memory) for pk, memory, text in candidates if holds.search(text)]
 
 
 def _ids(rows: QuerySet[Memory]) -> QuerySet[Memory, Any]:
@@ -303,11 +303,11 @@ def recheck(memories: Sequence[Memory], *, now: datetime) -> int:
 
     The others are marked as checked.
     """
-    found = [memory for memory in memories if kind_in(memory)]
-    for memory in found:
+    matches = [memory for memory in memories if kind_in(memory)]
+    for memory in matches:
         _hide(memory, now)
-    _stamp([memory.pk for memory in memories if memory not in found])
-    return len(found)
+    _stamp([memory.pk for memory in memories if memory not in matches])
+    return len(matches)
 
 
 def scan(*, now: datetime, check_all: bool = False, hide: bool = True) -> Generator[Scan, None, None]:

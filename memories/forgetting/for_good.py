@@ -128,8 +128,10 @@ def forget_source(
         removed += _with_own_items(Receipt.objects.filter(message_id__in=part).delete()[1], own)
         MemorySource.objects.filter(source_id__in=part).delete()
     gone = _forget(memories, by=by, among=None, now=now)
-    kept = Memory.objects.filter(source_chat_id=chat_id).order_by("pk").select_for_update(of=("self",))
-    ids = list(kept.values_list("pk", flat=True))
+    other_memories = (
+        Memory.objects.filter(source_chat_id=chat_id).order_by("pk").select_for_update(of=("self",))
+    )
+    ids = list(other_memories.values_list("pk", flat=True))
     theirs = set(_forgettable(by).filter(pk__in=ids).values_list("pk", flat=True))
     gone.removed += removed + named("source excerpts", drop_excerpts([pk for pk in ids if pk in theirs]))
     drop_excerpts(ids)
@@ -170,8 +172,8 @@ def remove_memories(*, workspace_ids: list[int], user_id: int | None, by: User) 
     removed: Counts = Counter()
     while ids := list(rows.order_by("pk").values_list("pk", flat=True)[:BATCH]):
         removed += _delete_rows(ids, by)
-    for kept in (Tombstone, CommonWord, PlaceStatistics):
-        removed += delete_rows(kept, "place = ANY(%(places)s)", {"places": places})
+    for model in (Tombstone, CommonWord, PlaceStatistics):
+        removed += delete_rows(model, "place = ANY(%(places)s)", {"places": places})
     return removed
 
 
@@ -222,15 +224,15 @@ def _is_among(among: QuerySet[Memory]) -> Exists:
 
 
 def _wanted(memories: Sequence[Memory], texts: Iterable[tuple[int, str]]) -> Wanted:
-    said: dict[str, None] = {}
+    unique_texts: dict[str, None] = {}
     shared: dict[int, set[str]] = {}
     for place, text in texts:
-        said[text] = None
+        unique_texts[text] = None
         if place > 0:
             shared.setdefault(place, set()).add(text)
     chats = {memory.source_chat_id for memory in memories}
     messages = {memory.source_message_id for memory in memories if memory.source_message_id}
-    return Wanted(list(said), chats, len(memories), shared, messages)
+    return Wanted(list(unique_texts), chats, len(memories), shared, messages)
 
 
 def _leave_notes(
@@ -297,14 +299,14 @@ def _find_equal(memories: Sequence[Memory]) -> list[int]:
     - Soft-deleted memories in the same scope whose text equals an earlier text of one of these.
     - Soft-deleted memories that were merged into one of these, when their author moved them to another scope.
     """
-    said = {(memory.place, memory.content_hash) for memory in memories}
-    once_said = said | {(place, content_hash(text)) for place, text in _texts(memories)}
+    current_hashes = {(memory.place, memory.content_hash) for memory in memories}
+    once_said = current_hashes | {(place, content_hash(text)) for place, text in _texts(memories)}
     equals = Memory.objects.filter(
         Q(deleted_at__isnull=False) | Q(author_id__in={memory.author_id for memory in memories}),
         workspace_id__in={memory.workspace_id for memory in memories},
         content_hash__in={text for __, text in once_said},
     ).exclude(pk__in=[memory.pk for memory in memories])
-    found = equals.only("workspace", "owner", "agent", "content_hash", "deleted_at")
+    candidates = equals.only("workspace", "owner", "agent", "content_hash", "deleted_at")
     # A memory whose author changed who sees it was merged into these from another scope.
     merges = Revision.objects.filter(
         action=RevisionAction.MERGE,
@@ -320,8 +322,8 @@ def _find_equal(memories: Sequence[Memory]) -> list[int]:
         *moved.values_list("pk", flat=True),
         *(
             memory.pk
-            for memory in found
-            if (memory.place, memory.content_hash) in (once_said if memory.deleted_at else said)
+            for memory in candidates
+            if (memory.place, memory.content_hash) in (once_said if memory.deleted_at else current_hashes)
         ),
     ]
 
@@ -354,7 +356,7 @@ def _report(gone: Gone, by: User | None, now: datetime) -> Report:
     """
     if by is not None:
         gone.removed += copies.drop_in_other_apps(gone.wanted, by)
-    found = others = 0
+    match_count = others = 0
     for memory in gone.memories[:LOOKED_UP]:
         workspace, text = memory.workspace, memory.content
         if by is None or role_in(by, workspace) is None:  # the system, or staff who are no members
@@ -362,8 +364,8 @@ def _report(gone: Gone, by: User | None, now: datetime) -> Report:
         found_now = recall(text, workspace, by, limit=MAX_LIMIT, now=now, policy=DataPolicy.here(workspace))
         recalled = [item.memory for item in found_now.items]
         same = sum(tombstones.essence(memory.content) == tombstones.essence(text) for memory in recalled)
-        found, others = found + same, others + len(recalled) - same
-    return Report(gone.removed, gone.tombstones, found, others)
+        match_count, others = match_count + same, others + len(recalled) - same
+    return Report(gone.removed, gone.tombstones, match_count, others)
 
 
 def with_noted_copies(workspace: Workspace, user: User) -> MemoryQuerySet:
@@ -432,7 +434,7 @@ def forget_again(newer: psycopg.Connection[Any], say: Callable[[str], None]) -> 
     )
     places = {place for place, _ in missed}
     rows = Memory.objects.only("workspace", "owner", "agent", "content", "summary", "created_at")
-    found = [
+    memories = [
         memory
         for memory in (rows.iterator(chunk_size=BATCH) if places else ())
         if memory.place in places
@@ -442,6 +444,6 @@ def forget_again(newer: psycopg.Connection[Any], say: Callable[[str], None]) -> 
             if text
         )
     ]
-    for start in range(0, len(found), BATCH):
-        forget_memories(found[start : start + BATCH], by=None, now=timezone.now())
-    say(f"Texts forgotten since: {len(missed)}; memories removed again: {len(found)}")
+    for start in range(0, len(memories), BATCH):
+        forget_memories(memories[start : start + BATCH], by=None, now=timezone.now())
+    say(f"Texts forgotten since: {len(missed)}; memories removed again: {len(memories)}")

@@ -45,8 +45,8 @@ class ReadOnce:
         return [self._read[text] for text in texts]
 
 
-def logits(given: Vectors, fitted: dict[str, Vectors]) -> Vectors:
-    """Return the logit of each network for each row of ``given``: shape (networks, rows). ``fitted``: the weights."""
-    hidden = np.maximum(given @ fitted["inner"] + fitted["inner_bias"][:, None], 0)
-    said: Vectors = np.einsum("mnh,mh->mn", hidden, fitted["outer"]) + fitted["outer_bias"][:, None]
-    return said
+def logits(inputs: Vectors, fitted: dict[str, Vectors]) -> Vectors:
+    """Return the logit of each network for each row of ``inputs``: shape (networks, rows). ``fitted``: the weights."""
+    hidden = np.maximum(inputs @ fitted["inner"] + fitted["inner_bias"][:, None], 0)
+    outputs: Vectors = np.einsum("mnh,mh->mn", hidden, fitted["outer"]) + fitted["outer_bias"][:, None]
+    return outputs

@@ -156,18 +156,18 @@ def windows(text: str) -> list[tuple[str, int, int]]:
     """Return the parts in which a message is encoded, as (context put before the part, start, end)."""
     if len(text) <= WINDOW:
         return [("", 0, len(text))]
-    found, start, last = [], 0, 0
+    bounds, start, last = [], 0, 0
     for end in [*(end for _start, end, _quotes in sentences(text)), len(text)]:
         if end - start > WINDOW and last > start:
-            found.append((start, last))
+            bounds.append((start, last))
             start = last
         while end - start > WINDOW:
-            found.append((start, start + WINDOW))
+            bounds.append((start, start + WINDOW))
             start += WINDOW
         last = end
-    found.append((start, len(text)))
+    bounds.append((start, len(text)))
     lead = text[:LEAD].rsplit(" ", 1)[0] + " "
-    return [(lead if start else "", start, end) for start, end in found if text[start:end].strip()]
+    return [(lead if start else "", start, end) for start, end in bounds if text[start:end].strip()]
 
 
 def texts_read(text: str) -> list[str]:
@@ -226,14 +226,14 @@ def spans(
             ends.setdefault(a, 0.05)
         if start < b < end and stop > LEAST and (JOINED.match(text[b]) or not text[b].isalnum()):
             ends[b] = max(ends.get(b, 0.0), float(stop))
-    found: dict[Span, float] = {}
+    scores: dict[Span, float] = {}
     for a in sorted(begins, key=lambda at: -begins[at])[:MOST_BEGINS]:
         for b in sorted(ends, key=lambda at: -ends[at])[:MOST_ENDS]:
             span = trim(text, a, b)
             if span[1] - span[0] >= 2:
-                found[span] = max(found.get(span, 0.0), begins[a] * ends[b])
+                scores[span] = max(scores.get(span, 0.0), begins[a] * ends[b])
     whole = trim(text, start, end)
-    for span in sorted(found, key=lambda each: -found[each])[:MOST_SPANS]:
+    for span in sorted(scores, key=lambda each: -scores[each])[:MOST_SPANS]:
         yield span, span[0] == whole[0], span[1] == whole[1]
 
 

@@ -118,9 +118,9 @@ def read_validity(text: str, said_at: datetime) -> Validity:
     """
     said_at, text = said_at.astimezone(UTC), text.replace("’", "'")
     begin, until = _east(_EAST_FROM, text, said_at, "from"), _east(_EAST_UNTIL, text, said_at, "until")
-    for found in _triggers().finditer(text):
+    for match in _triggers().finditer(text):
         for language, words in _words().items():
-            own, last = _western(found, language, words, said_at)
+            own, last = _western(match, language, words, said_at)
             begin, until = begin or own, until or last
     if begin and until:
         if not begin.has_year and not until.has_year:
@@ -142,25 +142,25 @@ def speaks_of_before(question: str) -> bool:
 
 
 def _east(pattern: re.Pattern[str], text: str, said_at: datetime, side: str) -> _Date | None:
-    found = pattern.search(text)
-    if found is None:
+    match = pattern.search(text)
+    if match is None:
         return None
     language = "ko" if re.search("[가-힣]", text) else "ja" if re.search("[ぁ-ん]", text) else "zh"
-    read = _read(found["a"] or found["b"], language, found.end())
+    read = _read(match["a"] or match["b"], language, match.end())
     return _placed(read, said_at, side) if read else None
 
 
 def _western(
-    found: re.Match[str], language: str, words: _Words, said_at: datetime
+    match: re.Match[str], language: str, words: _Words, said_at: datetime
 ) -> tuple[_Date | None, _Date | None]:
     """Return the start and the end that a word such as "since" and the dates after it give.
 
     A start or end that they do not give is None. Both are None if the matched word is not one of this language.
     """
-    word, text = found[1].casefold(), found.string
+    word, text = match[1].casefold(), match.string
     if word not in words.since | words.begin | words.until:
         return None, None
-    read = _date_at(text, found.end(), language)
+    read = _date_at(text, match.end(), language)
     if read is None:
         return None, None
     if word in words.until:
@@ -210,15 +210,15 @@ def _read(phrase: str, language: str, at: int) -> _Date | None:
     """Return a parsed date, or None. Without a year in the phrase, the year is arbitrary. ``at``: see ``_Date``."""
     has_year = _YEAR.search(phrase) is not None
     for part in ("month", "year") if has_year else ("month",):
-        found = _parser(language, part).get_date_data(phrase)
+        date_data = _parser(language, part).get_date_data(phrase)
         if (
-            found.date_obj is None
-            or found.period not in _STEPS
-            or (part == "year" and found.period != "year")
+            date_data.date_obj is None
+            or date_data.period not in _STEPS
+            or (part == "year" and date_data.period != "year")
         ):
             continue
-        day = found.date_obj.replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=UTC)
-        return _Date(day, day + _STEPS[found.period] - timedelta(microseconds=1), has_year, at)
+        day = date_data.date_obj.replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=UTC)
+        return _Date(day, day + _STEPS[date_data.period] - timedelta(microseconds=1), has_year, at)
     return None
 
 

@@ -41,8 +41,8 @@ class KeyInSameWorkspace(models.ForeignKey[Any, Any]):
 
     def deconstruct(self) -> tuple[str, str, list[Any], dict[str, Any]]:
         """Return the field as a plain foreign key for migrations, because the database column is one."""
-        name, _, args, given = super().deconstruct()
-        return name, "django.db.models.ForeignKey", list(args), dict(given)
+        name, _, args, kwargs = super().deconstruct()
+        return name, "django.db.models.ForeignKey", list(args), dict(kwargs)
 
 
 CONTENT_LENGTH = 2000
@@ -366,12 +366,12 @@ class Memory(models.Model):
     def __str__(self) -> str:
         return self.content if len(self.content) <= 80 else self.content[:79] + "…"
 
-    def _do_update(self, base_qs: models.QuerySet[Memory], *given: Any) -> Any:
+    def _do_update(self, base_qs: models.QuerySet[Memory], *args: Any) -> Any:
         """Add the workspace to the condition of the UPDATE.
 
         Without this, the table could not be distributed by workspace (docs/scale.md).
         """
-        return super()._do_update(base_qs.filter(workspace=self.workspace_id), *given)
+        return super()._do_update(base_qs.filter(workspace=self.workspace_id), *args)
 
     @property
     def place(self) -> int:

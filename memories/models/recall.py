@@ -181,10 +181,10 @@ class ReceiptItem(models.Model):
         The first reason names the words of the question that the memory mentions, if any. Then follow the signals that
         add most to the score, at most two. Similarity is left out if words were named.
         """
-        said = self._mentions()
+        mentions = self._mentions()
         parts = sorted(self.score_parts.items(), key=lambda part: -part[1])[:2]
-        told = [name for name, value in parts if value >= TELLING and not (said and name in LIKENESS)]
-        return [*said, *(str(REASONS.get(name, name)) for name in told)]
+        told = [name for name, value in parts if value >= TELLING and not (mentions and name in LIKENESS)]
+        return [*mentions, *(str(REASONS.get(name, name)) for name in told)]
 
     def _mentions(self) -> list[str]:
         # Mentions are stored as positions in the content, so they vanish with it when it is forgotten.

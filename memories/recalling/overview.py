@@ -168,7 +168,7 @@ def of_everything(
     ``CONSIDERED`` memories per category are listed. Memories that are no longer valid or that a newer one may replace
     are left out. ``answers`` are the primary keys of the memories that answer the message by themselves.
     """
-    found = candidates(kind, workspace, user, agent, where, now)
+    memories = candidates(kind, workspace, user, agent, where, now)
     place = Window(
         RowNumber(),
         partition_by=[F("category")],
@@ -186,14 +186,14 @@ def of_everything(
             importance,
             created_at,
         )
-        for pk, content, category, pinned, importance, created_at in found.annotate(place_in=place)
+        for pk, content, category, pinned, importance, created_at in memories.annotate(place_in=place)
         .filter(place_in__lte=CONSIDERED)
         .order_by()
         .values_list(*values)
     ]
     links = NodeMemory.objects.filter(memory__in=[row.key for row in rows]).order_by("-node")
     topics = dict(links.values_list("memory", "node"))  # one topic of each memory that has any
-    return spread(rows, topics), found.order_by().count()
+    return spread(rows, topics), memories.order_by().count()
 
 
 def candidates(
@@ -204,14 +204,14 @@ def candidates(
     They are valid and recallable in the scopes ``where``, and no newer memory may replace them.
     """
     newer = Memory.objects.live(now).filter(may_replace=OuterRef("pk"), workspace=OuterRef("workspace"))
-    found = Memory.objects.recallable_in(workspace, user, agent).live(now).not_over(now)
-    found = found.filter(~Exists(newer), workspace__in=where.workspaces)
+    memories = Memory.objects.recallable_in(workspace, user, agent).live(now).not_over(now)
+    memories = memories.filter(~Exists(newer), workspace__in=where.workspaces)
     if not where.personal:
-        found = found.filter(owner=None)
+        memories = memories.filter(owner=None)
     if kind == SELF:
-        said = Q(edited_at=None, author=user) | Q(edited_at__isnull=False, edited_by=user)
-        return found.filter(said | Q(owner=user) | Q(content__iregex=whole_words(user.shown_name)))
-    return found.filter(workspace=workspace)
+        by_user = Q(edited_at=None, author=user) | Q(edited_at__isnull=False, edited_by=user)
+        return memories.filter(by_user | Q(owner=user) | Q(content__iregex=whole_words(user.shown_name)))
+    return memories.filter(workspace=workspace)
 
 
 def spread(rows: list[_Row], topics: Mapping[int, int]) -> list[int]:

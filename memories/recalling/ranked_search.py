@@ -289,17 +289,17 @@ class RankedSearch:
         active = self.where.active
         if self.asked is None or active is None or active.name != TwoEncoders.name:
             return {}
-        given = {
+        params = {
             "asked": self.asked,
             "ids": [pk for pk, _ in scored],
             "model": active.label,
             "places": self.params["places"],
             **dict(zip(relevance.STATEMENT_HEADS, relevance.statement_heads(), strict=True)),
         }
-        rows = queries.rows(_PRODUCTS, given)
+        rows = queries.rows(_PRODUCTS, params)
         products = {ref: rest for ref, *rest in rows if ref is not None}
         background = [rest[:3] for ref, *rest in rows if ref is None]
-        found = {
+        candidates = {
             pk: relevance.Found(
                 content=self.contents[pk],
                 score=sum(parts.values()),
@@ -315,11 +315,11 @@ class RankedSearch:
         dates = self.question.dates
         self.asks_past = asks_past = self.as_of is None and relevance.asks_past(message)
         past = asks_past or (self.as_of is None and dates is not None and dates.is_past(self.now.date()))
-        judged = relevance.judge(message, list(found.values()), background, past=past)
+        judged = relevance.judge(message, list(candidates.values()), background, past=past)
         if asks_past:
-            now = relevance.judge(message, list(found.values()), background, past=False)
+            now = relevance.judge(message, list(candidates.values()), background, past=False)
             judged = _past_first(judged, [each.is_over for each in now])
-        return dict(zip(found, judged, strict=True))
+        return dict(zip(candidates, judged, strict=True))
 
     def multilingual_vectors(self, keys: Iterable[int]) -> tuple[dict[int, Vectors], Vectors]:
         """Return the multilingual encoder's part of the memories' vectors by primary key, and their mean. One query.
@@ -327,12 +327,12 @@ class RankedSearch:
         The mean is over at most BACKGROUND memories of the searched scopes. Call this only after ``judge`` has returned
         a relevance.
         """
-        given = {
+        params = {
             "ids": list(keys),
             "model": self.params["model"],
             "places": self.params["places"],
         }
-        rows = queries.rows(_VECTORS, given)
+        rows = queries.rows(_VECTORS, params)
         vectors = {ref: np.array(vector, dtype=np.float32) for ref, vector in rows}
         return {ref: vector for ref, vector in vectors.items() if ref is not None}, vectors[None]
 
@@ -364,8 +364,8 @@ class RankedSearch:
         results.
         """
         depth = 20 * self.depth if self.exact else self.depth
-        found = find_candidates(MEMORIES, self.query, embedded, self.where, depth, exact=self.exact)
-        bounded = sorted(zip(self._upper_bounds(found), found, strict=True), reverse=True)
+        candidates = find_candidates(MEMORIES, self.query, embedded, self.where, depth, exact=self.exact)
+        bounded = sorted(zip(self._upper_bounds(candidates), candidates, strict=True), reverse=True)
         first = max(FIRST, 4 * self.wanted)
         about, scored = self._score([candidate for _, candidate in bounded[:first]])
         floor = -math.inf  # fewer results than wanted, because some have expired
@@ -379,8 +379,8 @@ class RankedSearch:
         if ranking != "hybrid":
             return self._lexical()
         covered = bm25(MEMORIES, self.query, self.params, self.depth)
-        found = [Candidate(MEMORY, pk, None, share) for pk, share in covered.items()]
-        return self._score(found)[1] if found else self._lexical()
+        candidates = [Candidate(MEMORY, pk, None, share) for pk, share in covered.items()]
+        return self._score(candidates)[1] if candidates else self._lexical()
 
     def _most_of_other_signals(self, about: str) -> float:
         """Return the most that the signals other than meaning and words can add to a score.
@@ -396,21 +396,21 @@ class RankedSearch:
             + weights.person * bool(about)
         )  # fmt: skip
 
-    def _upper_bounds(self, found: list[Candidate]) -> list[float]:
+    def _upper_bounds(self, candidates: list[Candidate]) -> list[float]:
         """Return an upper bound for each candidate's score by meaning and words.
 
         A candidate without a cosine is not nearer than the last result of the search by meaning.
         """
         weights = self.weights
-        furthest = max(0.0, min((c.cosine for c in found if c.cosine is not None), default=1.0))
+        furthest = max(0.0, min((c.cosine for c in candidates if c.cosine is not None), default=1.0))
         return [
             weights.words * words_share
             + weights.meaning
             * (max(furthest, WORDS_AS_MEANING * words_share) if cosine is None else max(0.0, cosine))
-            for _, _, cosine, words_share in found
+            for _, _, cosine, words_share in candidates
         ]
 
-    def _score(self, found: list[Candidate], about: str | None = None) -> tuple[str, list[Scored]]:
+    def _score(self, candidates: list[Candidate], about: str | None = None) -> tuple[str, list[Scored]]:
         """Score the candidates. Return the name that the question is about or "", and the scores, best first.
 
         If ``about`` is None, the name is determined here. It must be in the question, and some of these candidates must
@@ -418,12 +418,12 @@ class RankedSearch:
         about the user.
         """
         question = self.question
-        given = self.params | {
-            "ids": [each.ref for each in found],
-            "missing": [each.ref for each in found if each.cosine is None],
+        params = self.params | {
+            "ids": [each.ref for each in candidates],
+            "missing": [each.ref for each in candidates if each.cosine is None],
         }
-        rows = queries.rows(_FEATURES, given)
-        known = {candidate.ref: candidate for candidate in found}
+        rows = queries.rows(_FEATURES, params)
+        known = {candidate.ref: candidate for candidate in candidates}
         names = bool(question.names or question.about_self) if about is None else bool(about)
         self.contents.update((pk, content) for pk, content, *_ in rows)
         self.validity.update((row[0], (row[5], row[6])) for row in rows)
@@ -451,15 +451,15 @@ class RankedSearch:
         return about, _best_first(scored)
 
     def _semantic(self) -> list[Scored]:
-        found = self._visible(self._cosines(_NEAREST))
-        return _best_first([(pk, {"meaning": cosine}) for pk, (cosine, _, _, _) in found.items()])
+        signals = self._visible(self._cosines(_NEAREST))
+        return _best_first([(pk, {"meaning": cosine}) for pk, (cosine, _, _, _) in signals.items()])
 
     def _longterm(self) -> list[Scored]:
-        found = self._visible(self._cosines(_LONGTERM))
+        signals = self._visible(self._cosines(_LONGTERM))
         return _best_first(
             [
                 (pk, longterm_parts(cosine, recency(created_at, accessed_at, self.now), importance))
-                for pk, (cosine, created_at, accessed_at, importance) in found.items()
+                for pk, (cosine, created_at, accessed_at, importance) in signals.items()
             ]
         )
 
@@ -495,8 +495,8 @@ def _past_first(judged: list[Relevance], over: list[bool]) -> list[Relevance]:
 
     Used for messages that ask about the past. ``over`` says of each memory in ``judged`` whether it is no longer valid.
     """
-    found = [relevance.is_found(0.0, each) for each in judged]
-    if not any(is_found and is_over for is_found, is_over in zip(found, over, strict=True)):
+    found_flags = [relevance.is_found(0.0, each) for each in judged]
+    if not any(is_found and is_over for is_found, is_over in zip(found_flags, over, strict=True)):
         return judged
     return [
         each if is_over else each._replace(value=STANDING_SHARE * each.value)
@@ -573,12 +573,12 @@ def mark_accessed(memories: list[Memory], now: datetime) -> None:
         memory.last_accessed_at = now
     if bumped:
         statement = _BUMP.format(quick="1" if connection.in_atomic_block else _QUICK)
-        given = {
+        params = {
             "now": now,
             "ids": [each.pk for each in bumped],
             "workspaces": {each.workspace_id for each in bumped},
         }
-        _log_failure(lambda: queries.rows(statement, given))
+        _log_failure(lambda: queries.rows(statement, params))
 
 
 def _log_failure(write: Callable[[], object]) -> None:

@@ -256,11 +256,11 @@ def _dates(text: str, today: date) -> Dates | None:
         count, unit = ago.groups()
         days = (_COUNT.get(count) or int(count)) * _DAYS[unit]
         return _range(today, days + _DAYS[unit] // 2, max(0, days - _DAYS[unit] // 2))
-    found = _DATED.search(text)
+    match = _DATED.search(text)
     year_found = _YEAR.search(text)
-    if found is None and year_found is None:
+    if match is None and year_found is None:
         return None
-    parts = found.groupdict() if found else {}
+    parts = match.groupdict() if match else {}
     name = next((parts[key] for key in ("m1", "m2", "m3", "m4") if parts.get(key)), None)
     day_text = parts.get("day") or parts.get("day2")
     return Dates(

@@ -106,13 +106,13 @@ def recall(
         return Recall(ranking=ranking)
     began, until = time.perf_counter(), offset + min(limit, MAX_LIMIT)
     search = RankedSearch(query, workspace, user, agent, where, now, until, weights, exact, as_of)
-    found = read(
+    recall_result = read(
         user.pk, lambda: _found(search, ranking, threshold, slice(offset, until), floor, withheld, lines)
     )
     if noted:
-        mark_accessed([item.memory for item in found.items], now)
-    _count(found, time.perf_counter() - began)
-    return found
+        mark_accessed([item.memory for item in recall_result.items], now)
+    _count(recall_result, time.perf_counter() - began)
+    return recall_result
 
 
 def find_listed(
@@ -129,8 +129,14 @@ def find_listed(
 
     More are returned than by other searches; see ``relevance.is_shown``.
     """
-    found = recall(query, workspace, user, limit=limit, agent=agent, policy=policy, now=now, noted=False)
-    return [item for item in found.items if found.degraded or relevance.is_shown(item.score, item.relevance)]
+    recall_result = recall(
+        query, workspace, user, limit=limit, agent=agent, policy=policy, now=now, noted=False
+    )
+    return [
+        item
+        for item in recall_result.items
+        if recall_result.degraded or relevance.is_shown(item.score, item.relevance)
+    ]
 
 
 def _found(
@@ -151,8 +157,10 @@ def _found(
         parts = dict(first)
         order = relevance.in_order({key: sum(each.values()) for key, each in first}, judged)
         scored = [(key, parts[key]) for key in order] + scored[relevance.LOOKED_AT :]
-        if lines and (made := _overview(search, scored, judged, slice(part.start, part.start + lines))):
-            return made
+        if lines and (
+            new_overview := _overview(search, scored, judged, slice(part.start, part.start + lines))
+        ):
+            return new_overview
         if part.stop > relevance.LOOKED_AT:
             judged = search.judge(scored[: part.stop]) | judged
     items = search.load(scored[part], judged)
@@ -203,8 +211,8 @@ def _overview(
     return Recall(items, search=search, overview=Overview(kind, max(0, total - part.start)))
 
 
-def _count(found: Recall, seconds: float) -> None:
-    ranking, degraded, items = found.ranking, bool(found.degraded), len(found.items)
+def _count(recall_result: Recall, seconds: float) -> None:
+    ranking, degraded, items = recall_result.ranking, bool(recall_result.degraded), len(recall_result.items)
     metrics.count_recall(ranking, degraded, seconds)
     logger.debug("%s found by %s in %.1f ms", items, ranking, seconds * 1000)
     tracing.add_attributes(
@@ -243,20 +251,26 @@ def _clean_query(query: str) -> str:
     return query.replace("\x00", " ").strip()[:QUERY_LENGTH]
 
 
-def with_newer(found: Recall) -> Recall:
+def with_newer(recall_result: Recall) -> Recall:
     """If a recalled memory may be replaced by a newer one, put the newer one before it. At most one query.
 
     The newer one gets at least the older one's score and relevance. Memories that have been replaced are left as they
     are, because they are only found for questions about the past.
     """
-    linked = [each.memory for each in found.items if each.memory.newer and each.memory.replaced_by_id is None]  # type: ignore[attr-defined]
+    linked = [
+        each.memory
+        for each in recall_result.items
+        if each.memory.newer and each.memory.replaced_by_id is None  # type: ignore[attr-defined]
+    ]
     keys = {memory.newer: memory.pk for memory in linked}  # type: ignore[attr-defined]
-    if not keys or found.search is None:
-        return found
-    newer = {keys[each.memory.pk]: each.memory for each in found.search.load([(pk, {}) for pk in keys])}
-    there = {item.memory.pk: item for item in found.items}
+    if not keys or recall_result.search is None:
+        return recall_result
+    newer = {
+        keys[each.memory.pk]: each.memory for each in recall_result.search.load([(pk, {}) for pk in keys])
+    }
+    there = {item.memory.pk: item for item in recall_result.items}
     items: dict[int, Recalled] = {}
-    for item in found.items:
+    for item in recall_result.items:
         memory = newer.get(item.memory.pk)
         if memory is not None and memory.pk not in items and memory.place == item.memory.place:
             own = there.get(memory.pk, replace(item, memory=memory))
@@ -265,7 +279,7 @@ def with_newer(found: Recall) -> Recall:
                 own, score=max(own.score, item.score), relevance=max(known, default=None)
             )
         items.setdefault(item.memory.pk, item)
-    return replace(found, items=list(items.values()))
+    return replace(recall_result, items=list(items.values()))
 
 
 BELOW_THRESHOLD = "below the threshold"
@@ -280,14 +294,14 @@ _HOLD = (
 )
 
 
-def split_recall(found: Recall, *, threshold: float, limit: int) -> list[tuple[bool, str]]:
+def split_recall(recall_result: Recall, *, threshold: float, limit: int) -> list[tuple[bool, str]]:
     """Decide for each recalled item whether the model gets it. Return (used, reason if not used) for each, in order.
 
     ``threshold`` applies to the score. Where relevance is known, RECALL_THRESHOLD applies to the relevance instead.
     """
     verdicts: list[tuple[bool, str]] = []
     used = 0
-    for item in found.items:
+    for item in recall_result.items:
         if not matters(item, threshold):
             verdicts.append((False, _why_not(item)))
         elif used >= limit:
@@ -318,10 +332,10 @@ def matters(item: Recalled, threshold: float) -> bool:
 
 def _why_not(item: Recalled) -> str:
     """Return why an item is not relevant enough: NO_LONGER_HOLDS, REPLACED, NOTHING_ASKED or BELOW_THRESHOLD."""
-    found = item.relevance
-    if found is not None and found.if_current >= settings.RECALL_THRESHOLD:
+    item_relevance = item.relevance
+    if item_relevance is not None and item_relevance.if_current >= settings.RECALL_THRESHOLD:
         return NO_LONGER_HOLDS if item.memory.replaced_by_id is None else REPLACED
-    if found is not None and found.if_asked >= settings.RECALL_THRESHOLD:
+    if item_relevance is not None and item_relevance.if_asked >= settings.RECALL_THRESHOLD:
         return NOTHING_ASKED
     return BELOW_THRESHOLD
 
@@ -337,7 +351,7 @@ def strength(item: Recalled, threshold: float) -> str:
 
 def store_receipt(
     message_id: str,
-    found: Recall,
+    recall_result: Recall,
     verdicts: list[tuple[bool, str]],
     *,
     workspace: Workspace,
@@ -351,23 +365,23 @@ def store_receipt(
     that are relevant enough for the model, which only their owner sees, and then the ``profile`` memories that the
     model received. Memories that no longer exist are left out.
     """
-    withheld = [(item, (False, OTHERS_READ)) for item in found.withheld if matters(item, threshold)]
-    asked = found.search.query if found.search else ""
+    withheld = [(item, (False, OTHERS_READ)) for item in recall_result.withheld if matters(item, threshold)]
+    query = recall_result.search.query if recall_result.search else ""
     lines = {item.memory.pk: (item, (True, "")) for item in profile}
-    recalled = zip(found.items, verdicts, strict=True)
+    recalled = zip(recall_result.items, verdicts, strict=True)
     pairs = [pair for pair in (*recalled, *withheld) if pair[0].memory.pk not in lines]
     pairs += lines.values()
     with transaction.atomic():
         there = _lock_existing([item.memory for item, _ in pairs])
-        kept = [pair for pair in pairs if pair[0].memory.pk in there]
+        existing_pairs = [pair for pair in pairs if pair[0].memory.pk in there]
         drop_receipt(message_id)
         receipt = Receipt.objects.create(
             message_id=message_id,
             workspace=workspace,
             user=user,
-            ranking=found.ranking,
+            ranking=recall_result.ranking,
             threshold=threshold,
-            degraded=found.degraded,
+            degraded=recall_result.degraded,
         )
         ReceiptItem.objects.bulk_create(
             ReceiptItem(
@@ -378,12 +392,12 @@ def store_receipt(
                 score_parts={name: round(value, 4) for name, value in item.parts.items()},
                 strength=strength(item, threshold),
                 content=item.memory.content,
-                mentions=mentioned(asked, item.memory.content),
+                mentions=mentioned(query, item.memory.content),
                 used=used,
                 reason=reason,
                 in_profile=item.memory.pk in lines,
             )
-            for position, (item, (used, reason)) in enumerate(kept, start=1)
+            for position, (item, (used, reason)) in enumerate(existing_pairs, start=1)
         )
     return receipt
 

@@ -45,11 +45,11 @@ def get_question(
 
     Raises NotFound if the user may not see the question, and Forbidden if their role is below ``need``.
     """
-    found = questions_of(workspace, user).filter(public_id=public_id).first()
-    if found is None:
+    question = questions_of(workspace, user).filter(public_id=public_id).first()
+    if question is None:
         raise NotFound(_("This question does not exist, or you do not have access to it."))
     require(workspace.role, need)
-    return found
+    return question
 
 
 def save_question(
@@ -98,41 +98,41 @@ def misses(question: RecallQuestion) -> list[ExpectedMemory]:
 
 def rates(questions: Iterable[RecallQuestion]) -> dict[str, int]:
     """Return three counts: ``expected`` memories, those of them that were used (``right``), and all ``used`` ones."""
-    asked = list(questions)
-    expected = [each for question in asked for each in question.expected.all()]
+    rows = list(questions)
+    expected = [each for question in rows for each in question.expected.all()]
     return {
         "expected": len(expected),
         "right": sum(each.used for each in expected),
-        "used": sum(question.used_count for question in asked),
+        "used": sum(question.used_count for question in rows),
     }
 
 
 def run(questions: Iterable[RecallQuestion], *, now: datetime, seconds: float | None = None) -> int:
     """Run questions and store their results. Stop after ``seconds``, and return how many ran. Costs one recall each."""
-    began, asked, states = time.monotonic(), 0, dict[int, str]()
+    began, run_count, states = time.monotonic(), 0, dict[int, str]()
     for question in questions:
         if seconds is not None and time.monotonic() - began > seconds:
             break
         workspace = question.workspace
         state = states.setdefault(workspace.pk, "") or state_of(workspace)
         states[workspace.pk] = state
-        found, used = _recall_for(question, now)
-        places = {item.memory.pk: place for place, item in enumerate(found.items)}
+        recall_result, used = _recall_for(question, now)
+        places = {item.memory.pk: place for place, item in enumerate(recall_result.items)}
         for expected in question.expected.all():
             place = places.get(expected.memory_id)
             expected.rank = None if place is None else place + 1
             expected.used, expected.reason = (False, "") if place is None else used[place]
             expected.save(update_fields=["rank", "used", "reason"])
-        question.ran_at, question.ran_with, question.degraded = now, state, found.degraded
+        question.ran_at, question.ran_with, question.degraded = now, state, recall_result.degraded
         question.used_count = sum(is_used for is_used, _ in used)
         question.save(update_fields=["ran_at", "ran_with", "degraded", "used_count"])
-        asked += 1
-    return asked
+        run_count += 1
+    return run_count
 
 
 def run_changed(*, now: datetime, seconds: float) -> int:
     """Run the questions of changed workspaces, oldest run first, for about ``seconds``. Return how many ran."""
-    began, asked = time.monotonic(), 0
+    began, run_count = time.monotonic(), 0
     places = Workspace.objects.annotate(ran=Min("recall_questions__ran_at"), n=Count("recall_questions"))
     for workspace in places.filter(n__gt=0).order_by(F("ran").asc(nulls_first=True)):
         left = seconds - (time.monotonic() - began)
@@ -141,8 +141,8 @@ def run_changed(*, now: datetime, seconds: float) -> int:
         changed = with_expected(
             RecallQuestion.objects.filter(workspace=workspace).exclude(ran_with=state_of(workspace))
         )
-        asked += run(changed, now=now, seconds=left)
-    return asked
+        run_count += run(changed, now=now, seconds=left)
+    return run_count
 
 
 def state_of(workspace: Workspace) -> str:
@@ -165,9 +165,11 @@ def offered(workspace: Workspace, user: User, text: str, words: str, *, now: dat
         here = here.filter(content__icontains=word)
     named = list(here.order_by("-created_at", "-pk")[:OFFERED]) if words.strip() else []
     with transaction.atomic():  # rolled back, so that no memory counts as used
-        found = recall(text, workspace, user, limit=OFFERED, now=now, policy=DataPolicy.here(workspace))
+        recall_result = recall(
+            text, workspace, user, limit=OFFERED, now=now, policy=DataPolicy.here(workspace)
+        )
         transaction.set_rollback(True)
-    recalled = [item.memory for item in found.items if item.memory.workspace_id == workspace.pk]
+    recalled = [item.memory for item in recall_result.items if item.memory.workspace_id == workspace.pk]
     return list({memory.pk: memory for memory in [*named, *recalled]}.values())
 
 
@@ -192,11 +194,11 @@ def _recall_for(question: RecallQuestion, now: datetime) -> tuple[Recall, list[t
     )
     with transaction.atomic():  # rolled back, so that no memory counts as used
         try:
-            found = recall(question.text, workspace, person, limit=MAX_LIMIT, now=now, policy=policy)
+            recall_result = recall(question.text, workspace, person, limit=MAX_LIMIT, now=now, policy=policy)
         except NotFound:  # the owner of the question has left
             return Recall(), []
         transaction.set_rollback(True)
-    return found, split_recall(found, threshold=threshold, limit=settings.RECALL_LIMIT)
+    return recall_result, split_recall(recall_result, threshold=threshold, limit=settings.RECALL_LIMIT)
 
 
 def _any_member(workspace: Workspace) -> User | None:

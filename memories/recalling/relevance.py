@@ -54,9 +54,9 @@ _VOWELS = re.compile("[\u064b-\u0652\u0640]")
 Span = tuple[int, int]
 
 
-def mentioned(asked: str, memory: str) -> list[Span]:
+def mentioned(question: str, memory: str) -> list[Span]:
     """Return the positions of the longest phrases in the memory that also occur in the question, in text order."""
-    words = list(_words(asked[:MOST_COMPARED]))
+    words = list(_words(question[:MOST_COMPARED]))
     idle = _function_words_of({form for _span, form in words})
     keys = {_key(form) for _span, form in words if form not in idle}
     runs: list[Span] = []
@@ -81,18 +81,18 @@ def content_keys(text: str) -> frozenset[str]:
 
 def _words(text: str) -> Iterator[tuple[Span, str]]:
     """Yield each word's position and its normalized form."""
-    for found in _TOKEN.finditer(text):
-        word, at = found[0], found.start()
-        if found["han"]:
+    for match in _TOKEN.finditer(text):
+        word, at = match[0], match.start()
+        if match["han"]:
             for i in range(len(word) - 1):
                 if _SAYS_NOTHING.isdisjoint(pair := word[i : i + 2]):
                     yield (at + i, at + i + 2), pair
-        elif found["hangul"]:  # Korean endings are attached to the word
-            yield (at, found.end()), word[:2]
+        elif match["hangul"]:  # Korean endings are attached to the word
+            yield (at, match.end()), word[:2]
         else:
             form = unicodedata.normalize("NFC", _VOWELS.sub("", word.casefold()).translate(_ALEF))
-            if len(form) > 2 or form.isdigit() or found["kana"]:
-                yield (at, found.end()), form
+            if len(form) > 2 or form.isdigit() or match["kana"]:
+                yield (at, match.end()), form
 
 
 def _key(form: str) -> str:
@@ -213,54 +213,54 @@ def statement_heads() -> list[Array]:
     return list(fitted().statement[:, :-1])
 
 
-def read_message(text: str, asked: Array) -> Message:
-    """Classify a message by its vector ``asked``."""
-    own = asked[MULTILINGUAL]
+def read_message(text: str, vector: Array) -> Message:
+    """Classify a message by its vector ``vector``."""
+    own = vector[MULTILINGUAL]
     length = float(np.linalg.norm(own))
     heads = fitted().message
     kinds = STEEP * heads[:, :-1] @ own / length + heads[:, -1]
-    return Message(text, kinds, read_asked(asked))
+    return Message(text, kinds, read_asked(vector))
 
 
-def silence_of(asked: Array) -> float:
+def silence_of(vector: Array) -> float:
     """Return the probability that a message asks for nothing, given its vector."""
-    return float(_shares(read_message("", asked).kinds)[0])
+    return float(_shares(read_message("", vector).kinds)[0])
 
 
 def judge(
     message: Message,
-    found: Sequence[Found],
+    candidates: Sequence[Found],
     background: Sequence[Sequence[float]],
     *,
     past: bool | None = None,
 ) -> list[Relevance]:
-    """Return the relevance of each memory in ``found``, which must be in the order of recall.
+    """Return the relevance of each memory in ``candidates``, which must be in the order of recall.
 
     ``background`` has the first three ``Found.products`` of other memories, for comparison. ``past`` says whether the
     message asks about the past; by default, this is read from the message. If it does not, the relevance of memories
     that are no longer valid is multiplied by OVER_SHARE. The recorded validity decides; without one, the text of the
     memory does.
     """
-    if not found:
+    if not candidates:
         return []
-    plain = measure(message, found, background)
-    rules = statement_logits(found)
+    plain = measure(message, candidates, background)
+    rules = statement_logits(candidates)
     ease = ease_of(len(background))
     value = _probability(np.hstack([plain, kinds_of(message.kinds, rules, plain)]), ease)
     asking = np.concatenate([[-MOST, MOST, -MOST], message.kinds[3:]])
     if_asked = _probability(np.hstack([plain, kinds_of(asking, rules, plain)]), ease)
-    current = np.stack([rules[:, 0], np.full(len(found), -MOST)], axis=1)
+    current = np.stack([rules[:, 0], np.full(len(candidates), -MOST)], axis=1)
     if_current = _probability(np.hstack([plain, kinds_of(message.kinds, current, plain)]), ease)
-    over = np.zeros(len(found), bool)
+    over = np.zeros(len(candidates), bool)
     if not (asks_past(message) if past is None else past):
-        known = np.array([math.nan if each.holds is None else each.holds for each in found])
-        says = (rules[:, 1] >= OVER) & np.array([says_over(each.content) for each in found])
+        known = np.array([math.nan if each.holds is None else each.holds for each in candidates])
+        says = (rules[:, 1] >= OVER) & np.array([says_over(each.content) for each in candidates])
         over = (known == 0) | (np.isnan(known) & says)
         value = np.where(known == 1, np.maximum(value, if_current), np.where(over, OVER_SHARE * value, value))
     asks = MESSAGE_HEADS[int(message.kinds[:3].argmax())]
     return [
-        Relevance(float(own), float(asked), float(current), asks, bool(is_over))
-        for own, asked, current, is_over in zip(value, if_asked, if_current, over, strict=True)
+        Relevance(float(own), float(asked_value), float(current), asks, bool(is_over))
+        for own, asked_value, current, is_over in zip(value, if_asked, if_current, over, strict=True)
     ]
 
 
@@ -279,8 +279,12 @@ def in_order(scores: Mapping[int, float], judged: Mapping[int, Relevance]) -> li
     """
 
     def place(key: int) -> tuple[bool, float]:
-        found = judged.get(key)
-        return (found.is_over, -scores[key] - ORDER_SHARE * found.value) if found else (False, -scores[key])
+        relevance = judged.get(key)
+        return (
+            (relevance.is_over, -scores[key] - ORDER_SHARE * relevance.value)
+            if relevance
+            else (False, -scores[key])
+        )
 
     return sorted(scores, key=place)
 
@@ -291,30 +295,30 @@ def asks_past(message: Message) -> bool:
     return bool(message.kinds[MESSAGE_HEADS.index("past")] >= least)
 
 
-def measure(message: Message, found: Sequence[Found], background: Sequence[Sequence[float]]) -> Array:
-    """Return the features MEASURES of each memory in ``found``, one row each."""
-    near = cosines(message.asked, np.array([each.products[:3] for each in found]))
+def measure(message: Message, candidates: Sequence[Found], background: Sequence[Sequence[float]]) -> Array:
+    """Return the features MEASURES of each memory in ``candidates``, one row each."""
+    near = cosines(message.asked, np.array([each.products[:3] for each in candidates]))
     around = cosines(message.asked, np.array(background).reshape(-1, 3))
     values: dict[str, Array] = {}
     for name, own in near.items():
         mean, deviation = _background(around[name], *PRIORS[name])
         values |= {name: own, f"z_{name}": (own - mean) / deviation, f"behind_{name}": own.max() - own}
-    score = np.array([each.score for each in found])
-    words = np.array([each.words for each in found])
-    second = sorted(score, reverse=True)[1] if len(found) > 1 else 0.0
-    same = np.ones(len(found))
+    score = np.array([each.score for each in candidates])
+    words = np.array([each.words for each in candidates])
+    second = sorted(score, reverse=True)[1] if len(candidates) > 1 else 0.0
+    same = np.ones(len(candidates))
     values |= {
         "score": score,
         "behind_score": score.max() - score,
         "lead": score - second,
         "words": words,
         "behind_words": words.max() - words,
-        "signals": score - np.array([each.meaning for each in found]) - WEIGHTS.words * words,
-        "rank": np.arange(len(found)),
+        "signals": score - np.array([each.meaning for each in candidates]) - WEIGHTS.words * words,
+        "rank": np.arange(len(candidates)),
         "best_z": values["z_both"].max() * same,
         "long_message": np.log1p(len(message.text)) * same,
-        "long_statement": np.log1p([len(each.content) for each in found]),
-        **_shared(message.text, [each.content for each in found]),
+        "long_statement": np.log1p([len(each.content) for each in candidates]),
+        **_shared(message.text, [each.content for each in candidates]),
     }
     return np.stack([values[name] for name in MEASURES], axis=1)
 
@@ -348,10 +352,10 @@ def _shares(message: Array) -> Array:
     return shares
 
 
-def statement_logits(found: Sequence[Found]) -> Array:
-    """Return the logits of STATEMENT_HEADS for each memory in ``found``, one row each."""
+def statement_logits(candidates: Sequence[Found]) -> Array:
+    """Return the logits of STATEMENT_HEADS for each memory in ``candidates``, one row each."""
     to_unit = float(np.sqrt((1 + E5_WEIGHS) / E5_WEIGHS))
-    products = np.array([each.products[3:] for each in found])
+    products = np.array([each.products[3:] for each in candidates])
     logits: Array = STEEP * to_unit * products + fitted().statement[:, -1]
     return logits
 
@@ -398,8 +402,8 @@ def _background(cosines: Array, mean: float, deviation: float) -> tuple[float, f
 
 def _shared(text: str, contents: Sequence[str]) -> dict[str, Array]:
     """Return the features about the words, and parts of words, that each statement has in common with the message."""
-    asked, parts = content_keys(text), _parts(text[:LENGTH])
-    own = [content_keys(content) & asked for content in contents]
+    message_keys, parts = content_keys(text), _parts(text[:LENGTH])
+    own = [content_keys(content) & message_keys for content in contents]
     words = Counter(key for keys in own for key in keys)
     own_parts = [_parts(content[:LENGTH]) for content in contents]
     frequency = Counter(part for each in own_parts for part in each & parts)
@@ -409,7 +413,7 @@ def _shared(text: str, contents: Sequence[str]) -> dict[str, Array]:
     )
     return {
         "shared_words": np.array([len(keys) for keys in own]),
-        "covered_message": np.array([len(keys) / max(1, len(asked)) for keys in own]),
+        "covered_message": np.array([len(keys) / max(1, len(message_keys)) for keys in own]),
         "covered_statement": np.array(
             [
                 len(keys) / max(1, len(content_keys(content)))
@@ -426,14 +430,14 @@ def _shared(text: str, contents: Sequence[str]) -> dict[str, Array]:
 @lru_cache(maxsize=2048)
 def _parts(text: str) -> frozenset[str]:
     """Return the 4-grams of each word with its beginning marked, or pairs of characters of short non-ASCII words."""
-    found: set[str] = set()
+    parts: set[str] = set()
     for word in _WORD.findall(text.casefold()):
         if word.isascii() or len(word) > 4:
             marked = f"^{word}"
-            found |= {marked[at : at + 4] for at in range(max(1, len(marked) - 3))}
+            parts |= {marked[at : at + 4] for at in range(max(1, len(marked) - 3))}
         else:
-            found |= {word[at : at + 2] for at in range(max(1, len(word) - 1))}
-    return frozenset(found)
+            parts |= {word[at : at + 2] for at in range(max(1, len(word) - 1))}
+    return frozenset(parts)
 
 
 def pieces(columns: Array, mean: Array, scale: Array) -> Array:

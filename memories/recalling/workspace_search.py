@@ -100,18 +100,18 @@ def search_workspace(
     limit, where = min(limit, MAX_LIMIT), (query, workspace, user)
 
     def ask() -> list[Found]:
-        found = list[Found]()
+        results = list[Found]()
         if "memory" in types:
             how: dict[str, Any] = {"limit": limit, "agent": agent, "policy": policy, "now": now}
             recalled = find_listed(*where, **how) if listed else _found(*where, noted=noted, **how)
-            found += [_shown(item, workspace) for item in recalled]
+            results += [_shown(item, workspace) for item in recalled]
         if "document" in types:
-            found += _passages(*where, limit, policy)
+            results += _passages(*where, limit, policy)
         if "artifact" in types:
-            found += _artifacts(*where, limit, policy)
+            results += _artifacts(*where, limit, policy)
         for find in _finders if "message" in types else []:
-            found += find(*where, limit=limit, policy=policy, private_chats=private_chats)
-        return found
+            results += find(*where, limit=limit, policy=policy, private_chats=private_chats)
+        return results
 
     return sorted(read(user.pk, ask), key=lambda each: -each.score)[: max(0, limit)]
 
@@ -153,12 +153,12 @@ def _artifacts(query: str, workspace: Workspace, user: User, limit: int, policy:
 
 
 def _passages(query: str, workspace: Workspace, user: User, limit: int, policy: DataPolicy) -> list[Found]:
-    found = []
+    results = []
     for each in find_passages(query, workspace, user, limit=limit, policy=policy):
         passage, document = each.passage, each.passage.document
         ends = passage.begins + len(passage.text)
         place = PassagePosition(passage.page or None, passage.heading, (passage.begins, ends))
-        found.append(
+        results.append(
             Found(
                 "document",
                 document.public_id,
@@ -173,4 +173,4 @@ def _passages(query: str, workspace: Workspace, user: User, limit: int, policy: 
                 stays_here=is_local_elsewhere(document, workspace),
             )
         )
-    return found
+    return results

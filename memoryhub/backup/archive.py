@@ -120,15 +120,17 @@ class Reader:
     def _open(self, place: Place) -> None:
         try:
             self._zip = zipfile.ZipFile(self._file)
-            found: dict[str, Any] = json.loads(self._zip.read(MANIFEST))
-            if found["format"] != FORMAT:
+            fields: dict[str, Any] = json.loads(self._zip.read(MANIFEST))
+            if fields["format"] != FORMAT:
                 raise BackupError(
-                    f"{place} was written by a newer MemoryHub: its format is {found['format']}."
+                    f"{place} was written by a newer MemoryHub: its format is {fields['format']}."
                 )
-            self.manifest = made = Manifest(**found)
-            if not all(isinstance(part, dict) for part in (made.migrations, made.rows, made.members)):
+            self.manifest = manifest = Manifest(**fields)
+            if not all(
+                isinstance(part, dict) for part in (manifest.migrations, manifest.rows, manifest.members)
+            ):
                 raise TypeError
-            _ = made.when  # raises if it is no date
+            _ = manifest.when  # raises if it is no date
         except BackupError:
             raise
         except OSError as error:
@@ -182,10 +184,10 @@ class Reader:
             return None
         salt, sealed = self._zip.read(KEYS).split(b"\n", 1)
         try:
-            found: dict[str, Any] = json.loads(_box(passphrase, base64.b64decode(salt)).decrypt(sealed))
+            secret_keys: dict[str, Any] = json.loads(_box(passphrase, base64.b64decode(salt)).decrypt(sealed))
         except InvalidToken:
             raise BackupError("That is not the passphrase of this backup.") from None
-        return found
+        return secret_keys
 
 
 def sealed_keys(keys: dict[str, Any], passphrase: str) -> bytes:

@@ -47,16 +47,18 @@ def kept_of_before(connection: psycopg.Connection[Any]) -> str:
 
     Returns "" if there is none.
     """
-    found = connection.execute(
+    row = connection.execute(
         "SELECT datname FROM pg_database WHERE datname = current_database() || %s", [REPLACED]
     ).fetchone()
-    if found is None:
+    if row is None:
         return ""
-    remove = f"DROP DATABASE {found[0]}"
+    remove = f"DROP DATABASE {row[0]}"
     if settings.EMBEDDED_DATABASE:
         place = connection.info
-        remove = f"{programs_folder() / 'dropdb'} -h {place.host} -p {place.port} -U {place.user} {found[0]}"
-    return f"{found[0]} is the database of before a restore, with what was forgotten since. To remove it: {remove}"
+        remove = f"{programs_folder() / 'dropdb'} -h {place.host} -p {place.port} -U {place.user} {row[0]}"
+    return (
+        f"{row[0]} is the database of before a restore, with what was forgotten since. To remove it: {remove}"
+    )
 
 
 @contextmanager
@@ -157,17 +159,17 @@ def _started(
     """Run one of PostgreSQL's programs and yield its process. Raises BackupError with the end of its output if it
     fails.
     """
-    given = psycopg_settings() | {"dbname": database}
-    password = {"PGPASSWORD": str(given.pop("password"))} if "password" in given else {}
+    parameters = psycopg_settings() | {"dbname": database}
+    password = {"PGPASSWORD": str(parameters.pop("password"))} if "password" in parameters else {}
     libpq = {option.keyword.decode() for option in psycopg.pq.Conninfo.get_defaults()}
     address = psycopg.conninfo.make_conninfo(
-        "", **{name: value for name, value in given.items() if name in libpq}
+        "", **{name: value for name, value in parameters.items() if name in libpq}
     )
-    with TemporaryFile() as said:  # a pipe could fill up and deadlock
+    with TemporaryFile() as error_output:  # a pipe could fill up and deadlock
         with subprocess.Popen(  # noqa: S603  (PostgreSQL's own program and our arguments)
             [str(programs_folder() / program), *arguments, f"--dbname={address}"],
             env=os.environ | password,
-            stderr=said,
+            stderr=error_output,
             **pipes,
         ) as process:
             try:
@@ -175,8 +177,8 @@ def _started(
             except BaseException:
                 process.kill()
                 raise
-        said.seek(0)
-        words = said.read().decode(errors="replace").strip()
+        error_output.seek(0)
+        words = error_output.read().decode(errors="replace").strip()
     if process.returncode and not _HARMLESS.search(words):
         hint = "" if "version mismatch" not in words else f" It is PostgreSQL {MAJOR_VERSION}'s."
         raise BackupError(f"{program} failed: {words[-600:]}{hint}")
@@ -192,11 +194,11 @@ WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND n.nspname = 'public' 
 
 def rows_of(connection: psycopg.Connection[Any]) -> dict[str, int]:
     """Return the row count of each table. One query per table."""
-    found = {}
+    counts = {}
     for (table,) in connection.execute(_TABLES).fetchall():
         row = connection.execute(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(table))).fetchone()
-        found[table] = row[0] if row else 0
-    return found
+        counts[table] = row[0] if row else 0
+    return counts
 
 
 def which_differ(one: dict[str, int], other: dict[str, int]) -> list[str]:

@@ -107,10 +107,10 @@ def _fill(name: str, archive: Reader, say: Say) -> None:
     say(f"backup of {manifest.when:%Y-%m-%d %H:%M} UTC: whole, {len(manifest.members)} parts")
     dump.restore_into(name, archive.chunks(DUMP, "restoring"))
     with dump.connect(name) as connection:
-        found = rows_of(connection)
-    if tables := which_differ(found, manifest.rows):
+        counts = rows_of(connection)
+    if tables := which_differ(counts, manifest.rows):
         raise BackupError(f"Restored rows are not those that were counted, in {', '.join(tables)}.")
-    say(f"{sum(found.values()):,} rows in {len(found)} tables: as they were counted")
+    say(f"{sum(counts.values()):,} rows in {len(counts)} tables: as they were counted")
 
 
 def _compare_files(name: str, archive: Reader, say: Say) -> None:
@@ -138,13 +138,13 @@ def _compare_files(name: str, archive: Reader, say: Say) -> None:
 
 def _files_referenced_by(name: str) -> dict[str, str]:
     """Return the SHA-256 of each file that the database ``name`` refers to, by the file's name in an archive."""
-    found = dict[str, str]()
+    hashes = dict[str, str]()
     with dump.connect(name) as connection:
         for table, folder in settings.FILES_OF.items():
             rows = sql.SQL("SELECT file_name, sha256 FROM {}").format(sql.Identifier(table))
             with suppress(psycopg.errors.UndefinedTable), connection.transaction():
-                found |= {f"{folder}/{file[:2]}/{file}": sha for file, sha in connection.execute(rows)}
-    return found
+                hashes |= {f"{folder}/{file[:2]}/{file}": sha for file, sha in connection.execute(rows)}
+    return hashes
 
 
 def _put_back_files(archive: Reader, put_back: list[Undo]) -> None:
@@ -268,7 +268,7 @@ def tables_of(archive: Reader) -> Iterator[psycopg.Connection[Any]]:
 
 def _newer_beside(archive: Reader, say: Say) -> list[Place]:
     """Return the newer backups of the same installation in the same folder, oldest first."""
-    found, ours = [], archive.manifest
+    backups, ours = [], archive.manifest
     try:
         beside = archive.place.folder.named_like("*.zip")
     except BackupError as error:
@@ -277,13 +277,13 @@ def _newer_beside(archive: Reader, say: Say) -> list[Place]:
     for place in beside:
         try:
             with Reader(place) as other:
-                made = other.manifest
+                manifest = other.manifest
         except BackupError as error:
             say(f"Left out: {error}")
             continue
-        if made.installation == ours.installation and made.when > ours.when:
-            found.append((made.when, place))
-    return [place for _, place in sorted(found, key=lambda each: each[0])]
+        if manifest.installation == ours.installation and manifest.when > ours.when:
+            backups.append((manifest.when, place))
+    return [place for _, place in sorted(backups, key=lambda each: each[0])]
 
 
 @contextmanager

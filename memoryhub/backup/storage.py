@@ -197,8 +197,8 @@ class _Download(Reader):
     def __init__(self, place: BucketPlace) -> None:
         self._place = place
         with place.backup_errors("read"):
-            found = _client().head_object(Bucket=place.bucket, Key=place.key)
-        same = {"S3.Client.get_object": {"IfMatch": found["ETag"]}}  # fail if the object is replaced
+            response = _client().head_object(Bucket=place.bucket, Key=place.key)
+        same = {"S3.Client.get_object": {"IfMatch": response["ETag"]}}  # fail if the object is replaced
         super().__init__(
             place.bucket, place.key, buffer_size=READ_AHEAD, client=_client(), client_kwargs=same
         )

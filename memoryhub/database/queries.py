@@ -72,8 +72,8 @@ class Ready(Generic[M]):
         return compiled.objects(rows(statement, params, binary=False))
 
     def first(self, **values: Any) -> M | None:
-        found = self.all(limit=1, **values)
-        return found[0] if found else None
+        objects = self.all(limit=1, **values)
+        return objects[0] if objects else None
 
     def count(self, **values: Any) -> int:
         """Return the number of rows. One query."""
@@ -86,8 +86,8 @@ class Ready(Generic[M]):
         compiler: Any = self._make(**marks).query.get_compiler(DEFAULT_DB_ALIAS)
         statement, params = compiler.as_sql()
         names = {mark: name for name, mark in marks.items()}
-        given = [names[each] for each in params if each in names]
-        if unused := set(marks) - set(given):
+        param_names = [names[each] for each in params if each in names]
+        if unused := set(marks) - set(param_names):
             raise TypeError(f"the query does not ask for {sorted(unused)}")
         own = [each for each in params if each not in names]
         if any(isinstance(each, datetime) for each in own):
@@ -95,7 +95,7 @@ class Ready(Generic[M]):
         # Constants are written into the text, because Postgres otherwise does not use partial indexes.
         written = ["%s" if each in names else _literal(each) for each in params]
         statement = statement.replace("%%", "%%%%") % tuple(written)
-        self._compiled = _Compiled(statement, given, compiler)
+        self._compiled = _Compiled(statement, param_names, compiler)
         return self._compiled
 
 
@@ -120,8 +120,8 @@ class _Compiled:
         self._converters = compiler.get_converters([each for each, _, _ in compiler.select]).items()
 
     def params_of(self, values: Mapping[str, Any]) -> list[Any]:
-        given = [values[name] for name in self._given]
-        return [Int8(each) if type(each) is int else each for each in given]  # one type, so one plan
+        params = [values[name] for name in self._given]
+        return [Int8(each) if type(each) is int else each for each in params]  # one type, so one plan
 
     def objects(self, rows: list[tuple[Any, ...]]) -> list[Any]:
         return [self._object(self._converted(row) if self._converters else row) for row in rows]
@@ -135,12 +135,12 @@ class _Compiled:
         return values
 
     def _object(self, row: Sequence[Any]) -> Any:
-        made = self._model.from_db(DEFAULT_DB_ALIAS, self._names, row[self._own])
+        instance = self._model.from_db(DEFAULT_DB_ALIAS, self._names, row[self._own])
         for related in self._related:
-            related.populate(row, made)
+            related.populate(row, instance)
         for name, at in self._annotations:
-            setattr(made, name, row[at])
-        return made
+            setattr(instance, name, row[at])
+        return instance
 
 
 # Prepared statements of psycopg, which are parsed once per connection and whose plans are reused.

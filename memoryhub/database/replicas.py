@@ -79,8 +79,8 @@ def read(person: int, ask: Callable[[], T]) -> T:
     if not _only_reads.get() or is_reading() or connection.in_atomic_block:
         return ask()
     for alias in () if is_pinned(person) else _in_any_order():
-        found = state_of(alias)
-        if found is None or not found.is_near:
+        state = state_of(alias)
+        if state is None or not state.is_near:
             continue
         try:
             with using(alias):
@@ -106,7 +106,7 @@ def answering() -> Iterator[None]:
     """
     alias = DEFAULT_DB_ALIAS
     if primary_is_away():
-        able = (each for each in _in_any_order() if (found := state_of(each)) and found.stands_in)
+        able = (each for each in _in_any_order() if (state := state_of(each)) and state.stands_in)
         alias = next(able, DEFAULT_DB_ALIAS)
     before = _only_reads.set(True), _stands_in.set(alias != DEFAULT_DB_ALIAS)
     try:
@@ -214,8 +214,8 @@ def state_of(alias: str, *, wait: bool = False) -> State | None:
 
 
 def _is_fresh(alias: str, wait: bool) -> bool:
-    at, found = _states.get(alias, NEVER)
-    is_good = wait or (found is not None and found.is_near)
+    at, state = _states.get(alias, NEVER)
+    is_good = wait or (state is not None and state.is_near)
     return time.monotonic() - at < (KEPT if is_good else SKIPPED)
 
 
@@ -261,15 +261,15 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def get_new_connection(self, conn_params: Any) -> Any:
         if stands_in() and self.alias == DEFAULT_DB_ALIAS:
             raise OperationalError("the primary is away")
-        found = self._given_out(conn_params)
+        new_connection = self._given_out(conn_params)
         for _ in range(self.pool.max_size if self.pool else 0):
-            if not was_cut(found):
+            if not was_cut(new_connection):
                 break
-            found.close()
-            self.pool.putconn(found)  # the pool replaces closed connections
+            new_connection.close()
+            self.pool.putconn(new_connection)  # the pool replaces closed connections
             _fail_fast(self.alias)
-            found = self._given_out(conn_params)
-        return found
+            new_connection = self._given_out(conn_params)
+        return new_connection
 
     def _given_out(self, conn_params: Any) -> Any:
         for last in (False,) * (ATTEMPTS - 1) + (True,):
@@ -300,14 +300,14 @@ def probe_state(alias: str) -> State | None:
         return None
 
 
-def what_ails(found: State | None) -> str:
+def what_ails(state: State | None) -> str:
     """Return a server's fault in words that reveal nothing confidential; empty if it has none.
 
     The primary may be listed among the replicas without a fault, because another server may be promoted later.
     """
-    if found is None:
+    if state is None:
         return AWAY
-    if not found.follows:
+    if not state.follows:
         primary = probe_state(DEFAULT_DB_ALIAS)
-        return "" if primary is not None and primary.started == found.started else ALONE
-    return "" if found.lag <= settings.REPLICA_LAG else f"{found.lag:.0f} s behind"
+        return "" if primary is not None and primary.started == state.started else ALONE
+    return "" if state.lag <= settings.REPLICA_LAG else f"{state.lag:.0f} s behind"

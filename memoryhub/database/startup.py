@@ -45,8 +45,8 @@ class OtherVersion(Exception):
 def _our_migrations() -> dict[tuple[str, str], Migration]:
     folder = Path(settings.BASE_DIR)
     ours = {app.label for app in apps.get_app_configs() if Path(app.path).parent == folder}
-    found = MigrationLoader(None).disk_migrations or {}
-    return {(app, name): migration for (app, name), migration in found.items() if app in ours}
+    migrations = MigrationLoader(None).disk_migrations or {}
+    return {(app, name): migration for (app, name), migration in migrations.items() if app in ours}
 
 
 def newer_migrations(applied: Iterable[tuple[str, str]]) -> list[str]:
@@ -88,10 +88,10 @@ def store_backward_compatible_migrations(**_signal: Any) -> None:
             if getattr(each, "older_may_run", False)
         }
         if mild - listed:
-            said = sql.SQL("COMMENT ON TABLE django_migrations IS {}").format(
+            statement = sql.SQL("COMMENT ON TABLE django_migrations IS {}").format(
                 json.dumps(sorted(listed | mild))
             )
-            cursor.execute(said.as_string())
+            cursor.execute(statement.as_string())
 
 
 def what_is_newer(connection: psycopg.Connection[Any], applied: Iterable[tuple[str, str]]) -> list[str]:

@@ -17,8 +17,12 @@ from memoryhub.http.middleware import language_at
 
 
 def scope_of(request: HttpRequest, headers: Iterable[str]) -> dict[str, Any]:
-    given = {name.lower(): value for name, value in request.headers.items()}
-    passed = [(name.encode(), given[name].encode("latin-1", "replace")) for name in headers if name in given]
+    header_values = {name.lower(): value for name, value in request.headers.items()}
+    passed = [
+        (name.encode(), header_values[name].encode("latin-1", "replace"))
+        for name in headers
+        if name in header_values
+    ]
     return {
         "type": "http",
         "method": request.method,

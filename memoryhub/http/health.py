@@ -106,10 +106,10 @@ def healthz(request: HttpRequest) -> HttpResponse:
 
 
 def readyz(request: HttpRequest) -> HttpResponse:
-    found = readiness()
-    parts = {name: asdict(part) for name, part in found.parts.items()}
-    status = 503 if found.status == "not_ready" else 200
-    return JsonResponse({"status": found.status, "parts": parts}, status=status)
+    report = readiness()
+    parts = {name: asdict(part) for name, part in report.parts.items()}
+    status = 503 if report.status == "not_ready" else 200
+    return JsonResponse({"status": report.status, "parts": parts}, status=status)
 
 
 def readiness() -> Readiness:
@@ -117,44 +117,44 @@ def readiness() -> Readiness:
     global _kept
     with _lock:
         if _kept is None or time.monotonic() - _kept[0] > KEPT_SECONDS:
-            found = check()
-            if _kept is None or _kept[1].status != found.status:
-                _log_status(found)
-            _kept = (time.monotonic(), found)
+            report = check()
+            if _kept is None or _kept[1].status != report.status:
+                _log_status(report)
+            _kept = (time.monotonic(), report)
         return _kept[1]
 
 
-def _log_status(found: Readiness) -> None:
+def _log_status(report: Readiness) -> None:
     """Log the status and the faults of all parts."""
-    troubles = "; ".join(f"{name}: {part.why}" for name, part in found.parts.items() if not part.ok)
-    level = logging.INFO if found.status == "ok" else logging.WARNING
-    logger.log(level, "Readiness: %s%s", found.status, f" ({troubles})" if troubles else "")
+    troubles = "; ".join(f"{name}: {part.why}" for name, part in report.parts.items() if not part.ok)
+    level = logging.INFO if report.status == "ok" else logging.WARNING
+    logger.log(level, "Readiness: %s%s", report.status, f" ({troubles})" if troubles else "")
 
 
 def check() -> Readiness:
     """Check all parts in parallel. A part that does not answer within four seconds counts as faulty."""
-    asked: dict[str, Future[Any]] = {
+    futures: dict[str, Future[Any]] = {
         "database": _threads.submit(_database),
         "model": _threads.submit(chat_model_trouble),
         "replicas": _threads.submit(_replicas),
     }
     # Skip the bundled embedder in a probes process, which would have to load it only for this check.
     if settings.EMBEDDING_BASE_URL or settings.PROCESS_ROLE != "probes":
-        asked["embedder"] = _threads.submit(embedder_trouble)
-    wait(asked.values(), LONGEST_SECONDS)
-    parts: dict[str, Part] = asked["database"].result() if asked["database"].done() else _no_database()
+        futures["embedder"] = _threads.submit(embedder_trouble)
+    wait(futures.values(), LONGEST_SECONDS)
+    parts: dict[str, Part] = futures["database"].result() if futures["database"].done() else _no_database()
     for name in ("model", "embedder"):
-        if name in asked:
-            trouble = _trouble(asked[name])
+        if name in futures:
+            trouble = _trouble(futures[name])
             parts[name] = Part(not trouble, trouble)
     silent = dict.fromkeys(settings.REPLICAS, Part(False, AWAY))
-    return Readiness(parts | (asked["replicas"].result() if asked["replicas"].done() else silent))
+    return Readiness(parts | (futures["replicas"].result() if futures["replicas"].done() else silent))
 
 
-def _trouble(asked: Future[str]) -> str:
-    if not asked.done():
+def _trouble(future: Future[str]) -> str:
+    if not future.done():
         return "no answer in time"
-    return "cannot be asked" if asked.exception() else asked.result()
+    return "cannot be asked" if future.exception() else future.result()
 
 
 def _no_database(why: str = "cannot be reached") -> dict[str, Part]:
@@ -259,9 +259,9 @@ def metrics(request: HttpRequest) -> HttpResponse:
     """Serve the metrics to a client with the right token. Returns 404 if no token is configured."""
     if not settings.METRICS_TOKEN:
         return HttpResponseNotFound("There is nothing here.\n", content_type="text/plain")
-    scheme, _, given = request.headers.get("Authorization", "").partition(" ")
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not hmac.compare_digest(
-        given.strip().encode(), settings.METRICS_TOKEN.encode()
+        token.strip().encode(), settings.METRICS_TOKEN.encode()
     ):
         return HttpResponse("A token is needed.\n", status=401, headers={"WWW-Authenticate": "Bearer"})
     return HttpResponse(exposition(), content_type=CONTENT_TYPE)
@@ -344,10 +344,10 @@ def _of_replicas() -> Iterator[Metric]:
         "memoryhub_replica_up", "Whether it follows closely, or is the primary.", labels=["replica"]
     )
     for number, alias in enumerate(settings.REPLICAS, 1):
-        found = probe_state(alias)
-        up.add_metric([str(number)], float(not what_ails(found)))
-        if found is not None and found.follows:
-            lag.add_metric([str(number)], max(0.0, found.lag))
+        state = probe_state(alias)
+        up.add_metric([str(number)], float(not what_ails(state)))
+        if state is not None and state.follows:
+            lag.add_metric([str(number)], max(0.0, state.lag))
     yield from (lag, up)
 
 

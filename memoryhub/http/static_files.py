@@ -41,9 +41,11 @@ class StaticFiles:
         if file is None:
             await self.application(scope, receive, send)
             return
-        said = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]]
-        asked = {f"HTTP_{name.upper().replace('-', '_')}": value for name, value in said}
-        answer = file.get_response(scope["method"], asked)
+        request_headers = [
+            (name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]
+        ]
+        environ = {f"HTTP_{name.upper().replace('-', '_')}": value for name, value in request_headers}
+        answer = file.get_response(scope["method"], environ)
         body = b""
         if answer.file is not None:
             with answer.file:
@@ -82,8 +84,8 @@ class OneFileStorage(CompressedManifestStaticFilesStorage):
 
 def with_imports(text: str, read: Callable[[str], str]) -> str:
     """Replace import lines by the imported content, without its comments."""
-    text = _SHEET.sub(lambda found: _SHEET_COMMENT.sub("", read(found[1])), text)
-    return _SCRIPT.sub(lambda found: f"{{\n{_COMMENT.sub('', read(found[1]))}\n}}", text)
+    text = _SHEET.sub(lambda match: _SHEET_COMMENT.sub("", read(match[1])), text)
+    return _SCRIPT.sub(lambda match: f"{{\n{_COMMENT.sub('', read(match[1]))}\n}}", text)
 
 
 def _read(storage: Storage, path: str) -> str:

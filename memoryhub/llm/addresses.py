@@ -98,8 +98,8 @@ def _embedded(address: ipaddress.IPv6Address) -> list[Address]:
     """Return the IPv4 addresses that an IPv6 address may embed (RFC 6052), one for each possible prefix length."""
     bits = int(address)
     without_u = bits >> 64 << 56 | bits & (1 << 56) - 1  # bits 64 to 71 are reserved
-    found = [without_u >> 120 - prefix - 32 for prefix in (32, 40, 48, 56, 64)]
-    return [ipaddress.IPv4Address(each & 0xFFFFFFFF) for each in (*found, bits)]
+    candidates = [without_u >> 120 - prefix - 32 for prefix in (32, 40, 48, 56, 64)]
+    return [ipaddress.IPv4Address(each & 0xFFFFFFFF) for each in (*candidates, bits)]
 
 
 def is_metadata_host(host: str) -> bool:
@@ -153,11 +153,11 @@ class PinnedTransport(httpx2.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         try:
-            found = await _addresses(*_place(request))
+            addresses = await _addresses(*_place(request))
         except (OSError, UnicodeError) as error:
             raise httpx2.ConnectError(str(error)) from error
         failure: httpx2.TransportError | None = None
-        for attempt in _attempts(request, (str(each[4][0]) for each in found), self._reach):
+        for attempt in _attempts(request, (str(each[4][0]) for each in addresses), self._reach):
             try:
                 return await self._inner.handle_async_request(attempt)
             except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
@@ -175,17 +175,17 @@ async def _addresses(host: str, port: int) -> list[Any]:
     """
     if literal(host) is not None:
         return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    found: Future[list[Any]] = Future()
+    future: Future[list[Any]] = Future()
 
     def ask() -> None:
         with suppress(InvalidStateError):  # the caller was cancelled
             try:
-                found.set_result(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+                future.set_result(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
             except Exception as error:
-                found.set_exception(error)
+                future.set_exception(error)
 
     threading.Thread(target=ask, name="addresses", daemon=True).start()
-    return await asyncio.wrap_future(found)
+    return await asyncio.wrap_future(future)
 
 
 def _place(request: httpx2.Request) -> tuple[str, int]:
@@ -193,11 +193,11 @@ def _place(request: httpx2.Request) -> tuple[str, int]:
 
 
 def _attempts(
-    request: httpx2.Request, found: Iterable[str], address_range: AddressRange
+    request: httpx2.Request, addresses: Iterable[str], address_range: AddressRange
 ) -> list[httpx2.Request]:
     """Return a copy of the request for each permitted address. The Host header and TLS still use the name."""
     attempts = []
-    for text in dict.fromkeys(found):
+    for text in dict.fromkeys(addresses):
         if may_reach(ipaddress.ip_address(text.split("%")[0]), address_range):
             attempts.append(
                 httpx2.Request(

@@ -51,8 +51,8 @@ class Encoder:
         width = max(map(len, ids))
         padded = np.array([[*own, *[own[-1]] * (width - len(own))] for own in ids])
         mask = np.array([[1] * len(own) + [0] * (width - len(own)) for own in ids], dtype=np.int32)
-        found: list[Vectors] = self.session.run(None, {"embedded": self._embedded(padded), "mask": mask})
-        return found
+        outputs: list[Vectors] = self.session.run(None, {"embedded": self._embedded(padded), "mask": mask})
+        return outputs
 
     def _embedded(self, ids: NDArray[np.int64]) -> Vectors:
         vectors = self.words(ids) + self.places[: ids.shape[1]]
@@ -118,8 +118,8 @@ def _rounded_product(own: str, name: str, of: str) -> _Node:
 
 
 def _evened(own: str, name: str, state: str, by: str, out: str) -> _Node:
-    given = [own + name, state, f"{own}{by}.w", f"{own}{by}.b", f"{own}{name}.b"]
-    return "SkipLayerNormalization", given, out, {"epsilon": EPSILON}
+    inputs = [own + name, state, f"{own}{by}.w", f"{own}{by}.b", f"{own}{name}.b"]
+    return "SkipLayerNormalization", inputs, out, {"epsilon": EPSILON}
 
 
 def _tensors_of(own: str, layer: Layer, *, rounded: bool) -> Iterator[bytes]:
@@ -149,7 +149,7 @@ def _message(fields: Iterable[tuple[int, int | float | str | bytes]]) -> bytes:
     return b"".join(_field(number, value) for number, value in fields)
 
 
-def _node(operator: str, given: list[str], out: str, attributes: dict[str, Any]) -> bytes:
+def _node(operator: str, inputs: list[str], out: str, attributes: dict[str, Any]) -> bytes:
     named = [
         (
             5,
@@ -162,7 +162,7 @@ def _node(operator: str, given: list[str], out: str, attributes: dict[str, Any])
         for name, value in attributes.items()
     ]
     own = "" if operator == "MatMul" else MICROSOFT
-    return _message([*((1, name) for name in given), (2, out), (4, operator), *named, (7, own)])
+    return _message([*((1, name) for name in inputs), (2, out), (4, operator), *named, (7, own)])
 
 
 def _tensor(name: str, numbers: NDArray[Any]) -> bytes:

@@ -129,13 +129,13 @@ def places_of(text: str, pieces: Sequence[str]) -> list[tuple[int, int]]:
         for letter in unicodedata.normalize("NFKC", sign).translate(_CLEANED)
         if not letter.isspace()
     ]
-    found, begin, last = [], 0, 0
+    spans, begin, last = [], 0, 0
     for piece in pieces:
         end = begin + len(piece.replace(BLANK, ""))
         own = letters[begin:end]
-        found.append((own[0], own[-1] + 1) if own else (last, last))
-        begin, last = end, found[-1][1]
-    return found
+        spans.append((own[0], own[-1] + 1) if own else (last, last))
+        begin, last = end, spans[-1][1]
+    return spans
 
 
 # The encoder. It is loaded with the first text, which takes about a second.
@@ -177,12 +177,12 @@ class MultilingualEncoder:
 
     def states(self, texts: Sequence[str], prefix: Prefix = "query: ") -> list[States]:
         """Return the hidden states of each text's pieces. Raises EmbedderError if the model cannot be loaded or run."""
-        found: list[States | None] = [None] * len(texts)
+        hidden_states: list[States | None] = [None] * len(texts)
         skipped = len(self._ready().pieces.cut(prefix)[0])
         for at, pieces, outputs in self._run(texts, prefix):
             vectors, middle = (states[1 + skipped : 1 + len(pieces)] for states in outputs)
-            found[at] = States(pieces[skipped:], vectors, middle)
-        return [each for each in found if each is not None]
+            hidden_states[at] = States(pieces[skipped:], vectors, middle)
+        return [each for each in hidden_states if each is not None]
 
     def _run(self, texts: Sequence[str], prefix: str) -> Iterator[tuple[int, list[str], list[Vectors]]]:
         """Yield the position, pieces and hidden states (last layer, middle layer) of each text, in batches of similar
@@ -305,7 +305,7 @@ def read_weights() -> Weights:
 
 
 def _directory(raw: NDArray[np.uint8], at: int) -> dict[str, tuple[int, int]]:
-    found = {}
+    entries = {}
     tensors = int.from_bytes(raw[at : at + 4].tobytes(), "little")
     at += 4
     for _ in range(tensors):
@@ -313,9 +313,9 @@ def _directory(raw: NDArray[np.uint8], at: int) -> dict[str, tuple[int, int]]:
         name = raw[at + 2 : at + 2 + length].tobytes().decode()
         at += 2 + length
         _kind, count, offset, _bytes = struct.unpack("<BIQQ", raw[at : at + 21].tobytes())
-        found[name] = offset, count
+        entries[name] = offset, count
         at += 21
-    return found
+    return entries
 
 
 # The language component of a vector. It is removed so that search works across languages, and used to detect English.

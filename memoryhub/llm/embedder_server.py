@@ -49,8 +49,8 @@ def application(embedder: TwoEncoders, key: str) -> Starlette:
 
     def for_the_key(answer: Answer) -> Answer:
         async def guarded(request: Request) -> JSONResponse:
-            given = request.headers.get("authorization", "")
-            if not hmac.compare_digest(given.encode(), f"Bearer {key}".encode()):
+            authorization = request.headers.get("authorization", "")
+            if not hmac.compare_digest(authorization.encode(), f"Bearer {key}".encode()):
                 raise HTTPException(401, "That is not the key of this embedder.")
             return await answer(request)
 
@@ -64,14 +64,14 @@ def application(embedder: TwoEncoders, key: str) -> Starlette:
         return JSONResponse({"object": "list", "data": [model]})
 
     async def embeddings(request: Request) -> JSONResponse:
-        asked = await _body(request)
-        texts = _texts(asked.get("input"))
-        if asked.get("model") != embedder.name:
+        body = await _body(request)
+        texts = _texts(body.get("input"))
+        if body.get("model") != embedder.name:
             raise HTTPException(404, f"There is one model here: {embedder.name}.")
-        way = ways.get(str(asked.get("input_type", "passage")))
+        way = ways.get(str(body.get("input_type", "passage")))
         if way is None:
             raise HTTPException(400, f"input_type must be one of {', '.join(ways)}.")
-        if asked.get("encoding_format", "float") != "float":
+        if body.get("encoding_format", "float") != "float":
             raise HTTPException(400, "encoding_format must be float.")
         try:
             return await run_in_threadpool(lambda: _shown(embedder.name, texts, way(texts)))
@@ -102,16 +102,16 @@ async def _body(request: Request) -> dict[str, Any]:
         if len(read) > MOST_BYTES:
             raise HTTPException(413, f"A request may have {MOST_BYTES:,} bytes.")
     try:
-        found = json.loads(read)
+        body = json.loads(read)
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
+        body = None
+    if not isinstance(body, dict):
         raise HTTPException(400, "The body must be a JSON object.")
-    return found
+    return body
 
 
-def _texts(given: Any) -> list[str]:
-    texts = [given] if isinstance(given, str) else given
+def _texts(value: Any) -> list[str]:
+    texts = [value] if isinstance(value, str) else value
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise HTTPException(400, "input must be a text or a list of texts.")
     if not 1 <= len(texts) <= MOST_TEXTS:

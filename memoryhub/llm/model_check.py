@@ -82,10 +82,10 @@ def _trouble_at(endpoint: Endpoint) -> str:
 def list_models(endpoint: Endpoint, *, seconds: float) -> list[str] | None:
     """Return the names of a server's models; None if it does not respond or sends no valid list."""
     try:
-        asked = ask_for_models(endpoint, seconds=seconds)
-        if asked.status_code != 200 or len(asked.content) > MOST_LISTED:
+        response = ask_for_models(endpoint, seconds=seconds)
+        if response.status_code != 200 or len(response.content) > MOST_LISTED:
             return None
-        rows = asked.json()["data"] or []  # Ollama without a model returns null
+        rows = response.json()["data"] or []  # Ollama without a model returns null
         return [row["id"] for row in rows if isinstance(row["id"], str)]
     except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, KeyError, TypeError, RecursionError):
         return None
@@ -211,7 +211,7 @@ async def _writes_json(model: OpenAIChatModel) -> bool:
 
 def _object(text: str) -> dict[str, Any] | None:
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return value if isinstance(value, dict) else None

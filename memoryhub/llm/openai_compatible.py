@@ -239,19 +239,19 @@ class OpenAIChatModel:
         """
         if not isinstance(error, openai.APIError) or isinstance(error, openai.APIConnectionError):
             return False
-        said = error_text(error)
-        if self._learn_roles(said, sent):
+        text = error_text(error)
+        if self._learn_roles(text, sent):
             return True
         if have_pictures(sent["messages"]) and says_it_is_blind(error):
             self.sees = False
             return True
         if isinstance(error, openai.APIStatusError) and error.status_code not in REFUSALS:
             return False
-        if "max_completion_tokens" in said:
+        if "max_completion_tokens" in text:
             refused = "max_tokens"
         else:
-            refused = next((name for name in OPTIONAL if name in sent and name in said), "")
-        if not refused and ("tools" in sent and (NO_TOOLS.search(said) or error.param == "tools")):
+            refused = next((name for name in OPTIONAL if name in sent and name in text), "")
+        if not refused and ("tools" in sent and (NO_TOOLS.search(text) or error.param == "tools")):
             self._refused_parameters.add("tool_choice")
             refused = "tools"
         if refused not in sent:

@@ -121,8 +121,9 @@ def error_text(error: Exception) -> str:
 
     if not isinstance(error, openai.APIError):
         return str(error)
-    said = _said(error.body)
-    return f"{error.code or ''} {error.type or ''} {error.message} {said if said not in error.message else ''}".strip()
+    body_text = _said(error.body)
+    more = body_text if body_text not in error.message else ""
+    return f"{error.code or ''} {error.type or ''} {error.message} {more}".strip()
 
 
 def _said(body: object) -> str:
@@ -236,17 +237,17 @@ FENCED = re.compile(r"\A```(?:json)?\s*(.*?)\s*```\Z", re.DOTALL)
 THOUGHT_FIELDS = ("reasoning_content", "reasoning")  # DeepSeek, vLLM, llama.cpp; OpenRouter, Ollama
 
 
-def usage_said(said: Any) -> Usage | None:
+def usage_said(usage: Any) -> Usage | None:
     """Return the usage that a provider reports, from JSON or the library's object; None if it reports none.
 
     Implausible numbers are clamped.
     """
-    read, written = _count(said, "prompt_tokens"), _count(said, "completion_tokens")
+    read, written = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
     if not read and not written:
         return None
-    cached = _count(_part(said, "prompt_tokens_details"), "cached_tokens")
-    cached = cached or _count(said, "prompt_cache_hit_tokens")  # DeepSeek
-    thought = _count(_part(said, "completion_tokens_details"), "reasoning_tokens")
+    cached = _count(_part(usage, "prompt_tokens_details"), "cached_tokens")
+    cached = cached or _count(usage, "prompt_cache_hit_tokens")  # DeepSeek
+    thought = _count(_part(usage, "completion_tokens_details"), "reasoning_tokens")
     return Usage(read, min(cached, read), written, min(thought, written), calls=1)
 
 

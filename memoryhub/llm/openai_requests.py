@@ -124,8 +124,8 @@ def _vision_of(row: dict[str, Any]) -> bool | None:
     )
 
 
-def _list(found: Any, name: str) -> list[Any]:
-    value = found.get(name) if isinstance(found, dict) else None
+def _list(container: Any, name: str) -> list[Any]:
+    value = container.get(name) if isinstance(container, dict) else None
     return value if isinstance(value, list) else []
 
 
@@ -135,13 +135,13 @@ def _text(text: str) -> dict[str, Any]:
 
 def _unseen(parts: Sequence[dict[str, Any]]) -> str:
     """Return a message's parts as text, with each picture's label marked as not shown."""
-    said: list[str] = []
+    texts: list[str] = []
     for part in parts:
         if part["type"] == "text":
-            said.append(part["text"])
+            texts.append(part["text"])
         else:
-            said[-1] = f"{said[-1]} {UNSEEN}"
-    return "\n\n".join(filter(None, said))
+            texts[-1] = f"{texts[-1]} {UNSEEN}"
+    return "\n\n".join(filter(None, texts))
 
 
 # Messages for strict chat templates: one system message at the start, then user and assistant messages in turn.
@@ -210,8 +210,8 @@ class RawChat:
             sent = self._options(self._sent(body, endpoint))
             response = self.clients.complete(endpoint, seconds, **sent)
             answer = _checked(checked(response.json(), response))
-            said = usage_said(answer.get("usage"))
-            report(said or guessed(body["messages"], _text_in(answer, "message")), call)
+            usage = usage_said(answer.get("usage"))
+            report(usage or guessed(body["messages"], _text_in(answer, "message")), call)
             return answer
 
         return call_with_retries(
@@ -277,12 +277,12 @@ class RawChat:
 
         Return whether the request can be sent again without it.
         """
-        said = error_text(error)
-        if isinstance(error, openai.APIError) and "stream_options" in said:
+        text = error_text(error)
+        if isinstance(error, openai.APIError) and "stream_options" in text:
             was_ours = "stream_options" not in body and not self.is_silent
             self.is_silent = self.is_silent or was_ours
             return was_ours
-        refused = isinstance(error, openai.APIError) and (STRICT.search(said) or NO_SYSTEM.search(said))
+        refused = isinstance(error, openai.APIError) and (STRICT.search(text) or NO_SYSTEM.search(text))
         if not refused or self.is_strict or not any(INSERTED in message for message in body["messages"]):
             return False
         self.is_strict = True
@@ -305,8 +305,8 @@ class _Read:
 
 def _text_in(reply: Reply, part: str) -> str:
     """Return the text of all choices of a reply. ``part`` is "message" or "delta"."""
-    said = (choice.get(part) for choice in reply["choices"] if isinstance(choice, dict))
-    texts = (each.get("content") for each in said if isinstance(each, dict))
+    parts = (choice.get(part) for choice in reply["choices"] if isinstance(choice, dict))
+    texts = (each.get("content") for each in parts if isinstance(each, dict))
     return "".join(text for text in texts if isinstance(text, str))
 
 
@@ -350,8 +350,8 @@ def _failure(error: Exception, endpoint: Endpoint, *, streaming: bool = False) -
     if isinstance(failure, ModelUnavailable) and says_it_is_blind(error):
         failure = ModelBadRequest(detail=failure.detail)
     if isinstance(failure, ModelBadRequest) and endpoint.address_range in TELLABLE and failure.detail:
-        said = failure.detail.replace(endpoint.api_key or "\0", "…").strip()
-        failure = ModelBadRequest(f"{ModelBadRequest.sentence} It said: {said}")
+        reason = failure.detail.replace(endpoint.api_key or "\0", "…").strip()
+        failure = ModelBadRequest(f"{ModelBadRequest.sentence} It said: {reason}")
         if isinstance(error, openai.APIError):
             failure.param, failure.server_code = error.param, error.code
     if endpoint.address_range is not AddressRange.CONFIGURED:

@@ -82,9 +82,9 @@ class ThoughtSplitter:
             return Delta(text)
         closed = _CLOSES_ALONE.search(self._tail) if "\n" in self._tail or is_end else None
         if closed and (is_end or "\n" in closed[0]):
-            said, rest = "".join(self._said), self._tail[closed.end() :]
+            full_text, rest = "".join(self._said), self._tail[closed.end() :]
             self._state = "plain" if rest else "gap"
-            thought = said[: len(said) - len(self._tail) + closed.start()].rstrip()
+            thought = full_text[: len(full_text) - len(self._tail) + closed.start()].rstrip()
             return Delta(rest, thought=thought, retracts=True)
         last = self._tail.rfind("\n") + 1
         tail = self._tail[max(0, last - 1) :]  # with the line break, so that ^ matches
@@ -274,8 +274,8 @@ def whole_entries(text: str, start: int) -> tuple[list[Any], int | None]:
             waiting = None
             if sign == "]":
                 return entries, position
-        elif sign == "{" and waiting is None and (found := repaired_object(text, token.start())):
-            value, position = found
+        elif sign == "{" and waiting is None and (repaired := repaired_object(text, token.start())):
+            value, position = repaired
             entries.append(value)
         elif len(sign) > 1 and waiting is None:
             waiting = sign

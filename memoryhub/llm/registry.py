@@ -88,8 +88,8 @@ def chat_model_at(key: str, endpoint: Endpoint, capabilities: Capabilities) -> C
     with _lock:
         known = _connected.get(key)
         if known is None or known[:2] != (endpoint, capabilities):
-            made = OpenAIChatModel(lambda: endpoint, capabilities, timeout=settings.LLM_TIMEOUT)
-            known = endpoint, capabilities, made
+            model = OpenAIChatModel(lambda: endpoint, capabilities, timeout=settings.LLM_TIMEOUT)
+            known = endpoint, capabilities, model
         _connected[key] = known
         _connected.move_to_end(key)
         while len(_connected) > MOST_CONNECTED:
@@ -209,8 +209,8 @@ def embedded_trouble() -> str:
 
 def embedded_endpoint() -> Endpoint | None:
     """Return the address of the embedded server. It is read for every call, because a restart may change it."""
-    found = import_string(EMBEDDED_ENDPOINT_READER)(settings.DATA_DIR)
-    return Endpoint(found.base_url, found.api_key, found.model) if found else None
+    server = import_string(EMBEDDED_ENDPOINT_READER)(settings.DATA_DIR)
+    return Endpoint(server.base_url, server.api_key, server.model) if server else None
 
 
 def _make_embedder() -> Embedder | None:

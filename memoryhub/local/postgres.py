@@ -96,10 +96,10 @@ class EmbeddedPostgres:
     def _make_folder(self, folder: Path) -> None:
         """Create a folder for Postgres, mode 0700. Raises PostgresError if the path belongs to another user."""
         folder.mkdir(mode=0o700, exist_ok=True)
-        found = folder.lstat()
+        status = folder.lstat()
         ours = folder.is_relative_to(self.data_dir)
         owners = {os.getuid(), self.account.pw_uid if self.account else os.getuid()}
-        if not stat.S_ISDIR(found.st_mode) or not (ours or found.st_uid in owners):
+        if not stat.S_ISDIR(status.st_mode) or not (ours or status.st_uid in owners):
             raise PostgresError(
                 f"{folder} is not a folder of this user: remove it, or choose another MEMORYHUB_DATA_DIR."
             )
@@ -119,8 +119,8 @@ class EmbeddedPostgres:
     @staticmethod
     def environment() -> dict[str, str]:
         """Return the environment of Postgres, without our secrets and without PG* variables for other servers."""
-        kept = {name: value for name, value in os.environ.items() if name in {"PATH", "TMPDIR"}}
-        return kept | {"LC_ALL": c_locale(), "TZ": "UTC"}
+        variables = {name: value for name, value in os.environ.items() if name in {"PATH", "TMPDIR"}}
+        return variables | {"LC_ALL": c_locale(), "TZ": "UTC"}
 
     # Creation of the cluster
 
@@ -163,15 +163,15 @@ class EmbeddedPostgres:
         version = self.version()
         if version == MAJOR_VERSION:
             return
-        made = (
+        message = (
             f"The database in {self.cluster} was made by PostgreSQL {version}, but this MemoryHub brings PostgreSQL "
             f"{MAJOR_VERSION}."
         )
         if version.isdecimal() and int(version) > int(MAJOR_VERSION):
-            raise PostgresError(f"{made} Start the newer MemoryHub that made it.")
+            raise PostgresError(f"{message} Start the newer MemoryHub that made it.")
         raise PostgresError(
-            f"{made} Make a backup with the version of MemoryHub that wrote it (`manage.py backup`), move the folder "
-            "away, and restore the backup with this one (`manage.py restore`)."
+            f"{message} Make a backup with the version of MemoryHub that wrote it (`manage.py backup`), move the "
+            "folder away, and restore the backup with this one (`manage.py restore`)."
         )
 
     def _make_cluster(self) -> None:
@@ -181,7 +181,7 @@ class EmbeddedPostgres:
         arguments = [f"--pgdata={unfinished}", f"--username={USER}", "--auth=trust", "--encoding=UTF8"]
         arguments += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8", f"--locale={c_locale()}"]
         arguments += ["--no-instructions", *([] if self.durable else ["--no-sync"])]
-        made = subprocess.run(  # noqa: S603  (our own program and arguments)
+        process = subprocess.run(  # noqa: S603  (our own program and arguments)
             self._launch("initdb", *arguments, death_signal=signal.SIGKILL),
             env=self.environment(),
             cwd="/",
@@ -189,9 +189,9 @@ class EmbeddedPostgres:
             text=True,
             check=False,
         )
-        if made.returncode != 0:
+        if process.returncode != 0:
             shutil.rmtree(unfinished, ignore_errors=True)
-            raise PostgresError(f"The database could not be made in {self.cluster}: {made.stderr.strip()}")
+            raise PostgresError(f"The database could not be made in {self.cluster}: {process.stderr.strip()}")
         unfinished.rename(self.cluster)
 
     # Running the server
@@ -239,8 +239,8 @@ class EmbeddedPostgres:
         ``and`` chain.
         """
         with psycopg.connect(**self.maintenance_settings()) as connection:  # type: ignore[arg-type]
-            found = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone()
-            if found is None:
+            row = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone()
+            if row is None:
                 connection.execute(f'CREATE DATABASE "{DATABASE}"')
         return True
 
@@ -397,10 +397,10 @@ def programs_folder() -> Path:
 def _major_of(folder: Path) -> str:
     """Return the major version that `postgres --version` reports in a folder; empty if there is no program."""
     try:
-        said = subprocess.check_output([folder / "postgres", "--version"], text=True)  # noqa: S603  (of the wheel)
+        output = subprocess.check_output([folder / "postgres", "--version"], text=True)  # noqa: S603  (of the wheel)
     except OSError:
         return ""
-    return said.split()[-1].split(".")[0]
+    return output.split()[-1].split(".")[0]
 
 
 def server_settings(durable: bool) -> dict[str, str]:

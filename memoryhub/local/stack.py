@@ -167,8 +167,8 @@ def metrics_folder(data_dir: Path) -> Iterator[Path | None]:
 
 
 def _make_metrics_folder(data_dir: Path) -> Path | None:
-    found = data_dir.stat()  # the inode distinguishes two containers that share /dev/shm
-    name = f"memoryhub-metrics-{os.getuid()}-{found.st_dev:x}-{found.st_ino:x}"
+    status = data_dir.stat()  # the inode distinguishes two containers that share /dev/shm
+    name = f"memoryhub-metrics-{os.getuid()}-{status.st_dev:x}-{status.st_ino:x}"
     for place in (lambda: "/dev/shm", tempfile.gettempdir):  # noqa: S108  (a folder of our own in it, mode 0700)
         with suppress(OSError):  # the folder does not exist, is full, or the name belongs to another user
             folder = Path(place()) / name
@@ -317,8 +317,8 @@ def embedder_service(stack: Stack, listener: socket.socket) -> Service:
 
 def _public_environment(stack: Stack) -> dict[str, str]:
     """Return the environment without our keys and passwords, for third-party compiled code (docs/security.md)."""
-    found = {name: value for name, value in stack.environment.items() if not PRIVATE.search(name)}
-    return {**found, "PYTHONUNBUFFERED": "1"}
+    variables = {name: value for name, value in stack.environment.items() if not PRIVATE.search(name)}
+    return {**variables, "PYTHONUNBUFFERED": "1"}
 
 
 def worker_service(stack: Stack) -> Service:
@@ -338,7 +338,7 @@ def web_service(stack: Stack, listener: socket.socket, name: str) -> Service:
 
     All these processes accept connections on the same socket.
     """
-    server, asked = (PROBES_SERVER, "/healthz") if name == "probes" else (WEB_SERVER, "/accounts/login/")
+    server, path = (PROBES_SERVER, "/healthz") if name == "probes" else (WEB_SERVER, "/accounts/login/")
     arguments = [*server, "--fd", str(listener.fileno()), "--timeout-graceful-shutdown", "3"]
     arguments += ["--limit-concurrency", str(stack.connections)]
     return Service(
@@ -346,7 +346,7 @@ def web_service(stack: Stack, listener: socket.socket, name: str) -> Service:
         _python(*arguments, death_signal=signal.SIGTERM),
         environment=_environment(stack),
         folder=stack.base_dir,
-        is_ready=partial(answers, stack.host, stack.port, asked),
+        is_ready=partial(answers, stack.host, stack.port, path),
         stop_seconds=WEB_STOP_SECONDS,
         keep_open=[listener.fileno()],
     )
@@ -379,8 +379,8 @@ def listen(host: str, port: int) -> socket.socket:
     Raises AddressInUse if the address is not available.
     """
     try:
-        found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, kind, protocol, _, where = min(found, key=lambda entry: entry[0] != socket.AF_INET)
+        addresses = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, protocol, _, where = min(addresses, key=lambda entry: entry[0] != socket.AF_INET)
         listener = socket.socket(family, kind, protocol)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         # Inherited by connections. uvicorn does not set it on a socket that it did not open, and without it each

@@ -52,26 +52,26 @@ def ended(group: int) -> str:
 
 def _states(groups: Iterable[int]) -> dict[int, bool]:
     """Return the running process groups, and whether the leader of each is running. Zombies do not count."""
-    found: dict[int, bool] = {}
+    states: dict[int, bool] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with contextlib.suppress(OSError, IndexError):
                 state, _parent, group = (entry / "stat").read_text().rpartition(")")[2].split()[:3]
                 if int(group) in groups and state not in "ZX":
-                    found[int(group)] = found.get(int(group), False) or entry.name == group
-    return found
+                    states[int(group)] = states.get(int(group), False) or entry.name == group
+    return states
 
 
 def _states_elsewhere(groups: Iterable[int]) -> dict[int, bool]:
     """Return the running process groups on systems without /proc. Each leader counts as running, which is unknown
     there.
     """
-    found: dict[int, bool] = {}
+    states: dict[int, bool] = {}
     for group in groups:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(group, 0)
-            found[group] = True
-    return found
+            states[group] = True
+    return states
 
 
 def end_groups(groups: Mapping[int, int], seconds: float) -> None:

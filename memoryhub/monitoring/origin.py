@@ -43,9 +43,9 @@ def origin_of(request: HttpRequest) -> Origin:
     return Origin(request_id_of(request.headers.get("X-Request-ID", "")), network_of(client_address(request)))
 
 
-def request_id_of(given: str) -> str:
+def request_id_of(request_id: str) -> str:
     """Return the request id that the caller sent, which proxies log too, or a new id if it is not well formed."""
-    return given if WELL_FORMED.fullmatch(given) else secrets.token_hex(8)
+    return request_id if WELL_FORMED.fullmatch(request_id) else secrets.token_hex(8)
 
 
 def trusted_traceparent(request: HttpRequest) -> str:
@@ -89,11 +89,11 @@ def _clean(address: str) -> str:
     elif address.count(":") == 1:
         address = address.split(":")[0]
     try:
-        found = ipaddress.ip_address(address.split("%")[0])
+        ip = ipaddress.ip_address(address.split("%")[0])
     except ValueError:
         return ""
-    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
-    return str(mapped or found)
+    mapped = ip.ipv4_mapped if isinstance(ip, ipaddress.IPv6Address) else None
+    return str(mapped or ip)
 
 
 # Prefixes of headers that proxies and tunnels add.

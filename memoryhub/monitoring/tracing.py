@@ -24,8 +24,8 @@ NOT_INSTALLED = (
 
 
 def is_wanted(environment: Mapping[str, str] = os.environ) -> bool:
-    said = environment.get("OTEL_TRACES_EXPORTER", "otlp").lower()
-    off = environment.get("OTEL_SDK_DISABLED", "").lower() == "true" or said == "none"
+    exporter = environment.get("OTEL_TRACES_EXPORTER", "otlp").lower()
+    off = environment.get("OTEL_SDK_DISABLED", "").lower() == "true" or exporter == "none"
     return not off and any(environment.get(name) for name in ENDPOINTS)
 
 
@@ -117,8 +117,8 @@ def continue_trace(parent: str) -> None:
 
 def trace_id() -> str:
     """Return the id of the current trace, for log lines; empty if there is none."""
-    found = trace.get_current_span().get_span_context()
-    return format(found.trace_id, "032x") if found.is_valid else ""
+    span_context = trace.get_current_span().get_span_context()
+    return format(span_context.trace_id, "032x") if span_context.is_valid else ""
 
 
 def _going_on_from(parent: str) -> context.Context:

@@ -23,16 +23,16 @@ PROCESS_ROLE = (
 )
 
 
-def _kept_key(given: str | None, file_name: str) -> str:
+def _kept_key(key: str | None, file_name: str) -> str:
     """Return the environment's key or, without one, a key that is generated once and stored in the data folder.
 
     Raises ImproperlyConfigured if the key is too short or the data folder is not writable.
     """
-    if given:
-        if len(given) < 32:
+    if key:
+        if len(key) < 32:
             name = file_name.replace("-", "_").upper()
             raise ImproperlyConfigured(f"MEMORYHUB_{name} is shorter than 32 characters.")
-        return given
+        return key
     path = DATA_DIR / file_name
     try:
         DATA_DIR.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -103,7 +103,11 @@ def hand_over(person: User, *, by: User | None, to: User | None = None) -> list[
     if to is not None and not to.is_active:
         raise Conflict(_("The account of %s is closed.") % to.get_username())
     with transaction.atomic():
-        return [made for workspace in left_behind(person) if (made := _hand_on(workspace, person, by, to))]
+        return [
+            membership
+            for workspace in left_behind(person)
+            if (membership := _hand_on(workspace, person, by, to))
+        ]
 
 
 def _hand_on(workspace: Workspace, person: User, by: User | None, to: User | None) -> Membership | None:
@@ -127,12 +131,12 @@ def _hand_on(workspace: Workspace, person: User, by: User | None, to: User | Non
 
 def _notify_heir(heir: Membership, person: User) -> None:
     with speaking_to(heir.user):
-        said = _(
+        body = _(
             "The account of %(person)s was closed, who was the only owner of the workspace “%(workspace)s”.\n"
             "You are its owner now: you manage its members and settings.\n"
         ) % {"person": person.get_username(), "workspace": mail.as_name(heir.workspace.name)}
         to: Iterable[str] = [heir.user.email] if heir.user.email else []
-        mail.send(_("You own a workspace now"), said, to)
+        mail.send(_("You own a workspace now"), body, to)
 
 
 # Deleting an account: a person's own data is removed for good; what they shared with others stays.
@@ -271,12 +275,12 @@ def change_password(person: User, *, keep: str | None, by: User, now: datetime) 
 def turn_two_factor_off(people: QuerySet[User], *, by: User, now: datetime) -> int:
     """Turn off two-factor sign-in for people who lost their second factor. Return the number of people."""
     with transaction.atomic():
-        found = list(people.select_for_update(of=("self",)))
-        Authenticator.objects.filter(user__in=found).delete()
-        for person in found:
+        users = list(people.select_for_update(of=("self",)))
+        Authenticator.objects.filter(user__in=users).delete()
+        for person in users:
             record(Verb.TWO_FACTOR_OFF, by=by, target=person.public_id)
             _notify(person, ["two_factor"], to=_addresses(person), by=by, now=now)
-    return len(found)
+    return len(users)
 
 
 def mail_owners(workspace: Workspace, people: Iterable[User], *, by: User, now: datetime) -> None:

@@ -41,8 +41,10 @@ class Ended(Conflict):
 
 def open_invitations(workspace: Workspace, *, now: datetime) -> QuerySet[Invitation]:
     """Return the workspace's invitation links that still work. One query."""
-    found = Invitation.objects.filter(workspace=workspace, user=None, revoked_at=None, expires_at__gt=now)
-    return found.filter(used__lt=F("most")).select_related("created_by")
+    invitations = Invitation.objects.filter(
+        workspace=workspace, user=None, revoked_at=None, expires_at__gt=now
+    )
+    return invitations.filter(used__lt=F("most")).select_related("created_by")
 
 
 def create_invitation(
@@ -65,7 +67,7 @@ def create_invitation(
             raise Conflict(
                 _("%d invitations are open, which is as many as there can be. Revoke one first.") % MOST_OPEN
             )
-        made = Invitation.objects.create(
+        invitation = Invitation.objects.create(
             workspace=workspace,
             role=role,
             most=1 if email else most,
@@ -74,9 +76,13 @@ def create_invitation(
             created_at=now,
             expires_at=now + lasts,
         )
-        words: dict[str, Word | list[Word]] = {"role": made.role, "people": made.most, "by_mail": bool(email)}
-        record(Verb.INVITATION_MADE, by=by, workspace=workspace, target=made.public_id, details=words)
-    return made
+        words: dict[str, Word | list[Word]] = {
+            "role": invitation.role,
+            "people": invitation.most,
+            "by_mail": bool(email),
+        }
+        record(Verb.INVITATION_MADE, by=by, workspace=workspace, target=invitation.public_id, details=words)
+    return invitation
 
 
 def send_by_mail(invitation: Invitation, *, link: str) -> None:
@@ -104,10 +110,10 @@ def revoke_invitation(workspace: Workspace, public_id: str, *, by: User, now: da
     """Revoke an invitation. Owners only. People who already joined stay members."""
     workspace = get_workspace(by, workspace.public_id, need=Role.OWNER)
     with transaction.atomic():
-        found = Invitation.objects.select_for_update(of=("self",)).filter(
+        invitations = Invitation.objects.select_for_update(of=("self",)).filter(
             workspace=workspace, public_id=public_id
         )
-        held = found.first()
+        held = invitations.first()
         if held is None:
             raise NotFound(_("This invitation does not exist, or it ended long ago."))
         if held.revoked_at is None:
@@ -133,12 +139,12 @@ def read_link(token: str, *, by: int | None, now: datetime) -> Invitation:
     except signing.BadSignature:
         raise NotFound(_unreadable()) from None
     links = Invitation.objects.filter(user=None).select_related("workspace", "created_by")
-    found = links.filter(public_id=public_id).first()
-    if found is None:
+    invitation = links.filter(public_id=public_id).first()
+    if invitation is None:
         raise NotFound(_unreadable())
-    if not Membership.objects.filter(workspace=found.workspace_id, user=by).exists():
-        _require_open(found, now)
-    return found
+    if not Membership.objects.filter(workspace=invitation.workspace_id, user=by).exists():
+        _require_open(invitation, now)
+    return invitation
 
 
 def accept(token: str, *, by: User, now: datetime) -> Membership:
@@ -149,19 +155,19 @@ def accept(token: str, *, by: User, now: datetime) -> Membership:
     before, or who was removed or given a lesser role after it was made. Only a new invitation lets them in.
     """
     spend("invitations", by, now=now)
-    found = read_link(token, by=by.pk, now=now)
+    link = read_link(token, by=by.pk, now=now)
     with transaction.atomic():
         # Lock the workspace first, as every change of members does, then check again.
-        Workspace.objects.select_for_update().filter(pk=found.workspace_id).first()
+        Workspace.objects.select_for_update().filter(pk=link.workspace_id).first()
         mine = (
-            Membership.objects.filter(workspace=found.workspace_id, user=by)
+            Membership.objects.filter(workspace=link.workspace_id, user=by)
             .select_related("workspace")
             .first()
         )
         if mine is not None:
             return mine
         held = Invitation.objects.select_related("workspace", "created_by").select_for_update(of=("self",))
-        invitation = held.filter(pk=found.pk).first()
+        invitation = held.filter(pk=link.pk).first()
         if invitation is None:
             raise NotFound(_unreadable())
         _require_open(invitation, now)
@@ -171,13 +177,13 @@ def accept(token: str, *, by: User, now: datetime) -> Membership:
                 "removed you since it was made. Ask %s for a new one."
             )
             raise Ended(text % invitation.created_by.shown_name)
-        made = Membership.objects.create(workspace=invitation.workspace, user=by, role=invitation.role)
+        membership = Membership.objects.create(workspace=invitation.workspace, user=by, role=invitation.role)
         invitation.used += 1
         invitation.used_by.append(by.pk)
         invitation.save(update_fields=["used", "used_by"])
         words = {"role": invitation.role, "invitation": invitation.public_id}
         record(Verb.MEMBER_JOINED, by=by, workspace=invitation.workspace, target=by.public_id, details=words)
-    return made
+    return membership
 
 
 def sweep(*, now: datetime) -> int:
@@ -294,11 +300,11 @@ def invite(workspace: Workspace, *, user: User, role: str, by: User, now: dateti
         if declined.exists():
             message = _("%s declined an invitation. You can invite them again a day later.")
             raise Conflict(message % user.get_username(), code="declined")
-        made = Invitation.objects.create(
+        invitation = Invitation.objects.create(
             workspace=workspace, user=user, role=role, created_by=by, created_at=now, expires_at=now + LONGEST
         )
-        _record_in_audit_log(Verb.INVITATION_MADE, made, by)
-    return made
+        _record_in_audit_log(Verb.INVITATION_MADE, invitation, by)
+    return invitation
 
 
 def accept_invited(*, by: User, now: datetime, **which: Any) -> Membership:
@@ -307,13 +313,13 @@ def accept_invited(*, by: User, now: datetime, **which: Any) -> Membership:
     ``which``: lookups that select the invitation.
     """
     with transaction.atomic():
-        found = _lock(by, now, which)
-        made = Membership.objects.create(workspace=found.workspace, user=by, role=found.role)
-        found.used = 1
-        found.used_by.append(by.pk)
-        found.save(update_fields=["used", "used_by"])
-        _record_in_audit_log(Verb.MEMBER_JOINED, found, by)
-    return made
+        invitation = _lock(by, now, which)
+        membership = Membership.objects.create(workspace=invitation.workspace, user=by, role=invitation.role)
+        invitation.used = 1
+        invitation.used_by.append(by.pk)
+        invitation.save(update_fields=["used", "used_by"])
+        _record_in_audit_log(Verb.MEMBER_JOINED, invitation, by)
+    return membership
 
 
 def close_user_invitation(*, by: User, now: datetime, **which: Any) -> None:
@@ -322,13 +328,15 @@ def close_user_invitation(*, by: User, now: datetime, **which: Any) -> None:
     ``which``: lookups that select the invitation.
     """
     with transaction.atomic():
-        found = _open(now).filter(**which).select_for_update(of=("self",)).select_related("workspace").first()
-        if found is None or (found.user_id != by.pk and not _owns(found.workspace, by)):
+        invitation = (
+            _open(now).filter(**which).select_for_update(of=("self",)).select_related("workspace").first()
+        )
+        if invitation is None or (invitation.user_id != by.pk and not _owns(invitation.workspace, by)):
             raise _none()
-        mine = found.user_id == by.pk
-        found.revoked_at, found.declined_at = now, now if mine else None
-        found.save(update_fields=["revoked_at", "declined_at"])
-        _record_in_audit_log(Verb.INVITATION_DECLINED if mine else Verb.INVITATION_REVOKED, found, by)
+        mine = invitation.user_id == by.pk
+        invitation.revoked_at, invitation.declined_at = now, now if mine else None
+        invitation.save(update_fields=["revoked_at", "declined_at"])
+        _record_in_audit_log(Verb.INVITATION_DECLINED if mine else Verb.INVITATION_REVOKED, invitation, by)
 
 
 def _open(now: datetime) -> QuerySet[Invitation]:
@@ -343,11 +351,11 @@ def _lock(by: User, now: datetime, which: dict[str, Any]) -> Invitation:
     The workspace is locked first, as for every change of members, so that concurrent removals and joins wait for each
     other.
     """
-    found = invitations_of(by, now=now).filter(**which).first()
-    if found is None:
+    invitation = invitations_of(by, now=now).filter(**which).first()
+    if invitation is None:
         raise _none()
-    lock(found.workspace)
-    locked = invitations_of(by, now=now).filter(pk=found.pk).select_for_update(of=("self",)).first()
+    lock(invitation.workspace)
+    locked = invitations_of(by, now=now).filter(pk=invitation.pk).select_for_update(of=("self",)).first()
     if locked is None:
         raise _none()
     return locked
@@ -357,9 +365,9 @@ def _owns(workspace: Workspace, by: User) -> bool:
     return Membership.objects.filter(workspace=workspace, user=by, role=Role.OWNER).exists()
 
 
-def _record_in_audit_log(verb: Verb, found: Invitation, by: User) -> None:
-    details = {"role": found.role, "person": found.user.public_id if found.user else ""}
-    record(verb, by=by, workspace=found.workspace, target=found.public_id, details=details)
+def _record_in_audit_log(verb: Verb, invitation: Invitation, by: User) -> None:
+    details = {"role": invitation.role, "person": invitation.user.public_id if invitation.user else ""}
+    record(verb, by=by, workspace=invitation.workspace, target=invitation.public_id, details=details)
 
 
 def _none() -> NotFound:

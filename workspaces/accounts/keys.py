@@ -137,8 +137,8 @@ def is_still_valid(key: ApiKey, *, now: datetime) -> bool:
 def count_request(key: ApiKey, *, now: datetime) -> int | None:
     """Count a request against the key's rate limit. Return None if it is allowed, else the seconds to wait."""
     minute = now.astimezone(UTC).replace(second=0, microsecond=0)
-    given = {"key": key.pk, "now": now, "minute": minute, "most": settings.KEY_RATE}
-    return None if queries.rows(_COUNT, given) else 60 - now.second
+    params = {"key": key.pk, "now": now, "minute": minute, "most": settings.KEY_RATE}
+    return None if queries.rows(_COUNT, params) else 60 - now.second
 
 
 def revoke_key(key_id: str, *, by: User, now: datetime) -> ApiKey:

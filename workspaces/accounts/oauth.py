@@ -36,8 +36,8 @@ SCOPES = {KeyScope.READ: "read", KeyScope.WRITE: "read write"}
 
 
 def _tokens(kind: str, token_hash: str) -> QuerySet[OAuthToken]:
-    found = OAuthToken.objects.select_related("key__user", "key__workspace", "key__client")
-    return found.filter(kind=kind, token_hash=token_hash)
+    tokens = OAuthToken.objects.select_related("key__user", "key__workspace", "key__client")
+    return tokens.filter(kind=kind, token_hash=token_hash)
 
 
 _TOKEN = Ready(_tokens, kind=str, token_hash=str)
@@ -253,21 +253,21 @@ def _still(key: ApiKey, *, now: datetime) -> ApiKey:
 def _issue(key: ApiKey, resource: str, *, scope: str, now: datetime) -> Tokens:
     """Create an access token with this ``scope`` and a refresh token with the key's scope."""
     ApiKey.objects.filter(pk=key.pk).update(expires_at=now + UNUSED_LIVES)
-    made: dict[TokenKind, str] = {}
+    tokens: dict[TokenKind, str] = {}
     for kind, of, lives in (
         (TokenKind.ACCESS, scope, ACCESS_LIVES),
         (TokenKind.REFRESH, key.scope, UNUSED_LIVES),
     ):
-        made[kind] = new_text(PREFIXES[kind])
+        tokens[kind] = new_text(PREFIXES[kind])
         OAuthToken.objects.create(
             key=key,
             kind=kind,
-            token_hash=hashed(made[kind]),
+            token_hash=hashed(tokens[kind]),
             scope=of,
             resource=resource,
             expires_at=now + lives,
         )
-    return Tokens(made[TokenKind.ACCESS], made[TokenKind.REFRESH], scope)
+    return Tokens(tokens[TokenKind.ACCESS], tokens[TokenKind.REFRESH], scope)
 
 
 def _end(key_pk: int | None, *, now: datetime) -> None:
@@ -278,9 +278,9 @@ def _end(key_pk: int | None, *, now: datetime) -> None:
 
 def _free_name(name: str, user: User) -> str:
     """Return the program's name, with a number appended if another active key of the person has this name."""
-    taken = set(ApiKey.objects.filter(user=user, revoked_at=None).values_list("name", flat=True))
-    names = (name, *(f"{name} {number}" for number in range(2, len(taken) + 3)))
-    return next(each for each in names if each not in taken)[:NAME_LENGTH]
+    used_names = set(ApiKey.objects.filter(user=user, revoked_at=None).values_list("name", flat=True))
+    names = (name, *(f"{name} {number}" for number in range(2, len(used_names) + 3)))
+    return next(each for each in names if each not in used_names)[:NAME_LENGTH]
 
 
 # Dynamic client registration. Any program may register, so only safe redirect URIs are accepted.

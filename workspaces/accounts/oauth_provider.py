@@ -40,8 +40,8 @@ class Provider:
         self.base, self.resource, self.now = base, resource, now
 
     async def get_client(self, client_id: str) -> Client | None:
-        found = await sync_to_async(oauth.find)(client_id)
-        return client_information(found) if found else None
+        client = await sync_to_async(oauth.find)(client_id)
+        return client_information(client) if client else None
 
     async def register_client(self, client_info: Client) -> None:
         """Register the client. Set the fields of ``client_info``, which the SDK returns, to the stored values.
@@ -50,10 +50,12 @@ class Provider:
         """
         addresses = [str(each) for each in client_info.redirect_uris or ()]
         try:
-            made = await sync_to_async(oauth.register)(client_info.client_name or "", addresses, now=self.now)
+            client = await sync_to_async(oauth.register)(
+                client_info.client_name or "", addresses, now=self.now
+            )
         except Invalid as error:
             raise RegistrationError("invalid_redirect_uri", error.message) from None
-        ours = client_information(made)
+        ours = client_information(client)
         client_info.client_id, client_info.client_name = ours.client_id, ours.client_name
         client_info.token_endpoint_auth_method, client_info.scope = "none", ours.scope
         client_info.client_secret = client_info.client_secret_expires_at = None

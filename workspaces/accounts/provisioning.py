@@ -217,29 +217,29 @@ def values_of(resource: Mapping[str, Any]) -> Values:
 
     Missing attributes become empty. A missing ``active`` becomes True.
     """
-    found: Values = {"first_name": "", "last_name": "", "email": "", "active": True}
+    values: Values = {"first_name": "", "last_name": "", "email": "", "active": True}
     for name, value in resource.items():
-        found |= _attribute(name.lower(), value)
-    return found
+        values |= _attribute(name.lower(), value)
+    return values
 
 
 def changes_of(body: Mapping[str, Any]) -> Values:
     """Return the values that a PATCH changes. If several operations set an attribute, the last one wins."""
-    found: Values = {}
+    changes: Values = {}
     for kind, path, value in _operations(body):
         if kind == "remove":
             value = [] if path.lower() == "emails" else {} if path.lower() == "name" else ""
         for name, each in [(path, value)] if path else value.items():
-            found |= _attribute(str(name).lower(), each)
-    return found
+            changes |= _attribute(str(name).lower(), each)
+    return changes
 
 
 def group_of(resource: Mapping[str, Any]) -> Group:
     """Return the group in a complete SCIM resource, as sent by POST and PUT."""
-    found = Group()
+    group = Group()
     for name, value in resource.items():
-        found = _of_group(found, "replace", name, value)
-    return found
+        group = _of_group(group, "replace", name, value)
+    return group
 
 
 def group_after(group: Group, body: Mapping[str, Any]) -> Group:
@@ -276,8 +276,8 @@ def _operations(body: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
     for operation in operations:
         if not isinstance(operation, Mapping):
             raise ScimError(400, "Each operation must be an object.", "invalidSyntax")
-        said = {str(name).lower(): value for name, value in operation.items()}
-        kind, path, value = said.get("op"), said.get("path"), said.get("value")
+        fields = {str(name).lower(): value for name, value in operation.items()}
+        kind, path, value = fields.get("op"), fields.get("path"), fields.get("value")
         if not isinstance(kind, str) or kind.lower() not in ("add", "replace", "remove"):
             raise ScimError(400, "op must be add, replace or remove.", "invalidSyntax")
         if path is not None and not isinstance(path, str):
@@ -309,12 +309,12 @@ def _members(before: frozenset[str], kind: str, one: str | None, value: Any) -> 
         return before - {one}
     if kind == "remove" and value is None:
         return frozenset()
-    said = [value] if isinstance(value, Mapping) else value
-    if not isinstance(said, list) or not all(
-        isinstance(each, Mapping) and isinstance(each.get("value"), str) for each in said
+    members = [value] if isinstance(value, Mapping) else value
+    if not isinstance(members, list) or not all(
+        isinstance(each, Mapping) and isinstance(each.get("value"), str) for each in members
     ):
         raise ScimError(400, "members must be a list of objects with a value.", "invalidValue")
-    named = frozenset(each["value"].replace("\x00", "") for each in said)
+    named = frozenset(each["value"].replace("\x00", "") for each in members)
     return before - named if kind == "remove" else named if kind == "replace" else before | named
 
 

@@ -50,12 +50,12 @@ def groups_in(claims: Mapping[str, Any]) -> list[str] | None:
     Returns None if the provider left the groups out, as some do for long lists. Rights must not change then.
     """
     name = settings.SSO_GROUPS_CLAIM
-    for said in (claims.get("userinfo"), claims.get("id_token"), claims):
-        if isinstance(said, Mapping) and name in said:
-            found = said[name]
-            named = {found} if isinstance(found, str) else set(_words(found))
+    for source in (claims.get("userinfo"), claims.get("id_token"), claims):
+        if isinstance(source, Mapping) and name in source:
+            value = source[name]
+            named = {value} if isinstance(value, str) else set(_words(value))
             return sorted(named & settings.SSO_GROUPS.keys())
-        if isinstance(said, Mapping) and name in (said.get("_claim_names") or ()):
+        if isinstance(source, Mapping) and name in (source.get("_claim_names") or ()):
             logger.warning(
                 "Single sign-on left out somebody's groups, since they are many: nothing was changed."
             )
@@ -65,8 +65,8 @@ def groups_in(claims: Mapping[str, Any]) -> list[str] | None:
 
 def of_directory(person: User) -> list[str]:
     """Return the person's groups in the directory that the setting SSO_GROUPS maps to rights."""
-    said = DirectoryGroup.objects.filter(members=person, name__in=settings.SSO_GROUPS)
-    return list(said.values_list("name", flat=True))
+    groups = DirectoryGroup.objects.filter(members=person, name__in=settings.SSO_GROUPS)
+    return list(groups.values_list("name", flat=True))
 
 
 def apply_groups(person: User, groups: Collection[str]) -> None:
@@ -75,21 +75,21 @@ def apply_groups(person: User, groups: Collection[str]) -> None:
 
     Rights that were granted by hand stay. Atomic and idempotent.
     """
-    given = [place for group in groups for place in settings.SSO_GROUPS.get(group, ())]
+    rights = [place for group in groups for place in settings.SSO_GROUPS.get(group, ())]
     roles: dict[str, Role] = {}
-    for workspace_id, _, role in (place.partition(":") for place in given if place != STAFF):
+    for workspace_id, _, role in (place.partition(":") for place in rights if place != STAFF):
         roles[workspace_id] = max(Role(role), roles.get(workspace_id, Role(role)), key=lambda each: each.rank)
     with transaction.atomic():
         User.objects.select_for_update(no_key=True).get(pk=person.pk)
         grants = {grant.workspace_id: grant for grant in GroupGrant.objects.filter(user=person)}
-        _staff(person, STAFF in given, grants.pop(None, None))
+        _staff(person, STAFF in rights, grants.pop(None, None))
         places = Workspace.objects.filter(Q(public_id__in=roles) | Q(pk__in=grants)).order_by("pk")
         for workspace in places:
             _place(workspace, person, roles.get(workspace.public_id), grants.get(workspace.pk))
 
 
-def _words(found: object) -> list[str]:
-    return [each for each in found[:MOST_GROUPS] if isinstance(each, str)] if isinstance(found, list) else []
+def _words(value: object) -> list[str]:
+    return [each for each in value[:MOST_GROUPS] if isinstance(each, str)] if isinstance(value, list) else []
 
 
 def _staff(person: User, wanted: bool, grant: GroupGrant | None) -> None:
@@ -164,12 +164,14 @@ class SingleSignOn(DefaultSocialAccountAdapter):
         if not settings.SCIM_TOKEN or sociallogin.account.provider != PROVIDER:
             return None
         for address in sociallogin.email_addresses:
-            made = EmailAddress.objects.filter(
+            addresses = EmailAddress.objects.filter(
                 email__iexact=address.email, verified=True, user__is_active=True
             )
-            found = [each.user for each in made.select_related("user")] if address.verified is True else []
-            if len(found) == 1 and _was_never_opened(found[0]):
-                return found[0], address.email
+            users = (
+                [each.user for each in addresses.select_related("user")] if address.verified is True else []
+            )
+            if len(users) == 1 and _was_never_opened(users[0]):
+                return users[0], address.email
         return None
 
     def list_apps(self, request: HttpRequest, provider: Any = None, client_id: Any = None) -> list[SocialApp]:
@@ -187,13 +189,13 @@ class SingleSignOn(DefaultSocialAccountAdapter):
         if "\x00" in sociallogin.account.uid:
             raise ValueError("an id with a NUL")
         told = {name: str(value).replace("\x00", "")[:150] for name, value in data.items() if value}
-        kept = {"preferred_username": told.get("username"), "email": told.get("email")}
+        claims = {"preferred_username": told.get("username"), "email": told.get("email")}
         says_groups = settings.SSO_GROUPS_CLAIM and sociallogin.account.provider == PROVIDER
         groups = groups_in(sociallogin.account.extra_data) if says_groups else None
         if sociallogin.account.provider == "gitlab":  # sends an address only if its person confirmed it
             for address in sociallogin.email_addresses:
                 address.verified = bool(sociallogin.account.extra_data.get("confirmed_at"))
-        sociallogin.account.extra_data = {name: value for name, value in kept.items() if value}
+        sociallogin.account.extra_data = {name: value for name, value in claims.items() if value}
         if groups is not None:
             sociallogin.account.extra_data["groups"] = groups
         for address in sociallogin.email_addresses:

@@ -79,23 +79,25 @@ def retry(*, now: datetime, seconds: float) -> int:
 
 def _save(message: EmailMessage, error: Exception, *, now: datetime) -> None:
     whole: Any = message.message()
-    said = {
+    payload = {
         "from": message.from_email,
         "to": message.recipients(),
         "mail": whole.as_bytes(linesep="\r\n").decode("ascii", "surrogateescape"),
     }
     WaitingMail.objects.create(
-        sealed=encryption.seal(json.dumps(said)), created_at=now, next_attempt_at=now + timedelta(minutes=1)
+        sealed=encryption.seal(json.dumps(payload)),
+        created_at=now,
+        next_attempt_at=now + timedelta(minutes=1),
     )
     logger.warning("A mail could not be sent (%s); it will be tried again.", type(error).__name__)
 
 
 def _send(mail: WaitingMail) -> None:
-    said: dict[str, Any] = json.loads(encryption.unseal(mail.sealed))
+    payload: dict[str, Any] = json.loads(encryption.unseal(mail.sealed))
     backend: Any = get_connection(SMTP)
     with backend:
-        raw = said["mail"].encode("ascii", "surrogateescape")
-        backend.connection.sendmail(said["from"], said["to"], raw)
+        raw = payload["mail"].encode("ascii", "surrogateescape")
+        backend.connection.sendmail(payload["from"], payload["to"], raw)
 
 
 def _put_off(mail: WaitingMail, error: Exception, *, now: datetime) -> None:

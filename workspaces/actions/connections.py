@@ -87,17 +87,17 @@ def get_connection(user: User, public_id: str, *, to: str = "use") -> Connection
     ``to``: what the person is going to do with it, which is ``use``, ``change`` or ``delete``. Raises NotFound if they
     may not use it, Forbidden if they may not change or delete it.
     """
-    found = Connection.objects.live().filter(public_id=public_id).first()
-    if found is None or (found.owner_id is not None and found.owner_id != user.pk):
+    connection = Connection.objects.live().filter(public_id=public_id).first()
+    if connection is None or (connection.owner_id is not None and connection.owner_id != user.pk):
         raise NotFound(NOT_YOURS)
     if to == "use":
-        if not found.is_shared and not settings.PEOPLE_MAY_CONNECT:
+        if not connection.is_shared and not settings.PEOPLE_MAY_CONNECT:
             raise NotFound(NOT_YOURS)
-    elif found.is_shared:
+    elif connection.is_shared:
         _require_manager(user)
     elif to != "delete":
         _require_own_allowed()
-    return found
+    return connection
 
 
 def draft_connection(*, by: User, now: datetime, shared: bool = False, **values: Any) -> Connection:
@@ -110,9 +110,9 @@ def draft_connection(*, by: User, now: datetime, shared: bool = False, **values:
         _require_manager(by)
     else:
         _require_own_allowed()
-    made = Connection(owner=None if shared else by, created_at=now, updated_at=now)
-    _set(made, values)
-    return made
+    connection = Connection(owner=None if shared else by, created_at=now, updated_at=now)
+    _set(connection, values)
+    return connection
 
 
 def create_connection(*, by: User, now: datetime, **values: Any) -> Connection:
@@ -121,17 +121,17 @@ def create_connection(*, by: User, now: datetime, **values: Any) -> Connection:
     Raises Forbidden if the person may not connect models, Invalid for a wrong value, and Conflict if they have
     ``MOST_OWN`` connections.
     """
-    made = draft_connection(by=by, now=now, **values)
+    connection = draft_connection(by=by, now=now, **values)
     with transaction.atomic():
-        if not made.is_shared:
+        if not connection.is_shared:
             User.objects.select_for_update(of=("self",)).get(pk=by.pk)
             if Connection.objects.live().filter(owner=by).count() >= MOST_OWN:
                 raise Conflict(
                     _("You have %d connections, which is as many as one person can have.") % MOST_OWN
                 )
-        _save(made)
-        _audit(Verb.CONNECTION_MADE, made, by)
-    return made
+        _save(connection)
+        _audit(Verb.CONNECTION_MADE, connection, by)
+    return connection
 
 
 def update_connection(connection: Connection, *, by: User, now: datetime, **changes: Any) -> Connection:
@@ -145,9 +145,9 @@ def update_connection(connection: Connection, *, by: User, now: datetime, **chan
         held = Connection.objects.live().select_for_update(of=("self",)).filter(pk=connection.pk).first()
         if held is None:
             raise NotFound(NOT_YOURS)
-        before, asked, sees = urlsplit(held.base_url)[:2], (held.base_url, held.model), held.sees
+        before, old_target, sees = urlsplit(held.base_url)[:2], (held.base_url, held.model), held.sees
         _set(held, changes)
-        if (held.base_url, held.model) != asked and held.sees == sees:
+        if (held.base_url, held.model) != old_target and held.sees == sees:
             held.sees = None  # unknown for another model until it is detected
         if held.has_key and "api_key" not in changes and urlsplit(held.base_url)[:2] != before:
             raise Invalid(
@@ -318,8 +318,8 @@ def connect(*, by: User, now: datetime, place: Workspace | None, **values: Any) 
     report = test_draft(by=by, now=now, **values)
     if not report.answers:
         return report
-    kept = save_untested(by=by, now=now, **values | report.abilities)
-    return Connected(kept, report, use_in_workspace(place, kept, by=by))
+    connection = save_untested(by=by, now=now, **values | report.abilities)
+    return Connected(connection, report, use_in_workspace(place, connection, by=by))
 
 
 def save_untested(*, by: User, now: datetime, **values: Any) -> Connection:
@@ -409,10 +409,10 @@ def find_local_servers(*, by: User, now: datetime) -> list[Running]:
 def running_servers() -> list[Running]:
     """Return the model servers on this machine that answer. The caller must check the right and the rate limit."""
     with ThreadPoolExecutor(len(SERVERS)) as asking:
-        found = list(asking.map(_models_at, SERVERS))
+        model_lists = list(asking.map(_models_at, SERVERS))
     return [
         Running(key, SERVERS[key][0], models)
-        for key, models in zip(SERVERS, found, strict=True)
+        for key, models in zip(SERVERS, model_lists, strict=True)
         if models is not None
     ]
 
@@ -442,10 +442,10 @@ def connect_local(
     if not report.answers:
         return report
     if known is not None:
-        kept = update_connection(known, by=by, now=now, **report.abilities)
+        connection = update_connection(known, by=by, now=now, **report.abilities)
     else:
-        kept = create_connection(by=by, now=now, **values | report.abilities)
-    return Connected(kept, report, use_in_workspace(place, kept, by=by))
+        connection = create_connection(by=by, now=now, **values | report.abilities)
+    return Connected(connection, report, use_in_workspace(place, connection, by=by))
 
 
 def _require_leave(user: User) -> None:

@@ -355,8 +355,8 @@ def update_agent(
 
     Raises Conflict if the name is taken.
     """
-    given = {"name": name, "description": description, "instructions": instructions}
-    values = _cleaned(**{field: text for field, text in given.items() if text is not None})
+    changes = {"name": name, "description": description, "instructions": instructions}
+    values = _cleaned(**{field: text for field, text in changes.items() if text is not None})
     with transaction.atomic():
         lock_as_editor(agent.workspace, by)
         for field, text in values.items():

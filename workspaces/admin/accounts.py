@@ -125,12 +125,12 @@ class PersonAdmin(LeanAdmin, UserAdmin):
     def took(self, person: User) -> str:
         now = timezone.now()
         bill = usage_this_month(person, now=now)
-        said = f"{bill.about}{bill.tokens:,} tokens" + (
+        text = f"{bill.about}{bill.tokens:,} tokens" + (
             f", {bill.about}{amount(bill.cost)}" if bill.has_cost else ""
         )
-        asked = urlencode({"day__year": now.year, "day__month": now.month, "user": person.pk})
+        query = urlencode({"day__year": now.year, "day__month": now.month, "user": person.pk})
         return format_html(
-            '<a href="{}?{}">{}</a>', reverse("admin:workspaces_modeluse_changelist"), asked, said
+            '<a href="{}?{}">{}</a>', reverse("admin:workspaces_modeluse_changelist"), query, text
         )
 
     def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
@@ -212,8 +212,10 @@ class PersonAdmin(LeanAdmin, UserAdmin):
         yield f"{counted(len(closed), 'account', 'accounts')} closed.", messages.SUCCESS
         yield from _handover_messages(handed)
         if left := sum(len(left_behind(person)) for person in closed):
-            said = f"{counted(left, 'workspace has', 'workspaces have')} no owner now whose account is open."
-            yield f"{said} A superuser can hand them over.", messages.WARNING
+            summary = (
+                f"{counted(left, 'workspace has', 'workspaces have')} no owner now whose account is open."
+            )
+            yield f"{summary} A superuser can hand them over.", messages.WARNING
         if own:
             yield "Yours was left open: somebody else has to close it.", messages.WARNING
 
@@ -236,7 +238,8 @@ class PersonAdmin(LeanAdmin, UserAdmin):
             raise PermissionDenied
         closed, by = rows.filter(is_active=False), cast(User, request.user)
         yield from _handover_messages(
-            [made for person in closed for made in hand_over(person, by=by)], "None was left behind."
+            [membership for person in closed for membership in hand_over(person, by=by)],
+            "None was left behind.",
         )
 
     @action(

@@ -129,8 +129,8 @@ class WorkspaceAdmin(LeanAdmin):
             with audit.really_by(cast(User, request.user)):
                 workspaces.update_workspace(obj, by=acting_owner(obj, request), **values)
         else:
-            made = workspaces.create_workspace(by=cast(User, request.user), **values)
-            obj.pk, obj.public_id = made.pk, made.public_id
+            workspace = workspaces.create_workspace(by=cast(User, request.user), **values)
+            obj.pk, obj.public_id = workspace.pk, workspace.public_id
             obj.refresh_from_db()
 
     def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:

@@ -134,9 +134,9 @@ class KeyList(ApiView):
         self.require_fresh_password()
         body = self.body(KeyBody)
         workspace = named_workspace(self.person, body.pop("workspace_id"))
-        made, text = make_key(workspace, by=self.person, now=timezone.now(), **body)
-        made.key = text  # type: ignore[attr-defined]  # shown once, stored nowhere
-        return Response(MadeKeyJson(made).data, status=status.HTTP_201_CREATED)
+        key, text = make_key(workspace, by=self.person, now=timezone.now(), **body)
+        key.key = text  # type: ignore[attr-defined]  # shown once, stored nowhere
+        return Response(MadeKeyJson(key).data, status=status.HTTP_201_CREATED)
 
 
 class KeyDetail(ApiView):

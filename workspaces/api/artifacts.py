@@ -104,9 +104,9 @@ class ArtifactList(ApiView):
         Newest first, including your personal ones from any workspace.
         """
         workspace = get_workspace(self.person, workspace_id)
-        found = within_policy(Artifact.objects.live(), workspace, self.person, DataPolicy.here(workspace))
+        queryset = within_policy(Artifact.objects.live(), workspace, self.person, DataPolicy.here(workspace))
         return self.page(
-            found.select_related("workspace", "created_by"),
+            queryset.select_related("workspace", "created_by"),
             ArtifactJson,
             list_name=f"artifacts of {workspace.public_id}",
             descending=True,
@@ -121,15 +121,15 @@ class ArtifactList(ApiView):
         """
         workspace = get_workspace(self.person, workspace_id, need=Role.EDITOR)
         body = self.body(ArtifactBody)
-        given = {name: body.pop(name) for name in ("kind", "personal", "confirmed")}
+        options = {name: body.pop(name) for name in ("kind", "personal", "confirmed")}
         written = Written(**body)
-        made = self.make_once(
+        artifact = self.make_once(
             lambda: artifacts.create_artifact(
-                workspace, written, by=self.person, now=timezone.now(), **given
+                workspace, written, by=self.person, now=timezone.now(), **options
             ),
             artifacts.get_artifact,
         )
-        return _shown(made, status.HTTP_201_CREATED)
+        return _shown(artifact, status.HTTP_201_CREATED)
 
 
 class _OfArtifact(ApiView):

@@ -112,11 +112,11 @@ class ApiView(APIView):
         another are refused.
         """
 
-        def one_by_one(found: list[Any]) -> Any:
+        def one_by_one(page_rows: list[Any]) -> Any:
             if isinstance(serializer, type):
-                return serializer(found, many=True, context=dict(context or {})).data
+                return serializer(page_rows, many=True, context=dict(context or {})).data
             assert serializer is not None, "a page needs a serializer or a shape"
-            return [serializer(row) for row in found]
+            return [serializer(row) for row in page_rows]
 
         order: dict[str, Any] = {"keys": keys, "descending": descending}
         shaped: dict[str, Any] = {"list_name": list_name, "shape": shape or one_by_one}
@@ -128,10 +128,10 @@ class ApiView(APIView):
         In that case ``act`` is not called. Instead ``reload`` returns the earlier result, as far as the person may
         still see it, from the note that ``keep`` made of it then. A note contains ids and flags, and is stored.
         """
-        asked = identity_of_request(self.request, self.person)
-        if asked is None:
+        identity = identity_of_request(self.request, self.person)
+        if identity is None:
             return act()
-        done = do_once(asked, act, keep=keep, now=timezone.now())
+        done = do_once(identity, act, keep=keep, now=timezone.now())
         if done.result is not None:
             return done.result
         self.headers["Idempotent-Replayed"] = "true"
@@ -148,7 +148,7 @@ class ApiView(APIView):
             [public_id] = note.values()
             return get(self.person, public_id)
 
-        return self.once(make, keep=lambda made: {"made": cast(Any, made).public_id}, reload=reload)
+        return self.once(make, keep=lambda instance: {"made": cast(Any, instance).public_id}, reload=reload)
 
     def require_fresh_password(self) -> None:
         """Raise Forbidden with the code ``reauthenticate`` unless the person re-authenticated recently."""

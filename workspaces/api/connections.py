@@ -148,11 +148,11 @@ class ConnectionList(_ConnectionView):
         Shared connections and your own, oldest first. Keys are never shown.
         """
         whose = self.query(ConnectionQuery)["whose"]
-        found = Connection.objects.usable_by(self.person)
+        queryset = Connection.objects.usable_by(self.person)
         if whose != "all":
-            found = found.filter(owner__isnull=whose == "shared")
+            queryset = queryset.filter(owner__isnull=whose == "shared")
         return self.page(
-            found,
+            queryset,
             ConnectionJson,
             list_name=f"connections {whose} of {self.person.public_id}",
             context={"person": self.person},
@@ -167,10 +167,10 @@ class ConnectionList(_ConnectionView):
         that.
         """
         body, now = self.body(ConnectionBody), timezone.now()
-        made = self.make_once(
+        connection = self.make_once(
             lambda: connections.create_connection(by=self.person, now=now, **body), connections.get_connection
         )
-        return self.shown(made, code=status.HTTP_201_CREATED)
+        return self.shown(connection, code=status.HTTP_201_CREATED)
 
 
 class ConnectionDetail(_ConnectionView):
@@ -185,9 +185,11 @@ class ConnectionDetail(_ConnectionView):
 
         Fields you leave out stay as they are, including the key. Turns that begin afterwards use the new values.
         """
-        found = connections.get_connection(self.person, connection_id, to="change")
+        connection = connections.get_connection(self.person, connection_id, to="change")
         body = self.body(ConnectionChanges)
-        return self.shown(connections.update_connection(found, by=self.person, now=timezone.now(), **body))
+        return self.shown(
+            connections.update_connection(connection, by=self.person, now=timezone.now(), **body)
+        )
 
     @documented("connections_delete")
     def delete(self, request: Request, connection_id: str) -> Response:
@@ -196,8 +198,8 @@ class ConnectionDetail(_ConnectionView):
         Deletes it and its key for good. Workspaces and chats that used it continue with the next configured model, and
         show a note about it.
         """
-        found = connections.get_connection(self.person, connection_id, to="delete")
-        connections.delete_connection(found, by=self.person, now=timezone.now())
+        connection = connections.get_connection(self.person, connection_id, to="delete")
+        connections.delete_connection(connection, by=self.person, now=timezone.now())
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
@@ -209,8 +211,8 @@ class ConnectionTest(_ConnectionView):
         Requests a word, a tool call and a JSON object from the model. Takes up to half a minute, and you can do it ten
         times a minute. The status is 200 even if the test fails.
         """
-        found = connections.get_connection(self.person, connection_id, to="change")
-        report = try_connection(found, by=self.person, now=timezone.now())
+        connection = connections.get_connection(self.person, connection_id, to="change")
+        report = try_connection(connection, by=self.person, now=timezone.now())
         body = {
             "answers": report.answers,
             "seconds": round(report.seconds, 2),

@@ -183,12 +183,12 @@ class _TakesFiles(ApiView):
         A repeated request with the same ``Idempotency-Key`` gets the same response.
         """
 
-        def keep(made: documents.Brought) -> Note:
-            return {"made": made.document.public_id, "known": made.is_known}
+        def keep(upload: documents.Brought) -> Note:
+            return {"made": upload.document.public_id, "known": upload.is_known}
 
         def reload(note: Note) -> documents.Brought:
-            found = _document_or_draft(self.person, str(note["made"]))
-            return documents.Brought(found, bool(note["known"]))
+            document = _document_or_draft(self.person, str(note["made"]))
+            return documents.Brought(document, bool(note["known"]))
 
         brought = self.once(make, keep=keep, reload=reload)
         code = status.HTTP_200_OK if brought.is_known else status.HTTP_201_CREATED
@@ -204,9 +204,9 @@ class DocumentList(_TakesFiles):
         """
         workspace = get_workspace(self.person, workspace_id)
         rows = Document.objects.live().select_related("workspace", "created_by")
-        found = within_policy(rows, workspace, self.person, DataPolicy.here(workspace))
+        queryset = within_policy(rows, workspace, self.person, DataPolicy.here(workspace))
         return self.page(
-            found,
+            queryset,
             shape=lambda rows: DocumentJson(reading_jobs.with_shares(rows), many=True).data,
             list_name=f"documents of {workspace.public_id}",
             descending=True,

@@ -323,18 +323,18 @@ def paged(
     salt = f"cursor {list_name}"
     cursor = query.validated_data.get("cursor")
     if isinstance(rows, ReadyRows) and cursor is None:
-        found = rows.list.first_page(tuple(keys), descending).all(limit=limit + 1, **rows.values)
+        page = rows.list.first_page(tuple(keys), descending).all(limit=limit + 1, **rows.values)
     else:
         wanted = rows.list.rows(**rows.values) if isinstance(rows, ReadyRows) else rows
         if cursor is not None:
             last = _read(cursor, salt, wanted.model, keys)
             wanted = wanted.filter(_beyond(keys, last, descending))
-        found = list(_in_order(wanted, keys, descending)[: limit + 1])
-    has_more = len(found) > limit
-    found = found[:limit]
+        page = list(_in_order(wanted, keys, descending)[: limit + 1])
+    has_more = len(page) > limit
+    page = page[:limit]
     return {
-        "items": shape(found),
-        "next_cursor": _write(found[-1], salt, keys) if has_more else None,
+        "items": shape(page),
+        "next_cursor": _write(page[-1], salt, keys) if has_more else None,
         "has_more": has_more,
     }
 

@@ -62,12 +62,12 @@ def identity_of_request(request: Request, person: User) -> Asked | None:
             % LENGTH
         )
     way = request.auth.public_id if isinstance(request.auth, ApiKey) else "session"
-    said = [request.method, request.get_full_path(), _body_as_json(request.data)]
+    content = [request.method, request.get_full_path(), _body_as_json(request.data)]
     return Asked.of(
         person,
         sender=f"{person.public_id} {way}",
         key=header.strip('"'),
-        said=json.dumps(said, sort_keys=True),
+        said=json.dumps(content, sort_keys=True),
     )
 
 

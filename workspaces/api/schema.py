@@ -113,8 +113,8 @@ class Route:
         method's.
         """
         paged = any(getattr(answer, "is_page", False) for answer in self.answers.values())
-        asked = [getattr(view, "always_takes", None), PageQuery if paged else None, self.query]
-        return [each for each in asked if each is not None]
+        query_kinds = [getattr(view, "always_takes", None), PageQuery if paged else None, self.query]
+        return [each for each in query_kinds if each is not None]
 
     def error_codes(self, method: str, path: str, view: Any) -> set[int]:
         """Return the statuses of errors: 401 always, others depending on the method, the path and the parameters."""
@@ -132,9 +132,9 @@ class Route:
             codes |= WITH_PAGES if any(issubclass(each, PageQuery) for each in queries) else {422}
         return codes.union(*(WITH_HEADER.get(header.name, set()) for header in self.headers))
 
-    def description(self, said: str, method: str, view: Any) -> str:
+    def description(self, text: str, method: str, view: Any) -> str:
         more = [FRESH] * self.fresh + [NO_KEYS] * no_keys(method, view)
-        return " ".join(filter(None, [said, *more]))
+        return " ".join(filter(None, [text, *more]))
 
 
 def no_keys(method: str, view: Any) -> bool:
@@ -310,14 +310,16 @@ def add_examples(result: dict[str, Any], generator: Any, **options: Any) -> dict
         for component in generator.registry._components.values()
         if component.type == component.SCHEMA
     }
-    made = _Examples(result["components"]["schemas"], kinds)
+    examples = _Examples(result["components"]["schemas"], kinds)
     for methods in result["paths"].values():
         for operation in methods.values():
             for content in operation.get("requestBody", {}).get("content", {}).values():
-                content.setdefault("examples", {"Example": {"value": made.of(content["schema"], sent=True)}})
+                content.setdefault(
+                    "examples", {"Example": {"value": examples.of(content["schema"], sent=True)}}
+                )
             for answer in operation["responses"].values():
                 for content in answer.get("content", {}).values():
-                    content.setdefault("examples", {"Example": {"value": made.of(content["schema"])}})
+                    content.setdefault("examples", {"Example": {"value": examples.of(content["schema"])}})
     return result
 
 
@@ -366,12 +368,14 @@ class _Examples:
             schema = {**schema, "properties": properties}
         value = self.of({key: part for key, part in schema.items() if key != "anyOf"}, field)
         return (
-            {name: _either(made, known.get(name, made)) for name, made in value.items()} if known else value
+            {name: _either(example, known.get(name, example)) for name, example in value.items()}
+            if known
+            else value
         )
 
 
-def _either(made: Any, known: Any) -> Any:
-    return {**made, **known} if isinstance(made, dict) and isinstance(known, dict) else known
+def _either(example: Any, known: Any) -> Any:
+    return {**example, **known} if isinstance(example, dict) and isinstance(known, dict) else known
 
 
 class Schema(AutoSchema):

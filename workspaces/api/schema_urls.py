@@ -17,8 +17,8 @@ from rest_framework.request import Request
 
 class SchemaView(SpectacularAPIView):
     def get(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponse:
-        asked = request.GET.get("lang")
-        language = asked if asked in dict(settings.LANGUAGES) else translation.get_language()
+        lang = request.GET.get("lang")
+        language = lang if lang in dict(settings.LANGUAGES) else translation.get_language()
         renderer = request.accepted_renderer
         return HttpResponse(
             written(language, is_json=renderer.format == "json"),

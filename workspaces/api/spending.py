@@ -102,11 +102,11 @@ def bill_json(bill: Bill) -> dict[str, Any]:
 
 
 def _usage_json(month: Month) -> dict[str, Any]:
-    def lines(found: list[Line]) -> list[dict[str, Any]]:
-        return [{"name": line.label, "usage": bill_json(line.bill)} for line in found]
+    def lines(entries: list[Line]) -> list[dict[str, Any]]:
+        return [{"name": line.label, "usage": bill_json(line.bill)} for line in entries]
 
-    def places(found: list[Line]) -> list[dict[str, Any]]:
-        return [{"id": line.id or None, **named} for line, named in zip(found, lines(found), strict=True)]
+    def places(entries: list[Line]) -> list[dict[str, Any]]:
+        return [{"id": line.id or None, **named} for line, named in zip(entries, lines(entries), strict=True)]
 
     return {
         "month": month.name,

@@ -125,9 +125,9 @@ class WebhookList(ApiView):
         workspace = get_workspace(self.person, workspace_id, need=Role.OWNER)
         self.require_fresh_password()
         body = self.body(WebhookBody)
-        made, secret = hooks.create_webhook(workspace, by=self.person, now=timezone.now(), **body)
-        made.secret = secret  # type: ignore[attr-defined]  # shown once
-        return Response(MadeWebhookJson(made).data, status=status.HTTP_201_CREATED)
+        webhook, secret = hooks.create_webhook(workspace, by=self.person, now=timezone.now(), **body)
+        webhook.secret = secret  # type: ignore[attr-defined]  # shown once
+        return Response(MadeWebhookJson(webhook).data, status=status.HTTP_201_CREATED)
 
 
 class WebhookDetail(_WebhookView):
@@ -143,11 +143,11 @@ class WebhookDetail(_WebhookView):
         Fields you leave out stay as they are. With `enabled: false`, deliveries that are not sent yet are dropped; when
         you enable it again, only new events are delivered.
         """
-        found = self.found(workspace_id, webhook_id)
+        webhook = self.found(workspace_id, webhook_id)
         self.require_fresh_password()
         body = self.body(WebhookChanges)
         return Response(
-            WebhookJson(hooks.update_webhook(found, by=self.person, now=timezone.now(), **body)).data
+            WebhookJson(hooks.update_webhook(webhook, by=self.person, now=timezone.now(), **body)).data
         )
 
     @documented("webhooks_delete")
@@ -167,9 +167,9 @@ class WebhookSecret(_WebhookView):
 
         For 24 hours deliveries are signed with the previous secret too.
         """
-        found = self.found(workspace_id, webhook_id)
+        webhook = self.found(workspace_id, webhook_id)
         self.require_fresh_password()
-        secret = hooks.rotate_secret(found, by=self.person, now=timezone.now())
+        secret = hooks.rotate_secret(webhook, by=self.person, now=timezone.now())
         return Response({"secret": secret})
 
 
@@ -180,8 +180,8 @@ class DeliveryList(_WebhookView):
 
         Newest first, of the last 30 days.
         """
-        found, wanted = self.found(workspace_id, webhook_id), self.query(DeliveryQuery)["status"]
-        rows = found.deliveries.all() if wanted == "all" else found.deliveries.filter(status=wanted)
+        webhook, wanted = self.found(workspace_id, webhook_id), self.query(DeliveryQuery)["status"]
+        rows = webhook.deliveries.all() if wanted == "all" else webhook.deliveries.filter(status=wanted)
         name = f"deliveries {wanted} of {webhook_id}"
         return self.page(rows.order_by("-created_at", "-id"), DeliveryJson, list_name=name, descending=True)
 
@@ -193,6 +193,6 @@ class DeliveryResend(_WebhookView):
 
         It has the same `webhook-id` as before. You can also resend a delivery that succeeded.
         """
-        found = self.found(workspace_id, webhook_id)
-        again = hooks.send_again(found, delivery_id, by=self.person, now=timezone.now())
+        webhook = self.found(workspace_id, webhook_id)
+        again = hooks.send_again(webhook, delivery_id, by=self.person, now=timezone.now())
         return Response(DeliveryJson(again).data, status=status.HTTP_202_ACCEPTED)

@@ -175,14 +175,14 @@ class MemberList(ApiView):
         workspace = access.get_workspace(self.person, workspace_id, need=Role.OWNER)
         body = self.body(MemberBody)
         who: dict[str, Any] = {"user": body["username"], "by": self.person, "now": timezone.now()}
-        made = self.once(
+        invitation = self.once(
             lambda: invitations.invite(workspace, role=body["role"], **who),
-            keep=lambda made: {"invitation": made.public_id},
+            keep=lambda invitation: {"invitation": invitation.public_id},
             reload=lambda note: workspace.invitations.select_related("user").get(
                 public_id=note["invitation"]
             ),
         )
-        return Response(MemberJson(made).data, status=status.HTTP_201_CREATED)
+        return Response(MemberJson(invitation).data, status=status.HTTP_201_CREATED)
 
 
 class MemberAccept(ApiView):
@@ -383,9 +383,9 @@ class AgentList(ApiView):
         """
         workspace = get_workspace(self.person, workspace_id)
         state = self.query(AgentQuery)["state"]
-        found = workspace.agents.filter(archived_at__isnull=state == "in_use")
+        agents = workspace.agents.filter(archived_at__isnull=state == "in_use")
         return self.page(
-            found.select_related("workspace", "created_by"),
+            agents.select_related("workspace", "created_by"),
             AgentJson,
             list_name=f"agents of {workspace.public_id}, {state}",
         )
@@ -399,10 +399,10 @@ class AgentList(ApiView):
         """
         workspace = get_workspace(self.person, workspace_id, need=Role.EDITOR)
         body, now = self.body(AgentBody), timezone.now()
-        made = self.make_once(
+        agent = self.make_once(
             lambda: actions.create_agent(workspace, **body, by=self.person, now=now), actions.get_agent
         )
-        return Response(AgentJson(made).data, status=status.HTTP_201_CREATED)
+        return Response(AgentJson(agent).data, status=status.HTTP_201_CREATED)
 
 
 class AgentDetail(ApiView):

@@ -91,10 +91,10 @@ def get_draft(user: User, public_id: str, *, workspace: Workspace | None = None)
     Raises NotFound for other people's drafts.
     """
     rows = Document.objects.drafts() if workspace is None else workspace.documents.drafts()
-    found = get_owned(rows, user, public_id, workspace=None, need=Role.VIEWER, or_deleted=True)
-    if found is None:
+    draft = get_owned(rows, user, public_id, workspace=None, need=Role.VIEWER, or_deleted=True)
+    if draft is None:
         raise NotFound(_("This document does not exist, or you do not have access to it."))
-    return found
+    return draft
 
 
 def add_document(
@@ -134,10 +134,10 @@ def add_document(
                 Document.objects.live().filter(workspace=workspace, owner=owner, sha256=stored.sha256).first()
             )
             if known is None:
-                made = Document(workspace=workspace, owner=owner, title=shown)
+                document = Document(workspace=workspace, owner=owner, title=shown)
                 if draft:
-                    made = Document(workspace=here, owner=by, title=shown, drafted_at=now, deleted_at=now)
-                return Brought(_added(made, stored, media_type(name, stored.head), by=by, now=now))
+                    document = Document(workspace=here, owner=by, title=shown, drafted_at=now, deleted_at=now)
+                return Brought(_added(document, stored, media_type(name, stored.head), by=by, now=now))
     except BaseException:
         files.remove(stored.file_name)
         raise
@@ -188,8 +188,8 @@ def write(
     title = clean_text("title", " ".join(title.split()), low=1, high=TITLE_LENGTH)
     if not text.strip():
         raise Invalid(fields={"text": _("Must not be blank.")})
-    given: dict[str, Any] = {"personal": personal, "draft": draft, "by": by, "now": now}
-    brought = add_document(workspace, name="text.md", title=title, content=[text.encode()], **given)
+    options: dict[str, Any] = {"personal": personal, "draft": draft, "by": by, "now": now}
+    brought = add_document(workspace, name="text.md", title=title, content=[text.encode()], **options)
     assert brought.is_known or brought.document.media_type == MARKDOWN
     return brought
 
@@ -413,10 +413,10 @@ def get_version(document: Document, number: int) -> Document | DocumentVersion:
     """Return a version, or the document itself for the newest. Raises NotFound if there is no such version."""
     if number == document.version:
         return document
-    found = document.versions.filter(version=number).first()
-    if found is None:
+    version = document.versions.filter(version=number).first()
+    if version is None:
         raise NotFound(_("This document has no such version."))
-    return found
+    return version
 
 
 def _set_aside(document: Document) -> None:

@@ -75,14 +75,14 @@ def passages_of(blocks: Iterable[Block]) -> list[Passage]:
     for block in blocks:
         text = block.text.rstrip() + "\n"
         pieces += [(block, piece) for piece in _pieces(text)]
-    found, begins = [], 0
+    passages, begins = [], 0
     for number, (block, text) in enumerate(pieces):
         before = pieces[number - 1][1][-CONTEXT:] if number else ""
         after = pieces[number + 1][1][:CONTEXT] if number + 1 < len(pieces) else ""
         around = "\n".join(filter(None, (block.heading, before + text + after)))
-        found.append(Passage(number, block.page, block.heading, begins, text, around))
+        passages.append(Passage(number, block.page, block.heading, begins, text, around))
         begins += len(text)
-    return found
+    return passages
 
 
 def _pieces(text: str) -> Iterator[str]:
@@ -180,8 +180,8 @@ def find_passages(
     if arm == "hybrid":
         owner = user.pk if where.personal else 0
         refs = [each.ref for each in scored]
-        given = {"refs": refs, "workspace": workspace.pk, "owner": owner}
-        worth = _sort_keys(queries.rows(_PLACES, given), scored)
+        params = {"refs": refs, "workspace": workspace.pk, "owner": owner}
+        worth = _sort_keys(queries.rows(_PLACES, params), scored)
     rows = within_policy(DocumentPassage.objects.live(), workspace, user, policy)
     return _best(rows, wanted, worth, min(limit, MOST))
 
@@ -242,8 +242,8 @@ def find_in(
         "pk", "document", "number", "document__passage_count"
     )
     best = _best(rows, scores, _sort_keys(list(places), scored), limit)
-    taken = [each.passage.pk for each in best]
-    first = rows.exclude(pk__in=taken).select_related("document").order_by("number", "document")
+    passage_ids = [each.passage.pk for each in best]
+    first = rows.exclude(pk__in=passage_ids).select_related("document").order_by("number", "document")
     return best + [FoundPassage(passage, 0.0) for passage in first[: limit - len(best)]]
 
 

@@ -106,8 +106,8 @@ def read(document_id: int, *, now: datetime) -> str:
 
 
 def text_for_webhook(workspace: Workspace, public_id: str) -> Mapping[str, Any] | None:
-    found = Document.objects.live().filter(workspace=workspace, owner=None, public_id=public_id)
-    return found.values("title", "media_type", "pages").first()
+    documents = Document.objects.live().filter(workspace=workspace, owner=None, public_id=public_id)
+    return documents.values("title", "media_type", "pages").first()
 
 
 def sweep(*, now: datetime) -> int:
@@ -163,9 +163,9 @@ def _put_passages(document: Document, passages: list[Passage]) -> None:
     A passage with the same text and surroundings keeps its row, vector and words.
     """
     before: dict[tuple[str, str], deque[int]] = defaultdict(deque)
-    for pk, *said in document.passages.order_by("number").values_list("pk", "text", "around"):
-        before[said[0], said[1]].append(pk)
-    kept: list[DocumentPassage] = []
+    for pk, *texts in document.passages.order_by("number").values_list("pk", "text", "around"):
+        before[texts[0], texts[1]].append(pk)
+    existing: list[DocumentPassage] = []
     new: list[DocumentPassage] = []
     for each in passages:
         row = DocumentPassage(
@@ -182,7 +182,7 @@ def _put_passages(document: Document, passages: list[Passage]) -> None:
         )
         if same := before[each.text, each.around]:
             row.pk = same.popleft()
-            kept.append(row)
+            existing.append(row)
         else:
             new.append(row)
     gone = [pk for rest in before.values() for pk in rest]
@@ -190,9 +190,9 @@ def _put_passages(document: Document, passages: list[Passage]) -> None:
     document.passages.update(
         number=F("number") + FAR
     )  # numbers are unique: avoid collisions while renumbering
-    DocumentPassage.objects.bulk_update(kept, ["number", "page", "heading", "begins"], batch_size=1000)
-    made = DocumentPassage.objects.bulk_create(new, batch_size=1000)
-    refs = [passage.pk for passage in made]
+    DocumentPassage.objects.bulk_update(existing, ["number", "page", "heading", "begins"], batch_size=1000)
+    created = DocumentPassage.objects.bulk_create(new, batch_size=1000)
+    refs = [passage.pk for passage in created]
     index_words(DOCUMENTS, refs)
     if document.deleted_at is None:
         queue_embedding_of(refs)
@@ -222,17 +222,17 @@ def with_shares(documents: Iterable[Document]) -> list[Document]:
 
     Two queries if any document is being indexed, else none.
     """
-    found = list(documents)
-    indexing = [each for each in found if each.status == DocumentStatus.INDEXING]
+    rows = list(documents)
+    indexing = [each for each in rows if each.status == DocumentStatus.INDEXING]
     left = _missing_vectors(indexing) if indexing else {}
-    for each in found:
+    for each in rows:
         if each.status == DocumentStatus.INDEXING:
             each.by_meaning = 1 - left.get(each.pk, 0) / max(1, each.passage_count)
         elif each.status == DocumentStatus.READY:
             each.by_meaning = 1.0 if get_embedder() is not None else None
         else:
             each.by_meaning = 0.0
-    return found
+    return rows
 
 
 def complete(document: Document) -> None:

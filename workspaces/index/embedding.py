@@ -168,8 +168,8 @@ def embed_texts(texts: Sequence[Text], reaches: Sequence[DataPolicy]) -> list[Em
         may_go = is_local(model)
         sent = [may_go or not policy.local_only for policy in reaches]
         leaving = [text for text, is_sent in zip(texts, sent, strict=True) if is_sent]
-        made = iter(_asked(model, leaving) if leaving else ())
-        return [next(made) if is_sent else None for is_sent in sent]
+        embedded = iter(_asked(model, leaving) if leaving else ())
+        return [next(embedded) if is_sent else None for is_sent in sent]
     except EmbedderError as error:
         logger.warning("Embedding %d texts failed: %s (%s)", len(texts), error, error.code)
         return None
@@ -361,7 +361,7 @@ def store_vector(passage: Passage, embedded: Embedded, *, is_new: bool = False) 
     for passages without a vector.
     """
     kind = kind_of(passage)
-    given = {
+    params = {
         "kind": kind.number,
         "ref": passage.pk,
         "place": passage.place,
@@ -372,8 +372,8 @@ def store_vector(passage: Passage, embedded: Embedded, *, is_new: bool = False) 
         "statement": None if embedded.search is embedded.statement else embedded.statement,
     }
     if not is_new:
-        queries.rows(_DROP, given)
-    if not queries.rows(_PUT, given):
+        queries.rows(_DROP, params)
+    if not queries.rows(_PUT, params):
         queue_embedding(kind, [passage.pk])
 
 
@@ -464,9 +464,9 @@ def copy_vectors(
     rows["count"] = len(fields) + len(halfvecs)
     for column, _, length, value in fields:
         rows[f"{column} length"], rows[column] = length, value
-    for column, made in halfvecs.items():
+    for column, vectors in halfvecs.items():
         rows[f"{column} length"], rows[f"{column} size"] = 4 + 2 * dimension, dimension
-        rows[column] = made
+        rows[column] = vectors
     columns = sql.SQL(", ").join(sql.Identifier(name) for name in [*(f[0] for f in fields), *halfvecs])
     copying = sql.SQL("COPY workspaces_passagevector ({}) FROM STDIN (FORMAT binary)").format(columns)
     with connection.cursor() as cursor, cursor.copy(copying) as copy:

@@ -176,8 +176,8 @@ def bm25(of: Kind, query: str, params: dict[str, Any], limit: int) -> dict[int, 
     queries are comparable. ``params``: those of ``SearchArea.params``.
     """
     statement = _BM25.format(terms=terms(of, counted=True), share=share(of))
-    given = {**params, "query": query, "limit": limit, "postings": POSTINGS}
-    return {ref: min(1.0, float(share)) for ref, share in queries.rows(statement, given)}
+    values = {**params, "query": query, "limit": limit, "postings": POSTINGS}
+    return {ref: min(1.0, float(share)) for ref, share in queries.rows(statement, values)}
 
 
 # Candidates requested from an index. ef_search limits the rows that pgvector's HNSW returns, so it must not be lower.
@@ -311,10 +311,10 @@ class SearchArea:
 
 def search_area(workspace_id: int, user_id: int, agent_id: int | None = None) -> SearchArea | None:
     """Return all scopes that this user may search, or None if the user is not a member. One query."""
-    found = queries.rows(_AREA, SearchArea(workspace_id, user_id, agent=agent_id, personal=True).params)
-    if not found:
+    rows = queries.rows(_AREA, SearchArea(workspace_id, user_id, agent=agent_id, personal=True).params)
+    if not rows:
         return None
-    label, name, base_url, dimension, indexed, counted, local_only, personal_stays, home = found[0]
+    label, name, base_url, dimension, indexed, counted, local_only, personal_stays, home = rows[0]
     active = EmbeddingModel(label=label, name=name, base_url=base_url, dimension=dimension) if label else None
     return SearchArea(
         workspace_id,
@@ -370,7 +370,7 @@ def find_candidates(
         for place in where.places
         if not exact and (place, of.number, model, len(vector)) in where.indexed
     ]
-    given = {
+    params = {
         **where.params,
         "query": query,
         "model": model,
@@ -396,7 +396,7 @@ def find_candidates(
     )
     return [
         Candidate(of.number, ref, cosine, min(1.0, share))
-        for ref, cosine, share in queries.rows(statement, given)
+        for ref, cosine, share in queries.rows(statement, params)
     ]
 
 

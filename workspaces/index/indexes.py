@@ -80,10 +80,10 @@ class Upkeep:
     def __str__(self) -> str:
         if self.busy:
             return "another run is at it"
-        said = [f"built {name}" for name in self.built] + [f"dropped {name}" for name in self.dropped]
+        parts = [f"built {name}" for name in self.built] + [f"dropped {name}" for name in self.dropped]
         if self.counted:
-            said.append(f"counted the words of {self.counted} large places")
-        return ", ".join(said) or "nothing to do"
+            parts.append(f"counted the words of {self.counted} large places")
+        return ", ".join(parts) or "nothing to do"
 
 
 def maintain_indexes(*, now: datetime) -> Upkeep:
@@ -108,27 +108,27 @@ def maintain_indexes(*, now: datetime) -> Upkeep:
 
 def _keep_indexes(own: Connection, done: Upkeep, now: datetime) -> None:
     counts = [
-        Wanted(*found)
-        for found in own.execute(_LIVE_VECTORS, [DROP_BELOW]).fetchall()
-        if found[3] <= MOST_DIMENSIONS
+        Wanted(*candidate)
+        for candidate in own.execute(_LIVE_VECTORS, [DROP_BELOW]).fetchall()
+        if candidate[3] <= MOST_DIMENSIONS
     ]
     present: dict[str, bool] = dict(own.execute(_PRESENT, [PREFIXES]).fetchall())
     valid = {name for name, is_valid in present.items() if is_valid}
     VectorIndex.objects.exclude(name__in=valid).delete()
     recorded = set(VectorIndex.objects.values_list("name", flat=True))
-    paying = [found for found in counts if found.vectors >= INDEX_FROM or found.name in valid]
+    paying = [candidate for candidate in counts if candidate.vectors >= INDEX_FROM or candidate.name in valid]
     wanted = paying[:MOST_INDEXES]
-    for found in wanted:
+    for candidate in wanted:
         began = time.monotonic()
-        if found.name not in valid:
-            if found.name in present:
-                _drop(own, found.name, done)
-            build(own, found)
-            done.built.append(found.name)
-        if found.name not in recorded:  # also an index that Postgres finished after the job was killed
-            _record(found, time.monotonic() - began, now)
+        if candidate.name not in valid:
+            if candidate.name in present:
+                _drop(own, candidate.name, done)
+            build(own, candidate)
+            done.built.append(candidate.name)
+        if candidate.name not in recorded:  # also an index that Postgres finished after the job was killed
+            _record(candidate, time.monotonic() - began, now)
     # Last, because an index with an earlier name is used until its replacement exists.
-    for name in present.keys() - {found.name for found in wanted}:
+    for name in present.keys() - {candidate.name for candidate in wanted}:
         _drop(own, name, done)
 
 

@@ -253,9 +253,9 @@ def _begin(configured: Embedder, *, from_scratch: bool = False) -> EmbeddingMode
 
 
 def _free_label(name: str) -> str:
-    taken = set(EmbeddingModel.objects.filter(name=name).values_list("label", flat=True))
+    labels = set(EmbeddingModel.objects.filter(name=name).values_list("label", flat=True))
     number, label = 1, name
-    while label in taken:
+    while label in labels:
         number += 1
         label = f"{name[:190]} ({number})"
     return label
@@ -288,8 +288,8 @@ def _build_batch(model: EmbeddingModel) -> bool:
         if model.reached:  # one more pass, for rows that have changed since
             EmbeddingModel.objects.filter(pk=model.pk).update(reached={})
         return bool(model.reached)
-    made = embedding.embed_each(model, [kind.text_of(row) for row in batch])
-    pairs = [(row, vectors) for row, vectors in zip(batch, made, strict=True) if vectors is not None]
+    embedded = embedding.embed_each(model, [kind.text_of(row) for row in batch])
+    pairs = [(row, vectors) for row, vectors in zip(batch, embedded, strict=True) if vectors is not None]
     stored = _store(model, kind, pairs)
     if pairs and not stored:
         time.sleep(0.2)  # the rows are locked: avoid a busy loop
@@ -301,7 +301,7 @@ def _build_batch(model: EmbeddingModel) -> bool:
             "stored": stored,
             "reached": batch[-1].pk,
             "rate": rate if model.rate is None else 0.8 * model.rate + 0.2 * rate,
-            "refused": [row.pk for row, vectors in zip(batch, made, strict=True) if vectors is None],
+            "refused": [row.pk for row, vectors in zip(batch, embedded, strict=True) if vectors is None],
             "now": timezone.now(),
         }
         cursor.execute(_PROGRESSED, progress)
@@ -349,8 +349,10 @@ def embed_passages(kind: Kind, refs: Sequence[int]) -> int:
             batch = list(wanted.filter(pk__in=[row.pk for row in rows]).order_by("pk"))
             if not batch:
                 continue
-            made = embedding.embed_each(model, [kind.text_of(row) for row in batch])
-            pairs = [(row, vectors) for row, vectors in zip(batch, made, strict=True) if vectors is not None]
+            embedded = embedding.embed_each(model, [kind.text_of(row) for row in batch])
+            pairs = [
+                (row, vectors) for row, vectors in zip(batch, embedded, strict=True) if vectors is not None
+            ]
             with transaction.atomic():
                 done += store_unchanged(model.label, kind, pairs)
     except EmbedderError as error:

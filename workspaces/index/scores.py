@@ -85,10 +85,10 @@ def embedded_query(query: str, where: SearchArea, *, gist: bool = True) -> Embed
 
     ``gist``: include the query's gist. Applies to the bundled embedder only, with which it was measured.
     """
-    said = gist_of(query) if gist and _is_bundled(where) else query
+    gist_query = gist_of(query) if gist and _is_bundled(where) else query
     try:
         embedded = embedding.embed_query(
-            [query] if said == query else [query, said], where.active, local_only=where.local_only
+            [query] if gist_query == query else [query, gist_query], where.active, local_only=where.local_only
         )
     except EmbedderError as error:
         logger.warning("A search fell back to words: %s", error.code)
@@ -191,16 +191,16 @@ def read_asked(vector: Vectors) -> Asked:
     return Asked(float(np.linalg.norm(vector[ENGLISH])) * float(np.sqrt(E5_WEIGHS)) / length, scale)
 
 
-def cosines(asked: Asked, products: Array) -> dict[str, Array]:
+def cosines(question: Asked, products: Array) -> dict[str, Array]:
     """Return the cosines of stored texts with the question: by the English encoder, by the multilingual one, and
     combined.
 
     ``products``: for each text a row with the columns of the SQL ``PRODUCTS``.
     """
     english, multilingual, share = products.T if len(products) else np.zeros((3, 0))
-    multilingual = multilingual * asked.scale / E5_WEIGHS
-    share = np.minimum(1, share * float(np.sqrt(1 + E5_WEIGHS))) * asked.english
-    english = english * asked.scale + (1 - share) * multilingual
+    multilingual = multilingual * question.scale / E5_WEIGHS
+    share = np.minimum(1, share * float(np.sqrt(1 + E5_WEIGHS))) * question.english
+    english = english * question.scale + (1 - share) * multilingual
     both = (english + E5_WEIGHS * multilingual) / (1 + E5_WEIGHS)
     return {"english": english, "multilingual": multilingual, "both": both}
 
@@ -210,15 +210,15 @@ def margins(kind: int, refs: list[int], where: SearchArea, model: str, own: Vect
 
     A negative number means that it is below. ``own``: the question's vector without its gist. Two queries.
     """
-    given = {
+    params = {
         "kind": kind,
         "model": model,
         "places": where.places,
         "refs": refs,
         "asked": own,
     }
-    rows = queries.rows(_NEAR, given)
-    [(count,)] = queries.rows(_COUNT, given)
+    rows = queries.rows(_NEAR, params)
+    [(count,)] = queries.rows(_COUNT, params)
     both = cosines(read_asked(own), np.array([products for _, *products in rows]))["both"]
     least = LEAST + LEAST_OF_MORE * math.log(max(1, count))
     return {ref: float(cosine) - least for (ref, *_), cosine in zip(rows, both, strict=True)}

@@ -97,10 +97,10 @@ def of_places(of: Kind, refs: Sequence[int], *, within: Collection[int] = ()) ->
     ``places`` are the passages' scopes, found by one query, with which the statement reads only their part of the
     index. ``within``: the workspaces of the passages, if known, which make that query faster.
     """
-    given = {"refs": refs, "within": within}
+    params = {"refs": refs, "within": within}
     statement = _PLACES.format(place=of.place, table=of.table) + (WITHIN if within else "")
-    found = queries.rows(statement, given)
-    return given | {"places": [row[0] for row in found]}
+    rows = queries.rows(statement, params)
+    return params | {"places": [row[0] for row in rows]}
 
 
 WITHIN = " AND m.workspace_id = ANY(%(within)s::bigint[])"
@@ -165,10 +165,10 @@ def _place(of: type[models.Model]) -> models.Expression:
     }
     there = {field.name for field in of._meta.concrete_fields}
     number = models.BigIntegerField()
-    found = [
+    expressions = [
         models.ExpressionWrapper(way, output_field=number) for name, way in ways.items() if name in there
     ]
-    return Coalesce(*found) if len(found) > 1 else found[0]
+    return Coalesce(*expressions) if len(expressions) > 1 else expressions[0]
 
 
 class PassageVector(models.Model):

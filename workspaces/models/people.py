@@ -105,20 +105,22 @@ def _is_nothing(sign: str) -> bool:
 def _prototypes() -> dict[str, str]:
     """Return the prototype of each character in Unicode's table of confusables. Reading the table takes 70 ms, once."""
     table = {sign: [other["c"] for other in others] for sign, others in load("confusables.json").items()}
-    found = {}
+    prototypes = {}
     for sign, (first, *more) in table.items():
         # A character lists only its prototype, a prototype all its characters. In a pair each lists the other.
         lone_pair = len(table[first]) == 1
         if len(sign) == 1 and not more and (not lone_pair or (len(first), first) > (1, sign)):
-            found[sign] = first.replace(DIRECTION, "")
+            prototypes[sign] = first.replace(DIRECTION, "")
     for letter in ascii_uppercase:
         with suppress(KeyError):  # there is no small capital X
             small = unicodedata.lookup(f"LATIN LETTER SMALL CAPITAL {letter}")
-            found |= {sign: letter for sign in (small, found.get(small, small)) if not sign.isascii()}
-    for sign in list(found):
-        if found.get(found[sign].casefold(), "").casefold() == sign.casefold():
-            del found[sign]  # two characters map to each other: keep one mapping
-    return found
+            prototypes |= {
+                sign: letter for sign in (small, prototypes.get(small, small)) if not sign.isascii()
+            }
+    for sign in list(prototypes):
+        if prototypes.get(prototypes[sign].casefold(), "").casefold() == sign.casefold():
+            del prototypes[sign]  # two characters map to each other: keep one mapping
+    return prototypes
 
 
 class User(AbstractUser):

@@ -100,24 +100,24 @@ class Standing:
         """Return the used tokens or money, whichever is the larger share, as text."""
         about = ABOUT if self.is_estimate else ""
         if self.money is not None and _share(self.money_taken, self.money) == self.share:
-            said = {"taken": about + amount(self.money_taken), "most": amount(self.money)}
-            return _("%(taken)s of %(most)s") % said
-        said = {"taken": about + grouped(self.tokens_taken), "most": grouped(self.tokens or 0)}
-        return _("%(taken)s of %(most)s tokens") % said
+            values = {"taken": about + amount(self.money_taken), "most": amount(self.money)}
+            return _("%(taken)s of %(most)s") % values
+        values = {"taken": about + grouped(self.tokens_taken), "most": grouped(self.tokens or 0)}
+        return _("%(taken)s of %(most)s tokens") % values
 
     @property
     def sentence(self) -> str:
         """Return a sentence about a budget that is nearly or fully used: the usage, when it renews, and who can raise
         it.
         """
-        said = {"taken": self.taken, "day": formats.date_format(self.renewed_on, "DATE_FORMAT")}
+        values = {"taken": self.taken, "day": formats.date_format(self.renewed_on, "DATE_FORMAT")}
         if self.is_spent and self.of_workspace:
             return (
                 _(
                     "This workspace's budget for the month is used up: %(taken)s. No model that costs something "
                     "answers here until %(day)s. An owner can raise the budget in the settings, under Usage."
                 )
-                % said
+                % values
             )
         if self.is_spent:
             return (
@@ -125,20 +125,20 @@ class Standing:
                     "Your budget for the month is used up: %(taken)s. No model that costs something answers you until "
                     "%(day)s. An administrator can raise it."
                 )
-                % said
+                % values
             )
         if self.of_workspace:
             return (
                 _("This workspace has used %(taken)s of its budget for this month, which renews on %(day)s.")
-                % said
+                % values
             )
-        return _("You have used %(taken)s of your budget for this month, which renews on %(day)s.") % said
+        return _("You have used %(taken)s of your budget for this month, which renews on %(day)s.") % values
 
 
-def _share(taken: Decimal, most: int | Decimal | None) -> Decimal:
+def _share(usage: Decimal, most: int | Decimal | None) -> Decimal:
     if most is None:
         return Decimal(-1)
-    return taken / most if most else Decimal(1)
+    return usage / most if most else Decimal(1)
 
 
 def first_of_month(now: datetime) -> date:
@@ -156,11 +156,11 @@ def standings(workspace_id: int | None, user_id: int | None, *, now: datetime) -
     values = {"workspace": workspace_id, "user": user_id, "first": first, "next": renewed}
     with current_connection().cursor() as cursor:
         cursor.execute(_STANDING, values)
-        found = [
+        budgets = [
             Standing(row[0], row[1], row[2], int(row[3]), row[4], row[5], renewed)
             for row in cursor.fetchall()
         ]
-    return sorted(found, key=lambda standing: standing.share, reverse=True)
+    return sorted(budgets, key=lambda standing: standing.share, reverse=True)
 
 
 def require_budget(

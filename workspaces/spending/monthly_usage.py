@@ -107,8 +107,8 @@ def of_workspace(workspace: Workspace, user: User, first: date, *, now: datetime
     sees_all = workspace.role == Role.OWNER
     if not sees_all:
         rows = rows.filter(user=user)
-    found = standings(workspace.pk, user.pk, now=now)
-    seen = [each for each in found if sees_all or not each.of_workspace]
+    budgets = standings(workspace.pk, user.pk, now=now)
+    seen = [each for each in budgets if sees_all or not each.of_workspace]
     return _month(rows, first, seen, user, workspace)
 
 
@@ -135,7 +135,7 @@ def of_month(rows: QuerySet[ModelUse], first: date) -> QuerySet[ModelUse]:
 
 
 def _month(
-    rows: QuerySet[ModelUse], first: date, found: list[Standing], user: User, workspace: Workspace | None
+    rows: QuerySet[ModelUse], first: date, budgets: list[Standing], user: User, workspace: Workspace | None
 ) -> Month:
     days = [
         Line(row["day"].isoformat(), _bill(row), row["day"])
@@ -150,7 +150,7 @@ def _month(
         people=_by(rows, "user__username", lambda name: name or _("People who left")),
         workspaces=[] if workspace else _by_place(rows),
         chats=[line for of in _chats for line in of(user, workspace, first)],
-        budgets=found,
+        budgets=budgets,
     )
 
 
@@ -164,11 +164,11 @@ def _by(rows: QuerySet[ModelUse], name: str, say: Callable[[str], str], *, id: s
 
     ``say``: converts the value to a label. ``id``: the column of the line's public id.
     """
-    found = [
+    lines = [
         Line(say(row[name] or ""), _bill(row), id=row[id] if id else "")
         for row in rows.order_by().values(*filter(None, (name, id))).annotate(**_SUMS)
     ]
-    return sorted(found, key=lambda line: (line.bill.cost, line.bill.tokens), reverse=True)
+    return sorted(lines, key=lambda line: (line.bill.cost, line.bill.tokens), reverse=True)
 
 
 def _bill(row: Any) -> Bill:

@@ -51,25 +51,25 @@ def last_of_month(first: date) -> date:
 
 
 @register.simple_tag
-def bill(found: Bill | dict[str, Any]) -> str:
+def bill(value: Bill | dict[str, Any]) -> str:
     """Show a bill, such as "1,204 tokens in, 310 out, about $0.004"."""
-    paid = found if isinstance(found, Bill) else Bill.from_json(found)
-    said = {
+    paid = value if isinstance(value, Bill) else Bill.from_json(value)
+    amounts = {
         "read": grouped(paid.tokens_in),
         "written": grouped(paid.tokens_out),
         "cost": money.amount(paid.cost),
     }
     if paid.cost and paid.unpriced and paid.is_estimate:
-        return _("About %(read)s tokens in, %(written)s out, at least %(cost)s (estimated)") % said
+        return _("About %(read)s tokens in, %(written)s out, at least %(cost)s (estimated)") % amounts
     if paid.cost and paid.unpriced:
-        return _("%(read)s tokens in, %(written)s out, at least %(cost)s") % said
+        return _("%(read)s tokens in, %(written)s out, at least %(cost)s") % amounts
     if paid.cost and paid.is_estimate:
-        return _("About %(read)s tokens in, %(written)s out, %(cost)s (estimated)") % said
+        return _("About %(read)s tokens in, %(written)s out, %(cost)s (estimated)") % amounts
     if paid.cost:
-        return _("%(read)s tokens in, %(written)s out, about %(cost)s") % said
+        return _("%(read)s tokens in, %(written)s out, about %(cost)s") % amounts
     if paid.is_estimate:
-        return _("About %(read)s tokens in, %(written)s out (estimated)") % said
-    return _("%(read)s tokens in, %(written)s out") % said
+        return _("About %(read)s tokens in, %(written)s out (estimated)") % amounts
+    return _("%(read)s tokens in, %(written)s out") % amounts
 
 
 @register.filter
@@ -107,8 +107,8 @@ def parts_of_bill(stored: dict[str, Any]) -> SafeString:
 @register.simple_tag
 def near_budget(workspace: Workspace, user: User) -> Standing | None:
     """Return the budget with the largest used share if four fifths of it are used, else None. One query."""
-    found = standings(workspace.pk, user.pk, now=timezone.now())
-    return found[0] if found and found[0].is_near else None
+    budgets = standings(workspace.pk, user.pk, now=timezone.now())
+    return budgets[0] if budgets and budgets[0].is_near else None
 
 
 @register.inclusion_tag("workspaces/usage_section.html")

@@ -163,10 +163,10 @@ def picture_of(asker: User, user_id: str) -> bytes:
     Raises NotFound if not, or if they have no picture.
     """
     shared = Q(user__memberships__workspace__memberships__user=asker)
-    found = PersonPicture.objects.filter(Q(user=asker) | shared, user__public_id=user_id).first()
-    if found is None:
+    row = PersonPicture.objects.filter(Q(user=asker) | shared, user__public_id=user_id).first()
+    if row is None:
         raise NotFound(_("There is no such picture."))
-    return bytes(found.jpeg)
+    return bytes(row.jpeg)
 
 
 def _set_picture_version(user: User, version: str) -> None:
@@ -260,8 +260,8 @@ def keys(request: PageRequest) -> HttpResponse:
         return redirect(reverse("workspaces:profile") + "#api-keys")
     now = timezone.now()
     form = KeyForm(request.POST, user=request.user, now=now)
-    if made := form.done(lambda: api_keys.make_key(**form.cleaned_data, by=request.user, now=now)):
-        return _profile_page(request, made=made[0], new_key=made[1])
+    if key_and_secret := form.done(lambda: api_keys.make_key(**form.cleaned_data, by=request.user, now=now)):
+        return _profile_page(request, made=key_and_secret[0], new_key=key_and_secret[1])
     return _profile_page(request, form)
 
 

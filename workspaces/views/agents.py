@@ -37,8 +37,8 @@ def agent_list(request: PageRequest, ws_id: str) -> HttpResponse:
     workspace = get_workspace(request.user, ws_id, need=need)
     form = AgentForm(request.POST if request.method == "POST" else None)
     who: dict[str, Any] = {"by": request.user, "now": timezone.now()}
-    if made := form.done(lambda: workspaces.create_agent(workspace, **form.cleaned_data, **who)):
-        notices.success(request, _("“%(name)s” is ready to chat.") % {"name": made.name})
+    if assistant := form.done(lambda: workspaces.create_agent(workspace, **form.cleaned_data, **who)):
+        notices.success(request, _("“%(name)s” is ready to chat.") % {"name": assistant.name})
         return redirect("workspaces:agents", ws_id)
     by_name = workspace.agents.order_by(Lower("name"), "pk").defer("instructions")
     context: dict[str, Any] = {
@@ -55,18 +55,18 @@ def agent_list(request: PageRequest, ws_id: str) -> HttpResponse:
 def agent(request: PageRequest, ws_id: str, agent_id: str) -> HttpResponse:
     """Show an assistant and its instructions, which editors can change."""
     need = Role.EDITOR if request.method == "POST" else Role.VIEWER
-    workspace, found = _agent(request, ws_id, agent_id, need)
-    form = AgentForm(request.POST) if request.method == "POST" else AgentForm.of(found)
+    workspace, assistant = _agent(request, ws_id, agent_id, need)
+    form = AgentForm(request.POST) if request.method == "POST" else AgentForm.of(assistant)
     who: dict[str, Any] = {"by": request.user, "now": timezone.now()}
-    if form.done(lambda: workspaces.update_agent(found, **form.cleaned_data, **who)):
+    if form.done(lambda: workspaces.update_agent(assistant, **form.cleaned_data, **who)):
         notices.success(request, _("Saved. Chats with it follow this from their next answer on."))
         return redirect("workspaces:agents", ws_id)
     if form.errors:
-        found.refresh_from_db()
+        assistant.refresh_from_db()
     context = {
         "workspace": workspace,
-        "can_write": _can_write(found.role),
-        "agent": found,
+        "can_write": _can_write(assistant.role),
+        "agent": assistant,
         "form": form,
     }
     return render(request, "workspaces/agent.html", context, status=422 if form.errors else 200)
@@ -74,9 +74,9 @@ def agent(request: PageRequest, ws_id: str, agent_id: str) -> HttpResponse:
 
 @require_POST
 def archive(request: PageRequest, ws_id: str, agent_id: str) -> HttpResponse:
-    _workspace, found = _agent(request, ws_id, agent_id, Role.EDITOR)
-    workspaces.archive_agent(found, by=request.user, now=timezone.now())
-    text = _("“%(name)s” is archived. Its chats and memories stay.") % {"name": found.name}
+    _workspace, assistant = _agent(request, ws_id, agent_id, Role.EDITOR)
+    workspaces.archive_agent(assistant, by=request.user, now=timezone.now())
+    text = _("“%(name)s” is archived. Its chats and memories stay.") % {"name": assistant.name}
     undo_url = reverse("workspaces:restore_agent", args=[ws_id, agent_id])
     notices.success(request, text, extra_tags=undo_url)
     return redirect("workspaces:agents", ws_id)
@@ -84,8 +84,8 @@ def archive(request: PageRequest, ws_id: str, agent_id: str) -> HttpResponse:
 
 @require_POST
 def restore(request: PageRequest, ws_id: str, agent_id: str) -> HttpResponse:
-    _workspace, found = _agent(request, ws_id, agent_id, Role.EDITOR)
-    workspaces.restore_agent(found, by=request.user, now=timezone.now())
+    _workspace, assistant = _agent(request, ws_id, agent_id, Role.EDITOR)
+    workspaces.restore_agent(assistant, by=request.user, now=timezone.now())
     if not request.htmx:
-        notices.success(request, _("“%(name)s” has been restored.") % {"name": found.name})
+        notices.success(request, _("“%(name)s” has been restored.") % {"name": assistant.name})
     return reload_or_redirect(request, "workspaces:agents", ws_id)

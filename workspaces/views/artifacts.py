@@ -56,7 +56,7 @@ def artifact_list(request: PageRequest, ws_id: str) -> HttpResponse:
         sent = request.POST
         written = Written(sent.get("title", ""), sent.get("content", ""), sent.get("language", ""))
         try:
-            made = artifacts.create_artifact(
+            artifact_row = artifacts.create_artifact(
                 workspace,
                 written,
                 kind=sent.get("kind", ""),
@@ -65,14 +65,16 @@ def artifact_list(request: PageRequest, ws_id: str) -> HttpResponse:
                 personal=sent.get("personal") == "on",
                 confirmed=sent.get("confirm") == "true",
             )
-            return redirect("workspaces:artifact", ws_id, made.public_id)
+            return redirect("workspaces:artifact", ws_id, artifact_row.public_id)
         except Invalid as error:
-            kept = {"kind": sent.get("kind", ""), "personal": sent.get("personal") == "on"}
-            context |= {"sent": written, **kept, **_refusal_of(error)}
-    found = within_policy(Artifact.objects.live(), workspace, request.user, DataPolicy.here(workspace))
+            choices = {"kind": sent.get("kind", ""), "personal": sent.get("personal") == "on"}
+            context |= {"sent": written, **choices, **_refusal_of(error)}
+    visible_rows = within_policy(Artifact.objects.live(), workspace, request.user, DataPolicy.here(workspace))
     context |= {
         "can_write": Role(workspace.role).allows(Role.EDITOR),
-        "page": Paginator(found.select_related("created_by"), PAGE_SIZE).get_page(request.GET.get("page")),
+        "page": Paginator(visible_rows.select_related("created_by"), PAGE_SIZE).get_page(
+            request.GET.get("page")
+        ),
         "lengths": {"title": TITLE_LENGTH, "language": LANGUAGE_LENGTH, "content": CONTENT_LENGTH},
     }
     return render(request, "artifacts/list.html", context, status=422 if "problem" in context else 200)
@@ -86,19 +88,21 @@ def artifact(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
     """
     if request.method == "GET":
         return show(request, _artifact(request, ws_id, art_id))
-    found = _artifact(request, ws_id, art_id, Role.EDITOR)
+    artifact_row = _artifact(request, ws_id, art_id, Role.EDITOR)
     sent = request.POST
-    typed = Written(sent.get("title", ""), sent.get("content", ""), sent.get("language", found.language))
+    typed = Written(
+        sent.get("title", ""), sent.get("content", ""), sent.get("language", artifact_row.language)
+    )
     seen = _number(sent.get("version"), 0)
     try:
-        found = artifacts.update_artifact(
-            found,
+        artifact_row = artifacts.update_artifact(
+            artifact_row,
             title=typed.title,
             content=typed.content,
             language=typed.language,
             by=request.user,
             now=timezone.now(),
-            seen={f"{found.public_id}-{seen}"} if seen else None,
+            seen={f"{artifact_row.public_id}-{seen}"} if seen else None,
             confirmed=sent.get("confirm") == "true",
         )
     except Stale as error:
@@ -108,26 +112,26 @@ def artifact(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
             request, now_there, {"sent": typed, "problem": error.message, "lines": changed}, status=409
         )
     except Invalid as error:
-        return show(request, found, {"sent": typed, **_refusal_of(error)}, status=422)
-    return show(request, found) if request.htmx else redirect("workspaces:artifact", ws_id, art_id)
+        return show(request, artifact_row, {"sent": typed, **_refusal_of(error)}, status=422)
+    return show(request, artifact_row) if request.htmx else redirect("workspaces:artifact", ws_id, art_id)
 
 
 def show(
-    request: PageRequest, found: Artifact, more: dict[str, Any] | None = None, *, status: int = 200
+    request: PageRequest, artifact_row: Artifact, more: dict[str, Any] | None = None, *, status: int = 200
 ) -> HttpResponse:
     """Render an artifact on its own page, or for htmx in the panel beside the chat.
 
     ``more``: more variables for the template's context.
     """
-    number = _number(request.GET.get("version"), found.version)
-    shows_source = found.kind != ArtifactKind.HTML or request.GET.get("show") == "source"
+    number = _number(request.GET.get("version"), artifact_row.version)
+    shows_source = artifact_row.kind != ArtifactKind.HTML or request.GET.get("show") == "source"
     context = {
-        "workspace": found.workspace,
-        "artifact": found,
-        "shown": artifacts.get_version(found, number),
-        "can_write": Role(found.role).allows(Role.EDITOR),
-        "may_forget": may_move_away(found, request.user, found.role),
-        **whose(found, request.user),
+        "workspace": artifact_row.workspace,
+        "artifact": artifact_row,
+        "shown": artifacts.get_version(artifact_row, number),
+        "can_write": Role(artifact_row.role).allows(Role.EDITOR),
+        "may_forget": may_move_away(artifact_row, request.user, artifact_row.role),
+        **whose(artifact_row, request.user),
         "shows_source": shows_source,
         "lengths": {"title": TITLE_LENGTH, "language": LANGUAGE_LENGTH, "content": CONTENT_LENGTH},
         "in_panel": bool(request.htmx),
@@ -151,47 +155,47 @@ def _refusal_of(error: Invalid) -> dict[str, Any]:
 @require_GET
 def frame(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
     """Return an HTML artifact to run in the sandboxed frame of its page."""
-    found = _artifact(request, ws_id, art_id)
-    if found.kind != ArtifactKind.HTML:
+    artifact_row = _artifact(request, ws_id, art_id)
+    if artifact_row.kind != ArtifactKind.HTML:
         raise NotFound
     if (
         request.headers.get("Sec-Fetch-Dest", "iframe") != "iframe"
     ):  # in a tab of its own it could navigate to another site
         return redirect("workspaces:artifact", ws_id, art_id)
-    number = _number(request.GET.get("version"), found.version)
-    return framed_page(artifacts.get_version(found, number))
+    number = _number(request.GET.get("version"), artifact_row.version)
+    return framed_page(artifacts.get_version(artifact_row, number))
 
 
 @require_GET
 def download(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
-    found = _artifact(request, ws_id, art_id)
-    number = _number(request.GET.get("version"), found.version)
-    return as_download(found, artifacts.get_version(found, number))
+    artifact_row = _artifact(request, ws_id, art_id)
+    number = _number(request.GET.get("version"), artifact_row.version)
+    return as_download(artifact_row, artifacts.get_version(artifact_row, number))
 
 
 @require_GET
 def versions(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
     """List all versions, and show what changed between two of them, by default the newest two."""
-    found = _artifact(request, ws_id, art_id)
-    after = artifacts.get_version(found, _number(request.GET.get("to"), found.version))
-    before = artifacts.get_version(found, _number(request.GET.get("from"), max(1, after.number - 1)))
+    artifact_row = _artifact(request, ws_id, art_id)
+    after = artifacts.get_version(artifact_row, _number(request.GET.get("to"), artifact_row.version))
+    before = artifacts.get_version(artifact_row, _number(request.GET.get("from"), max(1, after.number - 1)))
     context = {
-        "workspace": found.workspace,
-        "artifact": found,
-        "can_write": Role(found.role).allows(Role.EDITOR),
+        "workspace": artifact_row.workspace,
+        "artifact": artifact_row,
+        "can_write": Role(artifact_row.role).allows(Role.EDITOR),
         "before": before,
         "after": after,
         "lines": compare(before.content, after.content),
-        "all_versions": found.versions.select_related("by").defer("content")[:VERSIONS_SHOWN],
+        "all_versions": artifact_row.versions.select_related("by").defer("content")[:VERSIONS_SHOWN],
     }
     return render(request, "artifacts/versions.html", context)
 
 
 @require_POST
 def back(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
-    found = _artifact(request, ws_id, art_id, Role.EDITOR)
+    artifact_row = _artifact(request, ws_id, art_id, Role.EDITOR)
     number = _number(request.POST.get("number"), 0)
-    artifacts.restore_version(found, number, by=request.user, now=timezone.now())
+    artifacts.restore_version(artifact_row, number, by=request.user, now=timezone.now())
     notices.success(request, _("Version %(number)s is the newest again.") % {"number": number})
     return redirect("workspaces:artifact", ws_id, art_id)
 
@@ -199,32 +203,32 @@ def back(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
 @require_POST
 def undo(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
     """Undo one change, from a notice or from the log of the model's tool calls."""
-    found = _artifact(request, ws_id, art_id, Role.EDITOR)
-    artifacts.undo(found, _number(request.POST.get("version"), 1), by=request.user, now=timezone.now())
-    return render(request, "artifacts/undone.html", {"workspace": found.workspace})
+    artifact_row = _artifact(request, ws_id, art_id, Role.EDITOR)
+    artifacts.undo(artifact_row, _number(request.POST.get("version"), 1), by=request.user, now=timezone.now())
+    return render(request, "artifacts/undone.html", {"workspace": artifact_row.workspace})
 
 
 @require_POST
 def delete(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
-    found = _artifact(request, ws_id, art_id, Role.EDITOR)
-    artifacts.delete(found, by=request.user, now=timezone.now())
+    artifact_row = _artifact(request, ws_id, art_id, Role.EDITOR)
+    artifacts.delete(artifact_row, by=request.user, now=timezone.now())
     undo_url = reverse("workspaces:restore_artifact", args=[ws_id, art_id])
-    notices.success(request, _("“%(name)s” is deleted.") % {"name": found.title}, extra_tags=undo_url)
+    notices.success(request, _("“%(name)s” is deleted.") % {"name": artifact_row.title}, extra_tags=undo_url)
     return redirect("workspaces:artifacts", ws_id)
 
 
 @require_POST
 def restore(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
-    found = _artifact(request, ws_id, art_id, Role.EDITOR, or_deleted=True)
-    artifacts.restore(found, by=request.user, now=timezone.now())
+    artifact_row = _artifact(request, ws_id, art_id, Role.EDITOR, or_deleted=True)
+    artifacts.restore(artifact_row, by=request.user, now=timezone.now())
     return reload_or_redirect(request, "workspaces:artifact", ws_id, art_id)
 
 
 @require_POST
 def move(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
     """Move an artifact to the workspace or person chosen in the form."""
-    found = _artifact(request, ws_id, art_id, Role.EDITOR)
-    moved = artifacts.move(found, destination(request), by=request.user)
+    artifact_row = _artifact(request, ws_id, art_id, Role.EDITOR)
+    moved = artifacts.move(artifact_row, destination(request), by=request.user)
     say_whose(request, moved)
     return redirect("workspaces:artifact", moved.workspace.public_id, art_id)
 
@@ -232,15 +236,15 @@ def move(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def forget(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
     """Ask for confirmation (GET), or remove an artifact permanently, whether deleted or live (POST)."""
-    found = _artifact(request, ws_id, art_id, Role.EDITOR, or_deleted=True)
-    require_right_to_forget(found, request.user)
+    artifact_row = _artifact(request, ws_id, art_id, Role.EDITOR, or_deleted=True)
+    require_right_to_forget(artifact_row, request.user)
     ask_for_password(request)
     if request.method == "GET":
         back = reverse("workspaces:artifacts", args=[ws_id])
-        context = {"workspace": get_workspace(request.user, ws_id), "artifact": found, "back": back}
+        context = {"workspace": get_workspace(request.user, ws_id), "artifact": artifact_row, "back": back}
         return render(request, "artifacts/forget.html", context)
-    forget_artifact(found, by=request.user)
-    notices.success(request, _("“%(name)s” has been deleted for good.") % {"name": found.title})
+    forget_artifact(artifact_row, by=request.user)
+    notices.success(request, _("“%(name)s” has been deleted for good.") % {"name": artifact_row.title})
     return redirect("workspaces:artifacts", ws_id)
 
 

@@ -54,15 +54,15 @@ def connection_list(request: PageRequest) -> HttpResponse:
     elif act == "test":
         more["report"] = form.done(lambda: connections.test_draft(**who, **form.values()))
     elif act == "keep":
-        if kept := form.done(lambda: connections.save_untested(**who, **form.values())):
+        if connection_row := form.done(lambda: connections.save_untested(**who, **form.values())):
             text = _("“%(name)s” has been saved. Test it, then choose it in a chat.")
-            notices.success(request, text % {"name": kept.name})
+            notices.success(request, text % {"name": connection_row.name})
             return _leave(request, redirect("workspaces:connections"))
     else:
-        made = form.done(lambda: connections.connect(**who, place=_last_place(request), **form.values()))
-        if isinstance(made, connections.Connected):
-            return _leave(request, _connected(request, made))
-        more = {"report": made, "may_keep": made is not None}
+        outcome = form.done(lambda: connections.connect(**who, place=_last_place(request), **form.values()))
+        if isinstance(outcome, connections.Connected):
+            return _leave(request, _connected(request, outcome))
+        more = {"report": outcome, "may_keep": outcome is not None}
     return _list_page(request, form, **more)
 
 
@@ -112,14 +112,14 @@ def find_here(request: PageRequest) -> HttpResponse:
 def connect_here(request: PageRequest) -> HttpResponse:
     """Connect a model that was found on this machine, for the workspace that the person visited last."""
     server, model = request.POST.get("server", ""), request.POST.get("model", "")
-    made = connections.connect_local(
+    outcome = connections.connect_local(
         server, model, by=request.user, now=timezone.now(), place=_last_place(request)
     )
-    if isinstance(made, connections.Connected):
-        return _connected(request, made)
+    if isinstance(outcome, connections.Connected):
+        return _connected(request, outcome)
     tried = {
         "running": connections.running_servers(),
-        "tried": {"server": server, "model": model, "report": made},
+        "tried": {"server": server, "model": model, "report": outcome},
     }
     return _list_page(request, _new_form(request, sent=False), **tried)
 
@@ -129,30 +129,30 @@ def _last_place(request: PageRequest) -> Workspace | None:
     return next((each for each in workspaces_of(request.user) if each.public_id == last), None)
 
 
-def _connected(request: PageRequest, made: connections.Connected) -> HttpResponse:
-    name = {"name": made.connection.name}
-    if made.workspace is None:
+def _connected(request: PageRequest, outcome: connections.Connected) -> HttpResponse:
+    name = {"name": outcome.connection.name}
+    if outcome.workspace is None:
         notices.success(request, _("“%(name)s” is connected. Choose it beside the title of a chat.") % name)
     else:
-        name["workspace"] = made.workspace.name
+        name["workspace"] = outcome.workspace.name
         notices.success(request, _("“%(name)s” is connected and answers in “%(workspace)s” now.") % name)
-        return redirect("chat:workspace", made.workspace.public_id)
+        return redirect("chat:workspace", outcome.workspace.public_id)
     return redirect("workspaces:connections")
 
 
 @require_http_methods(["GET", "POST"])
 def connection(request: PageRequest, connection_id: str) -> HttpResponse:
     """Change one's own connection, or a shared one after re-authentication."""
-    found = connections.get_connection(request.user, connection_id, to="change")
-    if found.is_shared:
+    connection_row = connections.get_connection(request.user, connection_id, to="change")
+    if connection_row.is_shared:
         ask_for_password(request)
-    shape = SharedConnectionForm if found.is_shared else ConnectionForm
-    form = shape(request.POST if request.method == "POST" else None, kept=found)
+    shape = SharedConnectionForm if connection_row.is_shared else ConnectionForm
+    form = shape(request.POST if request.method == "POST" else None, kept=connection_row)
     who: dict[str, Any] = {"by": request.user, "now": timezone.now()}
-    if form.done(lambda: connections.update_connection(found, **who, **form.values())):
+    if form.done(lambda: connections.update_connection(connection_row, **who, **form.values())):
         notices.success(request, _("Saved. The next answers use it."))
         return redirect("workspaces:connections")
-    context = {"connection": found, "form": form}
+    context = {"connection": connection_row, "form": form}
     return render(request, "workspaces/connection.html", context, status=422 if form.errors else 200)
 
 
@@ -169,21 +169,23 @@ SWITCHED = {
 @require_POST
 def switch(request: PageRequest, connection_id: str) -> HttpResponse:
     """Turn one setting of SWITCHED on or off, such as ``is_default=on``."""
-    found = connections.get_connection(request.user, connection_id, to="change")
-    if found.is_shared:
+    connection_row = connections.get_connection(request.user, connection_id, to="change")
+    if connection_row.is_shared:
         ask_for_password(request)
     for (name, wanted), text in SWITCHED.items():
         if request.POST.get(name) == ("on" if wanted else "off"):
-            connections.update_connection(found, by=request.user, now=timezone.now(), **{name: wanted})
-            notices.success(request, text % {"name": found.name})
+            connections.update_connection(
+                connection_row, by=request.user, now=timezone.now(), **{name: wanted}
+            )
+            notices.success(request, text % {"name": connection_row.name})
     return redirect("workspaces:connections")
 
 
 @require_POST
 def delete(request: PageRequest, connection_id: str) -> HttpResponse:
-    found = connections.get_connection(request.user, connection_id, to="delete")
-    used = connections.delete_connection(found, by=request.user, now=timezone.now())
-    gone = _("“%(name)s” and its key are deleted.") % {"name": found.name}
+    connection_row = connections.get_connection(request.user, connection_id, to="delete")
+    used = connections.delete_connection(connection_row, by=request.user, now=timezone.now())
+    gone = _("“%(name)s” and its key are deleted.") % {"name": connection_row.name}
     notices.success(request, f"{gone} {used.sentence()}".strip())
     return redirect("workspaces:connections")
 
@@ -191,10 +193,17 @@ def delete(request: PageRequest, connection_id: str) -> HttpResponse:
 @require_POST
 def test(request: PageRequest, connection_id: str) -> HttpResponse:
     """Test one's own connection, or a shared one as an administrator."""
-    found = connections.get_connection(request.user, connection_id, to="change")
-    report = try_connection(found, by=request.user, now=timezone.now())
-    misset = {name: works for name, works in report.abilities.items() if getattr(found, name) != works}
-    context: dict[str, Any] = {"connection": found, "name": found.name, "report": report, "misset": misset}
+    connection_row = connections.get_connection(request.user, connection_id, to="change")
+    report = try_connection(connection_row, by=request.user, now=timezone.now())
+    misset = {
+        name: works for name, works in report.abilities.items() if getattr(connection_row, name) != works
+    }
+    context: dict[str, Any] = {
+        "connection": connection_row,
+        "name": connection_row.name,
+        "report": report,
+        "misset": misset,
+    }
     if request.htmx:
         return render(request, "workspaces/connection_report.html", context)
     return render(request, "workspaces/connection_tested.html", context)

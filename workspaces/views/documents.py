@@ -146,8 +146,8 @@ def _document_list(request: PageRequest, ws_id: str) -> HttpResponse:
         _upload(request, workspace)
         return redirect("workspaces:documents", ws_id)
     rows = Document.objects.live().select_related("created_by")
-    found = within_policy(rows, workspace, request.user, DataPolicy.here(workspace))
-    page = Paginator(found, PAGE_SIZE).get_page(request.GET.get("page"))
+    visible_rows = within_policy(rows, workspace, request.user, DataPolicy.here(workspace))
+    page = Paginator(visible_rows, PAGE_SIZE).get_page(request.GET.get("page"))
     reading_jobs.with_shares(page)
     context: dict[str, Any] = {
         "workspace": workspace,
@@ -173,16 +173,16 @@ def _upload(request: PageRequest, workspace: Any) -> None:
     files = request.FILES.getlist("file")[:MOST_FILES]
     for file in files:
         try:
-            made = documents.add_document(workspace, name=file.name or "", content=file.chunks(), **who)
-            brought, known = brought + (not made.is_known), known + made.is_known
+            outcome = documents.add_document(workspace, name=file.name or "", content=file.chunks(), **who)
+            brought, known = brought + (not outcome.is_known), known + outcome.is_known
         except DomainError as error:
             why = " ".join([error.message, *error.fields.values()])
             notices.error(request, _("“%(name)s” was not added. %(why)s") % {"name": file.name, "why": why})
     if text.strip():
         try:
             title = request.POST.get("title", "").strip() or text.strip().splitlines()[0][:80]
-            made = documents.write(workspace, title=title, text=text, **who)
-            brought, known = brought + (not made.is_known), known + made.is_known
+            outcome = documents.write(workspace, title=title, text=text, **who)
+            brought, known = brought + (not outcome.is_known), known + outcome.is_known
         except DomainError as error:
             notices.error(request, " ".join([error.message, *error.fields.values()]))
     elif not files:
@@ -202,33 +202,35 @@ def choices(request: PageRequest, ws_id: str) -> HttpResponse:
     """List the newest documents for the composer's menu. ``?documents=`` is the selected one, listed first."""
     chosen = request.GET.get("documents", "")
     workspace = get_workspace(request.user, ws_id)
-    found = within_policy(Document.objects.live(), workspace, request.user, DataPolicy.here(workspace))
-    found = found.order_by(Case(When(public_id=chosen, then=0), default=1), "-created_at", "-id")
+    visible_rows = within_policy(Document.objects.live(), workspace, request.user, DataPolicy.here(workspace))
+    visible_rows = visible_rows.order_by(
+        Case(When(public_id=chosen, then=0), default=1), "-created_at", "-id"
+    )
     return render(
-        request, "documents/choices.html", {"documents": found[:CHOICES], "chosen_document": chosen}
+        request, "documents/choices.html", {"documents": visible_rows[:CHOICES], "chosen_document": chosen}
     )
 
 
 @require_GET
 def document(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
     """Show the document's passages. ``?passage=`` opens and highlights the one with this number."""
-    [found] = reading_jobs.with_shares([_document(request, ws_id, doc_id)])
-    asked = request.GET.get("passage", "")
-    number = int(asked) if asked.isdecimal() and len(asked) < 8 else None
-    pages = Paginator(found.passages.order_by("number"), PASSAGES_SHOWN)
+    [document_row] = reading_jobs.with_shares([_document(request, ws_id, doc_id)])
+    passage_param = request.GET.get("passage", "")
+    number = int(passage_param) if passage_param.isdecimal() and len(passage_param) < 8 else None
+    pages = Paginator(document_row.passages.order_by("number"), PASSAGES_SHOWN)
     at = request.GET.get("page") if number is None else number // PASSAGES_SHOWN + 1
     context = {
         "workspace": get_workspace(request.user, ws_id),
-        "document": found,
-        "picture": DocumentPicture.objects.filter(document=found).defer("jpeg").first(),
-        "versions": found.versions.select_related("version_by"),
-        "can_write": Role(found.role).allows(Role.EDITOR),
-        "not_quite_read": Document.objects.not_quite_read().filter(pk=found.pk).exists(),
-        "can_edit": found.media_type in documents.TYPED and found.size <= documents.EDITABLE,
-        "can_forget": may_move_away(found, request.user, found.role),
+        "document": document_row,
+        "picture": DocumentPicture.objects.filter(document=document_row).defer("jpeg").first(),
+        "versions": document_row.versions.select_related("version_by"),
+        "can_write": Role(document_row.role).allows(Role.EDITOR),
+        "not_quite_read": Document.objects.not_quite_read().filter(pk=document_row.pk).exists(),
+        "can_edit": document_row.media_type in documents.TYPED and document_row.size <= documents.EDITABLE,
+        "can_forget": may_move_away(document_row, request.user, document_row.role),
         "page": pages.get_page(at),
         "asked": number,
-        **whose(found, request.user),
+        **whose(document_row, request.user),
     }
     return render(request, "documents/document.html", context)
 
@@ -236,10 +238,12 @@ def document(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
 @require_GET
 def content(request: PageRequest, ws_id: str, doc_id: str) -> StreamingHttpResponse:
     """Download a document; ``?version=`` chooses an earlier version."""
-    found = _document(request, ws_id, doc_id)
-    asked = request.GET.get("version", "")
-    number = int(asked) if asked.isdecimal() and len(asked) < 8 else found.version
-    return download(found, documents.get_version(found, number))
+    document_row = _document(request, ws_id, doc_id)
+    version_param = request.GET.get("version", "")
+    number = (
+        int(version_param) if version_param.isdecimal() and len(version_param) < 8 else document_row.version
+    )
+    return download(document_row, documents.get_version(document_row, number))
 
 
 @require_GET
@@ -263,19 +267,21 @@ def replace(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
 @require_POST
 def _replace(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
     """Replace a document's file by a newer one. The previous file becomes an earlier version."""
-    found = _document(request, ws_id, doc_id, Role.EDITOR)
+    document_row = _document(request, ws_id, doc_id, Role.EDITOR)
     file, now = request.FILES.get("file"), timezone.now()
     try:
         if file is None:
             raise Invalid(_("Choose a file first."))
-        made = documents.replace(found, name=file.name or "", content=file.chunks(), by=request.user, now=now)
+        outcome = documents.replace(
+            document_row, name=file.name or "", content=file.chunks(), by=request.user, now=now
+        )
     except DomainError as error:
         notices.error(request, " ".join([error.message, *error.fields.values()]))
     else:
-        if made.is_known:
+        if outcome.is_known:
             notices.success(request, _("It is the same file as before."))
         else:
-            _offer_undo(request, found, _("The newer file is being read."))
+            _offer_undo(request, document_row, _("The newer file is being read."))
     return redirect("workspaces:document", ws_id, doc_id)
 
 
@@ -285,36 +291,36 @@ def edit(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
 
     If another person saved in between, the differences between both texts are shown.
     """
-    found = _document(request, ws_id, doc_id, Role.EDITOR)
-    text = documents.text_of(found)
-    context = {"workspace": get_workspace(request.user, ws_id), "document": found, "text": text}
+    document_row = _document(request, ws_id, doc_id, Role.EDITOR)
+    text = documents.text_of(document_row)
+    context = {"workspace": get_workspace(request.user, ws_id), "document": document_row, "text": text}
     if request.method == "GET":
         return render(request, "documents/edit.html", context)
     typed, seen, now = request.POST.get("text", ""), request.POST.get("version", ""), timezone.now()
     seen_version = int(seen) if seen.isdecimal() and len(seen) < 8 else 0
     try:
-        made = documents.edit(found, text=typed, seen=seen_version, by=request.user, now=now)
+        outcome = documents.edit(document_row, text=typed, seen=seen_version, by=request.user, now=now)
     except DomainError as error:
         problem = " ".join([error.message, *error.fields.values()])
         context |= {"text": typed, "problem": problem, "lines": compare(text, typed.replace("\r\n", "\n"))}
         return render(request, "documents/edit.html", context, status=error.status)
-    if made.is_known:
+    if outcome.is_known:
         notices.info(request, _("Nothing was changed."))
     else:
-        _offer_undo(request, found, _("The newer text is being read."))
+        _offer_undo(request, document_row, _("The newer text is being read."))
     return redirect("workspaces:document", ws_id, doc_id)
 
 
-def _offer_undo(request: PageRequest, before: Document, said: str) -> None:
-    """Show the notice ``said`` with an Undo button, which restores the version that ``before`` has now."""
+def _offer_undo(request: PageRequest, before: Document, text: str) -> None:
+    """Show the notice ``text`` with an Undo button, which restores the version that ``before`` has now."""
     ids = [before.workspace.public_id, before.public_id, before.version]
-    notices.success(request, said, extra_tags=reverse("workspaces:document_back", args=ids))
+    notices.success(request, text, extra_tags=reverse("workspaces:document_back", args=ids))
 
 
 @require_POST
 def back(request: PageRequest, ws_id: str, doc_id: str, number: int) -> HttpResponse:
-    found = _document(request, ws_id, doc_id, Role.EDITOR)
-    documents.restore_version(found, number, by=request.user, now=timezone.now())
+    document_row = _document(request, ws_id, doc_id, Role.EDITOR)
+    documents.restore_version(document_row, number, by=request.user, now=timezone.now())
     if not request.htmx:
         notices.success(request, _("Version %(number)s is the newest again.") % {"number": number})
     return reload_or_redirect(request, "workspaces:document", ws_id, doc_id)
@@ -323,8 +329,8 @@ def back(request: PageRequest, ws_id: str, doc_id: str, number: int) -> HttpResp
 @require_POST
 def move(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
     """Move a document to the workspace or person chosen in the form."""
-    found = _document(request, ws_id, doc_id, Role.EDITOR)
-    moved = documents.move(found, destination(request), by=request.user, now=timezone.now())
+    document_row = _document(request, ws_id, doc_id, Role.EDITOR)
+    moved = documents.move(document_row, destination(request), by=request.user, now=timezone.now())
     say_whose(request, moved)
     return redirect("workspaces:document", moved.workspace.public_id, doc_id)
 
@@ -332,36 +338,36 @@ def move(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def forget(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
     """Ask for confirmation (GET), or remove a document permanently, whether deleted or live (POST)."""
-    found = _document(request, ws_id, doc_id, Role.EDITOR, or_deleted=True)
-    require_right_to_forget(found, request.user)
+    document_row = _document(request, ws_id, doc_id, Role.EDITOR, or_deleted=True)
+    require_right_to_forget(document_row, request.user)
     ask_for_password(request)
     if request.method == "GET":
         back = reverse("workspaces:documents", args=[ws_id])
-        context = {"workspace": get_workspace(request.user, ws_id), "document": found, "back": back}
+        context = {"workspace": get_workspace(request.user, ws_id), "document": document_row, "back": back}
         return render(request, "documents/forget.html", context)
-    documents.forget_document(found, by=request.user)
-    notices.success(request, _("“%(name)s” has been deleted for good.") % {"name": found.title})
+    documents.forget_document(document_row, by=request.user)
+    notices.success(request, _("“%(name)s” has been deleted for good.") % {"name": document_row.title})
     return redirect("workspaces:documents", ws_id)
 
 
 @require_POST
 def delete(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
-    found = _document(request, ws_id, doc_id, Role.EDITOR)
-    documents.delete(found, by=request.user, now=timezone.now())
+    document_row = _document(request, ws_id, doc_id, Role.EDITOR)
+    documents.delete(document_row, by=request.user, now=timezone.now())
     undo_url = reverse("workspaces:restore_document", args=[ws_id, doc_id])
-    notices.success(request, _("“%(name)s” is deleted.") % {"name": found.title}, extra_tags=undo_url)
+    notices.success(request, _("“%(name)s” is deleted.") % {"name": document_row.title}, extra_tags=undo_url)
     return redirect("workspaces:documents", ws_id)
 
 
 @require_POST
 def restore(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
-    found = _document(request, ws_id, doc_id, Role.EDITOR, or_deleted=True)
-    documents.restore(found, by=request.user, now=timezone.now())
+    document_row = _document(request, ws_id, doc_id, Role.EDITOR, or_deleted=True)
+    documents.restore(document_row, by=request.user, now=timezone.now())
     return reload_or_redirect(request, "workspaces:documents", ws_id)
 
 
 @require_POST
 def retry(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
-    found = _document(request, ws_id, doc_id, Role.EDITOR)
-    documents.retry_reading(found, by=request.user, now=timezone.now())
+    document_row = _document(request, ws_id, doc_id, Role.EDITOR)
+    documents.retry_reading(document_row, by=request.user, now=timezone.now())
     return redirect("workspaces:documents", ws_id)

@@ -83,10 +83,10 @@ async def _to_their_end(events: AsyncGenerator[str, None]) -> AsyncGenerator[str
             async for event in events:
                 yield event
         except (DomainError, DatabaseError, InterfaceError) as error:
-            said = error if isinstance(error, DomainError) else trouble_of(error)
-            if said is None:
+            problem = error if isinstance(error, DomainError) else trouble_of(error)
+            if problem is None:
                 raise
-            yield f"event: error\ndata: {json.dumps(said.body()['error'])}\n\n"
+            yield f"event: error\ndata: {json.dumps(problem.body()['error'])}\n\n"
 
 
 def _left(held: tuple[str, int]) -> None:

@@ -191,12 +191,12 @@ class KeyForm(DomainForm):
 # Choice of a document's or artifact's readers, on its page: everyone in a workspace, or its owner alone.
 
 
-def whose(found: Document | Artifact, user: User) -> dict[str, Any]:
+def whose(row: Document | Artifact, user: User) -> dict[str, Any]:
     """Return the template context of the form that moves a document or artifact: the workspaces to choose from.
 
     There are none if the user may not move it. One query.
     """
-    if not found.is_personal and not may_move_away(found, user, found.role):
+    if not row.is_personal and not may_move_away(row, user, row.role):
         return {"places": []}
     return {"places": [each for each in workspaces_of(user) if Role(each.role).allows(Role.EDITOR)]}
 
@@ -209,13 +209,13 @@ def destination(request: PageRequest) -> Workspace | None:
 
 def say_whose(request: PageRequest, moved: Document | Artifact) -> None:
     if moved.is_personal:
-        said = gettext("Only you see “%(name)s” now, in all your workspaces.") % {"name": moved.title}
+        text = gettext("Only you see “%(name)s” now, in all your workspaces.") % {"name": moved.title}
     else:
-        said = gettext("Everyone in %(workspace)s sees “%(name)s” now.") % {
+        text = gettext("Everyone in %(workspace)s sees “%(name)s” now.") % {
             "name": moved.title,
             "workspace": moved.workspace.name,
         }
-    notices.success(request, said)
+    notices.success(request, text)
 
 
 # Form of an invitation. ``workspaces.accounts.invitations`` decides what is allowed.
@@ -307,10 +307,10 @@ class WebhookForm(DomainForm):
 
     def values(self) -> dict[str, Any]:
         """Return the values of the webhook to save."""
-        given = self.cleaned_data
+        cleaned = self.cleaned_data
         return {
-            "name": given["name"],
-            "url": given["url"],
-            "with_text": given["with_text"],
-            "events": [str(event) for name, (event, _label) in ON.items() if given[name]],
+            "name": cleaned["name"],
+            "url": cleaned["url"],
+            "with_text": cleaned["with_text"],
+            "events": [str(event) for name, (event, _label) in ON.items() if cleaned[name]],
         }

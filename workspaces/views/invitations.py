@@ -28,12 +28,12 @@ def create(request: PageRequest, ws_id: str) -> HttpResponse:
     workspace = get_workspace(request.user, ws_id, need=Role.OWNER)
     form = InvitationForm(request.POST)
     who: dict[str, Any] = {"by": request.user, "now": timezone.now()}
-    made = form.done(lambda: invitations.create_invitation(workspace, **form.cleaned_data, **who))
-    if made is None:
+    invite = form.done(lambda: invitations.create_invitation(workspace, **form.cleaned_data, **who))
+    if invite is None:
         return settings_page(request, workspace, invitation_form=form)
-    if made.email:
-        invitations.send_by_mail(made, link=invitation_link(request, made))
-        notices.success(request, _("The invitation is on its way to %s.") % made.email)
+    if invite.email:
+        invitations.send_by_mail(invite, link=invitation_link(request, invite))
+        notices.success(request, _("The invitation is on its way to %s.") % invite.email)
     else:
         notices.success(request, _("The link is ready: copy it and pass it on."))
     return redirect(reverse("workspaces:settings", args=[ws_id]) + "#invitations")
@@ -52,13 +52,13 @@ def revoke(request: PageRequest, ws_id: str, invitation_id: str) -> HttpResponse
 def invitation(request: HttpRequest, token: str) -> HttpResponse:
     """Show an invitation's sender, workspace and role. GET changes nothing, because mail scanners open links too."""
     try:
-        found = invitations.read_link(token, by=request.user.pk, now=timezone.now())
+        invite = invitations.read_link(token, by=request.user.pk, now=timezone.now())
     except (Ended, NotFound) as error:
         return render(request, "workspaces/invitation_ended.html", {"error": error}, status=error.status)
-    mine = Membership.objects.filter(workspace=found.workspace, user=request.user.pk)
+    mine = Membership.objects.filter(workspace=invite.workspace, user=request.user.pk)
     if mine.exists():
-        return redirect("chat:workspace", found.workspace.public_id)
-    context = {"invitation": found, "token": token, "signup_is_open": conf.SIGNUP_OPEN}
+        return redirect("chat:workspace", invite.workspace.public_id)
+    context = {"invitation": invite, "token": token, "signup_is_open": conf.SIGNUP_OPEN}
     return render(request, "workspaces/invitation.html", context)
 
 
@@ -68,27 +68,27 @@ def accept(request: PageRequest, token: str) -> HttpResponse:
     if request.method == "GET":
         return redirect("workspaces:invitation", token)
     try:
-        made = invitations.accept(token, by=request.user, now=timezone.now())
+        membership = invitations.accept(token, by=request.user, now=timezone.now())
     except (Ended, NotFound) as error:
         return render(request, "workspaces/invitation_ended.html", {"error": error}, status=error.status)
     notices.success(
-        request, _("You are now a member of “%(name)s”.") % {"name": isolated(made.workspace.name)}
+        request, _("You are now a member of “%(name)s”.") % {"name": isolated(membership.workspace.name)}
     )
-    return redirect("chat:workspace", made.workspace.public_id)
+    return redirect("chat:workspace", membership.workspace.public_id)
 
 
 @require_POST
 def answer(request: PageRequest, invitation_id: str) -> HttpResponse:
     """Accept or decline an invitation to oneself, or hide it until the next sign-in ("Not now")."""
     which: dict[str, Any] = {"by": request.user, "now": timezone.now(), "public_id": invitation_id}
-    said = request.POST.get("answer")
-    if said == "accept":
-        made = invitations.accept_invited(**which)
+    choice = request.POST.get("answer")
+    if choice == "accept":
+        membership = invitations.accept_invited(**which)
         notices.success(
-            request, _("You are now a member of “%(name)s”.") % {"name": isolated(made.workspace.name)}
+            request, _("You are now a member of “%(name)s”.") % {"name": isolated(membership.workspace.name)}
         )
-        return redirect("chat:workspace", made.workspace.public_id)
-    if said == "decline":
+        return redirect("chat:workspace", membership.workspace.public_id)
+    if choice == "decline":
         invitations.close_user_invitation(**which)
         notices.success(request, _("You declined the invitation."))
         return redirect("workspaces:list")

@@ -183,9 +183,11 @@ def _handled(handler: RegistrationHandler | TokenHandler, request: HttpRequest) 
     """Return the response of an SDK handler as a Django response."""
     from starlette.requests import Request
 
-    asked = Request(asgi_scope_of(request, ("content-type", "authorization")), receiver_of(request))
-    said = async_to_sync(handler.handle)(asked)
-    response = HttpResponse(bytes(said.body), status=said.status_code, content_type="application/json")
+    asgi_request = Request(asgi_scope_of(request, ("content-type", "authorization")), receiver_of(request))
+    asgi_response = async_to_sync(handler.handle)(asgi_request)
+    response = HttpResponse(
+        bytes(asgi_response.body), status=asgi_response.status_code, content_type="application/json"
+    )
     response["Cache-Control"] = "no-store"
     return response
 
@@ -278,23 +280,28 @@ def authorize(request: PageRequest) -> HttpResponse:
 
     A registered program could otherwise redirect people anywhere.
     """
-    asked = read_asked(request)
+    authorization = read_asked(request)
     base = base_of(request)
     if request.method == "POST" and request.POST.get("answer") != "yes":
-        return SentBack(asked, base, error="access_denied", error_description="The person said no.")
-    start = {"workspace": default_workspace(request.user).public_id, "scope": asked.scope}
+        return SentBack(authorization, base, error="access_denied", error_description="The person said no.")
+    start = {"workspace": default_workspace(request.user).public_id, "scope": authorization.scope}
     sent = request.POST if request.method == "POST" else None
-    form = ConsentForm(sent, user=request.user, asked=asked, initial=start)
+    form = ConsentForm(sent, user=request.user, asked=authorization, initial=start)
     code = form.done(
-        lambda: oauth.store_consent(asked.agreed, **form.cleaned_data, by=request.user, now=timezone.now())
+        lambda: oauth.store_consent(
+            authorization.agreed, **form.cleaned_data, by=request.user, now=timezone.now()
+        )
     )
     if code is not None:
-        return SentBack(asked, base, code=code)
+        return SentBack(authorization, base, code=code)
     response = render(
-        request, "workspaces/consent.html", {"form": form, "asked": asked}, status=422 if form.errors else 200
+        request,
+        "workspaces/consent.html",
+        {"form": form, "asked": authorization},
+        status=422 if form.errors else 200,
     )
     response["Content-Security-Policy"] = STRICT.replace(
-        "form-action 'self'", f"form-action 'self' {asked.form_target}"
+        "form-action 'self'", f"form-action 'self' {authorization.form_target}"
     )
     return response
 
@@ -309,29 +316,29 @@ def read_asked(request: HttpRequest) -> Asked:
     if any(len(values) > 1 for _name, values in request.GET.lists()):
         raise Malformed(_("The program's request names something twice."))
     try:
-        said = AuthorizationRequest.model_validate(request.GET.dict())
+        query = AuthorizationRequest.model_validate(request.GET.dict())
     except ValidationError as error:
         names = ", ".join(sorted({str(each["loc"][0]) for each in error.errors()}))
         raise Malformed(_("The program's request is not right: %s.") % names) from None
-    client = oauth.find(said.client_id)
+    client = oauth.find(query.client_id)
     if client is None:
         raise Malformed(
             _("This program is not known here. Remove the connection in the program and add it again.")
         )
-    resource = resource_of(base_of(request), said.resource)
+    resource = resource_of(base_of(request), query.resource)
     if resource is None:
         raise Malformed(_("The program asks for another server than this one."))
-    if not CHALLENGE.fullmatch(said.code_challenge) or len(said.state or "") > STATE_LENGTH:
+    if not CHALLENGE.fullmatch(query.code_challenge) or len(query.state or "") > STATE_LENGTH:
         raise Malformed(_("The program's request is not right: %s.") % "code_challenge, state")
     agreed = oauth.CheckedRequest(
         client,
-        _redirect_uri(client, request.GET.get("redirect_uri"), str(said.redirect_uri)),
-        said.redirect_uri is not None,
-        said.code_challenge,
+        _redirect_uri(client, request.GET.get("redirect_uri"), str(query.redirect_uri)),
+        query.redirect_uri is not None,
+        query.code_challenge,
         resource,
     )
-    scope = KeyScope.WRITE if said.scope is None else scope_of(said.scope.split())
-    return Asked(agreed, scope, said.state)
+    scope = KeyScope.WRITE if query.scope is None else scope_of(query.scope.split())
+    return Asked(agreed, scope, query.state)
 
 
 def _redirect_uri(client: OAuthClient, raw: str | None, normal: str) -> str:

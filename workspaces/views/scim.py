@@ -67,14 +67,14 @@ def _let_in(request: HttpRequest) -> None:
 @scim("GET", "POST")
 def users(request: HttpRequest) -> HttpResponse:
     if request.method == "POST":
-        made = provisioning.make_account(provisioning.values_of(_body(request)), now=timezone.now())
-        answer = _json(_user(request, made), 201)
-        answer["Location"] = _location(request, made)
+        account = provisioning.make_account(provisioning.values_of(_body(request)), now=timezone.now())
+        answer = _json(_user(request, account), 201)
+        answer["Location"] = _location(request, account)
         return answer
-    found = User.objects.order_by("pk")
+    accounts = User.objects.order_by("pk")
     if (name := provisioning.filter_value(request.GET.get("filter", ""), "userName")) is not None:
-        found = found.filter(username__iexact=name.replace("\x00", ""))
-    return _page(request, found, _user)
+        accounts = accounts.filter(username__iexact=name.replace("\x00", ""))
+    return _page(request, accounts, _user)
 
 
 @scim("GET", "PUT", "PATCH")
@@ -93,14 +93,14 @@ def user(request: HttpRequest, user_id: str) -> HttpResponse:
 def many_groups(request: HttpRequest) -> HttpResponse:
     _refuse_beside_a_claim()
     if request.method == "POST":
-        made = provisioning.make_group(provisioning.group_of(_body(request)))
-        answer = _json(_group(request, made), 201)
-        answer["Location"] = _location(request, made)
+        group = provisioning.make_group(provisioning.group_of(_body(request)))
+        answer = _json(_group(request, group), 201)
+        answer["Location"] = _location(request, group)
         return answer
-    found = DirectoryGroup.objects.order_by("pk")
+    groups = DirectoryGroup.objects.order_by("pk")
     if (name := provisioning.filter_value(request.GET.get("filter", ""), "displayName")) is not None:
-        found = found.filter(name__iexact=name.replace("\x00", ""))
-    return _page(request, found, _group)
+        groups = groups.filter(name__iexact=name.replace("\x00", ""))
+    return _page(request, groups, _group)
 
 
 @scim("GET", "PUT", "PATCH", "DELETE")
@@ -164,12 +164,12 @@ def resource_types(request: HttpRequest) -> HttpResponse:
 
 
 def _page(
-    request: HttpRequest, found: QuerySet[Any], shape: Callable[[HttpRequest, Any], dict[str, Any]]
+    request: HttpRequest, rows: QuerySet[Any], shape: Callable[[HttpRequest, Any], dict[str, Any]]
 ) -> HttpResponse:
     start, count = _number(request, "startIndex", 1), min(_number(request, "count", MOST), MOST)
     start = max(1, start)
-    page = [shape(request, each) for each in found[start - 1 : start - 1 + max(0, count)]]
-    return _list(page, found.count(), start)
+    page = [shape(request, each) for each in rows[start - 1 : start - 1 + max(0, count)]]
+    return _list(page, rows.count(), start)
 
 
 def _list(page: list[dict[str, Any]], total: int, start: int) -> HttpResponse:
@@ -179,14 +179,14 @@ def _list(page: list[dict[str, Any]], total: int, start: int) -> HttpResponse:
 
 def _body(request: HttpRequest) -> dict[str, Any]:
     try:
-        found = json.loads(request.body)
+        body = json.loads(request.body)
     except RequestDataTooBig:
         raise ScimError(413, "The body is too large. Send fewer members at once.") from None
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
+        body = None
+    if not isinstance(body, dict):
         raise ScimError(400, "The body must be a JSON object.", "invalidSyntax")
-    return found
+    return body
 
 
 def _number(request: HttpRequest, name: str, default: int) -> int:
@@ -215,18 +215,18 @@ def _user(request: HttpRequest, person: User) -> dict[str, Any]:
 
 
 def _group(request: HttpRequest, group: DirectoryGroup) -> dict[str, Any]:
-    said: dict[str, Any] = {
+    resource: dict[str, Any] = {
         "schemas": [GROUP],
         "id": group.public_id,
         "displayName": group.name,
         "meta": {"resourceType": "Group", "location": _location(request, group)},
     }
     if group.external_id:
-        said["externalId"] = group.external_id
+        resource["externalId"] = group.external_id
     if "members" not in request.GET.get("excludedAttributes", "").replace(" ", "").split(","):
         members = group.members.order_by("pk").values_list("public_id", "username")
-        said["members"] = [{"value": ref, "display": name} for ref, name in members]
-    return said
+        resource["members"] = [{"value": ref, "display": name} for ref, name in members]
+    return resource
 
 
 def _location(request: HttpRequest, what: User | DirectoryGroup) -> str:

@@ -132,8 +132,8 @@ def retention(request: PageRequest, ws_id: str) -> HttpResponse:
 
 def _preview(workspace: Any, days: rules.Rules, request: PageRequest, now: Any) -> list[tuple[Any, int]]:
     rules.check(days)
-    found = rules.would_go(workspace, days, by=request.user, now=now)
-    return [(KINDS[name], number) for name, number in found.items()]
+    counts = rules.would_go(workspace, days, by=request.user, now=now)
+    return [(KINDS[name], number) for name, number in counts.items()]
 
 
 KINDS = {
@@ -188,5 +188,7 @@ def _first(request: PageRequest) -> Any:
 
 def _budget_form(request: PageRequest, workspace: Workspace) -> BudgetForm:
     budget = Budget.objects.filter(workspace=workspace).first()
-    kept: dict[str, int | Decimal | None] = {"tokens": budget.tokens, "money": budget.money} if budget else {}
-    return BudgetForm(request.POST if request.method == "POST" else None, initial=kept)
+    initial: dict[str, int | Decimal | None] = (
+        {"tokens": budget.tokens, "money": budget.money} if budget else {}
+    )
+    return BudgetForm(request.POST if request.method == "POST" else None, initial=initial)

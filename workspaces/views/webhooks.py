@@ -28,58 +28,58 @@ def webhook_list(request: PageRequest, ws_id: str) -> HttpResponse:
     _ask_again(request)
     form = WebhookForm(request.POST if request.method == "POST" else None)
     who: dict[str, Any] = {"by": request.user, "now": timezone.now()}
-    if made := form.done(lambda: hooks.create_webhook(workspace, **who, **form.values())):
-        return _page(request, made[0], secret=made[1])
+    if hook_and_secret := form.done(lambda: hooks.create_webhook(workspace, **who, **form.values())):
+        return _page(request, hook_and_secret[0], secret=hook_and_secret[1])
     context = {"workspace": workspace, "webhooks": hooks.webhooks_of(workspace), "form": form}
     return render(request, "workspaces/webhooks.html", context, status=422 if form.errors else 200)
 
 
 @require_http_methods(["GET", "POST"])
 def webhook(request: PageRequest, ws_id: str, hook_id: str) -> HttpResponse:
-    found = hooks.get_webhook(request.user, ws_id, hook_id)
+    hook = hooks.get_webhook(request.user, ws_id, hook_id)
     _ask_again(request)
-    form = WebhookForm(request.POST) if request.method == "POST" else WebhookForm.of(found)
+    form = WebhookForm(request.POST) if request.method == "POST" else WebhookForm.of(hook)
     who: dict[str, Any] = {"by": request.user, "now": timezone.now()}
-    if form.done(lambda: hooks.update_webhook(found, **who, **form.values())):
+    if form.done(lambda: hooks.update_webhook(hook, **who, **form.values())):
         notices.success(request, _("Saved."))
         return redirect("workspaces:webhook", ws_id, hook_id)
-    return _page(request, found, form)
+    return _page(request, hook, form)
 
 
 @require_http_methods(["GET", "POST"])
 def rotate(request: PageRequest, ws_id: str, hook_id: str) -> HttpResponse:
     """Change the secret. GET redirects to the webhook, because it follows a re-authentication."""
-    found = hooks.get_webhook(request.user, ws_id, hook_id)
+    hook = hooks.get_webhook(request.user, ws_id, hook_id)
     if request.method == "GET":
         return redirect("workspaces:webhook", ws_id, hook_id)
     ask_for_password(request)
-    return _page(request, found, secret=hooks.rotate_secret(found, by=request.user, now=timezone.now()))
+    return _page(request, hook, secret=hooks.rotate_secret(hook, by=request.user, now=timezone.now()))
 
 
 @require_http_methods(["GET", "POST"])
 def enable(request: PageRequest, ws_id: str, hook_id: str) -> HttpResponse:
     """Turn a webhook on or off, as the pressed button says."""
-    found = hooks.get_webhook(request.user, ws_id, hook_id)
+    hook = hooks.get_webhook(request.user, ws_id, hook_id)
     if request.method == "POST":
         ask_for_password(request)
         on = request.POST.get("enabled") == "on"
-        hooks.update_webhook(found, by=request.user, now=timezone.now(), enabled=on)
+        hooks.update_webhook(hook, by=request.user, now=timezone.now(), enabled=on)
         notices.success(request, _("The webhook is on.") if on else _("The webhook is off."))
     return redirect("workspaces:webhook", ws_id, hook_id)
 
 
 @require_POST
 def delete(request: PageRequest, ws_id: str, hook_id: str) -> HttpResponse:
-    found = hooks.get_webhook(request.user, ws_id, hook_id)
-    hooks.delete_webhook(found, by=request.user)
-    notices.success(request, _("The webhook “%(name)s” has been deleted.") % {"name": found.name})
+    hook = hooks.get_webhook(request.user, ws_id, hook_id)
+    hooks.delete_webhook(hook, by=request.user)
+    notices.success(request, _("The webhook “%(name)s” has been deleted.") % {"name": hook.name})
     return redirect("workspaces:webhooks", ws_id)
 
 
 @require_POST
 def resend(request: PageRequest, ws_id: str, hook_id: str, delivery_id: str) -> HttpResponse:
-    found = hooks.get_webhook(request.user, ws_id, hook_id)
-    hooks.send_again(found, delivery_id, by=request.user, now=timezone.now())
+    hook = hooks.get_webhook(request.user, ws_id, hook_id)
+    hooks.send_again(hook, delivery_id, by=request.user, now=timezone.now())
     notices.success(request, _("It is being sent again. Load the page again to see what came of it."))
     return redirect("workspaces:webhook", ws_id, hook_id)
 
@@ -91,14 +91,14 @@ def _ask_again(request: PageRequest) -> None:
 
 
 def _page(
-    request: PageRequest, found: Webhook, form: WebhookForm | None = None, secret: str = ""
+    request: PageRequest, hook: Webhook, form: WebhookForm | None = None, secret: str = ""
 ) -> HttpResponse:
-    form = form or WebhookForm.of(found)
+    form = form or WebhookForm.of(hook)
     context = {
-        "workspace": found.workspace,
-        "webhook": found,
+        "workspace": hook.workspace,
+        "webhook": hook,
         "form": form,
         "secret": secret,
-        "deliveries": found.deliveries.all()[:SHOWN],
+        "deliveries": hook.deliveries.all()[:SHOWN],
     }
     return render(request, "workspaces/webhook.html", context, status=422 if form.errors else 200)

@@ -27,12 +27,12 @@ from workspaces.views.forms import DeleteForm, InvitationForm, MemberForm, Works
 @require_http_methods(["GET", "POST"])
 def workspace_list(request: PageRequest) -> HttpResponse:
     form = WorkspaceForm(request.POST if request.method == "POST" else None)
-    if made := form.done(lambda: workspaces.create_workspace(**form.cleaned_data, by=request.user)):
-        return redirect("chat:workspace", made.public_id)
-    found = workspaces_of(request.user)
+    if workspace := form.done(lambda: workspaces.create_workspace(**form.cleaned_data, by=request.user)):
+        return redirect("chat:workspace", workspace.public_id)
+    user_workspaces = workspaces_of(request.user)
     context = {
-        "workspaces": found,
-        "whose": owners_of_personal(found, request.user),
+        "workspaces": user_workspaces,
+        "whose": owners_of_personal(user_workspaces, request.user),
         "form": form,
         "invited_to": invitations.invitations_of(request.user, now=timezone.now()),
     }
@@ -59,11 +59,11 @@ def _invitations(request: PageRequest, workspace: Workspace) -> dict[str, Any]:
     Each link invitation has its URL as ``link``.
     """
     now = timezone.now()
-    found = list(open_invitations(workspace, now=now))
-    for each in found:
+    invites = list(open_invitations(workspace, now=now))
+    for each in invites:
         each.link = invitation_link(request, each)  # type: ignore[attr-defined]
     return {
-        "invitations": found,
+        "invitations": invites,
         "invited": invitations.open_user_invitations(workspace, now=now),
         "invitation_form": InvitationForm(),
     }

@@ -43,11 +43,11 @@ def get_webhook(user: User, workspace_id: str, public_id: str) -> Webhook:
     Raises NotFound if the user is no member or the webhook is of another workspace, Forbidden if the user is no owner.
     """
     workspace = get_workspace(user, workspace_id, need=Role.OWNER)
-    found = webhooks_of(workspace).filter(public_id=public_id).first()
-    if found is None:
+    hook = webhooks_of(workspace).filter(public_id=public_id).first()
+    if hook is None:
         raise NotFound(_("This webhook does not exist, or it has been deleted."))
-    found.workspace = workspace  # with its role
-    return found
+    hook.workspace = workspace  # with its role
+    return hook
 
 
 def create_webhook(workspace: Workspace, *, by: User, now: datetime, **values: Any) -> tuple[Webhook, str]:
@@ -58,16 +58,16 @@ def create_webhook(workspace: Workspace, *, by: User, now: datetime, **values: A
     """
     workspace = get_workspace(by, workspace.public_id, need=Role.OWNER)
     secret = new_secret()
-    made = Webhook(workspace=workspace, created_by=by, created_at=now, updated_at=now)
-    made.sealed_secret = seal(secret)
-    _set(made, values)
+    hook = Webhook(workspace=workspace, created_by=by, created_at=now, updated_at=now)
+    hook.sealed_secret = seal(secret)
+    _set(hook, values)
     with transaction.atomic():
         Workspace.objects.select_for_update().get(pk=workspace.pk)
         if webhooks_of(workspace).count() >= MOST_HOOKS:
             raise Conflict(_("This workspace has %d webhooks, which is as many as it can have.") % MOST_HOOKS)
-        made.save()
-        record(Verb.WEBHOOK_MADE, by=by, workspace=workspace, target=made.public_id)
-    return made, secret
+        hook.save()
+        record(Verb.WEBHOOK_MADE, by=by, workspace=workspace, target=hook.public_id)
+    return hook, secret
 
 
 def update_webhook(webhook: Webhook, *, by: User, now: datetime, **changes: Any) -> Webhook:

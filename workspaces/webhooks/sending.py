@@ -76,12 +76,12 @@ def send_alone(*, seconds: float) -> str:
     """
     hold()
     try:
-        said = send_due(seconds=seconds, now=timezone.now())
+        summary = send_due(seconds=seconds, now=timezone.now())
     finally:
         release()
     if _due(timezone.now()).filter(webhook__failing_since=None).exists():
         queue_one()
-    return said
+    return summary
 
 
 def send_due(*, seconds: float, now: datetime) -> str:
@@ -181,10 +181,10 @@ def record_result(delivery: WebhookDelivery, answer: Answer, *, now: datetime) -
             return
         tried_out = delivery.attempts > len(WAITS)
         wait = WAITS[min(delivery.attempts, len(WAITS)) - 1]
-        asked = min(timedelta(seconds=answer.wait), LONGEST_WAIT)
+        requested_wait = min(timedelta(seconds=answer.wait), LONGEST_WAIT)
         row.update(
             status=DeliveryStatus.FAILED if tried_out else DeliveryStatus.WAITING,
-            next_attempt_at=None if tried_out else now + max(wait, asked),
+            next_attempt_at=None if tried_out else now + max(wait, requested_wait),
             answer_code=answer.code,
             error=answer.error[:300],
         )
@@ -218,8 +218,8 @@ def _disable(hook: Webhook, why: str, *, now: datetime) -> None:
     for owner in owners.exclude(email=""):
         with speaking_to(owner):
             text = _("The webhook “%(name)s” was turned off. %(why)s You can turn it on again on its page.")
-            said = text % {"name": mail.as_name(hook.name), "why": translated(why)}
-            mail.send(_("A webhook was turned off"), said, [owner.email])
+            body = text % {"name": mail.as_name(hook.name), "why": translated(why)}
+            mail.send(_("A webhook was turned off"), body, [owner.email])
 
 
 @dataclass(frozen=True)
@@ -275,6 +275,6 @@ def _read(response: httpx2.Response) -> Answer:
         return Answer(code)
     if 300 <= code < 400:
         return Answer(code, _("The address answered with a redirect, and none is followed."))
-    asked = response.headers.get("retry-after", "")
-    wait = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 8 else 0
+    retry_after = response.headers.get("retry-after", "")
+    wait = int(retry_after) if retry_after.isascii() and retry_after.isdigit() and len(retry_after) < 8 else 0
     return Answer(code, _("The address answered %d.") % code, wait)

@@ -95,14 +95,14 @@ class Command(BaseCommand):
         self.dates = {
             name: date_format(self.now + timedelta(days=days), "j F") for name, days in DATES.items()
         }
-        given = password or secrets.token_urlsafe(9)
-        new_people = self.make_people(username, given)
+        initial_password = password or secrets.token_urlsafe(9)
+        new_people = self.make_people(username, initial_password)
         self.places = {OWN: default_workspace(self.people["owner"]), "shared": self.shared_workspace()}
         new_chats = self.make_chats()
         new_memories = self.make_memories()
         self.make_assistants()
         self.make_nodes()
-        self.say_what_happened(username, given, new_people, new_chats, new_memories)
+        self.say_what_happened(username, initial_password, new_people, new_chats, new_memories)
 
     def make_people(self, username: str, password: str) -> list[str]:
         """Create the three users, set ``self.people`` by role, and return the names of new users."""
@@ -153,7 +153,7 @@ class Command(BaseCommand):
         by, at = self.people[story.who], self.now - timedelta(days=story.days)
         with transaction.atomic():
             chat = create_chat(workspace=self.places[story.place], by=by, now=at, title=story.title)
-            asked: Message | None = None
+            question: Message | None = None
             for position, text in enumerate(story.says):
                 answers = position % 2 == 1
                 moment = at + position * PAUSE
@@ -162,7 +162,7 @@ class Command(BaseCommand):
                     role=MessageRole.ASSISTANT if answers else MessageRole.USER,
                     author=None if answers else by,
                     content=text.format(**self.dates),
-                    reply_to=asked if answers else None,
+                    reply_to=question if answers else None,
                     memory_enabled=answers,
                     created_at=moment,
                     finished_at=moment,
@@ -170,7 +170,7 @@ class Command(BaseCommand):
                 if answers:
                     set_html(message)  # as at the end of a turn
                 message.save()
-                asked = None if answers else message
+                question = None if answers else message
             chat.active_at = at + len(story.says) * PAUSE
             chat.save(update_fields=["active_at"])
         self.stdout.write(f"  chat “{story.title}”")
@@ -209,17 +209,17 @@ class Command(BaseCommand):
         Existing nodes are not changed.
         """
         shared, owner = self.places["shared"], self.people["owner"]
-        made: dict[str, MemoryNode] = {}
+        nodes: dict[str, MemoryNode] = {}
         for name, kind, word in NODES:
             if MemoryNode.objects.filter(workspace=shared, name=name).exists():
                 continue
-            made[name] = topics.create_node(shared, name=name, kind=kind, by=owner, now=self.now)
+            nodes[name] = topics.create_node(shared, name=name, kind=kind, by=owner, now=self.now)
             story = Memory.objects.visible_to(owner).live().filter(workspace=shared, content__icontains=word)
             for memory in story.order_by("pk")[:5]:
-                topics.link_memory(made[name], memory, now=self.now)
+                topics.link_memory(nodes[name], memory, now=self.now)
         for name, relation, other in RELATIONS:
-            if name in made and other in made:
-                topics.relate(made[name], made[other], relation, now=self.now)
+            if name in nodes and other in nodes:
+                topics.relate(nodes[name], nodes[other], relation, now=self.now)
 
     def draft(self, story: DemoMemory) -> Draft:
         fields = dict(story.fields)

@@ -99,38 +99,38 @@ class Answering:
         record(self.account, self.meter, now=now)
 
 
-def prepare(asked: Asked, key: ApiKey, *, now: datetime) -> Answering:
+def prepare(api_request: Asked, key: ApiKey, *, now: datetime) -> Answering:
     """Prepare a request: find the workspace and model, and recall memories.
 
     Raises NotFound for an unknown model or another workspace than the key's, Invalid for an unknown assistant,
     TooManyRequests, BudgetReached, and a ModelError if the model may not be used here.
     """
-    prefetch_recall(asked, key.user, now=now)
+    prefetch_recall(api_request, key.user, now=now)
     workspace = get_workspace(key.user, key.workspace.public_id)
-    if asked.workspace not in {"", workspace.public_id, workspace.name}:
+    if api_request.workspace not in {"", workspace.public_id, workspace.name}:
         raise NotFound(_("This workspace does not exist, or this key is not for it."))
-    chosen = find_model(asked.model, workspace, key.user)
+    chosen = find_model(api_request.model, workspace, key.user)
     model = chosen.ask()
     policy = DataPolicy.to_model(workspace, is_local=model.capabilities.local, personal=True)
-    agent = _agent(workspace, asked.assistant) if asked.assistant else None
+    agent = _agent(workspace, api_request.assistant) if api_request.assistant else None
     caller = Caller(key.user, workspace, workspace.role, policy, now, agent, key)
     require_budget(workspace.pk, key.user_id, lambda: rate_of(chosen), now=now)
     spend("turns", key.user, now=now)
-    remembered = remember(asked, caller, chosen)
-    body = {**asked.body, "messages": remembered.messages}
+    remembered = remember(api_request, caller, chosen)
+    body = {**api_request.body, "messages": remembered.messages}
     if chosen.connection is None and settings.EMBEDDED_MODEL and "max_completion_tokens" not in body:
         # Without a limit, the model could write until its context is full.
         body.setdefault("max_tokens", settings.LLM_MAX_TOKENS)
-    return Answering(asked, caller, chosen, remembered, body)
+    return Answering(api_request, caller, chosen, remembered, body)
 
 
 def _agent(workspace: Workspace, wanted: str) -> Agent:
     """Return an assistant by its id or name. Raises Invalid if there is none."""
     agents = Agent.objects.in_use().filter(workspace=workspace)
-    found = agents.filter(public_id=wanted).first() or agents.filter(name__iexact=wanted).first()
-    if found is None:
+    agent = agents.filter(public_id=wanted).first() or agents.filter(name__iexact=wanted).first()
+    if agent is None:
         raise Invalid(fields={"memoryhub_assistant": _("is not an assistant of this workspace")})
-    return found
+    return agent
 
 
 def whole(answering: Answering, slot: StreamSlot) -> Body:
@@ -272,9 +272,9 @@ class ReadSoFar:
         choice = choices[0] if choices else None
         if not isinstance(choice, dict) or choice.get("index") not in (0, None):
             return
-        said = choice.get(part)
-        if isinstance(said, dict) and isinstance(said.get("content"), str):
-            self.pieces.append(said["content"])
+        message = choice.get(part)
+        if isinstance(message, dict) and isinstance(message.get("content"), str):
+            self.pieces.append(message["content"])
         if isinstance(choice.get("finish_reason"), str):
             self.finish_reason = choice["finish_reason"]
 
@@ -346,8 +346,8 @@ class Pump:
             except TimeoutError:
                 return []
         with self._changed:
-            taken, self._waiting = self._waiting, []
-            return taken if taken or not self._is_over else None
+            chunks, self._waiting = self._waiting, []
+            return chunks if chunks or not self._is_over else None
 
     def stop(self) -> None:
         """Stop reading, because the client has disconnected."""
@@ -366,13 +366,13 @@ def served(workspace: Workspace, person: User) -> dict[str, Chosen]:
 
     If two connections have a model of the same name, the later one is listed under the connection's name or id.
     """
-    found: dict[str, Chosen] = {}
+    models: dict[str, Chosen] = {}
     for chosen in all_for(workspace, person):
         own = [chosen.connection.name, chosen.connection.public_id] if chosen.connection else []
-        name = next((each for each in [chosen.model.name or BUILT_IN, *own] if each not in found), "")
+        name = next((each for each in [chosen.model.name or BUILT_IN, *own] if each not in models), "")
         if name and chosen.trouble is None:
-            found[name] = chosen
-    return found
+            models[name] = chosen
+    return models
 
 
 def find_model(wanted: str, workspace: Workspace, person: User) -> Chosen:

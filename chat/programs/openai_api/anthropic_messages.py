@@ -115,13 +115,13 @@ def _tool(tool: Body, where: str) -> Body:
 
 
 def _messages(body: Body) -> list[Body]:
-    given = body.get("messages")
-    if not isinstance(given, list) or not 1 <= len(given) <= MOST_MESSAGES:
+    raw_messages = body.get("messages")
+    if not isinstance(raw_messages, list) or not 1 <= len(raw_messages) <= MOST_MESSAGES:
         raise Invalid(fields={"messages": _("must be a list of 1 to %s messages") % grouped(MOST_MESSAGES)})
     messages: list[Body] = []
     if body.get("system"):
         messages.append({"role": "system", "content": _text(_blocks(body["system"], "system"), "system")})
-    for at, message in enumerate(given):
+    for at, message in enumerate(raw_messages):
         where = f"messages[{at}]"
         role = message.get("role") if isinstance(message, dict) else None
         if not isinstance(role, str) or role not in {"user", "assistant", "system"}:
@@ -317,8 +317,8 @@ class MessageWriter:
         return "".join(self._end())
 
     def failed(self, error: Exception) -> str:
-        status, said, _headers = error_of(error)
-        body = as_anthropic(status, said)
+        status, openai_body, _headers = error_of(error)
+        body = as_anthropic(status, openai_body)
         return _event("error", error=body["error"])
 
     def _read(self, chunk: Body) -> Iterator[str]:
@@ -409,5 +409,5 @@ class MessageWriter:
         return REASONS.get(self._answer.finish_reason or "stop", "end_turn")
 
 
-def _event(kind: str, **said: Any) -> str:
-    return f"event: {kind}\ndata: {json.dumps({'type': kind, **said})}\n\n"
+def _event(kind: str, **fields: Any) -> str:
+    return f"event: {kind}\ndata: {json.dumps({'type': kind, **fields})}\n\n"

@@ -86,30 +86,30 @@ def reason(code: str) -> Body:
     return {"code": code, "message": str(REASONS[code])}
 
 
-def prefetch_recall(asked: Asked, person: User, *, now: datetime) -> None:
+def prefetch_recall(api_request: Asked, person: User, *, now: datetime) -> None:
     """Start to embed the question in the background, so that its vector is ready for recall. No effect if memory is
     off.
     """
-    if asked.question is not None and asked.memory != "off" and memory_on(person, None):
-        prefetch_query_vector(own_words(asked.messages[asked.question]), now=now)
+    if api_request.question is not None and api_request.memory != "off" and memory_on(person, None):
+        prefetch_query_vector(own_words(api_request.messages[api_request.question]), now=now)
 
 
-def remember(asked: Asked, caller: Caller, chosen: Chosen) -> Remembered:
+def remember(api_request: Asked, caller: Caller, chosen: Chosen) -> Remembered:
     """Recall memories for the question, as in a turn of a chat, if the key's user has turned memory on.
 
     An error during recall does not prevent the answer.
     """
-    messages, at = asked.messages, asked.question
+    messages, at = api_request.messages, api_request.question
     if caller.agent is not None:
         messages, at = _instructed(messages, at, caller, chosen)
-    if unused := _why_off(asked, caller.person):
+    if unused := _why_off(api_request, caller.person):
         return Remembered(messages, messages, unused=unused)
     assert at is not None
     question, degraded, used, unused, closing = own_words(messages[at]), "", list[Recalled](), "", ""
     try:
-        taken = parts_of_body({**asked.body, "messages": messages}).whole
-        room = room_beside_answer(chosen.model.capabilities) - taken
-        found = find_for_prompt(
+        prompt_tokens = parts_of_body({**api_request.body, "messages": messages}).whole
+        room = room_beside_answer(chosen.model.capabilities) - prompt_tokens
+        prompt_memories = find_for_prompt(
             question,
             caller.workspace,
             caller.person,
@@ -118,8 +118,12 @@ def remember(asked: Asked, caller: Caller, chosen: Chosen) -> Remembered:
             policy=caller.policy,
             now=caller.now,
         )
-        used, degraded, unused = found.used, found.recall.degraded, _why_unused(found)
-        closing = found.closing("the Memory page of MemoryHub")
+        used, degraded, unused = (
+            prompt_memories.used,
+            prompt_memories.recall.degraded,
+            _why_unused(prompt_memories),
+        )
+        closing = prompt_memories.closing("the Memory page of MemoryHub")
     except ModelError:
         raise
     except Exception:
@@ -129,28 +133,28 @@ def remember(asked: Asked, caller: Caller, chosen: Chosen) -> Remembered:
     block: list[Body] = (
         [_ours(recalled_block(used, names_people=_several(caller), closing=closing))] if used else []
     )
-    said = extraction_text.Said(list(_lines(messages[: at + 1])))
-    return Remembered([*messages[:at], *block, *messages[at:]], messages, said, ids, degraded, unused)
+    conversation = extraction_text.Said(list(_lines(messages[: at + 1])))
+    return Remembered([*messages[:at], *block, *messages[at:]], messages, conversation, ids, degraded, unused)
 
 
-def note_turn(asked: Asked, caller: Caller, chosen: Chosen, remembered: Remembered) -> Noted:
+def note_turn(api_request: Asked, caller: Caller, chosen: Chosen, remembered: Remembered) -> Noted:
     """Record the new turn, and return it with the memories saved from the conversation so far.
 
     Runs while the model answers, since the prompt does not depend on it. Nothing is extracted for a read-only key or a
     viewer.
     """
-    said = remembered.said
-    if said is None:
+    conversation = remembered.said
+    if conversation is None:
         return Noted(unsaved=remembered.unused)
     saved = extraction_text.saved_from(
-        extraction_text.conversation_id(caller, said), caller.person, now=caller.now
+        extraction_text.conversation_id(caller, conversation), caller.person, now=caller.now
     )
-    turn, unsaved = None, _why_unsaved(asked, caller)
+    turn, unsaved = None, _why_unsaved(api_request, caller)
     if not unsaved:
-        shown, used = shown_in(asked.body, remembered.given), remembered.used
+        shown, used = shown_in(api_request.body, remembered.given), remembered.used
         # Extraction uses the same connection, so that no other model reads the text.
         answers = chosen.connection or Connection.objects.built_in()
-        turn = extraction_text.begin(caller, said, shown, used=used, connection=answers)
+        turn = extraction_text.begin(caller, conversation, shown, used=used, connection=answers)
     return Noted(tuple(saved), turn, unsaved)
 
 
@@ -159,24 +163,24 @@ def _several(caller: Caller) -> bool:
     return len(_MEMBERS.all(limit=2, workspace=caller.workspace.pk)) > 1
 
 
-def _why_off(asked: Asked, person: User) -> str:
-    if asked.memory == "off":
+def _why_off(api_request: Asked, person: User) -> str:
+    if api_request.memory == "off":
         return "off_in_request"
     if not memory_on(person, None):
         return "off_on_server" if vetoed() else "no_consent"
-    return "no_question" if asked.question is None else ""
+    return "no_question" if api_request.question is None else ""
 
 
-def _why_unused(found: Found) -> str:
-    if found.used:
+def _why_unused(prompt_memories: Found) -> str:
+    if prompt_memories.used:
         return ""
-    if not found.stored:
+    if not prompt_memories.stored:
         return "none_stored"
-    return "no_room" if any(why == NO_ROOM for _, why in found.verdicts) else "none_relevant"
+    return "no_room" if any(why == NO_ROOM for _, why in prompt_memories.verdicts) else "none_relevant"
 
 
-def _why_unsaved(asked: Asked, caller: Caller) -> str:
-    if asked.memory == "read":
+def _why_unsaved(api_request: Asked, caller: Caller) -> str:
+    if api_request.memory == "read":
         return "read_in_request"
     if caller.key is None or caller.key.scope != KeyScope.WRITE:
         return "read_only_key"

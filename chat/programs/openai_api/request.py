@@ -113,16 +113,18 @@ def ours_of(metadata: Any, headers: HttpHeaders) -> tuple[dict[str, str], Body]:
         metadata = {}
     if not isinstance(metadata, dict):
         raise Invalid(fields={"metadata": _("must be an object")})
-    said: dict[str, str] = {}
+    parameters: dict[str, str] = {}
     for name in OURS:
         value = _header(headers, f"X-MemoryHub-{name}") or metadata.get(f"memoryhub_{name}") or ""
         if not isinstance(value, str) or len(value) > 200 or UNSTORABLE.search(value):
             raise Invalid(fields={f"memoryhub_{name}": _("must be a short text")})
-        said[name] = value.strip()
-    said["memory"] = said["memory"].lower() or "on"
-    if said["memory"] not in MEMORY:
+        parameters[name] = value.strip()
+    parameters["memory"] = parameters["memory"].lower() or "on"
+    if parameters["memory"] not in MEMORY:
         raise Invalid(fields={"memoryhub_memory": _("must be one of %s") % ", ".join(MEMORY)})
-    return said, {name: value for name, value in metadata.items() if not str(name).startswith("memoryhub_")}
+    return parameters, {
+        name: value for name, value in metadata.items() if not str(name).startswith("memoryhub_")
+    }
 
 
 def _header(headers: HttpHeaders, name: str) -> str:
@@ -230,12 +232,12 @@ def openai_exception_handler(exception: Exception, context: dict[str, Any]) -> H
     response = exception_handler(exception, context)
     if not isinstance(response, Response) or not isinstance(response.data, dict):
         return response
-    said = response.data["error"]
+    error = response.data["error"]
     if response.status_code == 422:
         response.status_code = 400
-    code = CODES.get(said["code"], said["code"])
-    param = next(iter(said.get("fields", ())), None)
-    response.data = body_of(response.status_code, said["message"], code, param)
+    code = CODES.get(error["code"], error["code"])
+    param = next(iter(error.get("fields", ())), None)
+    response.data = body_of(response.status_code, error["message"], code, param)
     return response
 
 
@@ -255,11 +257,11 @@ def as_anthropic(status: int, body: dict[str, Any]) -> dict[str, Any]:
 
     The message for a full context begins with "prompt is too long", so that coding tools shorten the conversation.
     """
-    said = body["error"]
-    kind = "billing_error" if said["code"] == SPENT else ANTHROPIC_TYPES.get(status)
+    error = body["error"]
+    kind = "billing_error" if error["code"] == SPENT else ANTHROPIC_TYPES.get(status)
     kind = kind or ("invalid_request_error" if status < 500 else "api_error")
-    too_long = "prompt is too long: " if said["code"] == "context_length_exceeded" else ""
-    return {"type": "error", "error": {"type": kind, "message": f"{too_long}{said['message']}"}}
+    too_long = "prompt is too long: " if error["code"] == "context_length_exceeded" else ""
+    return {"type": "error", "error": {"type": kind, "message": f"{too_long}{error['message']}"}}
 
 
 def anthropic_exception_handler(exception: Exception, context: dict[str, Any]) -> HttpResponseBase | None:

@@ -57,24 +57,24 @@ def read_response(body: Any, headers: HttpHeaders) -> tuple[Asked, Body]:
     if rest:
         chat["metadata"] = rest
     messages = _messages(body)
-    asked = Asked(chat, body["model"], messages, body.get("stream") is True, **ours)
-    if asked.stream:
+    api_request = Asked(chat, body["model"], messages, body.get("stream") is True, **ours)
+    if api_request.stream:
         chat["stream_options"] = {"include_usage": True}
-    return asked, _repeated(body, rest)
+    return api_request, _repeated(body, rest)
 
 
 def _repeated(body: Body, metadata: Body) -> Body:
-    given = {
+    fields = {
         "tools": [],
         "tool_choice": "auto",
         "parallel_tool_calls": True,
         "text": {"format": {"type": "text"}},
     }
-    for name in ("instructions", "max_output_tokens", "temperature", "top_p", "reasoning", "user", *given):
-        if body.get(name) is not None or name not in given:
-            given[name] = body.get(name)
+    for name in ("instructions", "max_output_tokens", "temperature", "top_p", "reasoning", "user", *fields):
+        if body.get(name) is not None or name not in fields:
+            fields[name] = body.get(name)
     return {
-        **given,
+        **fields,
         "metadata": metadata,
         "previous_response_id": None,
         "store": False,
@@ -83,17 +83,17 @@ def _repeated(body: Body, metadata: Body) -> Body:
 
 
 def _limits(body: Body) -> Body:
-    found: Body = {}
+    parameters: Body = {}
     if (most := body.get("max_output_tokens")) is not None:
         if not isinstance(most, int) or isinstance(most, bool) or most < 1:
             raise Invalid(fields={"max_output_tokens": _("must be a whole number from 1")})
-        found["max_completion_tokens"] = most
+        parameters["max_completion_tokens"] = most
     if (reasoning := body.get("reasoning")) is not None:
         if not isinstance(reasoning, dict):
             raise Invalid(fields={"reasoning": _("must be an object")})
         if reasoning.get("effort") is not None:
-            found["reasoning_effort"] = reasoning["effort"]
-    return found
+            parameters["reasoning_effort"] = reasoning["effort"]
+    return parameters
 
 
 def _format(text: Any) -> Body:
@@ -103,22 +103,22 @@ def _format(text: Any) -> Body:
     wanted = text.get("format") if isinstance(text, dict) else text
     if not isinstance(text, dict) or not isinstance(wanted, dict | None):
         raise Invalid(fields={"text": _("must be an object, and its format one with a type")})
-    found: Body = {"verbosity": text["verbosity"]} if text.get("verbosity") else {}
+    parameters: Body = {"verbosity": text["verbosity"]} if text.get("verbosity") else {}
     kind = (wanted or {}).get("type", "text")
     if kind == "json_schema":
         schema = {
             name: value for name, value in (wanted or {}).items() if name != "type" and value is not None
         }
-        return {**found, "response_format": {"type": kind, "json_schema": schema}}
+        return {**parameters, "response_format": {"type": kind, "json_schema": schema}}
     if kind == "json_object":
-        return {**found, "response_format": {"type": kind}}
+        return {**parameters, "response_format": {"type": kind}}
     if kind != "text":
         raise Invalid(fields={"text.format.type": _("must be one of %s") % "text, json_object, json_schema"})
-    return found
+    return parameters
 
 
 def _tools(body: Body) -> Body:
-    found: Body = {}
+    parameters: Body = {}
     require_tools(body)
     tools = body.get("tools")
     if tools:
@@ -127,7 +127,7 @@ def _tools(body: Body) -> Body:
                 raise Invalid(
                     fields={f"tools[{at}]": _("must be a function with a name: there are no others here")}
                 )
-        found["tools"] = [
+        parameters["tools"] = [
             {
                 "type": "function",
                 "function": {name: tool[name] for name in tool if _is_of_function(name, tool)},
@@ -139,7 +139,7 @@ def _tools(body: Body) -> Body:
         if choice.get("type") != "function" or not isinstance(choice.get("name"), str):
             raise Invalid(fields={"tool_choice": _("must be auto, none, required, or one function")})
         choice = {"type": "function", "function": {"name": choice["name"]}}
-    return {**found, "tool_choice": choice} if choice is not None and tools else found
+    return {**parameters, "tool_choice": choice} if choice is not None and tools else parameters
 
 
 def _is_of_function(name: str, tool: Body) -> bool:
@@ -147,10 +147,10 @@ def _is_of_function(name: str, tool: Body) -> bool:
 
 
 def _messages(body: Body) -> list[Body]:
-    instructions, given = body.get("instructions"), body.get("input")
+    instructions, raw_input = body.get("instructions"), body.get("input")
     if not isinstance(instructions, str | None):
         raise Invalid(fields={"instructions": _("must be text")})
-    items = [{"role": "user", "content": given}] if isinstance(given, str) else given
+    items = [{"role": "user", "content": raw_input}] if isinstance(raw_input, str) else raw_input
     if not isinstance(items, list) or not 1 <= len(items) <= MOST_MESSAGES:
         raise Invalid(
             fields={"input": _("must be text, or a list of 1 to %s items") % grouped(MOST_MESSAGES)}
@@ -302,9 +302,9 @@ class Responding:
         return "".join([*lines, self._event(f"response.{self._outcome}", response=self._body(self._outcome))])
 
     def failed(self, error: Exception) -> str:
-        said = error_of(error)[1]["error"]
-        code = "rate_limit_exceeded" if said["code"] == "rate_limit_exceeded" else "server_error"
-        self._error = {"code": code, "message": said["message"]}
+        error_body = error_of(error)[1]["error"]
+        code = "rate_limit_exceeded" if error_body["code"] == "rate_limit_exceeded" else "server_error"
+        self._error = {"code": code, "message": error_body["message"]}
         return "".join([*self._begun(), self._event("response.failed", response=self._body("failed"))])
 
     @property
@@ -323,9 +323,9 @@ class Responding:
             "usage": _usage(self._usage) if status != "in_progress" else None,
         }
 
-    def _event(self, kind: str, **said: Any) -> str:
+    def _event(self, kind: str, **fields: Any) -> str:
         number, self._count = self._count, self._count + 1
-        return f"event: {kind}\ndata: {json.dumps({'type': kind, 'sequence_number': number, **said})}\n\n"
+        return f"event: {kind}\ndata: {json.dumps({'type': kind, 'sequence_number': number, **fields})}\n\n"
 
     def _begun(self) -> Iterator[str]:
         if not self._count:
@@ -385,8 +385,8 @@ class Responding:
                 continue
             item.status = "incomplete" if self._reason in CUT_SHORT else "completed"
             if item.kind == "function_call":
-                said = {"output_index": item.at, "item_id": item.id, "name": item.call["name"]}
-                yield self._event("response.function_call_arguments.done", **said, arguments=item.text)
+                call_fields = {"output_index": item.at, "item_id": item.id, "name": item.call["name"]}
+                yield self._event("response.function_call_arguments.done", **call_fields, arguments=item.text)
             else:
                 words: Body = {PARTS[item.kind]: item.text}
                 words |= {"logprobs": []} if item.kind == "output_text" else {}
@@ -420,24 +420,24 @@ def _calls(delta: Body) -> list[Body]:
     return calls
 
 
-def _check(is_right: bool, what: str, given: object) -> None:
+def _check(is_right: bool, what: str, value: object) -> None:
     if not is_right:
-        raise ModelBadReply(detail=f"no form for {what}: {str(given)[:200]}")
+        raise ModelBadReply(detail=f"no form for {what}: {str(value)[:200]}")
 
 
-def _usage(said: object) -> Body | None:
+def _usage(usage: object) -> Body | None:
     """Return the model's token counts under the names of this API. A value that is not a count becomes 0."""
-    if not isinstance(said, dict):
+    if not isinstance(usage, dict):
         return None
-    read, written = _count(said, "prompt_tokens"), _count(said, "completion_tokens")
-    cached = _count(said.get("prompt_tokens_details"), "cached_tokens")
-    thought = _count(said.get("completion_tokens_details"), "reasoning_tokens")
+    read, written = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
+    cached = _count(usage.get("prompt_tokens_details"), "cached_tokens")
+    thought = _count(usage.get("completion_tokens_details"), "reasoning_tokens")
     return {
         "input_tokens": read,
         "input_tokens_details": {"cached_tokens": cached, "cache_write_tokens": 0},
         "output_tokens": written,
         "output_tokens_details": {"reasoning_tokens": thought},
-        "total_tokens": _count(said, "total_tokens") or read + written,
+        "total_tokens": _count(usage, "total_tokens") or read + written,
     }
 
 

@@ -123,10 +123,10 @@ class ModelDetail(ProgramView):
 
 class ChatCompletions(ProgramView):
     def post(self, request: Request) -> HttpResponseBase:
-        asked = read_asked(request.data, request.headers)
+        api_request = read_asked(request.data, request.headers)
         slot = StreamSlot(self.person, of=ANSWERS)
-        answering = prepare(asked, self.api_key, now=timezone.now())
-        if asked.stream:
+        answering = prepare(api_request, self.api_key, now=timezone.now())
+        if api_request.stream:
             return AnswerStream(answering, AsChunks, slot=slot)
         return Response(whole(answering, slot), headers=answering.headers)
 
@@ -135,14 +135,14 @@ class Responses(ProgramView):
     """OpenAI's Responses API, stateless: responses are not stored under their ids."""
 
     def post(self, request: Request) -> HttpResponseBase:
-        asked, repeated = read_response(request.data, request.headers)
+        api_request, repeated = read_response(request.data, request.headers)
         slot = StreamSlot(self.person, of=ANSWERS)
-        answering = prepare(asked, self.api_key, now=timezone.now())
-        if asked.stream:
-            return AnswerStream(answering, partial(Responding, asked.model, repeated), slot=slot)
+        answering = prepare(api_request, self.api_key, now=timezone.now())
+        if api_request.stream:
+            return AnswerStream(answering, partial(Responding, api_request.model, repeated), slot=slot)
         reply = whole(answering, slot)
-        said = Responding(asked.model, repeated, answering.note).whole(reply)
-        return Response(said, headers=answering.headers)
+        body = Responding(api_request.model, repeated, answering.note).whole(reply)
+        return Response(body, headers=answering.headers)
 
 
 class MessagesView(ProgramView):
@@ -153,14 +153,14 @@ class Messages(MessagesView):
     """Anthropic's Messages API."""
 
     def post(self, request: Request) -> HttpResponseBase:
-        asked = read_message(request.data, request.headers)
+        api_request = read_message(request.data, request.headers)
         slot = StreamSlot(self.person, of=ANSWERS)
-        answering = prepare(asked, self.api_key, now=timezone.now())
+        answering = prepare(api_request, self.api_key, now=timezone.now())
         limit_answer(answering)
-        if asked.stream:
-            return AnswerStream(answering, partial(MessageWriter, asked), slot=slot)
+        if api_request.stream:
+            return AnswerStream(answering, partial(MessageWriter, api_request), slot=slot)
         reply = whole(answering, slot)
-        return Response(MessageWriter(asked, answering.note).whole(reply), headers=answering.headers)
+        return Response(MessageWriter(api_request, answering.note).whole(reply), headers=answering.headers)
 
 
 class CountTokens(MessagesView):
@@ -168,8 +168,8 @@ class CountTokens(MessagesView):
 
     def post(self, request: Request) -> Response:
         self.workspace()
-        asked = read_message(request.data, request.headers, needs_limit=False)
-        parts = parts_of_body({**asked.body, "messages": asked.messages})
+        api_request = read_message(request.data, request.headers, needs_limit=False)
+        parts = parts_of_body({**api_request.body, "messages": api_request.messages})
         return Response({"input_tokens": parts.whole})
 
 

@@ -88,13 +88,13 @@ class AssetList(OrganisationView):
         if len(request.FILES.getlist("file")) > 1:
             raise serializers.ValidationError({"file": _("Must be one file at a time.")})
         now = timezone.now()
-        made = self.make_once(
+        asset = self.make_once(
             lambda: assets.attach(
                 memory, name=file.name or "", content=file.chunks(), by=self.person, now=now
             ),
             assets.get_asset,
         )
-        return Response(AssetJson(made).data, status=status.HTTP_201_CREATED)
+        return Response(AssetJson(asset).data, status=status.HTTP_201_CREATED)
 
 
 class AssetDetail(OrganisationView):

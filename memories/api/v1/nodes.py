@@ -136,8 +136,8 @@ class NodeView(OrganisationView):
 
     def gathered(self, node: MemoryNode) -> QuerySet[Memory]:
         """Return the node's memories that the client may see, newest first."""
-        found = topics.gathered(node, self.person).listed().defer("search", "source_excerpt")
-        return found.prefetch_related("sources")
+        memories = topics.gathered(node, self.person).listed().defer("search", "source_excerpt")
+        return memories.prefetch_related("sources")
 
     def answer(self, node: MemoryNode, code: int = status.HTTP_200_OK) -> Response:
         return Response(NodeJson(topics.counted(node, self.person)).data, status=code)
@@ -282,9 +282,9 @@ class NodeRelations(NodeView):
         node = self.node(node_id, Role.EDITOR)
         body = self.body(RelationBody)
         other = topics.get_node(self.person, body["nodeId"], workspace=node.workspace)
-        made, is_new = topics.relate(node, other, body["relation"], now=timezone.now())
+        relation, is_new = topics.relate(node, other, body["relation"], now=timezone.now())
         code = status.HTTP_201_CREATED if is_new else status.HTTP_200_OK
-        return Response(RelationJson(made).data, status=code)
+        return Response(RelationJson(relation).data, status=code)
 
 
 class NodeRelationUnlink(NodeView):
@@ -310,5 +310,5 @@ class NodeNeighbours(NodeView):
         """
         node = self.node(node_id)
         query = self.query(NeighboursQuery)
-        found = topics.neighbours(node, self.person, depth=query["depth"], limit=query["limit"])
-        return Response(NeighboursJson(found).data)
+        neighbourhood = topics.neighbours(node, self.person, depth=query["depth"], limit=query["limit"])
+        return Response(NeighboursJson(neighbourhood).data)

@@ -57,14 +57,14 @@ class OrganisationView(KeyedView):
         With an API key, this is the workspace of the key, and NotFound is raised if ``?workspace_id=`` names another
         one. Without a key, it is the workspace that ``?workspace_id=`` names, or else the person's default workspace.
         """
-        asked = self.query(PlaceQuery).get("workspace_id")
+        workspace_id = self.query(PlaceQuery).get("workspace_id")
         if self.key is not None:
-            if asked not in {None, self.key.workspace.public_id}:
+            if workspace_id not in {None, self.key.workspace.public_id}:
                 raise NotFound(_("This workspace does not exist, or this key is not for it."))
             return get_workspace(self.person, self.key.workspace.public_id, need=need)
-        if asked is None:
+        if workspace_id is None:
             return default_workspace(self.person)
-        return named_workspace(self.person, asked, need=need)
+        return named_workspace(self.person, workspace_id, need=need)
 
     def handle_exception(self, error: Exception) -> Response:
         """Rename the fields in validation errors to the camelCase names of this API."""
@@ -75,9 +75,9 @@ class OrganisationView(KeyedView):
         return super().handle_exception(error)
 
     def memories(self, workspace: Workspace) -> MemoryQuerySet:
-        found = Memory.objects.visible_to(self.person).live().listed().select_related("replaced_by")
+        rows = Memory.objects.visible_to(self.person).live().listed().select_related("replaced_by")
         in_sight = Q(workspace=workspace) | Q(owner=self.person)
-        return found.filter(in_sight).defer("search", "source_excerpt").prefetch_related("sources")
+        return rows.filter(in_sight).defer("search", "source_excerpt").prefetch_related("sources")
 
     def memory(self, memory_id: str, need: Role = Role.VIEWER) -> Memory:
         workspace = self.workspace(need)
@@ -205,11 +205,13 @@ class Recall(OrganisationView):
         `agentId`.
         """
         workspace = self.workspace()
-        found = recalled(self.person, workspace, self.body(OrganisationRecallBody), ranking="lexical")
-        memories = [item.memory for item in found.items]
+        recall_result = recalled(self.person, workspace, self.body(OrganisationRecallBody), ranking="lexical")
+        memories = [item.memory for item in recall_result.items]
         prefetch_related_objects(memories, "sources", "replaced_by")
         shown = OrganisationMemoryJson(memories, many=True).data
-        scored = [{**json, "score": item.score} for json, item in zip(shown, found.items, strict=True)]
+        scored = [
+            {**json, "score": item.score} for json, item in zip(shown, recall_result.items, strict=True)
+        ]
         return Response({"memories": scored})
 
 

@@ -18,32 +18,32 @@ from memories.judging.sentences import own_part
 from memoryhub.llm.base import Vectors
 
 
-def find_replaced(olds: Sequence[str], said: str, encoder: Encoder) -> int | None:
-    """Return the index of the statement in ``olds`` that the message ``said`` replaces, or None.
+def find_replaced(olds: Sequence[str], message: str, encoder: Encoder) -> int | None:
+    """Return the index of the statement in ``olds`` that the message ``message`` replaces, or None.
 
     Encodes each text, which takes some milliseconds. Raises EmbedderError if the encoder fails.
     """
-    read_said, *read = map(words_of, encoder.states([said, *olds]))
+    read_said, *read = map(words_of, encoder.states([message, *olds]))
     there = [at for at, words in enumerate(read) if words.words]
     if not there or not read_said.words:
         return None
     fitted = head()
-    given = (np.stack([network_input(read[at], read_said) for at in there]) - fitted["mean"]) / fitted[
+    inputs = (np.stack([network_input(read[at], read_said) for at in there]) - fitted["mean"]) / fitted[
         "scale"
     ]
-    sure = logits(given.astype(np.float32), fitted).mean(axis=0)
+    sure = logits(inputs.astype(np.float32), fitted).mean(axis=0)
     best = int(sure.argmax())
     return there[best] if sure[best] > fitted["floor"] else None
 
 
-def network_input(old: Words, said: Words) -> Vectors:
+def network_input(old: Words, message: Words) -> Vectors:
     """Return the input of the networks for an old statement and a message: features of how the texts align, the
     message's vector, and the product of both texts' vectors.
     """
     width = old.vectors.shape[1]
-    whole_old, whole = old.direction, said.direction
-    shares = [_own(old, said), _own(said, old), 4 * float(whole_old @ whole)]
-    beside = measure(old, said)[: MEASURES + width]
+    whole_old, whole = old.direction, message.direction
+    shares = [_own(old, message), _own(message, old), 4 * float(whole_old @ whole)]
+    beside = measure(old, message)[: MEASURES + width]
     return np.concatenate([beside, np.array(shares, np.float32), whole, whole_old * whole])
 
 

@@ -307,15 +307,15 @@ def determiners() -> frozenset[str]:
 @cache
 def _patterns() -> dict[str, re.Pattern[str]]:
     """Return a regular expression for each list of phrases. In scripts with spaces it matches only whole words."""
-    found = {}
+    patterns = {}
     for name in ("over", "left", "right", "before", "after"):
         spaced = [phrase for phrase in _data()[name].split("|") if not _is_joined(phrase)]
         joined = [phrase for phrase in _data()[name].split("|") if _is_joined(phrase)]
-        found[name] = re.compile("|".join([rf"(?<![^\W_])(?:{'|'.join(spaced)})(?![^\W_])", *joined]))
+        patterns[name] = re.compile("|".join([rf"(?<![^\W_])(?:{'|'.join(spaced)})(?![^\W_])", *joined]))
     spaced = [phrase for phrase in _data()["symmetric"].split("|") if not _is_joined(phrase)]
-    found["symmetric"] = re.compile(rf" (?:{'|'.join(spaced)}) | و|[와과] |하고 |[和与跟與と]")
-    found["is"] = re.compile(rf" (?:{_data()['is']}) |是")
-    return found
+    patterns["symmetric"] = re.compile(rf" (?:{'|'.join(spaced)}) | و|[와과] |하고 |[和与跟與と]")
+    patterns["is"] = re.compile(rf" (?:{_data()['is']}) |是")
+    return patterns
 
 
 def _is_joined(phrase: str) -> bool:

@@ -42,11 +42,11 @@ def values_of(text: str) -> Values:
     plain = _FULL_HOUR.sub("", _GROUPED.sub("", plain))
     names = _names()
     words = [word if word == "May" else word.casefold() for word in _WORD.findall(plain)]
-    said = _together([names["numbers"].get(word, 0) for word in words])
-    said += [names["months"][word] for word in words if word in names["months"]]
-    said += [_han(match[0]) for match in _HAN.finditer(plain)]
+    word_values = _together([names["numbers"].get(word, 0) for word in words])
+    word_values += [names["months"][word] for word in words if word in names["months"]]
+    word_values += [_han(match[0]) for match in _HAN.finditer(plain)]
     days = frozenset(names["days"][word] for word in words if word in names["days"])
-    return Values([int(run[:15]) for run in _DIGITS.findall(plain)], said, days)
+    return Values([int(run[:15]) for run in _DIGITS.findall(plain)], word_values, days)
 
 
 def values_differ(a: Values, b: Values) -> bool:
@@ -59,13 +59,13 @@ def values_differ(a: Values, b: Values) -> bool:
     if a.days and b.days and a.days != b.days:
         return True
     ours, theirs = Counter(a.digits), Counter(b.digits)
-    said, other = Counter(a.words), Counter(b.words)
+    our_words, other = Counter(a.words), Counter(b.words)
     more, less = ours - theirs, theirs - ours
-    if more - other or less - said:
+    if more - other or less - our_words:
         return True
-    if (ours == theirs and a.digits != b.digits) or (said == other and a.words != b.words):
+    if (ours == theirs and a.digits != b.digits) or (our_words == other and a.words != b.words):
         return True
-    return bool(said - other - less) and bool(other - said - more)
+    return bool(our_words - other - less) and bool(other - our_words - more)
 
 
 def value_of(word: str) -> str:
@@ -87,17 +87,17 @@ def _together(values: list[int]) -> list[int]:
 
     ``values`` has a 0 for each word that is no number.
     """
-    found: list[int] = []
+    numbers: list[int] = []
     last = 0
     for value in values:
         if last and value in (100, 1000) and last < value:
-            found[-1] *= value
+            numbers[-1] *= value
         elif 20 <= last < 100 and last % 10 == 0 and 0 < value < 10:
-            found[-1] += value
+            numbers[-1] += value
         elif value:
-            found.append(value)
-        last = found[-1] if value else 0
-    return found
+            numbers.append(value)
+        last = numbers[-1] if value else 0
+    return numbers
 
 
 def _hour(match: re.Match[str]) -> str:
@@ -205,7 +205,7 @@ def measure(a: Words, b: Words) -> Vectors:
         a, b = b, a
     likeness = a.vectors @ b.vectors.T
     equal = np.array([[word == other for other in b.words] for word in a.words])
-    kept = _similarity_in_context(equal, likeness)
+    similarities = _similarity_in_context(equal, likeness)
     likeness = np.where(equal, np.maximum(likeness, _SAME), likeness)
     only_a = [at for at, word in enumerate(a.words) if word not in b.words]
     only_b = [at for at, word in enumerate(b.words) if word not in a.words]
@@ -239,7 +239,7 @@ def measure(a: Words, b: Words) -> Vectors:
             one_slot * lowest[0],
             slots == 2,
             _unit_similarity(a.words, b.words, likeness),
-            *kept,
+            *similarities,
             equal.any(axis=1).sum() / both,
             _names_exchanged(a, b),
         ],
@@ -254,8 +254,8 @@ def _similarity_in_context(equal: Vectors, likeness: Vectors) -> list[float]:
     A common word with another role in each text has a low similarity. ``equal`` says for each pair of words whether
     they are the same word, and ``likeness`` how similar their vectors are.
     """
-    kept = np.sort(np.where(equal, likeness, -1.0).max(axis=1)[equal.any(axis=1)])
-    return [*[*kept.tolist(), 1.0, 1.0][:2], float(kept.mean()) if len(kept) else 0.0]
+    similarities = np.sort(np.where(equal, likeness, -1.0).max(axis=1)[equal.any(axis=1)])
+    return [*[*similarities.tolist(), 1.0, 1.0][:2], float(similarities.mean()) if len(similarities) else 0.0]
 
 
 def _order_features(a: list[str], b: list[str], *, same: bool) -> list[float]:
@@ -275,9 +275,9 @@ def _names_in(read: Read) -> list[str]:
     Returns none if more than a third of the words are capitalized, as in German. "I" does not count.
     """
     starts = [piece[1:] for piece in read.pieces if piece.startswith("▁") and piece[1:]]
-    found = [word for word in starts[1:] if word[0].isupper() and word != "I"]
+    names = [word for word in starts[1:] if word[0].isupper() and word != "I"]
     first = [word for word in starts[:1] if word[0].isupper()]
-    return [word.casefold() for word in first + found] if 3 * len(found) <= len(starts) else []
+    return [word.casefold() for word in first + names] if 3 * len(names) <= len(starts) else []
 
 
 def _mean(vectors: Vectors) -> Vectors:
@@ -291,8 +291,8 @@ def cosine(a: Vectors, b: Vectors) -> float:
 
 def _slots(a: list[str], b: list[str]) -> tuple[int, int]:
     """Return the number of stretches in which the two word lists differ, and the length in words of the longest."""
-    found = [code for code in SequenceMatcher(None, a, b, autojunk=False).get_opcodes() if code[0] != "equal"]
-    return len(found), max((max(a2 - a1, b2 - b1) for _, a1, a2, b1, b2 in found), default=0)
+    slots = [code for code in SequenceMatcher(None, a, b, autojunk=False).get_opcodes() if code[0] != "equal"]
+    return len(slots), max((max(a2 - a1, b2 - b1) for _, a1, a2, b1, b2 in slots), default=0)
 
 
 def count_turned(a: list[str], b: list[str]) -> int:
@@ -308,12 +308,12 @@ def is_moved(a: list[str], b: list[str]) -> bool:
 
 def _unit_similarity(a: list[str], b: list[str], likeness: Vectors) -> float:
     """Return the lowest similarity between words that follow the same number in both texts, such as units."""
-    found = [
+    similarities = [
         float(likeness[at + 1, b.index(word) + 1])
         for at, word in enumerate(a[:-1])
         if word.isdigit() and word in b[:-1]
     ]
-    return min(found, default=1.0)
+    return min(similarities, default=1.0)
 
 
 @cache

@@ -67,13 +67,13 @@ def is_grounded(statement: str, *, said: Iterable[str], today: date | None = Non
 
 
 @functools.lru_cache(maxsize=4)
-def _read(said: str) -> tuple[frozenset[str], frozenset[str], str, bool]:
+def _read(raw_text: str) -> tuple[frozenset[str], frozenset[str], str, bool]:
     """Read the parts of a person's text that a statement is checked against.
 
     Return its numbers, the first letters of each word (``_STEM`` of them), its words joined by spaces, and whether it
     has a word such as "tomorrow".
     """
-    text = _plain(said)
+    text = _plain(raw_text)
     words = [word.casefold() for word in _WORD.findall(text)]
     stems = frozenset(word[:_STEM] for word in words)
     return frozenset(numbers_in(text)), stems, " ".join(words), _is_relative(set(words), text)
@@ -82,24 +82,24 @@ def _read(said: str) -> tuple[frozenset[str], frozenset[str], str, bool]:
 def names_in(text: str) -> set[str]:
     """Return the likely names, in lower case: words with a capital inside a sentence, or after their first letter."""
     plain = _plain(text)
-    found = set()
+    names = set()
     for match in _WORD.finditer(plain):
         word = match[0]
         inside = word[0].isupper() and not _BEGINNING.search(plain, max(0, match.start() - 3), match.start())
         if inside or any(letter.isupper() for letter in word[1:]):
-            found.add(word.casefold())
-    return found - _OWN - _DATES
+            names.add(word.casefold())
+    return names - _OWN - _DATES
 
 
 def numbers_in(text: str) -> set[str]:
     """Return the numbers of a text as digits: 4,000 is "4000". Dates, times and fractions are split."""
-    found = set()
+    numbers = set()
     for written in _NUMBER.findall(_plain(text)):
         parts = [written] if _GROUPED.fullmatch(written) else re.findall(r"\d+", written)
         for part in parts:
             digits = "".join(str(unicodedata.digit(sign)) for sign in part if sign.isdigit())
-            found.add(digits.lstrip("0") or "0")
-    return found
+            numbers.add(digits.lstrip("0") or "0")
+    return numbers
 
 
 def _without_computed_dates(
@@ -162,8 +162,8 @@ def says_nothing(text: str, before: Sequence[tuple[str, str]] = ()) -> bool:
     words = set(_WORDS.findall(text))
     if not words <= courtesies | agreements:
         return False
-    role, asked = before[-1] if before else ("", "")
-    is_asked = role == "assistant" and bool(_ASKS.search(asked))
+    role, last_text = before[-1] if before else ("", "")
+    is_asked = role == "assistant" and bool(_ASKS.search(last_text))
     return not is_asked or bool(words & courtesies) or not words
 
 

@@ -125,13 +125,13 @@ class Provenance:
         """
         read = ReadOnce(encoder) if encoder else None
         clauses = clauses_of(statement)
-        found: list[Source] = []
+        sources: list[Source] = []
         for part in dict.fromkeys([statement, *clauses]):
             source = self._source_of_clause(_Compared(part, read), part, today, names)
             if source.speaker is not Speaker.PERSON:
                 return source
-            found.append(source)
-        carriers = found[1:] or found
+            sources.append(source)
+        carriers = sources[1:] or sources
         author = carriers[0].author or by
         together = Source(Speaker.MODEL, None)
         if any((each.author or by) != author for each in carriers):
@@ -144,7 +144,7 @@ class Provenance:
             if not is_grounded(statement, said=theirs, today=today, names=called):
                 return together
         return replace(
-            carriers[0], text=statement, is_plain=all(each.is_plain for each in found), author=author
+            carriers[0], text=statement, is_plain=all(each.is_plain for each in sources), author=author
         )
 
     @property
@@ -160,10 +160,10 @@ class Provenance:
         for each in unseen:
             if each.speaker is Speaker.WEB:  # any web text may be written by strangers
                 return each
-        said = [(text, source) for text, source in self._said if not says_nothing(text)]
+        messages = [(text, source) for text, source in self._said if not says_nothing(text)]
         own = [
             (part, source)
-            for text, source in said
+            for text, source in messages
             for sentence in _sentences(text)
             for part in _with_clauses(sentence)
         ]
@@ -177,9 +177,9 @@ class Provenance:
         support, carrier = compared.support_of(plain)
         texts = [part for part, _source in own]
         best, other = compared.best_of([each for each in others if each.speaker not in _SECOND_HAND], texts)
-        taken = compared.taken_from(others, texts)
-        if taken is not None:
-            return taken
+        origin = compared.taken_from(others, texts)
+        if origin is not None:
+            return origin
         if carrier and is_said and support >= (PLAIN if unseen else LEAST) and best <= support:
             return replace(carrier, is_plain=support >= PLAIN)
         # The words of a confirmed question are the model's, which may have them from any source.
@@ -309,12 +309,12 @@ def confirmed(message: str, before: str) -> str:
     """
     if not agrees(message):
         return ""
-    asked = list(_sentences(before))
-    if not asked or not is_asked(asked[-1]):
+    question_sentences = list(_sentences(before))
+    if not question_sentences or not is_asked(question_sentences[-1]):
         return ""
-    if asks_back(asked[-1]):
-        return "".join(sentence for sentence in asked[-2:-1] if not is_asked(sentence))
-    return _QUESTION.sub(".", asked[-1])
+    if asks_back(question_sentences[-1]):
+        return "".join(sentence for sentence in question_sentences[-2:-1] if not is_asked(sentence))
+    return _QUESTION.sub(".", question_sentences[-1])
 
 
 def clauses_of(statement: str) -> list[str]:
@@ -322,16 +322,16 @@ def clauses_of(statement: str) -> list[str]:
 
     A part with fewer than two content words is joined to the clause before it.
     """
-    found: list[str] = []
+    clauses: list[str] = []
     for sentence in _STOPS.split(statement):
-        start = len(found)
+        start = len(clauses)
         for part in _JOINS.split(sentence):
-            before = found[start:][-1:]
+            before = clauses[start:][-1:]
             if before and min(len(words_of(each)) for each in (part, *before)) < LEAST_CLAUSE:
-                found[-1] += f" {part}"
+                clauses[-1] += f" {part}"
             elif part.strip():
-                found.append(part.strip())
-    return found if len(found) > 1 else []
+                clauses.append(part.strip())
+    return clauses if len(clauses) > 1 else []
 
 
 def is_asked(sentence: str) -> bool:
@@ -357,10 +357,10 @@ def _mentions_user(statement: str, names: str, carriers: Sequence[str]) -> bool:
     A mention is a word such as "user" or a part of the user's ``names``. ``carriers`` are the supporting sentences,
     which another person wrote.
     """
-    said = {word for text in carriers for word in _WORD.findall(text.casefold())}
+    carrier_words = {word for text in carriers for word in _WORD.findall(text.casefold())}
     asker = _THE_USER | set(_WORD.findall(names.casefold()))
     spoken = {word for word in _WORD.findall(statement.casefold()) if word in asker}
-    return bool(spoken - said or _JOINED_USER.search(statement))
+    return bool(spoken - carrier_words or _JOINED_USER.search(statement))
 
 
 def names_the_user(text: str) -> bool:

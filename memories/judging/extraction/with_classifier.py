@@ -78,7 +78,7 @@ class Judged:
 
 
 def clauses_of(passage: Passage, tags: dict[str, Vectors]) -> list[Clause]:
-    text, found = passage.text, []
+    text, clauses = passage.text, []
     standing = list(sentences(text))
     asks = any(mark in text for mark in _ASKS)
     for number, (start, end, quotes) in enumerate(standing):
@@ -101,8 +101,8 @@ def clauses_of(passage: Passage, tags: dict[str, Vectors]) -> list[Clause]:
                 b - a >= len(text.strip()) - 2,
                 after != "" and after in "!\uff01",
             )
-            found.append(Clause(a, b, (start, end), tuple(map(float, flags))))
-    return found[:MOST_CLAUSES]
+            clauses.append(Clause(a, b, (start, end), tuple(map(float, flags))))
+    return clauses[:MOST_CLAUSES]
 
 
 def scaled(vectors: Vectors, fitted: dict[str, Vectors]) -> Vectors:
@@ -111,22 +111,22 @@ def scaled(vectors: Vectors, fitted: dict[str, Vectors]) -> Vectors:
 
 
 def clause_features(
-    passage: Passage, own: Vectors, found: Sequence[Clause], encoder: Encoder, fitted: dict[str, Vectors]
+    passage: Passage, own: Vectors, clauses: Sequence[Clause], encoder: Encoder, fitted: dict[str, Vectors]
 ) -> Vectors:
-    """Return the feature vectors of the clauses ``found``, one row each.
+    """Return the feature vectors of the clauses ``clauses``, one row each.
 
     ``own``: the encoder's token vectors ("states") of the passage, scaled as ``fitted`` says. A row contains: (1) the
     mean of the clause's states in the passage; (2) its first and last state, and the states before and after it; (3)
     the mean of the passage's other states; (4) the mean of the states of the clause encoded alone; (5)
     ``Clause.flags``.
     """
-    alone = encoder.states([passage.text[each.start : each.end] for each in found])
+    alone = encoder.states([passage.text[each.start : each.end] for each in clauses])
     edge = np.zeros((1, own.shape[1]), np.float32)
     padded = np.vstack([edge, own, edge])
     sums = np.vstack([edge, np.cumsum(own, axis=0)])
     middles = np.array([(a + b) / 2 for a, b in passage.places])
     rows = []
-    for each, states in zip(found, alone, strict=True):
+    for each, states in zip(clauses, alone, strict=True):
         first = int(np.searchsorted(middles, each.start))
         after = max(int(np.searchsorted(middles, each.end)), min(first + 1, len(own)))
         inside = sums[after] - sums[first]
@@ -169,12 +169,14 @@ class _Cut:
         kinds = (alone @ fitted["kinds"] + fitted["kinds_bias"]).argmax(axis=1)
         back = 1 / (1 + np.exp(-(alone @ fitted["back"] + fitted["back_bias"])))
         judged = []
-        for each, chance, lacks, kind, taken in zip(self.found, chances, lacking, kinds, back, strict=True):
+        for each, chance, lacks, kind, back_chance in zip(
+            self.found, chances, lacking, kinds, back, strict=True
+        ):
             needs = bool(lacks >= LACKING)
             topic = topic_before(self.passage, self.tags, each.start) if needs else None
             judged.append(
                 Judged(
-                    each.start, each.end, each.sentence, float(chance), KINDS[kind], float(taken),
+                    each.start, each.end, each.sentence, float(chance), KINDS[kind], float(back_chance),
                     topic, lacks_topic=needs and topic is None,
                 )
             )  # fmt: skip
@@ -200,9 +202,9 @@ def chosen(judged: Sequence[Judged], least: float, *, beside: float = BESIDE) ->
     best: list[tuple[float, list[Judged]]] = [(0.0, [])]
     for number, each in enumerate(likely):
         before = max(at for at in range(number + 1) if at == 0 or likely[at - 1].end <= each.start)
-        value, taken = best[before]
+        value, clauses = best[before]
         gain = value + each.chance - least + 0.1
-        best.append(max(best[-1], (gain, [*taken, each]), key=lambda pair: pair[0]))
+        best.append(max(best[-1], (gain, [*clauses, each]), key=lambda pair: pair[0]))
     return best[-1][1]
 
 
@@ -219,10 +221,10 @@ _ASKS_FOR_REPLY = ("?", "\uff1f", "\u061f")
 
 def question_of(before: str) -> str:
     """Return the question at the end of the assistant's message, or "" if the message does not end with one."""
-    asked = list(sentences(before))
-    if not asked:
+    sentence_spans = list(sentences(before))
+    if not sentence_spans:
         return ""
-    start, end, quotes = asked[-1]
+    start, end, quotes = sentence_spans[-1]
     question = before[start:end].strip()
     is_last = not before[end:].strip() and not quotes
     return question if is_last and question.endswith(_ASKS_FOR_REPLY) and len(question) <= LONGEST else ""
@@ -250,9 +252,11 @@ def reply_features(question: str, answer: str, encoder: Encoder, fitted: dict[st
     """
     passage = read(statement(question, answer), encoder)
     own = scaled(passage.vectors, fitted)
-    asked = sum(a < len(question) for a, _b in passage.places)
-    said = own[asked:] if asked < len(own) else own[-1:]
-    row: Vectors = np.concatenate([own[:asked].mean(axis=0), said.mean(axis=0), said[0], said[-1]])
+    question_length = sum(a < len(question) for a, _b in passage.places)
+    reply_states = own[question_length:] if question_length < len(own) else own[-1:]
+    row: Vectors = np.concatenate(
+        [own[:question_length].mean(axis=0), reply_states.mean(axis=0), reply_states[0], reply_states[-1]]
+    )
     return row
 
 
@@ -286,11 +290,11 @@ def extract_with_rules(
     Returns none without an encoder. Raises EmbedderError if the encoder fails.
     """
     texts = [text for role, text in messages if role == "user"]
-    found = [each for of_message in _from_messages(texts, encoder, least) for each in of_message]
-    sure = keep_best([each for each in found if not each.details.get("faint")])
+    candidates = [each for of_message in _from_messages(texts, encoder, least) for each in of_message]
+    sure = keep_best([each for each in candidates if not each.details.get("faint")])
     if not sure and encoder is not None and before and before[-1][0] == "assistant" and texts:
         sure = _from_reply(before[-1][1], texts[0], encoder)
-    return sure + keep_best([each for each in found if each.details.get("faint")]) if faint else sure
+    return sure + keep_best([each for each in candidates if each.details.get("faint")]) if faint else sure
 
 
 def extract_from_each(texts: Sequence[str], encoder: Encoder | None) -> list[list[Candidate]]:
@@ -298,11 +302,13 @@ def extract_from_each(texts: Sequence[str], encoder: Encoder | None) -> list[lis
 
     Calls the encoder twice per 32 messages. Raises EmbedderError if the encoder fails.
     """
-    found = []
+    candidates = []
     for at in range(0, len(texts), AT_ONCE):
         for each in _from_messages(texts[at : at + AT_ONCE], encoder, LEAST):
-            found.append(keep_best([candidate for candidate in each if not candidate.details.get("faint")]))
-    return found
+            candidates.append(
+                keep_best([candidate for candidate in each if not candidate.details.get("faint")])
+            )
+    return candidates
 
 
 def _from_reply(before: str, answer: str, encoder: Encoder) -> list[Candidate]:
@@ -336,8 +342,8 @@ class _Message:
 
     def __init__(self, text: str, judged: list[Judged], least: float) -> None:
         sentences = {each.sentence for each in judged}
-        found = find_sensitive([text[slice(*span)] for span in sentences])  # a clause might hide it
-        secret = {span for span, each in zip(sentences, found, strict=True) if each}
+        findings = find_sensitive([text[slice(*span)] for span in sentences])  # a clause might hide it
+        secret = {span for span, each in zip(sentences, findings, strict=True) if each}
         judged = [each for each in judged if each.sentence not in secret]
         self.text, self.judged = text, judged
         least += MORE_IN_SHORT if len(text.strip()) <= SHORT else 0
@@ -354,11 +360,11 @@ class _Message:
         return [self.text[start:end] for start, end in likely[1:]]
 
     def candidates(self, encoder: Encoder) -> list[Candidate]:
-        kept, faint = _corrected(self.text, self.kept, self.unsure, encoder)
-        kept = _not_taken_back(kept, self.judged)
-        made = [_candidate(self.text, each) for each in kept]
-        made += [_candidate(self.text, each, faint=True) for each in faint]
-        return [candidate for candidate in made if candidate]
+        clauses, faint = _corrected(self.text, self.kept, self.unsure, encoder)
+        clauses = _not_taken_back(clauses, self.judged)
+        results = [_candidate(self.text, each) for each in clauses]
+        results += [_candidate(self.text, each, faint=True) for each in faint]
+        return [candidate for candidate in results if candidate]
 
 
 def _without_taking_back(judged: list[Judged]) -> list[Judged]:
@@ -380,15 +386,15 @@ def _holds(outer: Judged, inner: Judged) -> bool:
     return outer.start <= inner.start and inner.end <= outer.end
 
 
-def _not_taken_back(kept: list[Judged], judged: list[Judged]) -> list[Judged]:
+def _not_taken_back(clauses: list[Judged], judged: list[Judged]) -> list[Judged]:
     """Drop the clause right before a sentence that takes it back."""
     backs = [each.start for each in judged if each.takes_back >= TAKEN_BACK]
-    before = {max((each.end for each in kept if each.end <= at), default=-1) for at in backs}
-    return [each for each in kept if each.end not in before]
+    before = {max((each.end for each in clauses if each.end <= at), default=-1) for at in backs}
+    return [each for each in clauses if each.end not in before]
 
 
 def _corrected(
-    text: str, kept: list[Judged], unsure: list[Judged], encoder: Encoder
+    text: str, clauses: list[Judged], unsure: list[Judged], encoder: Encoder
 ) -> tuple[list[Judged], list[Judged]]:
     """Return the clauses to keep and the uncertain ones, without those that a later sentence replaces.
 
@@ -396,13 +402,13 @@ def _corrected(
     """
     left: list[Judged] = []
     faint: list[Judged] = []
-    for each in sorted([*kept, *unsure], key=lambda each: each.start):
+    for each in sorted([*clauses, *unsure], key=lambda each: each.start):
         earlier = [other for other in left if other.sentence != each.sentence]
         olds = [text[other.start : other.end] for other in earlier]
         at = find_replaced(olds, text[slice(*each.sentence)], encoder) if olds else None
         if at is not None:
             left.remove(earlier[at])
-        (left if at is not None or each in kept else faint).append(each)
+        (left if at is not None or each in clauses else faint).append(each)
     return left, faint
 
 
@@ -411,12 +417,12 @@ def _candidate(text: str, judged: Judged, *, faint: bool = False) -> Candidate |
 
     If the clause does not name its topic, the topic is put before it: "My sister: she is a nurse".
     """
-    said = _BLANKS.sub(" ", text[judged.start : judged.end]).strip()
+    fact_text = _BLANKS.sub(" ", text[judged.start : judged.end]).strip()
     if judged.topic is not None:
         topic = text[slice(*judged.topic)]
         colon = "\uff1a" if JOINED.match(topic[-1]) else ": "
-        said = f"{topic}{colon}{said}"
-    if len(said.split()) > MAX_WORDS or len(said) > MAX_TEXT or len(normalise(said)) < 2:
+        fact_text = f"{topic}{colon}{fact_text}"
+    if len(fact_text.split()) > MAX_WORDS or len(fact_text) > MAX_TEXT or len(normalise(fact_text)) < 2:
         return None
     details = {"rule": "head", "chance": round(judged.chance, 2)} | ({"faint": True} if faint else {})
-    return Candidate(said[0].upper() + said[1:], judged.kind, IMPORTANCE[judged.kind], details)
+    return Candidate(fact_text[0].upper() + fact_text[1:], judged.kind, IMPORTANCE[judged.kind], details)

@@ -62,11 +62,11 @@ def parse_candidates(reply: str, unread: Callable[[], None] | None = None) -> li
     An unknown kind becomes "fact". The importance may be a number, a string or null.
     """
     lists = list(_lists_in(without_thoughts(reply)[:_MAX_REPLY]))
-    found = next((entries for entries in reversed(lists) if not _is_strings(entries)), None)
-    if found is None and lists:
-        found = [{"text": text} for text in lists[-1]]
-    candidates = keep_best([candidate for entry in found or () if (candidate := _candidate(entry))])
-    if unread and (found is None or (found and not candidates)):
+    records = next((entries for entries in reversed(lists) if not _is_strings(entries)), None)
+    if records is None and lists:
+        records = [{"text": text} for text in lists[-1]]
+    candidates = keep_best([candidate for entry in records or () if (candidate := _candidate(entry))])
+    if unread and (records is None or (records and not candidates)):
         unread()
     return candidates
 
@@ -103,18 +103,18 @@ def render_conversation(
                 for line in text.splitlines()
                 if line.strip()
             ]
-    kept: list[str] = []
+    last_lines: list[str] = []
     room = sum(map(len, lines)) + len(lines) if limit is None else limit
     for line in reversed(lines):
         role, _, text = line.partition(": ")
         if len(line) + 1 > room:
             tail = text[len(text) - max(room - len(role) - 4, 0) :]
             if tail:
-                kept.append(f"{role}: …{tail}")
+                last_lines.append(f"{role}: …{tail}")
             break
-        kept.append(line)
+        last_lines.append(line)
         room -= len(line) + 1
-    return f"<{tag}>\n" + "\n".join(reversed(kept)) + f"\n</{tag}>"
+    return f"<{tag}>\n" + "\n".join(reversed(last_lines)) + f"\n</{tag}>"
 
 
 def _lists_in(reply: str) -> Iterator[list[Any]]:
@@ -212,8 +212,8 @@ def _about(names: object, text: str) -> list[str]:
 
     ``names`` should be a list of people, projects and things, but can be any JSON value.
     """
-    given = names if isinstance(names, list) else []
-    words = [" ".join(name.split()) for name in given if isinstance(name, str)]
+    values = names if isinstance(names, list) else []
+    words = [" ".join(name.split()) for name in values if isinstance(name, str)]
     return [name for name in dict.fromkeys(words) if 1 < len(name) <= LONGEST_NAME and name in text][
         :MOST_NAMES
     ]
@@ -279,15 +279,19 @@ def extract_with_model(
     ``complete`` propagate.
     """
     around = around or Around()
-    said = [text for role, text in messages if role == "user" and text.strip()]
-    if all(says_nothing(text, around.earlier) for text in said):
+    user_texts = [text for role, text in messages if role == "user" and text.strip()]
+    if all(says_nothing(text, around.earlier) for text in user_texts):
         return []
     prompt = _prompt("extract")
     reply = complete(
         [{"role": "system", "content": prompt}, {"role": "user", "content": _prompt_data(messages, around)}]
     )
     known = "\n".join(text for _role, text in (*around.earlier, *messages))
-    return [found for found in parse_candidates(reply, unread) if not _is_example(found.text, prompt, known)]
+    return [
+        candidate
+        for candidate in parse_candidates(reply, unread)
+        if not _is_example(candidate.text, prompt, known)
+    ]
 
 
 def _prompt_data(messages: Sequence[tuple[str, str]], around: Around) -> str:
@@ -305,12 +309,12 @@ def _prompt_data(messages: Sequence[tuple[str, str]], around: Around) -> str:
     return "\n".join([*parts, turn])
 
 
-def _is_example(text: str, prompt: str, said: str) -> bool:
+def _is_example(text: str, prompt: str, conversation: str) -> bool:
     """Return whether a statement has a name from the prompt's examples that does not occur in the conversation
-    ``said``.
+    ``conversation``.
     """
     copied = names_in(text) & _names_of_examples(prompt)
-    return bool(copied and copied - {word.casefold() for word in _WORD.findall(said)})
+    return bool(copied and copied - {word.casefold() for word in _WORD.findall(conversation)})
 
 
 @functools.cache
@@ -327,8 +331,10 @@ def distil_with_model(
     """
     if not text.strip():
         return []
-    said = render_conversation([("assistant", text)])
-    reply = complete([{"role": "system", "content": _prompt("distil")}, {"role": "user", "content": said}])
+    conversation = render_conversation([("assistant", text)])
+    reply = complete(
+        [{"role": "system", "content": _prompt("distil")}, {"role": "user", "content": conversation}]
+    )
     return parse_candidates(reply, unread)
 
 
@@ -353,8 +359,10 @@ def _rewritten(complete: Complete, prompt: str, messages: Sequence[tuple[str, st
     text = "\n".join(text for _role, text in messages)
     if not text.strip():
         return ""
-    asked = render_conversation(messages)
-    reply = complete([{"role": "system", "content": _prompt(prompt)}, {"role": "user", "content": asked}])
+    conversation = render_conversation(messages)
+    reply = complete(
+        [{"role": "system", "content": _prompt(prompt)}, {"role": "user", "content": conversation}]
+    )
     statement = _LABEL.sub("", _FENCE.sub("", reply.strip()).strip()).strip().strip("\"'“”").strip()
     absurd = (
         not statement

@@ -261,8 +261,8 @@ def find_command_secret(lower: str) -> Finding | None:
         ("url_credentials", _ORACLE),
         ("seed_phrase", _SEED_PHRASE),
     ):
-        if found := pattern.search(lower):
-            return Finding(kind, found.start(), found.end())
+        if secret_match := pattern.search(lower):
+            return Finding(kind, secret_match.start(), secret_match.end())
     for match in _KUBERNETES.finditer(lower):
         if _KIND_SECRET.search(lower, max(0, match.start() - 400), match.start()):
             return Finding("kubernetes_secret", match.start(), match.end())
@@ -286,8 +286,8 @@ def _find_flag(lower: str) -> Finding | None:
         if not command and not ends:
             return None
         for sort, end in [*ends.items()] if ends else ():
-            given = flag["user"] is None if sort == "password" else _WITH_USER.fullmatch(flag["value"])
-            if not given:
+            has_password = flag["user"] is None if sort == "password" else _WITH_USER.fullmatch(flag["value"])
+            if not has_password:
                 continue
             if start - end < _REACH and not _BREAK.search(lower, end + 1, start):
                 return Finding("command_password", *flag.span("value"))
@@ -336,8 +336,10 @@ def find_seed_words(lower: str) -> Finding | None:
             places = places or list(_WORD.finditer(lower))
             near = places[max(at - _STEP, 0) : at + 2 * _LEAST]
             for words_of in _listed().values():
-                if words_of.issuperset(words[at : at + _STEP]) and (found := _phrase(lower, near, words_of)):
-                    return found
+                if words_of.issuperset(words[at : at + _STEP]) and (
+                    finding := _phrase(lower, near, words_of)
+                ):
+                    return finding
             judged += 1
             if judged > _MOST:
                 return Finding("too_many_statements", near[0].start(), near[-1].end())

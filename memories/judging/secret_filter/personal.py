@@ -460,13 +460,13 @@ def _iban(match: re.Match[str]) -> int:
 
     The country code determines the length, because other text may follow without a space.
     """
-    given, wanted = match[1], _iban_length(match[1][:2])
+    candidate, wanted = match[1], _iban_length(match[1][:2])
     end = 0
-    while wanted and end < len(given):
-        wanted -= given[end].isalnum()
+    while wanted and end < len(candidate):
+        wanted -= candidate[end].isalnum()
         end += 1
     whole = not wanted and not match.string[match.start() + end : match.start() + end + 1].isalnum()
-    return end if end and whole and iban.is_valid(given[:end].translate(SEPARATORS)) else 0
+    return end if end and whole and iban.is_valid(candidate[:end].translate(SEPARATORS)) else 0
 
 
 @cache

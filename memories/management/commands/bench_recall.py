@@ -95,9 +95,11 @@ class Command(BaseCommand):
             for number, conversation in enumerate(conversations, 1):
                 label = f"conversation {number} of {len(conversations)}"
                 for excerpts in (True, False):
-                    asked = {line: score for line, score in scores.items() if line.excerpts == excerpts}
-                    if asked:
-                        embedding += self._run(label, conversation, user, depth, asked, excerpts=excerpts)
+                    line_scores = {line: score for line, score in scores.items() if line.excerpts == excerpts}
+                    if line_scores:
+                        embedding += self._run(
+                            label, conversation, user, depth, line_scores, excerpts=excerpts
+                        )
         finally:
             Workspace.objects.filter(memberships__user=user).delete()
             user.delete()
@@ -120,8 +122,8 @@ class Command(BaseCommand):
         if refused := len(conversation.memories) - len(ids):
             self.progress.end()
             self.stderr.write(f"{label}: the gate refused {refused} memories; they cannot be found.")
-        asked = _Counter(self.progress, f"{label}: asked", len(conversation.queries))
-        embedding = evaluate(conversation, ids, workspace, user, scores, depth, asked.step)
+        query_counter = _Counter(self.progress, f"{label}: asked", len(conversation.queries))
+        embedding = evaluate(conversation, ids, workspace, user, scores, depth, query_counter.step)
         workspace.delete()
         return embedding
 

@@ -24,24 +24,26 @@ class Command(BaseCommand):
             rows = RecallQuestion.objects.order_by("workspace", "pk")
             if workspaces:
                 rows = rows.filter(workspace__public_id__in=workspaces)
-            asked = recall_tests.run(recall_tests.with_expected(rows), now=timezone.now())
+            run_count = recall_tests.run(recall_tests.with_expected(rows), now=timezone.now())
             missed = 0
             for question in recall_tests.with_expected(rows):
-                if found := recall_tests.misses(question):
+                if missed_memories := recall_tests.misses(question):
                     missed += 1
-                    self._print(question, found)
+                    self._print(question, missed_memories)
             rates = recall_tests.rates(recall_tests.with_expected(rows))
-        self.stdout.write(f"{asked} questions asked, {missed} with a memory that an answer would go without.")
+        self.stdout.write(
+            f"{run_count} questions asked, {missed} with a memory that an answer would go without."
+        )
         self.stdout.write(
             "Answers use {right} of {expected} expected memories, and {used} memories in all.".format(**rates)
         )
         if missed:
-            raise CommandError(f"{missed} of {asked} questions missed something.")
+            raise CommandError(f"{missed} of {run_count} questions missed something.")
 
-    def _print(self, question: RecallQuestion, found: list[ExpectedMemory]) -> None:
+    def _print(self, question: RecallQuestion, missed_memories: list[ExpectedMemory]) -> None:
         text = question.public_id if question.owner_id else f"{question.public_id} {question.text}"
         self.stdout.write(f"{question.workspace.public_id} {text}")
-        for expected in found:
+        for expected in missed_memories:
             at = f"at place {expected.rank}, {expected.reason}" if expected.rank else "not found"
             content = "" if question.owner_id else f" {expected.memory.content[:100]}"
             self.stdout.write(f"    {expected.memory.public_id} {at}{content}")

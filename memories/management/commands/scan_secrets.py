@@ -23,15 +23,15 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, dry_run: bool, **options: Any) -> None:
         with running_database():
-            found, listed, progress = Scan(0), 0, Progress(self.stderr)
+            scan_result, listed, progress = Scan(0), 0, Progress(self.stderr)
             try:
-                for found in scan(now=timezone.now(), check_all=options["all"], hide=not dry_run):
-                    for public_id, kind in found.hidden[listed:]:
+                for scan_result in scan(now=timezone.now(), check_all=options["all"], hide=not dry_run):
+                    for public_id, kind in scan_result.hidden[listed:]:
                         progress.end()
                         self.stdout.write(f"{public_id} {kind}")
-                    listed = len(found.hidden)
-                    share = 100 * found.checked // max(1, found.total)
-                    progress.show(f"{found.checked:,} of {found.total:,} ({share} %)")
+                    listed = len(scan_result.hidden)
+                    share = 100 * scan_result.checked // max(1, scan_result.total)
+                    progress.show(f"{scan_result.checked:,} of {scan_result.total:,} ({share} %)")
             except KeyboardInterrupt:
                 progress.end()
                 self.stderr.write(
@@ -41,6 +41,6 @@ class Command(BaseCommand):
             progress.end()
             done = "would be hidden" if dry_run else "hidden"
             self.stdout.write(
-                f"{found.checked:,} checked, {len(found.hidden):,} {done}, "
-                f"{len(found.excerpts):,} excerpts {'would be ' if dry_run else ''}dropped."
+                f"{scan_result.checked:,} checked, {len(scan_result.hidden):,} {done}, "
+                f"{len(scan_result.excerpts):,} excerpts {'would be ' if dry_run else ''}dropped."
             )

@@ -87,8 +87,8 @@ def troubles() -> Iterator[str]:
     yield from _pooler()
     try:
         with psycopg.connect(**psycopg_settings()) as connection:
-            if kept := kept_of_before(connection):
-                yield f"restore: {kept}"
+            if notice := kept_of_before(connection):
+                yield f"restore: {notice}"
             yield from _jobs(connection)
             yield from _mail(connection)
             yield from _clock(connection)
@@ -202,9 +202,9 @@ def _backup(connection: psycopg.Connection[Any]) -> Iterator[str]:
     last = _one(connection, LAST_BACKUP)
     since = last or _one(connection, FIRST_PERSON)
     if since and (age := datetime.now(UTC) - since) > timedelta(days=settings.BACKUP_DAYS):
-        said = f"the last one was made {_in_words(age)} ago" if last else "none was ever made"
+        status = f"the last one was made {_in_words(age)} ago" if last else "none was ever made"
         yield (
-            f"backup: {said}. Run `manage.py backup`, better each night by itself (docs/operations.md). Where others "
+            f"backup: {status}. Run `manage.py backup`, better each night by itself (docs/operations.md). Where others "
             "make them, set MEMORYHUB_BACKUP_DAYS=0."
         )
 

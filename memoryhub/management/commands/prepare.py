@@ -53,7 +53,7 @@ class Command(BaseCommand):
 
     def _bring_up_to_date(self) -> None:
         """Run the migrations. If processes on several hosts call this at once, one migrates and the others wait."""
-        said = False
+        announced = False
         while True:
             # Wait outside Postgres, because a waiting session would block CREATE INDEX CONCURRENTLY.
             with alone("prepare") as is_alone:
@@ -61,9 +61,9 @@ class Command(BaseCommand):
                     self._migrate()
                     call_command("ensure_admin")
                     return
-            if not said:
+            if not announced:
                 self.stdout.write("Another host brings the database up to date; waiting for it …")
-                said = True
+                announced = True
             time.sleep(WAIT_SECONDS)
 
     def _migrate(self) -> None:
@@ -89,16 +89,14 @@ def check_database() -> None:
     whose = "the embedded database" if settings.EMBEDDED_DATABASE else "the database that DATABASE_URL names"
     try:
         with psycopg.connect(**psycopg_settings() | {"connect_timeout": CONNECT_SECONDS}) as connection:
-            found = connection.execute(
-                "SELECT 1 FROM pg_available_extensions WHERE name = 'vector'"
-            ).fetchone()
+            row = connection.execute("SELECT 1 FROM pg_available_extensions WHERE name = 'vector'").fetchone()
             refuse_other_version(connection)
             encoding = connection.info.parameter_status("server_encoding")
     except OtherVersion as error:
         raise CommandError(str(error)) from None
     except psycopg.OperationalError as error:
         raise CommandError(f"Cannot reach {whose}: {error}") from error
-    if found is None:
+    if row is None:
         raise CommandError(f"The server of {whose} does not have pgvector. Install it there and start again.")
     if encoding != "UTF8":
         raise CommandError(
@@ -117,8 +115,8 @@ def static_files_state() -> str:
     digest.update(Path(static_files.__file__).read_bytes())
     for finder in get_finders():
         for path, storage in sorted(finder.list(ignore_patterns=[]), key=itemgetter(0)):
-            found = Path(storage.path(path)).stat()
-            digest.update(f"{path} {found.st_size} {found.st_mtime_ns}\n".encode())
+            status = Path(storage.path(path)).stat()
+            digest.update(f"{path} {status.st_size} {status.st_mtime_ns}\n".encode())
     return digest.hexdigest()
 
 
@@ -132,8 +130,8 @@ def compile_translations(into: Path | None = None) -> list[str]:
     changed = []
     for source in sorted(SOURCES.glob("*/LC_MESSAGES/django.po")):
         target = (into or Path(settings.LOCALE_PATHS[0])) / source.relative_to(SOURCES).with_suffix(".mo")
-        found = source.stat()
-        state, stamp = f"{found.st_size} {found.st_mtime_ns}", target.with_suffix(".state")
+        status = source.stat()
+        state, stamp = f"{status.st_size} {status.st_mtime_ns}", target.with_suffix(".state")
         if target.exists() and stamp.exists() and stamp.read_text(encoding="utf-8") == state:
             continue
         target.parent.mkdir(parents=True, exist_ok=True)

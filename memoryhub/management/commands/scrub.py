@@ -144,10 +144,12 @@ class Command(BaseCommand):
             try:
                 scrub(psycopg_settings(), self.stdout.write)
                 with psycopg.connect(**psycopg_settings()) as connection:
-                    kept = kept_of_before(connection)
+                    notice = kept_of_before(connection)
             except ScrubError as error:
                 raise CommandError(str(error)) from error
         seconds = time.monotonic() - began
-        if kept:
-            raise CommandError(f"Done in {seconds:.0f} s, but for one database: {kept}. Then run this again.")
+        if notice:
+            raise CommandError(
+                f"Done in {seconds:.0f} s, but for one database: {notice}. Then run this again."
+            )
         self.stdout.write(DONE.format(seconds=seconds, folder=settings.DATA_DIR))

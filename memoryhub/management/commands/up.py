@@ -71,10 +71,10 @@ def has_administrator() -> bool:
 
 
 def _parts(text: str) -> frozenset[str]:
-    found = frozenset(word.strip() for word in text.split(","))
-    if unknown := found - set(PARTS):
+    parts = frozenset(word.strip() for word in text.split(","))
+    if unknown := parts - set(PARTS):
         raise ArgumentTypeError(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
-    return found
+    return parts
 
 
 def _what_is_missing(parts: frozenset[str]) -> str:

@@ -171,9 +171,9 @@ def read_calendar(data: bytes) -> Blocks:
         title = value if name.upper() == "SUMMARY" else title
         zone = next((each[5:] for each in parameters if each.upper().startswith("TZID=")), "")
         person = next((each[3:].strip('"') for each in parameters if each.upper().startswith("CN=")), "")
-        said = " ".join(filter(None, (person, _moment(value.removeprefix("mailto:")), zone)))
+        detail = " ".join(filter(None, (person, _moment(value.removeprefix("mailto:")), zone)))
         word = _SAID[name.upper()]
-        lines.append(f"{word}: {said}" if word else said)
+        lines.append(f"{word}: {detail}" if word else detail)
     yield Block("\n".join(lines), 0, title)
 
 

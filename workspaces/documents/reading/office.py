@@ -183,12 +183,12 @@ def _completed(blocks: Blocks, lines: Iterator[str]) -> tuple[list[Block], str]:
             split[place[0]][place[1]] = line
         elif wanted not in everywhere:
             missing[at].append(line)
-    found = [
+    complete_blocks = [
         block._replace(text="\n\n".join(part))
         for block, parts, more in zip(whole, split, missing, strict=True)
         for part in ((parts, more) if more else (parts,))
     ]
-    return found, everywhere
+    return complete_blocks, everywhere
 
 
 def _plain(text: str) -> str:
@@ -290,8 +290,8 @@ def texts(tree: Any) -> Iterator[str]:
             continue
         if alt := element.get("descr") or (name == "desc" and element.text):
             yield alt
-        if name in _SAID_IN and (said := element.get(_SAID_IN[name])):
-            yield said
+        if name in _SAID_IN and (attribute := element.get(_SAID_IN[name])):
+            yield attribute
         if name == "tr" and "drawingml" in space:
             yield " | ".join(" ".join(texts(cell)) for cell in element)
         elif name == "comment" and "wordprocessingml" in space:
@@ -357,7 +357,7 @@ def chart(tree: Any) -> Iterator[str]:
 
 
 def _points(series: Any, *names: str) -> dict[str, str]:
-    found: dict[str, str] = {}
+    points: dict[str, str] = {}
     for name in names:
         for cache in series.iterfind(f"{{*}}{name}//{{*}}pt/.."):
             code = next((each.text or "" for each in cache.iterfind("{*}formatCode")), "")
@@ -365,10 +365,10 @@ def _points(series: Any, *names: str) -> dict[str, str]:
                 value = point.findtext("{*}v") or ""
                 value = shown(value, code) if cache.tag.endswith("numCache") else value
                 at = point.get("idx", "")
-                found[at] = (
-                    f"{value} {found.get(at, '')}".strip()
+                points[at] = (
+                    f"{value} {points.get(at, '')}".strip()
                 )  # of several label levels, the lowest comes first
-    return found
+    return points
 
 
 # Formatting of a spreadsheet's value by the number format of its cell.
@@ -529,8 +529,8 @@ def _sheet_extras(archive: zipfile.ZipFile, part: str, page: int, title: str) ->
             continue
         if of in ("comments", "threadedComment"):
             for comment in xml(archive.read(name)).iter("{*}comment", "{*}threadedComment"):
-                said = "".join(each.text or "" for each in comment.iter("{*}t", "{*}text"))
-                lines.append(f"{comment.get('ref', '')}: {said.strip()}")
+                text = "".join(each.text or "" for each in comment.iter("{*}t", "{*}text"))
+                lines.append(f"{comment.get('ref', '')}: {text.strip()}")
         elif of == "drawing":
             lines += texts(xml(archive.read(name)))
             for kind, drawn in related(archive, name).values():
@@ -551,7 +551,7 @@ def read_ods(data: bytes) -> Blocks:
 
 
 def _cell(cell: Any) -> str:
-    if said := " ".join(texts(cell)):
-        return said
-    given = {name.rpartition("}")[2]: value for name, value in cell.items()}
-    return next((given[name] for name in _VALUES if given.get(name)), "")
+    if text := " ".join(texts(cell)):
+        return text
+    attributes = {name.rpartition("}")[2]: value for name, value in cell.items()}
+    return next((attributes[name] for name in _VALUES if attributes.get(name)), "")

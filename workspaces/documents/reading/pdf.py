@@ -71,7 +71,7 @@ def _is_drawn(page: Any) -> bool:
 
 def _annotations(pdf: Any, page: Any, clipped: list[Any]) -> list[str]:
     """Return the page's form fields with their values, and its notes. ``clipped`` gets the files attached to notes."""
-    found: dict[str, None] = {}
+    texts: dict[str, None] = {}
     for number in range(raw.FPDFPage_GetAnnotCount(page)):
         note = raw.FPDFPage_GetAnnot(page, number)
         kind = raw.FPDFAnnot_GetSubtype(note)
@@ -81,14 +81,14 @@ def _annotations(pdf: Any, page: Any, clipped: list[Any]) -> list[str]:
             value = _string(raw.FPDFAnnot_GetFormFieldValue, pdf.formenv, note)
             value = ", ".join(_chosen(pdf, note)) or value
             if value and value != "Off":
-                found[f"{name}: {value}"] = None
+                texts[f"{name}: {value}"] = None
         elif kind not in (raw.FPDF_ANNOT_WIDGET, raw.FPDF_ANNOT_POPUP):
             rich = re.sub("<[^>]*>", " ", _string(raw.FPDFAnnot_GetStringValue, note, b"RC"))
-            found[_string(raw.FPDFAnnot_GetStringValue, note, b"Contents") or " ".join(rich.split())] = None
+            texts[_string(raw.FPDFAnnot_GetStringValue, note, b"Contents") or " ".join(rich.split())] = None
             if file := raw.FPDFAnnot_GetFileAttachment(note):
                 clipped.append(pypdfium2.PdfAttachment(file, pdf))
         raw.FPDFPage_CloseAnnot(note)
-    return [text for text in found if text.strip()]
+    return [text for text in texts if text.strip()]
 
 
 def _chosen(pdf: Any, note: Any) -> Iterator[str]:

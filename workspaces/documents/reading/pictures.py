@@ -181,12 +181,12 @@ def read(name: str, data: bytes, kind: str = "", depth: int = 0) -> Blocks:
     blocks: list[Block] = []
     _depth += 1
     try:
-        found = look_inside(data, guess)
-        if found.startswith("image/"):
+        media_type = look_inside(data, guess)
+        if media_type.startswith("image/"):
             yield from pictures({name: data})
             return
-        if _depth + depth <= MOST_DEEP and found in READERS and (found != TEXT or guess != UNKNOWN):
-            blocks = list(READERS[found](data))
+        if _depth + depth <= MOST_DEEP and media_type in READERS and (media_type != TEXT or guess != UNKNOWN):
+            blocks = list(READERS[media_type](data))
     except (MemoryError, OcrFailed, RecursionError):
         raise
     except Exception:  # any error of a dozen libraries on a malformed file

@@ -83,15 +83,15 @@ def _most_natural(sample: bytes, below: float = 1) -> str | None:
 
     It is for short texts, which charset_normalizer often gets wrong.
     """
-    found: dict[str, int] = {}
+    oddness: dict[str, int] = {}
     for code in _SHORT:
         try:
             text = codecs.getincrementaldecoder(code)().decode(sample[:LOOKED_CLOSELY])
         except ValueError:
             continue
-        found[code] = _oddness(text)
-    best = min(found, key=lambda code: found[code], default=None)
-    return best if best and found[best] < below else None
+        oddness[code] = _oddness(text)
+    best = min(oddness, key=lambda code: oddness[code], default=None)
+    return best if best and oddness[best] < below else None
 
 
 def _oddness(text: str) -> int:
@@ -160,17 +160,17 @@ def _separator(text: str) -> str:
     sample = text[:20_000]
     if len(text) > len(sample):
         sample = sample[: sample.rfind("\n") + 1] or sample
-    found = {}
+    candidates = {}
     for sign in ";\t|,":
         widths = [len(row) for row in csv.reader(io.StringIO(sample, newline=""), delimiter=sign) if row]
         widths = widths[:50]
         usual = max(set(widths), key=widths.count, default=1)
         if usual > 1 and (len(widths) > 1 or usual < 50):
-            found[sign] = (widths.count(usual) / len(widths), usual)
+            candidates[sign] = (widths.count(usual) / len(widths), usual)
     one_line_of_prose = len(text.strip().splitlines()) == 1 and bool(re.search(r"\w[,;] \w", text))
-    if not found or one_line_of_prose:
+    if not candidates or one_line_of_prose:
         return ""
-    return max(found, key=lambda sign: found[sign])
+    return max(candidates, key=lambda sign: candidates[sign])
 
 
 def table(rows: Iterable[Any], page: int = 0, heading: str = "") -> Blocks:
@@ -213,9 +213,9 @@ def read_html(data: bytes, charset: str = "") -> Blocks:
                 element.text = None
                 for child in list(element):
                     element.remove(child)
-            said = ""
+            content = ""
         else:
-            said = (element.text if event == "start" else "") or ""
+            content = (element.text if event == "start" else "") or ""
         if event == "start" and re.fullmatch("h[1-6]", tag):
             yield Block("\n".join(lines), 0, path(headings))
             enter(headings, int(tag[1]), " ".join("".join(element.itertext()).split()))
@@ -223,10 +223,10 @@ def read_html(data: bytes, charset: str = "") -> Blocks:
         if tag in _LINES and lines[-1]:
             lines += ["", ""] if tag == "p" else [""]
         if event == "start" and tag == "img":
-            said = element.get("alt") or ""
+            content = element.get("alt") or ""
         if event == "end":
-            said = element.tail or ""
-        lines[-1] += re.sub(r"\s+", " ", said)
+            content = element.tail or ""
+        lines[-1] += re.sub(r"\s+", " ", content)
         if tag in ("td", "th") and event == "end":
             lines[-1] += " | "
     yield Block("\n".join(lines), 0, path(headings))

@@ -108,12 +108,12 @@ def read_file(path: Path, media_type: str, *, most: int | None = None) -> Read:
     limits = [str(settings.DOCUMENT_MEMORY_MB * 2**20), str(seconds)]
     for is_first in (True, False):
         before = _seconds_of_children()
-        status, said = _run([str(path), media_type, *limits], most or longest(media_type))
+        status, output = _run([str(path), media_type, *limits], most or longest(media_type))
         # Retry once if it was killed from outside, for example because the machine ran out of memory.
         was_killed = status == -signal.SIGKILL and _seconds_of_children() - before < seconds - 1
         if not (was_killed and is_first):
             break
-    read, why = _parsed(said)
+    read, why = _parsed(output)
     if why is None:
         is_late = status in (-signal.SIGXCPU, -signal.SIGKILL) and not was_killed
         raise CouldNotRead("time" if is_late else "memory")
@@ -158,7 +158,7 @@ def _seconds_of_children() -> float:
 
 def _environment() -> dict[str, str]:
     """Return the reader's environment variables. Of the server's own variables it gets only those that OCR needs."""
-    given = {
+    variables = {
         "ORT_DISABLE_TELEMETRY": "1",
         "PYTHONHASHSEED": "random",
         "OPENBLAS_NUM_THREADS": "1",
@@ -166,10 +166,10 @@ def _environment() -> dict[str, str]:
     }
     program = shutil.which("tesseract") if settings.OCR_LANGUAGES != "none" else None
     if program is not None:
-        given |= {"OCR_PROGRAM": program, "OCR_LANGUAGES": settings.OCR_LANGUAGES}
-        given["OCR_SECONDS"] = str(settings.OCR_SECONDS)
-        given |= {name: os.environ[name] for name in pictures.PASSED_ON if name in os.environ}
-    return given
+        variables |= {"OCR_PROGRAM": program, "OCR_LANGUAGES": settings.OCR_LANGUAGES}
+        variables["OCR_SECONDS"] = str(settings.OCR_SECONDS)
+        variables |= {name: os.environ[name] for name in pictures.PASSED_ON if name in os.environ}
+    return variables
 
 
 def _parsed(text: str) -> tuple[Read, str | None]:
@@ -178,13 +178,13 @@ def _parsed(text: str) -> tuple[Read, str | None]:
     picture: Picture | None = None
     for line in text.split("\n"):  # not splitlines(), which also splits on characters inside JSON strings
         try:
-            said = json.loads(line)
+            record = json.loads(line)
         except ValueError:  # an incomplete last line of a killed process
             break
-        if "ended" in said:
-            return Read(blocks, said["left_out"], picture, said["kind"]), said["ended"]
-        if "jpeg" in said:
-            picture = Picture(base64.b64decode(said["jpeg"]), said["width"], said["height"])
+        if "ended" in record:
+            return Read(blocks, record["left_out"], picture, record["kind"]), record["ended"]
+        if "jpeg" in record:
+            picture = Picture(base64.b64decode(record["jpeg"]), record["width"], record["height"])
             continue
-        blocks.append(Block(said["text"], said["page"], said["heading"]))
+        blocks.append(Block(record["text"], record["page"], record["heading"]))
     return Read(blocks), None

@@ -93,7 +93,7 @@ class Command(BaseCommand):
             for name, score in scores.items():
                 arm, floor = ARMS[name]
                 began = time.perf_counter()
-                found = find_passages(
+                passages = find_passages(
                     query["text"],
                     workspace,
                     user,
@@ -103,11 +103,11 @@ class Command(BaseCommand):
                     arm=arm,
                 )
                 score.seconds.append(time.perf_counter() - began)
-                returned = _returned(found, places)
+                returned = _returned(passages, places)
                 for answer in query["answers"]:
-                    asked = set(range(answer["start"], answer["end"]))
-                    score.wanted += len(asked)
-                    score.found += len(asked & returned)
+                    positions = set(range(answer["start"], answer["end"]))
+                    score.wanted += len(positions)
+                    score.found += len(positions & returned)
         return scores
 
     def _print(self, scores: dict[str, dict[str, Score]]) -> None:
@@ -137,11 +137,11 @@ def _places(document: Document, text: str) -> dict[int, int]:
     return places
 
 
-def _returned(found: list[FoundPassage], places: dict[int, int]) -> set[int]:
+def _returned(passages: list[FoundPassage], places: dict[int, int]) -> set[int]:
     """Return the positions, in the original text, of the first RETURNED characters of the results."""
     returned: set[int] = set()
     room = RETURNED
-    for each in found:
+    for each in passages:
         text = each.passage.text.strip()[:room]
         returned.update(range(places[each.passage.pk], places[each.passage.pk] + len(text)))
         room -= len(text)

@@ -14,10 +14,10 @@ from workspaces.models import User
 
 class Command(changepassword.Command):
     def handle(self, *args: Any, **options: Any) -> str | None:
-        said: str | None = super().handle(*args, **options)
+        output: str | None = super().handle(*args, **options)
         person = User.objects.get(username=options["username"] or getpass.getuser())
         with transaction.atomic():
             record(Verb.PASSWORD_CHANGED, by=None, target=person.public_id)
             oauth.end_all_of(person, by=person, now=timezone.now())
             sessions.end_other_sessions(person, keep=None, by=person)
-        return said
+        return output
