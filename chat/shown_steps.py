@@ -94,7 +94,7 @@ def call_line(call: ToolCall, *, is_over: bool = False) -> str:
     if call.outcome == ToolOutcome.FOUND and call.name in (*RECALLS, SEARCH):
         count = count_of(call)
         count_text = ngettext("%(count)d found", "%(count)d found", count) % {"count": count}
-        return f"{_searched(call)} · {count_text if count else _('nothing count_text')}"
+        return f"{_searched(call)} · {count_text if count else _('nothing found')}"
     if call.outcome == ToolOutcome.NOTED and call.name in SAVES:
         return _("Proposed for memory: someone has to approve it")
     if call.outcome == ToolOutcome.NOTED and call.name == TOOL_NAME:
