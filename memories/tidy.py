@@ -341,9 +341,9 @@ def get_kept(user: User, number: int, *, workspace: Workspace) -> KeptAsIs:
     return decision
 
 
-def take_back(kept: KeptAsIs) -> None:
+def take_back(record: KeptAsIs) -> None:
     """Undo ``keep``: delete the record, and restore a link that it removed."""
     with transaction.atomic():
-        if kept.was_linked and kept.other is not None:
-            changing.link(kept.memory, to=kept.other)
-        kept.delete()
+        if record.was_linked and record.other is not None:
+            changing.link(record.memory, to=record.other)
+        record.delete()

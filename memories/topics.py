@@ -166,8 +166,8 @@ def memory_in_sight(node: MemoryNode, user: User, public_id: str) -> Memory:
 
 def named(workspace: Workspace, name: str, user: User) -> MemoryNode:
     """Return the node with this name, ignoring case. Raises Invalid if the user sees none."""
-    found = nodes_in(workspace, user).filter(folded=fold(" ".join(name.split())))
-    node = found.order_by(F("owner").asc(nulls_first=True)).first()
+    nodes = nodes_in(workspace, user).filter(folded=fold(" ".join(name.split())))
+    node = nodes.order_by(F("owner").asc(nulls_first=True)).first()
     if node is None:
         raise Invalid(fields={"other": _("There is no topic with this name here yet.")})
     return node
@@ -175,15 +175,15 @@ def named(workspace: Workspace, name: str, user: User) -> MemoryNode:
 
 def gathered(node: MemoryNode, user: User, *, after: str = "") -> MemoryQuerySet:
     """Return the node's memories that the user may see, newest first, from after the one with the id ``after``."""
-    found = memories_in_sight(node.workspace, user).filter(nodes=node)
+    memories = memories_in_sight(node.workspace, user).filter(nodes=node)
     if after:
         last = memories_in_sight(node.workspace, user).filter(public_id=after).first()
         if last is None:
-            return found.none()
-        found = found.filter(
+            return memories.none()
+        memories = memories.filter(
             Q(created_at__lt=last.created_at) | Q(created_at=last.created_at, pk__lt=last.pk)
         )
-    return found
+    return memories
 
 
 def with_counts(nodes: MemoryNodeQuerySet, workspace: Workspace, user: User) -> MemoryNodeQuerySet:
@@ -263,8 +263,8 @@ def update_node(
     gathers_by_name: bool | None = None,
 ) -> MemoryNode:
     """Change the given fields; None leaves a field unchanged. Raises Conflict if the name is taken."""
-    given = {"name": name, "kind": kind, "description": description}
-    values = _cleaned(**{field: text for field, text in given.items() if text is not None})
+    changes = {"name": name, "kind": kind, "description": description}
+    values = _cleaned(**{field: text for field, text in changes.items() if text is not None})
     for field, text in values.items():
         setattr(node, field, text)
     _refuse_split_secret(node.name, node.description)
@@ -309,10 +309,10 @@ def relate(
     if target.pk == node.pk:
         raise Invalid(_("A topic cannot be related to itself."))
     text = _cleaned(relation=relation)["relation"]
-    made, is_new = NodeRelation.objects.select_related("source", "target").get_or_create(
+    node_relation, is_new = NodeRelation.objects.select_related("source", "target").get_or_create(
         source=node, target=target, relation=text, defaults={"created_at": now}
     )
-    return made, is_new
+    return node_relation, is_new
 
 
 def unrelate(node: MemoryNode, target: MemoryNode, relation: str) -> None:
@@ -322,8 +322,8 @@ def unrelate(node: MemoryNode, target: MemoryNode, relation: str) -> None:
 def relations_of(node: MemoryNode, user: User) -> QuerySet[NodeRelation]:
     """Return the node's relations in both directions, oldest first, without those to nodes hidden from the user."""
     seen = nodes_in(node.workspace, user)
-    found = NodeRelation.objects.filter(Q(source=node, target__in=seen) | Q(target=node, source__in=seen))
-    return found.select_related("source", "target")
+    relations = NodeRelation.objects.filter(Q(source=node, target__in=seen) | Q(target=node, source__in=seen))
+    return relations.select_related("source", "target")
 
 
 def relations_among(nodes: Iterable[MemoryNode]) -> list[NodeRelation]:
@@ -340,13 +340,13 @@ def neighbours(node: MemoryNode, user: User, *, depth: int = 1, limit: int = 50)
     with current_connection().cursor() as cursor:
         cursor.execute(NEIGHBOURS, bounds)
         depths = dict(cursor.fetchall()[: limit + 1])
-    kept = list(depths)[:limit]
-    rows = with_counts(nodes_in(node.workspace, user).filter(pk__in=kept), node.workspace, user)
-    found = sorted(rows.select_related("workspace"), key=lambda each: (depths[each.pk], each.folded))
-    for each in found:
+    pks = list(depths)[:limit]
+    rows = with_counts(nodes_in(node.workspace, user).filter(pk__in=pks), node.workspace, user)
+    nodes = sorted(rows.select_related("workspace"), key=lambda each: (depths[each.pk], each.folded))
+    for each in nodes:
         each.depth = depths[each.pk]
-    relations = relations_among([node, *found])
-    return Neighbourhood(found, relations, len(depths) > limit or len(relations) == MOST_RELATIONS)
+    relations = relations_among([node, *nodes])
+    return Neighbourhood(nodes, relations, len(depths) > limit or len(relations) == MOST_RELATIONS)
 
 
 def _saved(node: MemoryNode, fields: list[str] | None = None) -> MemoryNode:
@@ -426,16 +426,16 @@ def suggest_topics(workspace: Workspace, user: User) -> list[NamedInMemories]:
         if isinstance(about, list)
     }
     texts = [text for text, _about in newest]
-    taken = set(nodes_in(workspace, user).values_list("folded", flat=True))
+    topic_names = set(nodes_in(workspace, user).values_list("folded", flat=True))
     common = {word for text in texts for word in _common_words(text)}
     inside = {word for text in texts for word, begins, _between in _words(text) if not begins} - common
     numbers = Counter(name for text in texts for name in _names(text, inside).union(by_model.get(text, ())))
-    found = [
+    suggestions = [
         NamedInMemories(name, number)
         for name, number in sorted(numbers.items(), key=lambda item: (-item[1], item[0]))
-        if number >= LEAST_MEMORIES and fold(name) not in taken
+        if number >= LEAST_MEMORIES and fold(name) not in topic_names
     ]
-    return _without_parts(found)[:OFFERED]
+    return _without_parts(suggestions)[:OFFERED]
 
 
 def _is_name(name: object) -> bool:
@@ -535,14 +535,14 @@ def _names(text: str, names_inside: set[str]) -> set[str]:
     return names | ({" ".join(run[:LONGEST_NAME])} if run else set())
 
 
-def _without_parts(found: Sequence[NamedInMemories]) -> list[NamedInMemories]:
+def _without_parts(suggestions: Sequence[NamedInMemories]) -> list[NamedInMemories]:
     """Remove names that occur only as part of a longer name."""
     return [
         each
-        for each in found
+        for each in suggestions
         if not any(
             other.number >= each.number and f" {each.name} " in f" {other.name} " and other != each
-            for other in found
+            for other in suggestions
         )
     ]
 

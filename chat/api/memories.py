@@ -157,8 +157,8 @@ class ShortTermView(ApiView):
         The current topic of the chat. A model that can call tools keeps it up to date. Prompts of other recent chats
         can include it.
         """
-        found = live_memory(get_chat(self.person, chat_id), self.person, now=timezone.now())
-        return Response(ShortTermJson(found or ShortTermMemory()).data)
+        memory = live_memory(get_chat(self.person, chat_id), self.person, now=timezone.now())
+        return Response(ShortTermJson(memory or ShortTermMemory()).data)
 
     @of_chats("short_term_update", ShortTermJson, body=ShortTermChanges, errors=[409])
     def patch(self, request: Request, chat_id: str) -> Response:

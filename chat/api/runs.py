@@ -314,12 +314,12 @@ def accepted(view: ApiView, workspace: Workspace, run: Run) -> Response:
     return Response(RunJson(shown).data, status=status.HTTP_202_ACCEPTED)
 
 
-def json_object(name: str, given: object) -> dict[str, Any]:
-    if given is None:
+def json_object(name: str, value: object) -> dict[str, Any]:
+    if value is None:
         return {}
-    if not isinstance(given, dict):
+    if not isinstance(value, dict):
         raise serializers.ValidationError({name: _("Must be a JSON object.")})
-    return given
+    return value
 
 
 class RunTemplateJson(serializers.Serializer[Any]):

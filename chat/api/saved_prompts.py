@@ -65,19 +65,19 @@ class PromptList(ApiView):
         Your own and the workspace's, newest first.
         """
         workspace = get_workspace(self.person, workspace_id)
-        found = SavedPrompt.objects.visible_to(self.person, workspace)
+        prompts = SavedPrompt.objects.visible_to(self.person, workspace)
         name = f"prompts in {workspace_id} of {self.person.public_id}"
-        return self.page(found, PromptJson, descending=True, list_name=name)
+        return self.page(prompts, PromptJson, descending=True, list_name=name)
 
     @documented("prompts_create", {201: PromptJson}, body=PromptBody, headers=ONCE, errors=[409])
     def post(self, request: Request, workspace_id: str) -> Response:
         """Save a prompt."""
         workspace, body = get_workspace(self.person, workspace_id), self.body(PromptBody)
-        made = self.make_once(
+        prompt = self.make_once(
             lambda: saved_prompts.save_prompt(workspace, **body, by=self.person, now=timezone.now()),
             lambda person, public_id: saved_prompts.get_prompt(person, workspace, public_id),
         )
-        return Response(PromptJson(made).data, status=status.HTTP_201_CREATED)
+        return Response(PromptJson(prompt).data, status=status.HTTP_201_CREATED)
 
 
 class PromptDetail(ApiView):
@@ -92,16 +92,16 @@ class PromptDetail(ApiView):
 
         You may change your own prompts. You may change a workspace's prompt if you created it or own the workspace.
         """
-        workspace, found = self._prompt(workspace_id, prompt_id)
+        workspace, prompt = self._prompt(workspace_id, prompt_id)
         body = self.body(PromptChanges)
-        changed = saved_prompts.update_prompt(found, workspace, **body, by=self.person, now=timezone.now())
+        changed = saved_prompts.update_prompt(prompt, workspace, **body, by=self.person, now=timezone.now())
         return Response(PromptJson(changed).data)
 
     @documented("prompts_delete")
     def delete(self, request: Request, workspace_id: str, prompt_id: str) -> Response:
         """Delete a prompt."""
-        workspace, found = self._prompt(workspace_id, prompt_id)
-        saved_prompts.delete_prompt(found, workspace, by=self.person)
+        workspace, prompt = self._prompt(workspace_id, prompt_id)
+        saved_prompts.delete_prompt(prompt, workspace, by=self.person)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
     def _prompt(self, workspace_id: str, prompt_id: str) -> tuple[Workspace, SavedPrompt]:

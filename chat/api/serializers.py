@@ -203,7 +203,7 @@ class StepJson(serializers.Serializer[Any]):
     @extend_schema_field(FindingJson(many=True))
     def get_findings(self, step: Step) -> list[dict[str, Any]]:
         seen = self.get_memory_ids(step)
-        return [found for found in step.findings if found.get("memory_id") in seen]
+        return [finding for finding in step.findings if finding.get("memory_id") in seen]
 
 
 class AnswerSourceJson(serializers.Serializer[Any]):

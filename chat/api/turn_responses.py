@@ -45,8 +45,8 @@ def messages_json(messages: list[Message], user: User) -> list[Any]:
 
 
 def turn_json(message: Message, answer: Message, user: User) -> dict[str, Any]:
-    asked, answered = messages_json([message, answer], user)
-    return {"message": asked, "answer": answered}
+    message_json, answered = messages_json([message, answer], user)
+    return {"message": message_json, "answer": answered}
 
 
 def turn_once(
@@ -140,8 +140,8 @@ def _begun_json(message: Message, answer: Message, user: User) -> dict[str, Any]
     if not is_first or answer.is_abandoned(timezone.now()):
         return turn_json(message, answer, user)
     nothing: dict[str, Any] = {"receipts": {}, "calls": {}, "steps": {}, "sources": {}}
-    asked, answered = MessageJson([message, answer], many=True, context=nothing).data
-    return {"message": asked, "answer": answered}
+    message_json, answered = MessageJson([message, answer], many=True, context=nothing).data
+    return {"message": message_json, "answer": answered}
 
 
 def _final(answer: Message, user: User) -> Any:

@@ -123,29 +123,31 @@ class ChatList(ApiView):
         active moves to the front. With `q`, only matching chats are listed; `match` has the newest matching message of
         each. Messages that an edit replaced are not searched.
         """
-        query, asked = self.query(ChatQuery), {"user": self.person.pk}
+        query, params = self.query(ChatQuery), {"user": self.person.pk}
         places = Workspace.objects.visible_to(self.person)
         if "workspace_id" in query:
             workspace = named_workspace(self.person, query["workspace_id"])
-            places, asked = places.filter(pk=workspace.pk), {**asked, "workspace": workspace.pk}
+            places, params = places.filter(pk=workspace.pk), {**params, "workspace": workspace.pk}
         q = query.get("q", "")
-        found = _listed(**asked) if q or "mark" in query or "tag" in query else None
-        if found is not None and "mark" in query:
-            found = marked(found, query["mark"], by=self.person)
-        if found is not None and "tag" in query:
-            found = tagged(found, query["tag"], by=self.person)
-        if found is not None and q:
-            found = matching(found, q, reader=self.person, within=places.values_list("pk", flat=True))
-        ready = LISTED_HERE if "workspace" in asked else LISTED
+        chats = _listed(**params) if q or "mark" in query or "tag" in query else None
+        if chats is not None and "mark" in query:
+            chats = marked(chats, query["mark"], by=self.person)
+        if chats is not None and "tag" in query:
+            chats = tagged(chats, query["tag"], by=self.person)
+        if chats is not None and q:
+            chats = matching(chats, q, reader=self.person, within=places.values_list("pk", flat=True))
+        ready = LISTED_HERE if "workspace" in params else LISTED
 
         def shape(rows: list[Chat]) -> list[dict[str, Any]]:
             matches = matches_in(rows, q, reader=self.person) if q else {}
-            said = {pk: MatchJson(match).data for pk, match in matches.items()}
+            match_json = {pk: MatchJson(match).data for pk, match in matches.items()}
             shown = ChatJson(rows, many=True).data
-            return [{**each, "match": said.get(chat.pk)} for each, chat in zip(shown, rows, strict=True)]
+            return [
+                {**each, "match": match_json.get(chat.pk)} for each, chat in zip(shown, rows, strict=True)
+            ]
 
         return self.page(
-            ready.of(**asked) if found is None else found,
+            ready.of(**params) if chats is None else chats,
             keys=["active_at", "id"],
             descending=True,
             list_name=f"chats {[query.get(name, '') for name in NARROWING]} of {self.person.public_id}",
@@ -168,8 +170,8 @@ class ChatList(ApiView):
         connection_id = body.pop("connection_id", None)
         chosen = choose_connection(workspace, connection_id, by=self.person) if connection_id else None
         now = timezone.now()
-        made = {"workspace": workspace, "agent": agent, "connection": chosen, **body}
-        chat = self.make_once(lambda: services.create_chat(by=self.person, now=now, **made), get_chat)
+        fields = {"workspace": workspace, "agent": agent, "connection": chosen, **body}
+        chat = self.make_once(lambda: services.create_chat(by=self.person, now=now, **fields), get_chat)
         return Response(one_chat_json(chat, self.person), status=status.HTTP_201_CREATED)
 
 
@@ -271,12 +273,12 @@ class MessageList(ApiView):
         """
         chat = get_chat(self.person, chat_id, need=Role.EDITOR)
         body = self.body(MessageBody)
-        said = {
+        fields = {
             name: body[name] for name in ("content", "memory_enabled", "mode", "documents") if name in body
         }
         return turn_once(
             self,
-            lambda: begin_turn(chat, **said, by=self.person, now=timezone.now()),
+            lambda: begin_turn(chat, **fields, by=self.person, now=timezone.now()),
             chat=chat,
             stream=body["stream"],
         )
@@ -457,8 +459,8 @@ class MessageRating(ApiView):
         administrators do.
         """
         _chat, message = get_message(self.person, chat_id, message_id)
-        said = set_rating(message, by=self.person, now=timezone.now(), **self.body(RatingBody))
-        return Response(rating_json(said))
+        rating = set_rating(message, by=self.person, now=timezone.now(), **self.body(RatingBody))
+        return Response(rating_json(rating))
 
     @of_messages("messages_unrate")
     def delete(self, request: Request, chat_id: str, message_id: str) -> Response:

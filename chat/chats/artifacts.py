@@ -33,17 +33,17 @@ def blocks_of(text: str, budget: Budget) -> list[Block]:
 
     Raises TooHeavy if the text is too expensive to parse.
     """
-    lines, found, heading = text.split("\n"), list[Block](), ""
+    lines, blocks, heading = text.split("\n"), list[Block](), ""
     tokens = parsed(text, budget)
     for token, following in zip(tokens, [*tokens[1:], None], strict=True):
         if token.type == "heading_open" and following is not None:
             heading = following.content
         elif token.type in ("fence", "code_block"):
-            found.append(_code(token.content, token.info.split(":")[0].strip().lower(), heading))
+            blocks.append(_code(token.content, token.info.split(":")[0].strip().lower(), heading))
         elif token.type == "table_open" and token.map:
             rows = "\n".join(line.strip().removeprefix(">").strip() for line in lines[slice(*token.map)])
-            found.append(Block(ArtifactKind.TABLE, rows, heading=heading))
-    return found
+            blocks.append(Block(ArtifactKind.TABLE, rows, heading=heading))
+    return blocks
 
 
 def _code(content: str, language: str, heading: str) -> Block:
@@ -93,12 +93,12 @@ def save_answer(
 
 def _piece(answer: Message, number: int) -> Block:
     try:
-        found = blocks_of(answer.content, Budget(MESSAGE_STEPS))
+        blocks = blocks_of(answer.content, Budget(MESSAGE_STEPS))
     except TooHeavy:
         raise Invalid(_("This answer is too complex to be split. Save all of it instead.")) from None
-    if not 0 <= number < len(found):
+    if not 0 <= number < len(blocks):
         raise NotFound(_("There is no such piece in this answer."))
-    return found[number]
+    return blocks[number]
 
 
 def _title(piece: Block, chat_title: str) -> str:

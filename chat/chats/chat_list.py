@@ -69,12 +69,12 @@ class Match:
     @property
     def highlights(self) -> list[tuple[int, int]]:
         """Return the ranges of the matches in ``text``."""
-        found, at = [], 0
+        ranges, at = [], 0
         for text, is_found in self.pieces:
             if is_found:
-                found.append((at, at + len(text)))
+                ranges.append((at, at + len(text)))
             at += len(text)
-        return found
+        return ranges
 
 
 def matching(chats: ChatQuerySet, question: str, *, reader: User, within: Iterable[int]) -> ChatQuerySet:
@@ -88,8 +88,8 @@ def matching(chats: ChatQuerySet, question: str, *, reader: User, within: Iterab
     titled = Q()
     for word in question.split():
         titled &= Q(title__icontains=word)
-    said = Message.objects.filter(pk__in=_messages_with(question, within)).readable_by(reader)
-    by_words = chats.filter(titled | Q(pk__in=said.values("chat")))
+    messages = Message.objects.filter(pk__in=_messages_with(question, within)).readable_by(reader)
+    by_words = chats.filter(titled | Q(pk__in=messages.values("chat")))
     if by_words.exists():
         return by_words
     return chats.filter(pk__in=_with_parts(chats, question, reader).values("chat"))
@@ -107,12 +107,12 @@ def matches_in(chats: Sequence[Chat], question: str, *, reader: User) -> dict[in
     for messages in (by_words, _with_parts(here, question, reader)):
         newest = messages.order_by("chat_id", "-pk").distinct("chat_id")
         rows = newest.values_list("chat_id", "public_id", "content", "imported_at")
-        found = {
+        matches = {
             chat: Match(message, pieces_of(content, question), imported_at is not None)
             for chat, message, content, imported_at in rows
         }
-        if found:
-            return found
+        if matches:
+            return matches
     return {}
 
 
@@ -132,9 +132,9 @@ def pieces_of(text: str, question: str) -> Pieces:
     shown = f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''}"
     pieces: list[tuple[str, bool]] = []
     at = 0
-    for found in pattern.finditer(shown):
-        pieces += [(shown[at : found.start()], False), (found[0], True)]
-        at = found.end()
+    for match in pattern.finditer(shown):
+        pieces += [(shown[at : match.start()], False), (match[0], True)]
+        at = match.end()
     return [piece for piece in [*pieces, (shown[at:], False)] if piece[0]]
 
 
@@ -163,13 +163,15 @@ def _messages_with(question: str, places: Iterable[int]) -> list[int]:
 
 
 def _with_parts(chats: QuerySet[Chat], question: str, reader: User) -> QuerySet[Message]:
-    said = Message.objects.current().filter(chat__in=chats.order_by()).exclude(status=MessageStatus.STREAMING)
-    said = said.readable_by(reader)
-    newest = said.order_by("-pk").values("pk")[:PARTS_AMONG_NEWEST]
-    found = Message.objects.filter(pk__in=newest)
+    messages = (
+        Message.objects.current().filter(chat__in=chats.order_by()).exclude(status=MessageStatus.STREAMING)
+    )
+    messages = messages.readable_by(reader)
+    newest = messages.order_by("-pk").values("pk")[:PARTS_AMONG_NEWEST]
+    matches = Message.objects.filter(pk__in=newest)
     for word in question.split():
-        found = found.filter(content__icontains=word)
-    return found if question else found.none()
+        matches = matches.filter(content__icontains=word)
+    return matches if question else matches.none()
 
 
 def _without_nulls(question: str) -> str:
@@ -211,23 +213,25 @@ def find_messages(
     chats = Chat.objects.visible_to(user).live().filter(workspace=workspace, is_temporary=False)
     if not private_chats or not policy.personal:
         chats = chats.filter(is_private=False)
-    said = Message.objects.current().filter(chat__in=chats).exclude(status=MessageStatus.STREAMING)
-    said = said.readable_by(user)
+    messages = Message.objects.current().filter(chat__in=chats).exclude(status=MessageStatus.STREAMING)
+    messages = messages.readable_by(user)
     if not policy.personal:
-        said = said.filter(personal=PersonalUse.NONE)
+        messages = messages.filter(personal=PersonalUse.NONE)
     if policy.leaves:
-        said = said.filter(stays_here=False)
+        messages = messages.filter(stays_here=False)
     matched, terms = _candidates(query, workspace)
-    visible = set(said.filter(pk__in=matched).values_list("pk", flat=True))
+    visible = set(messages.filter(pk__in=matched).values_list("pk", flat=True))
     if not visible or limit < 1:
         return []
-    weights = _weights({pk: matched[pk] for pk in visible}, terms, len(said.values("pk")[:COUNTED_AT_MOST]))
+    weights = _weights(
+        {pk: matched[pk] for pk in visible}, terms, len(messages.values("pk")[:COUNTED_AT_MOST])
+    )
     scores = {
         pk: score_of(None, sum(weights[term] for term in matched[pk]) / sum(weights.values()))
         for pk in visible
     }
     best = sorted((pk for pk in visible if scores[pk] >= FLOOR), key=lambda pk: (-scores[pk], -pk))[:limit]
-    rows = said.select_related("chat", "author", "imported_by").in_bulk(best)
+    rows = messages.select_related("chat", "author", "imported_by").in_bulk(best)
     return [_shown(rows[pk], scores[pk], query) for pk in best if pk in rows]
 
 
@@ -237,9 +241,9 @@ def _candidates(query: str, workspace: Workspace) -> tuple[dict[int, list[int]],
 
     The first value maps each message's primary key to the numbers of the words that it contains.
     """
-    given: dict[str, str | int] = {"query": query, "place": f"'at:{workspace.pk}'", "most": NEWEST_MESSAGES}
+    params: dict[str, str | int] = {"query": query, "place": f"'at:{workspace.pk}'", "most": NEWEST_MESSAGES}
     with current_connection().cursor() as cursor:
-        cursor.execute(_CANDIDATES, given)
+        cursor.execute(_CANDIDATES, params)
         rows = cursor.fetchall()
     return {key: numbers for key, numbers, _terms in rows}, rows[0][2] if rows else 0
 
@@ -293,9 +297,9 @@ def set_tags(chat: Chat, names: Sequence[str], *, by: User) -> list[str]:
         here = _by_key(tags_in(chat.workspace, by))
         if len(here.keys() | wanted.keys()) > MOST_HERE:
             raise Invalid(fields={"tags": _("may be at most %s different ones in a workspace") % MOST_HERE})
-        kept = [here.get(key, name) for key, name in wanted.items()]
-        ChatTag.objects.bulk_create(ChatTag(user=by, chat=chat, name=name) for name in kept)
-    return sorted(kept, key=str.casefold)
+        tags = [here.get(key, name) for key, name in wanted.items()]
+        ChatTag.objects.bulk_create(ChatTag(user=by, chat=chat, name=name) for name in tags)
+    return sorted(tags, key=str.casefold)
 
 
 def tags_of(chat: Chat, reader: User) -> list[str]:
@@ -319,8 +323,8 @@ def tagged(chats: ChatQuerySet, name: str, *, by: User) -> ChatQuerySet:
 def _clean(name: str) -> str:
     name = _one_line(name)
     if len(name) > TAG_LENGTH:
-        said = _("A tag may have at most %s characters.") % TAG_LENGTH
-        raise Invalid(said, fields={"tags": said})
+        message = _("A tag may have at most %s characters.") % TAG_LENGTH
+        raise Invalid(message, fields={"tags": message})
     return name
 
 
@@ -447,10 +451,10 @@ def _page(
     pinned = [] if q or tag or before or archived else list(marked(chats, ChatMark.Kind.PINNED, by=user))
     if not (q or tag):
         chats = marked(chats, ChatMark.Kind.ARCHIVED if archived else "", by=user)
-    found = list(_narrowed(chats, workspace, user, q, before)[: PAGE_SIZE + 1])
-    matches = matches_in(found[:PAGE_SIZE], q, reader=user) if q else {}
-    more = found[PAGE_SIZE - 1].public_id if len(found) > PAGE_SIZE else ""
-    days = _by_day(found[:PAGE_SIZE], timezone.localdate(now))
+    rows = list(_narrowed(chats, workspace, user, q, before)[: PAGE_SIZE + 1])
+    matches = matches_in(rows[:PAGE_SIZE], q, reader=user) if q else {}
+    more = rows[PAGE_SIZE - 1].public_id if len(rows) > PAGE_SIZE else ""
+    days = _by_day(rows[:PAGE_SIZE], timezone.localdate(now))
     if pinned:
         days.insert(0, Day("pinned", _("Pinned"), pinned))
     return ChatListPage(

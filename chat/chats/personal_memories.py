@@ -63,11 +63,11 @@ def personal_in(chat: Chat, user: User) -> Personal:
     Others can read a shared chat if its workspace has another member, and a private chat if the user is not its
     creator. A deleted chat counts as readable by others.
     """
-    found: Any = _READERS.first(chat=chat.pk, user=user.pk)
-    if found is None:
+    row: Any = _READERS.first(chat=chat.pk, user=user.pk)
+    if row is None:
         return Personal(read_by_others=True, is_permitted=False)
-    moments = [moment for moment in (found.joined, found.opened_at) if moment is not None and not found.alone]
-    return Personal(not found.alone, found.permitted, since=max(moments, default=None))
+    moments = [moment for moment in (row.joined, row.opened_at) if moment is not None and not row.alone]
+    return Personal(not row.alone, row.permitted, since=max(moments, default=None))
 
 
 def personal_allowed(chat: Chat, user: User) -> bool:
@@ -93,10 +93,10 @@ class PromptPolicy:
         return cls(user, personal_in(chat, user).since, model_is_remote)
 
     def of(self, messages: MessageQuerySet) -> MessageQuerySet:
-        found = messages.readable_by(self.user)
+        readable = messages.readable_by(self.user)
         if self.since is not None:
-            found = found.filter(Q(personal=PersonalUse.NONE) | Q(created_at__gte=self.since))
-        return found.filter(stays_here=False) if self.model_is_remote else found
+            readable = readable.filter(Q(personal=PersonalUse.NONE) | Q(created_at__gte=self.since))
+        return readable.filter(stays_here=False) if self.model_is_remote else readable
 
     def has_all(self, messages: MessageQuerySet) -> bool:
         """Return whether a prompt may contain all of these messages. Two queries."""
@@ -111,14 +111,14 @@ def withheld_answers(messages: Sequence[Message], reader: User) -> set[int]:
     question of another user lacks its answer in ``messages``.
     """
     answered = {message.reply_to_id for message in messages}
-    asked = [
+    question_pks = [
         message.pk
         for message in messages
         if message.role == MessageRole.USER and message.pk not in answered and message.author_id != reader.pk
     ]
-    if not asked:
+    if not question_pks:
         return set()
-    answers = Message.objects.current().filter(reply_to__in=asked)
+    answers = Message.objects.current().filter(reply_to__in=question_pks)
     readable = answers.readable_by(reader)
     hidden = answers.marked().exclude(pk__in=readable.values("pk"))
     return {pk for pk in hidden.values_list("reply_to", flat=True) if pk is not None}
@@ -144,9 +144,9 @@ def chats_with_personal_data_of(user: User, workspace: Workspace) -> ChatQuerySe
     Such an answer was written while the user was the only member, or with the user's permission.
     """
     used = ReceiptItem.objects.filter(used=True, memory__owner=user, receipt__workspace=workspace)
-    given = Q(public_id__in=used.values("receipt__message_id")) | Q(sources__document__owner=user)
+    sources = Q(public_id__in=used.values("receipt__message_id")) | Q(sources__document__owner=user)
     turn = Q(personal=PersonalUse.HELD, reply_to__author=user)
-    answers = Message.objects.current().filter(given | turn)
+    answers = Message.objects.current().filter(sources | turn)
     chats = Chat.objects.visible_to(user).live().listed().filter(workspace=workspace, is_private=False)
     return chats.filter(pk__in=answers.values("chat"))
 

@@ -35,20 +35,20 @@ def prompts_for(workspace: Workspace, user: User, q: str = "") -> SavedPromptQue
 
     With ``q``, only those that contain it; matches in the name come before matches in the text.
     """
-    found = SavedPrompt.objects.visible_to(user, workspace).select_related("workspace", "created_by")
+    prompts = SavedPrompt.objects.visible_to(user, workspace).select_related("workspace", "created_by")
     if not q:
-        return found.order_by(Lower("name"), "pk")
-    by_name = found.filter(name__icontains=q).annotate(rank=Value(0))
-    by_text = found.filter(text__icontains=q).exclude(name__icontains=q).annotate(rank=Value(1))
+        return prompts.order_by(Lower("name"), "pk")
+    by_name = prompts.filter(name__icontains=q).annotate(rank=Value(0))
+    by_text = prompts.filter(text__icontains=q).exclude(name__icontains=q).annotate(rank=Value(1))
     return by_name.union(by_text).order_by("rank", "name")
 
 
 def get_prompt(user: User, workspace: Workspace, public_id: str) -> SavedPrompt:
     """Return a prompt that the user may use in this workspace. Raises NotFound if there is none."""
-    found = SavedPrompt.objects.visible_to(user, workspace).filter(public_id=public_id).first()
-    if found is None:
+    prompt = SavedPrompt.objects.visible_to(user, workspace).filter(public_id=public_id).first()
+    if prompt is None:
         raise NotFound(_("This prompt does not exist, or you do not have access to it."))
-    return found
+    return prompt
 
 
 def may_change(prompt: SavedPrompt, workspace: Workspace, user: User) -> bool:

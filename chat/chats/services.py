@@ -257,7 +257,7 @@ def set_rating(
     comment = " ".join(UNSTORABLE.sub("", comment).split())
     if len(comment) > COMMENT_LENGTH:
         raise Invalid(fields={"comment": _("may have at most %s characters") % COMMENT_LENGTH})
-    said = {
+    fields = {
         "rating": rating,
         "reasons": [reason for reason in offered if reason in reasons],
         "comment": comment,
@@ -265,7 +265,7 @@ def set_rating(
         "agent_id": message.chat.agent_id,
         "rated_at": now,
     }
-    return AnswerRating.objects.update_or_create(message=message, user=by, defaults=said)[0]
+    return AnswerRating.objects.update_or_create(message=message, user=by, defaults=fields)[0]
 
 
 def remove_rating(message: Message, *, by: User) -> None:

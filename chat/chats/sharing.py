@@ -132,13 +132,14 @@ def _used_in(keys: dict[str, int]) -> list[tuple[str, int]]:
     ``keys``: maps the public ids of the messages to their primary keys.
     """
     items = ReceiptItem.objects.filter(receipt__message_id__in=keys, used=True)
-    found = [
-        (memory, keys[said]) for memory, said in items.values_list("memory__public_id", "receipt__message_id")
+    pairs = [
+        (memory, keys[message_id])
+        for memory, message_id in items.values_list("memory__public_id", "receipt__message_id")
     ]
     for noted in (ToolCall, Step):
         rows = noted.objects.filter(message__in=keys.values()).values_list("message", "memory_ids")
-        found += [(memory, pk) for pk, memories in rows for memory in memories]
-    return found
+        pairs += [(memory, pk) for pk, memories in rows for memory in memories]
+    return pairs
 
 
 def forgotten_since(links: Sequence[ShareLink]) -> dict[int, set[int]]:
@@ -150,21 +151,21 @@ def forgotten_since(links: Sequence[ShareLink]) -> dict[int, set[int]]:
     merged_away = Memory.objects.filter(revisions__action=RevisionAction.MERGE).exclude(
         pk__in=Memory.objects.standing().values("pk")
     )
-    kept = set(
+    remaining_ids = set(
         there.exclude(_forgotten())
         .exclude(pk__in=merged_away.values("pk"))
         .values_list("public_id", flat=True)
     )
     noticed = Memory.objects.filter(_forgotten(), source_chat_id__in={link.chat.public_id for link in links})
-    said = Message.objects.filter(
+    messages = Message.objects.filter(
         chat__in={link.chat_id for link in links}, public_id__in=noticed.values("source_message_id")
     )
     of_chat: dict[int, set[int]] = defaultdict(set)
-    for chat, pk in said.values_list("chat", "pk"):
+    for chat, pk in messages.values_list("chat", "pk"):
         of_chat[chat].add(pk)
     return {
         link.pk: of_chat[link.chat_id].union(
-            *(link.memories_used[each] for each in link.memories_used.keys() - kept)
+            *(link.memories_used[each] for each in link.memories_used.keys() - remaining_ids)
         )
         for link in links
     }
@@ -245,8 +246,8 @@ def update_link(link: ShareLink, *, by: User, now: datetime) -> ShareLink:
         raise Forbidden(_("Only the person who created a link can update it."))
     with transaction.atomic():
         link.chat = _locked(link.chat, by)
-        found = shareable(link.chat, by)
-        _take(link, found, now, with_later=not set(found.later).isdisjoint(link.message_ids))
+        content = shareable(link.chat, by)
+        _take(link, content, now, with_later=not set(content.later).isdisjoint(link.message_ids))
         link.save(update_fields=["message_ids", "memories_used", "shared_at"])
         record(Verb.LINK_CHANGED, by=by, workspace=audit_workspace(link.chat), target=link.chat.public_id)
     return link
@@ -271,8 +272,8 @@ def close_link(link: ShareLink, *, by: User) -> None:
 
 def get_link(chat: Chat, public_id: str) -> ShareLink:
     """Return a link of this chat. The caller checks access to the chat. Raises NotFound if there is no such link."""
-    found = chat.share_links.select_related("chat__workspace", "chat__created_by", "made_by")
-    link = found.filter(public_id=public_id).first()
+    links = chat.share_links.select_related("chat__workspace", "chat__created_by", "made_by")
+    link = links.filter(public_id=public_id).first()
     if link is None:
         raise NotFound(_("This link does not exist. It may have been turned off."))
     return link
@@ -362,10 +363,10 @@ def _locked(chat: Chat, by: User) -> Chat:
     return locked
 
 
-def _take(link: ShareLink, found: Shareable, now: datetime, *, with_later: bool) -> None:
+def _take(link: ShareLink, content: Shareable, now: datetime, *, with_later: bool) -> None:
     link.message_ids, link.memories_used, link.shared_at = (
-        found.shown(with_later=with_later),
-        found.memories_used,
+        content.shown(with_later=with_later),
+        content.memories_used,
         now,
     )
     if not link.message_ids:

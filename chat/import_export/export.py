@@ -49,18 +49,18 @@ def export_response(
     return response
 
 
-async def in_pieces(made: Iterator[bytes]) -> AsyncIterator[bytes]:
-    """Yield the chunks of ``made``, for a streaming response.
+async def in_pieces(chunks: Iterator[bytes]) -> AsyncIterator[bytes]:
+    """Yield the chunks of ``chunks``, for a streaming response.
 
     Each chunk is made in a thread, and no database connection is held between chunks.
     """
-    while piece := await sync_to_async(_next)(made):
+    while piece := await sync_to_async(_next)(chunks):
         yield piece
 
 
-def _next(made: Iterator[bytes]) -> bytes:
+def _next(chunks: Iterator[bytes]) -> bytes:
     try:
-        return next(made, b"")
+        return next(chunks, b"")
     finally:
         release_connection()  # the client may read slowly
 
@@ -82,8 +82,8 @@ def export(user: User, *, workspace: Workspace | None = None, now: datetime) -> 
 
 def _picture(user: User) -> str | None:
     """Return the user's own picture as a JPEG in base64."""
-    kept = PersonPicture.objects.filter(user=user).first()
-    return base64.b64encode(kept.jpeg).decode() if kept else None
+    picture = PersonPicture.objects.filter(user=user).first()
+    return base64.b64encode(picture.jpeg).decode() if picture else None
 
 
 def _of_workspace(user: User, workspace: Workspace, now: datetime) -> Iterator[list[Line]]:
@@ -99,8 +99,8 @@ def _of_workspace(user: User, workspace: Workspace, now: datetime) -> Iterator[l
     memories = memories.filter(Q(expires_at=None) | Q(expires_at__gt=now))
     if not role.allows(Role.EDITOR):
         memories = memories.filter(deleted_at=None)
-    said = Message.objects.filter(chat__in=chats).readable_by(user)
-    messages = with_versions(said.select_related("chat__workspace", "author", "imported_by", "reply_to"))
+    readable = Message.objects.filter(chat__in=chats).readable_by(user)
+    messages = with_versions(readable.select_related("chat__workspace", "author", "imported_by", "reply_to"))
     yield from _in_pieces(agents, _agent_line)
     yield from _in_pieces(chats.select_related("workspace", "created_by", "agent"), _chat_line)
     yield from _in_pieces(messages, _message_line)
@@ -109,7 +109,7 @@ def _of_workspace(user: User, workspace: Workspace, now: datetime) -> Iterator[l
     )
     revisions = Prefetch("revisions", Revision.objects.select_related("by"))
     yield from _in_pieces(loaded.prefetch_related("sources", "replaces", revisions), memory_line)
-    answer = said.filter(public_id=OuterRef("message_id"))
+    answer = readable.filter(public_id=OuterRef("message_id"))
     receipts = Receipt.objects.filter(workspace=workspace)
     receipts = receipts.annotate(chat=Subquery(answer.values("chat__public_id"))).exclude(chat=None)
     items = ReceiptItem.objects.filter(memory__in=_visible(user, role)).select_related("memory")
@@ -137,9 +137,9 @@ def _in_pieces(
     Each list is one query, which starts after the last row of the list before.
     """
     last = 0
-    while found := list(rows.filter(pk__gt=last).order_by("pk")[:rows_at_once]):
-        yield [line(row) for row in found]
-        last = found[-1].pk
+    while batch := list(rows.filter(pk__gt=last).order_by("pk")[:rows_at_once]):
+        yield [line(row) for row in batch]
+        last = batch[-1].pk
 
 
 def _workspace_line(workspace: Workspace) -> Line:

@@ -173,7 +173,7 @@ def import_artifacts(records: list[Record], places: Places) -> None:
         except DomainError as error:
             record.refuse_for(error)
     wanted = {each: (each.given, each.artifact.workspace.public_id) for each in read}
-    ids = resolve("art", wanted.values(), lambda found: _artifacts_at(found, places))
+    ids = resolve("art", wanted.values(), lambda public_ids: _artifacts_at(public_ids, places))
     seen: set[str] = set()
     for each, pair in wanted.items():
         local = ids[pair].local
@@ -203,8 +203,8 @@ def _read(record: Record, workspace: Workspace, places: Places) -> _Read:
     personal = line.get("personal") is True
     place = places.home() if personal else workspace
     person = places.person(place)
-    given = _dicts(line.get("versions"))
-    if not given or len(given) > MOST_VERSIONS:
+    version_lines = _dicts(line.get("versions"))
+    if not version_lines or len(version_lines) > MOST_VERSIONS:
         raise Invalid(fields={"versions": _("must be a list of 1 to %s versions") % grouped(MOST_VERSIONS)})
     versions = checked_versions(
         [
@@ -219,7 +219,7 @@ def _read(record: Record, workspace: Workspace, places: Places) -> _Read:
                 _moment(each, "created_at", places.now),
                 each.get("imported") is True,
             )
-            for each in given
+            for each in version_lines
         ]
     )
     made_by = person(text_of(line, "created_by", 150)) or places.user
@@ -237,9 +237,9 @@ def _read(record: Record, workspace: Workspace, places: Places) -> _Read:
     return _Read(record, artifact, versions, text_of(line, "id", 64))
 
 
-def _dicts(given: Any) -> list[dict[str, Any]]:
+def _dicts(value: Any) -> list[dict[str, Any]]:
     """Return the value if it is a list of objects, else an empty list."""
-    return given if isinstance(given, list) and all(isinstance(each, dict) for each in given) else []
+    return value if isinstance(value, list) and all(isinstance(each, dict) for each in value) else []
 
 
 def _moment(line: dict[str, Any], name: str, now: datetime) -> datetime:
@@ -258,10 +258,10 @@ def _point_at_source(artifact: Artifact, places: Places) -> None:
     """Set the artifact's source to the local ids of its chat and answer. Both become "" if the importer may not see
     them or one does not exist.
     """
-    given = artifact.source_chat_id
+    chat_id = artifact.source_chat_id
     # A private chat may be in another workspace.
-    at = chats_at({given}, places).get(given) or artifact.workspace.public_id
-    chat = resolve("chat", [(given, at)], lambda ids: chats_at(ids, places))[given, at]
+    at = chats_at({chat_id}, places).get(chat_id) or artifact.workspace.public_id
+    chat = resolve("chat", [(chat_id, at)], lambda ids: chats_at(ids, places))[chat_id, at]
     pair = artifact.source_message_id, chat.local
     message = resolve("msg", [pair], lambda ids: messages_at(ids, places))[pair]
     is_here = chat.is_here and message.is_here

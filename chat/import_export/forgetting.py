@@ -41,10 +41,10 @@ def forget_in_imports(wanted: Wanted, by: User) -> Counts:
 
 
 def _cleaner(wanted: Wanted) -> Callable[[Line], Line | None]:
-    said, holds = {essence(text) for text in wanted.texts}, holding(wanted.texts)
+    essences, holds = {essence(text) for text in wanted.texts}, holding(wanted.texts)
 
     def says(text: object) -> bool:
-        return isinstance(text, str) and essence(text) in said
+        return isinstance(text, str) and essence(text) in essences
 
     def clean(line: Line) -> Line | None:
         """Return the line without the forgotten texts, or None if its content is one of them."""
@@ -56,10 +56,10 @@ def _cleaner(wanted: Wanted) -> Callable[[Line], Line | None]:
             return None
         dropped = {name for name in ("summary",) if says(line.get(name))}
         dropped |= {name for name in ("source_excerpt",) if _quotes(line, name, holds)}
-        kept = {name: value for name, value in line.items() if name not in dropped}
+        cleaned = {name: value for name, value in line.items() if name not in dropped}
         if isinstance(line.get("revisions"), list):
-            kept["revisions"] = [_earlier(revision, holds) for revision in line["revisions"]]
-        return kept
+            cleaned["revisions"] = [_earlier(revision, holds) for revision in line["revisions"]]
+        return cleaned
 
     return clean
 
@@ -107,11 +107,11 @@ def _clean_lines(file: BinaryIO, end: int, clean: Callable[[Line], Line | None],
             line = parse_line(raw)
         except Invalid:
             line = {}
-        kept = clean(line)
-        if kept != line:
+        cleaned = clean(line)
+        if cleaned != line:
             # A cleaned line is shorter, unless its numbers were written in an unusual form: then it is removed.
-            new = GONE if kept is None else _written(kept)
-            if kept is None or len(new) > len(raw.rstrip(b"\n")):
+            new = GONE if cleaned is None else _written(cleaned)
+            if cleaned is None or len(new) > len(raw.rstrip(b"\n")):
                 new = GONE
                 gone.append(offset)
             overwrite_line(file, offset, raw, new)

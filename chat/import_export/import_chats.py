@@ -52,13 +52,13 @@ def version_fields(message: Message) -> dict[str, Any]:
 
 
 def link_versions(
-    wanted: dict[Record, tuple[str, str]], made: dict[Record, Message], find_taken: FindTaken
+    wanted: dict[Record, tuple[str, str]], messages: dict[Record, Message], find_taken: FindTaken
 ) -> None:
     """Set ``superseded_by`` of replaced messages to the messages that replaced them.
 
-    ``wanted`` maps each line to (message id in the file, local id of the chat), and ``made`` to the message that was
-    just stored for it. ``find_taken`` looks up existing ids, as for ``resolve``. Earlier imported messages are changed
-    only if they have no successor yet.
+    ``wanted`` maps each line to (message id in the file, local id of the chat), and ``messages`` to the message that
+    was just stored for it. ``find_taken`` looks up existing ids, as for ``resolve``. Earlier imported messages are
+    changed only if they have no successor yet.
     """
     named: dict[Record, list[tuple[str, str]]] = {}
     for record, (_id, chat) in wanted.items():
@@ -66,12 +66,12 @@ def link_versions(
         ids = [each for each in others if isinstance(each, str)] if isinstance(others, list) else []
         by = record.line.get("superseded_by")
         named[record] = [(each, chat) for each in [*ids, by] if isinstance(each, str)]
-    found = resolve("msg", {pair for pairs in named.values() for pair in pairs}, find_taken)
+    local_ids = resolve("msg", {pair for pairs in named.values() for pair in pairs}, find_taken)
     for record, pairs in named.items():
-        message, by = made.get(record), record.line.get("superseded_by")
+        message, by = messages.get(record), record.line.get("superseded_by")
         if message is None or not pairs:
             continue
-        here = {pair[0]: found[pair].local for pair in pairs if found[pair].is_here}
+        here = {pair[0]: local_ids[pair].local for pair in pairs if local_ids[pair].is_here}
         before = Message.objects.current().filter(chat_id=message.chat_id, pk__lt=message.pk)
         later = before.filter(public_id=here.pop(by, "")).first() if isinstance(by, str) else None
         if later is not None and message.superseded_at is not None:
@@ -89,45 +89,47 @@ Placed = list[tuple[Record, Workspace]]
 
 
 def import_chats(records: list[Record], places: Places) -> None:
-    made: dict[str, Chat] = {}
+    chats: dict[str, Chat] = {}
     ids = chat_ids(places.sort(records), places, "id")
-    for record, (workspace, found) in ids.items():
-        if found.is_here or found.local in made:
-            record.is_known(found.local)
+    for record, (workspace, chat_id) in ids.items():
+        if chat_id.is_here or chat_id.local in chats:
+            record.is_known(chat_id.local)
             continue
         try:
-            made[found.local] = _chat(record.line, found.local, workspace, places)
-            record.became = found.local
+            chats[chat_id.local] = _chat(record.line, chat_id.local, workspace, places)
+            record.became = chat_id.local
         except DomainError as error:
             record.refuse_for(error)
-    if places.stores and made:
-        require_room("chats", places.user, len(made))
-        Chat.objects.bulk_create(made.values())
-        for chat in {chat.workspace_id: chat for chat in made.values()}.values():
+    if places.stores and chats:
+        require_room("chats", places.user, len(chats))
+        Chat.objects.bulk_create(chats.values())
+        for chat in {chat.workspace_id: chat for chat in chats.values()}.values():
             publish_chat_list(chat)
 
 
 def import_messages(records: list[Record], places: Places) -> None:
     chats, wanted = _in_chats(records, places, "id")
     ids = resolve("msg", wanted.values(), lambda public_ids: messages_at(public_ids, places))
-    made: dict[str, Message] = {}
+    messages: dict[str, Message] = {}
     for record, pair in wanted.items():
-        chat, found = chats.get(pair[1]), ids[pair]
-        if found.is_here or found.local in made:
-            record.is_known(found.local)
+        chat, message_id = chats.get(pair[1]), ids[pair]
+        if message_id.is_here or message_id.local in messages:
+            record.is_known(message_id.local)
         elif places.stores and (chat is None or not _may_add_to(chat, places)):
             record.refuse(NO_CHAT)
         else:
             try:
-                made[found.local] = _message(record.line, found.local, chat or Chat(), places)
+                messages[message_id.local] = _message(record.line, message_id.local, chat or Chat(), places)
             except DomainError as error:
                 record.refuse_for(error)
-    if places.stores and made:
-        _hide_from_members(made.values(), places)
-        Message.objects.bulk_create(made.values())
+    if places.stores and messages:
+        _hide_from_members(messages.values(), places)
+        Message.objects.bulk_create(messages.values())
         new = {record: pair for record, pair in wanted.items() if record.is_new}
-        _link_answers(new, made, places)
-        stored = {record: made[ids[pair].local] for record, pair in new.items() if ids[pair].local in made}
+        _link_answers(new, messages, places)
+        stored = {
+            record: messages[ids[pair].local] for record, pair in new.items() if ids[pair].local in messages
+        }
         link_versions(new, stored, lambda public_ids: messages_at(public_ids, places))
 
 
@@ -135,50 +137,50 @@ def import_receipts(records: list[Record], places: Places) -> None:
     """Store the receipts of answers. Items whose memories do not exist here are left out."""
     chats, wanted = _in_chats(records, places, "message")
     ids = resolve("msg", wanted.values(), lambda public_ids: messages_at(public_ids, places))
-    there = {found.local for found in ids.values()}
-    taken = set(Receipt.objects.filter(message_id__in=there).values_list("message_id", flat=True))
-    made: list[tuple[Receipt, list[dict[str, Any]]]] = []
+    there = {message_id.local for message_id in ids.values()}
+    known_ids = set(Receipt.objects.filter(message_id__in=there).values_list("message_id", flat=True))
+    new_receipts: list[tuple[Receipt, list[dict[str, Any]]]] = []
     for record, pair in wanted.items():
-        chat, found = chats.get(pair[1]), ids[pair]
-        if found.local in taken:
-            record.is_known(found.local)
-        elif places.stores and not found.is_here:
+        chat, message_id = chats.get(pair[1]), ids[pair]
+        if message_id.local in known_ids:
+            record.is_known(message_id.local)
+        elif places.stores and not message_id.is_here:
             record.refuse(kept("its answer is not in the file or was refused"))
         elif chat is not None and not _may_add_to(chat, places):
             record.refuse(NO_CHAT)
         else:
             try:
-                made.append((_receipt(record.line, found.local, places), _items(record.line)))
-                taken.add(found.local)
+                new_receipts.append((_receipt(record.line, message_id.local, places), _items(record.line)))
+                known_ids.add(message_id.local)
             except DomainError as error:
                 record.refuse_for(error)
-    if places.stores and made:
-        _store_receipts(made, places)
+    if places.stores and new_receipts:
+        _store_receipts(new_receipts, places)
 
 
 def chat_ids(placed: Placed, places: Places, name: str) -> dict[Record, tuple[Workspace, Id]]:
     """Return the workspace and the local chat id of each line. ``name`` is the field of a line with the chat's id."""
     wanted = {record: (str(record.line.get(name)), workspace.public_id) for record, workspace in placed}
-    found = resolve("chat", wanted.values(), lambda public_ids: chats_at(public_ids, places))
-    return {record: (workspace, found[wanted[record]]) for record, workspace in placed}
+    ids = resolve("chat", wanted.values(), lambda public_ids: chats_at(public_ids, places))
+    return {record: (workspace, ids[wanted[record]]) for record, workspace in placed}
 
 
 def chats_at(public_ids: set[str], places: Places) -> dict[str, str]:
     """Map each chat id in ``public_ids`` that exists here to the id of the chat's workspace, or to "" if the importer
     may not see the chat.
     """
-    taken = existing_rows(Chat, public_ids)
-    seen = Chat.objects.visible_to(places.user).filter(public_id__in=taken)
-    return taken | dict(seen.values_list("public_id", "workspace__public_id"))
+    existing = existing_rows(Chat, public_ids)
+    seen = Chat.objects.visible_to(places.user).filter(public_id__in=existing)
+    return existing | dict(seen.values_list("public_id", "workspace__public_id"))
 
 
 def messages_at(public_ids: set[str], places: Places) -> dict[str, str]:
     """Map each message id in ``public_ids`` that exists here to the id of the message's chat, or to "" if the importer
     may not see the message.
     """
-    taken = existing_rows(Message, public_ids)
-    seen = Message.objects.filter(public_id__in=taken, chat__in=Chat.objects.visible_to(places.user))
-    return taken | dict(seen.values_list("public_id", "chat__public_id"))
+    existing = existing_rows(Message, public_ids)
+    seen = Message.objects.filter(public_id__in=existing, chat__in=Chat.objects.visible_to(places.user))
+    return existing | dict(seen.values_list("public_id", "chat__public_id"))
 
 
 def _in_chats(
@@ -189,7 +191,7 @@ def _in_chats(
     ``name`` is the field of a line with its own id.
     """
     ids = chat_ids(places.sort(records), places, "chat")
-    wanted = {record: (str(record.line.get(name)), found.local) for record, (_, found) in ids.items()}
+    wanted = {record: (str(record.line.get(name)), chat_id.local) for record, (_, chat_id) in ids.items()}
     chats = Chat.objects.visible_to(places.user).filter(public_id__in={chat for _, chat in wanted.values()})
     loaded = chats.select_related("workspace").with_roles()
     return {chat.public_id: chat for chat in loaded}, wanted
@@ -278,30 +280,32 @@ def _rests_on(line: dict[str, Any], role: str) -> dict[str, Any]:
     return {"personal": personal, "stays_here": _flag(line, "stays_here", False)}
 
 
-def _hide_from_members(made: Iterable[Message], places: Places) -> None:
+def _hide_from_members(messages: Iterable[Message], places: Places) -> None:
     """Hide imported answers with personal data from members who already belong to the workspace.
 
     For this, the chats' ``opened_at``, since which other members count as readers, is set to now. Otherwise a member
     who joined before the date of such an answer could read it.
     """
-    marked = {message.chat_id for message in made if message.is_marked}
+    marked = {message.chat_id for message in messages if message.is_marked}
     Chat.objects.filter(pk__in=marked).update(opened_at=places.now)
 
 
-def _link_answers(wanted: dict[Record, tuple[str, str]], made: dict[str, Message], places: Places) -> None:
+def _link_answers(
+    wanted: dict[Record, tuple[str, str]], messages: dict[str, Message], places: Places
+) -> None:
     """Link each answer to its question, which is an earlier message of the same chat."""
-    asked = {
+    replies = {
         record: (record.line["reply_to"], chat)
         for record, (_, chat) in wanted.items()
         if isinstance(record.line.get("reply_to"), str)
     }
-    ids = resolve("msg", asked.values(), lambda public_ids: messages_at(public_ids, places))
-    questions = {pair: found.local for pair, found in ids.items() if found.is_here}
+    ids = resolve("msg", replies.values(), lambda public_ids: messages_at(public_ids, places))
+    questions = {pair: message_id.local for pair, message_id in ids.items() if message_id.is_here}
     keys = dict(Message.objects.filter(public_id__in=questions.values()).values_list("public_id", "pk"))
     own = resolve("msg", wanted.values(), lambda public_ids: messages_at(public_ids, places))
     linked = []
-    for record, pair in asked.items():
-        message = made.get(own[wanted[record]].local)
+    for record, pair in replies.items():
+        message = messages.get(own[wanted[record]].local)
         question = keys.get(questions.get(pair, ""))
         if message is not None and question is not None and question < message.pk:
             message.reply_to_id = question
@@ -353,22 +357,22 @@ def _items(line: dict[str, Any]) -> list[dict[str, Any]]:
     return read
 
 
-def _spans(given: object) -> list[list[int]]:
+def _spans(value: object) -> list[list[int]]:
     """Return the text ranges of a receipt's item as [start, end] pairs.
 
     Return [] if they are not a list of valid pairs, as in older exports.
     """
     pairs = (
-        [pair for pair in given if isinstance(pair, list) and len(pair) == 2]
-        if isinstance(given, list)
+        [pair for pair in value if isinstance(pair, list) and len(pair) == 2]
+        if isinstance(value, list)
         else []
     )
     whole = all(type(at) is int and 0 <= at <= 2000 for pair in pairs for at in pair)
     return pairs[:SPANS] if whole else []
 
 
-def _store_receipts(made: list[tuple[Receipt, list[dict[str, Any]]]], places: Places) -> None:
-    receipts = [receipt for receipt, _ in made]
+def _store_receipts(new_receipts: list[tuple[Receipt, list[dict[str, Any]]]], places: Places) -> None:
+    receipts = [receipt for receipt, _ in new_receipts]
     dates = [receipt.created_at for receipt in receipts]
     Receipt.objects.bulk_create(receipts)
     for receipt, created_at in zip(receipts, dates, strict=True):
@@ -376,15 +380,15 @@ def _store_receipts(made: list[tuple[Receipt, list[dict[str, Any]]]], places: Pl
     Receipt.objects.bulk_update(receipts, ["created_at"])
     wanted = {
         (item["memory"], into)
-        for receipt, items in made
+        for receipt, items in new_receipts
         for item in items
         for into in (receipt.workspace.public_id, places.user.public_id)
     }
     ids = resolve("mem", wanted, lambda public_ids: memories_at(public_ids, places))
-    here = {found.local for found in ids.values() if found.is_here}
+    here = {memory_id.local for memory_id in ids.values() if memory_id.is_here}
     keys = dict(Memory.objects.filter(public_id__in=here).values_list("public_id", "pk"))
     rows: dict[tuple[int, int], ReceiptItem] = {}
-    for receipt, items in made:
+    for receipt, items in new_receipts:
         for item in items:
             for into in (receipt.workspace.public_id, places.user.public_id):
                 key = keys.get(ids[item["memory"], into].local)
@@ -400,13 +404,13 @@ def memories_at(public_ids: set[str], places: Places) -> dict[str, str]:
 
     The value is "" for memories that the importer may not see.
     """
-    taken = existing_rows(Memory, public_ids)
-    seen = Memory.objects.visible_to(places.user).filter(public_id__in=taken)
+    existing = existing_rows(Memory, public_ids)
+    seen = Memory.objects.visible_to(places.user).filter(public_id__in=existing)
     for public_id, workspace, owner in seen.values_list(
         "public_id", "workspace__public_id", "owner__public_id"
     ):
-        taken[public_id] = owner or workspace
-    return taken
+        existing[public_id] = owner or workspace
+    return existing
 
 
 def _who(line: dict[str, Any], name: str, places: Places) -> User | None:

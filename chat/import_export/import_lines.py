@@ -238,20 +238,20 @@ def resolve(
     pairs = set(wanted)
     own = {pair: derived_id(prefix, pair[1], pair[0]) for pair in pairs}
     usable = re.compile(rf"{prefix}_[A-Za-z0-9]{{{LENGTH}}}")
-    kept = {pair for pair in pairs if usable.fullmatch(pair[0])}
-    taken = find_taken({pair[0] for pair in kept} | set(own.values()))
-    found = {}
+    valid_pairs = {pair for pair in pairs if usable.fullmatch(pair[0])}
+    parents = find_taken({pair[0] for pair in valid_pairs} | set(own.values()))
+    ids = {}
     for pair in pairs:
-        given, into = pair
-        if taken.get(own[pair]) == into:
-            found[pair] = Id(own[pair], is_here=True)
-        elif pair in kept and given not in taken:
-            found[pair] = Id(given, is_here=False)
-        elif pair in kept and taken[given] == into:
-            found[pair] = Id(given, is_here=True)
+        file_id, into = pair
+        if parents.get(own[pair]) == into:
+            ids[pair] = Id(own[pair], is_here=True)
+        elif pair in valid_pairs and file_id not in parents:
+            ids[pair] = Id(file_id, is_here=False)
+        elif pair in valid_pairs and parents[file_id] == into:
+            ids[pair] = Id(file_id, is_here=True)
         else:
-            found[pair] = Id(own[pair], is_here=False)
-    return found
+            ids[pair] = Id(own[pair], is_here=False)
+    return ids
 
 
 MOST_PLACES = 500  # limit of workspaces and assistants in one file
@@ -274,16 +274,16 @@ class Places:
         self._agents: dict[str, Agent | None] = {}
         self._members: dict[int, set[int]] = {}
 
-    def workspace(self, given: str) -> Workspace | None:
+    def workspace(self, file_id: str) -> Workspace | None:
         """Return the local workspace for a workspace id in the file, with the importer's ``role``, or None if it is
         unknown.
 
         If the whole import goes to one chosen workspace, that one is returned. A workspace that is not created yet has
         no primary key. Raises Forbidden if the importer may no longer write there.
         """
-        if given not in self._workspaces:
-            self._workspaces[given] = self._find(given)
-        return self._workspaces[given]
+        if file_id not in self._workspaces:
+            self._workspaces[file_id] = self._find(file_id)
+        return self._workspaces[file_id]
 
     def sort(self, records: list[Record]) -> list[tuple[Record, Workspace]]:
         """Return (record, workspace) pairs for the records whose workspace is known. Refuse the others, with the
@@ -308,24 +308,28 @@ class Places:
         """Return the importer's own workspace, which stores their personal memories."""
         return default_workspace(self.user)
 
-    def agent(self, given: str, workspace: Workspace) -> Agent | None:
+    def agent(self, file_id: str, workspace: Workspace) -> Agent | None:
         """Return the local assistant for an assistant id in the file, or None. An assistant that is not created yet has
         no primary key.
         """
-        if not given or workspace.pk is None:
-            return Agent(workspace=workspace) if given in self.known else None
-        if given not in self._agents:
-            local = self.known.get(given)
-            found = Agent.objects.filter(workspace=workspace, public_id=local).first() if local else None
-            self._agents[given] = found or (None if self.stores or not local else Agent(workspace=workspace))
-        return self._agents[given]
+        if not file_id or workspace.pk is None:
+            return Agent(workspace=workspace) if file_id in self.known else None
+        if file_id not in self._agents:
+            local = self.known.get(file_id)
+            local_agent = (
+                Agent.objects.filter(workspace=workspace, public_id=local).first() if local else None
+            )
+            self._agents[file_id] = local_agent or (
+                None if self.stores or not local else Agent(workspace=workspace)
+            )
+        return self._agents[file_id]
 
     def meet(self, names: Iterable[str]) -> None:
         """Load the users with these user names into ``people``. One query."""
         new = {name for name in names if name and not UNSTORABLE.search(name)} - set(self.people)
         named = list(User.objects.filter(username__in=new, is_active=True))
-        found = {person.get_username(): person for person in named}
-        self.people |= {name: found.get(name) for name in new}
+        users = {person.get_username(): person for person in named}
+        self.people |= {name: users.get(name) for name in new}
 
     def person(self, workspace: Workspace) -> Callable[[str], User | None]:
         """Return a function that maps a user name to the user, or to None if the import may not name that user as an
@@ -367,12 +371,12 @@ class Places:
             except DomainError as error:
                 record.refuse_for(error)
 
-    def _find(self, given: str) -> Workspace | None:
+    def _find(self, file_id: str) -> Workspace | None:
         if self.target is not None:
             return get_workspace(self.user, self.target.public_id, need=Role.EDITOR)
-        if not given:  # the file has no workspaces
+        if not file_id:  # the file has no workspaces
             return self.home()
-        local = self.known.get(given)
+        local = self.known.get(file_id)
         if local is None:
             return None
         try:
@@ -386,7 +390,7 @@ class Places:
 
     def _add_workspace(self, record: Record) -> None:
         line = record.line
-        given = text_of(line, "id", 64, least=1)
+        file_id = text_of(line, "id", 64, least=1)
         if self.target is not None:
             record.is_known(self.target.public_id, kept("everything goes to the workspace you chose"))
             return
@@ -394,51 +398,55 @@ class Places:
             local = self.home().public_id
             record.is_known(local, kept("your personal workspace"))
         else:
-            found = resolve("ws", [(given, self.user.public_id)], self._writable)[given, self.user.public_id]
-            local = found.local
-            if found.is_here:
+            workspace_id = resolve("ws", [(file_id, self.user.public_id)], self._writable)[
+                file_id, self.user.public_id
+            ]
+            local = workspace_id.local
+            if workspace_id.is_here:
                 record.is_known(local)
             elif self.stores:
                 self._make_workspace(line, local)
                 record.became = local
-        self._note(given, local)
+        self._note(file_id, local)
 
     def _writable(self, ids: set[str]) -> dict[str, str]:
         """Map each workspace id in ``ids`` that exists here to the importer's id, or to "" if the importer may not
         write there.
         """
-        taken = existing_rows(Workspace, ids)
+        existing = existing_rows(Workspace, ids)
         memberships = Membership.objects.filter(user=self.user, workspace__public_id__in=ids)
         writable = memberships.exclude(role=Role.VIEWER).values_list("workspace__public_id", flat=True)
-        return taken | dict.fromkeys(writable, self.user.public_id)
+        return existing | dict.fromkeys(writable, self.user.public_id)
 
     def _make_workspace(self, line: dict[str, Any], local: str) -> None:
         name, description = text_of(line, "name", 120, least=1), text_of(line, "description", 2000)
-        made = create_workspace(name=name, description=description, by=self.user, public_id=local)
+        workspace = create_workspace(name=name, description=description, by=self.user, public_id=local)
         created_at = min(read_moment("created_at", line.get("created_at")) or self.now, self.now)
-        given = line.get("settings")
-        flags = given if isinstance(given, dict) else {}
+        value = line.get("settings")
+        flags = value if isinstance(value, dict) else {}
         settings = {name: flags[name] for name in SETTINGS if isinstance(flags.get(name), bool)}
-        Workspace.objects.filter(pk=made.pk).update(created_at=created_at, **settings)
+        Workspace.objects.filter(pk=workspace.pk).update(created_at=created_at, **settings)
 
     def _add_agent(self, record: Record) -> None:
         line = record.line
         workspace = self.workspace(text_of(line, "workspace", 64))
-        given, name = text_of(line, "id", 64, least=1), text_of(line, "name", 80, least=1)
+        file_id, name = text_of(line, "id", 64, least=1), text_of(line, "name", 80, least=1)
         if workspace is None:
             raise Invalid(NO_PLACE)
-        found = resolve("agent", [(given, workspace.public_id)], _agents_at)[given, workspace.public_id]
+        agent_id = resolve("agent", [(file_id, workspace.public_id)], _agents_at)[
+            file_id, workspace.public_id
+        ]
         same_name = workspace.pk and workspace.agents.in_use().filter(name__iexact=name).first()
-        if found.is_here:
-            record.is_known(found.local)
+        if agent_id.is_here:
+            record.is_known(agent_id.local)
         elif same_name and line.get("archived_at") is None:
             record.is_known(same_name.public_id, kept("there is already an assistant with this name"))
-            self._note(given, same_name.public_id)
+            self._note(file_id, same_name.public_id)
             return
         elif self.stores:
-            self._make_agent(line, workspace, name, found.local)
-            record.became = found.local
-        self._note(given, found.local)
+            self._make_agent(line, workspace, name, agent_id.local)
+            record.became = agent_id.local
+        self._note(file_id, agent_id.local)
 
     def _make_agent(self, line: dict[str, Any], workspace: Workspace, name: str, local: str) -> None:
         description, instructions = text_of(line, "description", 300), text_of(line, "instructions", 4000)
@@ -467,17 +475,17 @@ class Places:
             **{each: min(moment, self.now) for each, moment in dates.items() if moment},
         )
 
-    def _note(self, given: str, local: str) -> None:
-        if given not in self.known and len(self.known) >= MOST_PLACES:
+    def _note(self, file_id: str, local: str) -> None:
+        if file_id not in self.known and len(self.known) >= MOST_PLACES:
             raise Invalid(_("A file can have at most %s workspaces and assistants.") % MOST_PLACES)
-        self.known[given] = local
-        self._workspaces.pop(given, None)
-        self._agents.pop(given, None)
+        self.known[file_id] = local
+        self._workspaces.pop(file_id, None)
+        self._agents.pop(file_id, None)
 
 
 def _agents_at(ids: set[str]) -> dict[str, str]:
-    found = Agent.objects.filter(public_id__in=ids).annotate(at=F("workspace__public_id"))
-    return existing_rows(Agent, ids) | dict(found.values_list("public_id", "at"))
+    agents = Agent.objects.filter(public_id__in=ids).annotate(at=F("workspace__public_id"))
+    return existing_rows(Agent, ids) | dict(agents.values_list("public_id", "at"))
 
 
 def text_of(line: dict[str, Any], name: str, limit: int, *, least: int = 0) -> str:

@@ -57,10 +57,10 @@ def read_memories(records: Sequence[Record], places: Places, *, embed: bool) -> 
         here = _here_already(read, places)
         wanted = [each for each in read if each not in here]
         texts = [(each.memory.draft.content, each.memory.draft.source_excerpt) for each in wanted]
-        made = embed_texts(texts, [_policy(each, places) for each in wanted])
-        if wanted and made is None:
+        vectors = embed_texts(texts, [_policy(each, places) for each in wanted])
+        if wanted and vectors is None:
             raise NoVectors
-        for each, embedded in zip(wanted, made or [], strict=True):
+        for each, embedded in zip(wanted, vectors or [], strict=True):
             each.embedded = embedded
     return read
 
@@ -79,7 +79,7 @@ def _here_already(read: list[Read], places: Places) -> set[Read]:
         place = places.user if personal else places.workspace(each.memory.workspace)
         if each.memory.past.public_id and place is not None:
             wanted[each] = (each.memory.past.public_id, place.public_id)
-    ids = resolve("mem", wanted.values(), lambda found: memories_at(found, places))
+    ids = resolve("mem", wanted.values(), lambda public_ids: memories_at(public_ids, places))
     return {each for each, pair in wanted.items() if ids[pair].is_here}
 
 
@@ -102,7 +102,7 @@ def import_memories(
         return
     if places.stores:
         for workspace in sorted(
-            {each.draft.workspace for each in left if each.draft}, key=lambda found: found.pk
+            {each.draft.workspace for each in left if each.draft}, key=lambda instance: instance.pk
         ):
             one_writer_at_a_time(workspace)
         _drop_forgotten(left, places.user)
@@ -168,12 +168,12 @@ def _point_at_sources(chats: dict[Read, tuple[str, str]], places: Places) -> Non
 
 def _remove_hidden_sources(read: list[Read], places: Places) -> None:
     """Remove ids of sources (chats and messages) that exist here but are not visible to the importer."""
-    given = {source for each in read for source in each.past.sources}
-    taken = chats_at({source for source in given if source.startswith("chat_")}, places)
-    taken |= messages_at({source for source in given if source.startswith("msg_")}, places)
+    source_ids = {source for each in read for source in each.past.sources}
+    parents = chats_at({source for source in source_ids if source.startswith("chat_")}, places)
+    parents |= messages_at({source for source in source_ids if source.startswith("msg_")}, places)
     for each in read:
-        kept = tuple(source for source in each.past.sources if taken.get(source) != "")
-        each.past = replace(each.past, sources=kept)
+        sources = tuple(source for source in each.past.sources if parents.get(source) != "")
+        each.past = replace(each.past, sources=sources)
 
 
 def _drop_forgotten(read: list[Read], by: User) -> None:

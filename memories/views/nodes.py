@@ -94,15 +94,15 @@ def search_nodes(workspace: Workspace, user: User, query: str = "", *, after: st
 
     ``after`` is the id of the last node of the previous page.
     """
-    found = topics.nodes_in(workspace, user).order_by("folded", "pk")
+    nodes = topics.nodes_in(workspace, user).order_by("folded", "pk")
     if query:
-        found = found.filter(Q(folded__contains=fold(" ".join(query.split()))) | Q(kind__icontains=query))
+        nodes = nodes.filter(Q(folded__contains=fold(" ".join(query.split()))) | Q(kind__icontains=query))
     if after:
         last = topics.nodes_in(workspace, user).filter(public_id=after).first()
         if last is None:
-            return found.none()
-        found = found.filter(Q(folded__gt=last.folded) | Q(folded=last.folded, pk__gt=last.pk))
-    return with_counts(found, workspace, user)
+            return nodes.none()
+        nodes = nodes.filter(Q(folded__gt=last.folded) | Q(folded=last.folded, pk__gt=last.pk))
+    return with_counts(nodes, workspace, user)
 
 
 def best_related(workspace: Workspace, user: User) -> tuple[list[MemoryNode], list[NodeRelation]]:
@@ -139,9 +139,9 @@ FOUND = 8
 def _workspace(
     request: PageRequest, ws_id: str, need: Role = Role.VIEWER
 ) -> tuple[Workspace, dict[str, Any]]:
-    found = get_workspace(request.user, ws_id, need=need)
-    can_write = Role(found.role).allows(Role.EDITOR)
-    return found, {"workspace": found, "can_write": can_write}
+    workspace = get_workspace(request.user, ws_id, need=need)
+    can_write = Role(workspace.role).allows(Role.EDITOR)
+    return workspace, {"workspace": workspace, "can_write": can_write}
 
 
 def _node(
@@ -183,9 +183,9 @@ def node_list(request: PageRequest, ws_id: str) -> HttpResponse:
     workspace, context = _workspace(request, ws_id, Role.EDITOR if request.method == "POST" else Role.VIEWER)
     form = NodeForm(request.POST if request.method == "POST" else None)
     who: dict[str, Any] = {"by": request.user, "now": timezone.now()}
-    if made := form.done(lambda: topics.create_node(workspace, **form.cleaned_data, **who)):
-        notices.success(request, _("“%(name)s” has been created.") % {"name": made.name})
-        return _to(made)
+    if topic := form.done(lambda: topics.create_node(workspace, **form.cleaned_data, **who)):
+        notices.success(request, _("“%(name)s” has been created.") % {"name": topic.name})
+        return _to(topic)
     query, after = request.GET.get("q", "").strip(), request.GET.get("after", "")
     listed = search_nodes(workspace, request.user, query, after=after)[: NODES_SHOWN + 1]
     shown = list(listed)
@@ -237,78 +237,78 @@ def _page(request: PageRequest, node: MemoryNode, context: dict[str, Any], **for
 @require_http_methods(["GET", "POST"])
 def node(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
     """Show a node, or change its fields on POST."""
-    found, context = _node(request, ws_id, node_id, Role.EDITOR if request.method == "POST" else Role.VIEWER)
+    topic, context = _node(request, ws_id, node_id, Role.EDITOR if request.method == "POST" else Role.VIEWER)
     if request.method == "GET":
-        return _page(request, found, context)
+        return _page(request, topic, context)
     form = NodeForm(request.POST)
-    if form.done(lambda: topics.update_node(found, **form.cleaned_data, now=timezone.now())):
+    if form.done(lambda: topics.update_node(topic, **form.cleaned_data, now=timezone.now())):
         notices.success(request, _("Saved."))
-        return _to(found)
-    found, context = _node(request, ws_id, node_id)  # reload: update_node has changed the object
-    return _page(request, found, context, form=form)
+        return _to(topic)
+    topic, context = _node(request, ws_id, node_id)  # reload: update_node has changed the object
+    return _page(request, topic, context, form=form)
 
 
 @require_GET
 def find_memories(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
     """Return an HTML fragment with memories that match the search text and are not linked to the node yet."""
-    found, context = _node(request, ws_id, node_id, Role.EDITOR)
+    topic, context = _node(request, ws_id, node_id, Role.EDITOR)
     filters = PanelFilters(q=request.GET.get("q", ""))
-    free = topics.memories_in_sight(found.workspace, request.user).exclude(nodes=found)
+    free = topics.memories_in_sight(topic.workspace, request.user).exclude(nodes=topic)
     memories = filtered(free, filters).listed()[:FOUND] if filters else []
     return render(request, "memories/nodes/found.html", context | {"memories": memories, "filters": filters})
 
 
 @require_POST
 def link_memory(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
-    found, _context = _node(request, ws_id, node_id, Role.EDITOR)
-    memory = topics.memory_in_sight(found, request.user, request.POST.get("memory", ""))
-    topics.link_memory(found, memory, now=timezone.now())
-    notices.success(request, _("Linked to “%(name)s”.") % {"name": found.name})
-    return _to(found, "#memories")
+    topic, _context = _node(request, ws_id, node_id, Role.EDITOR)
+    memory = topics.memory_in_sight(topic, request.user, request.POST.get("memory", ""))
+    topics.link_memory(topic, memory, now=timezone.now())
+    notices.success(request, _("Linked to “%(name)s”.") % {"name": topic.name})
+    return _to(topic, "#memories")
 
 
 @require_POST
 def unlink_memory(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
-    found, _context = _node(request, ws_id, node_id, Role.EDITOR)
-    memory = topics.memory_in_sight(found, request.user, request.POST.get("memory", ""))
-    topics.unlink_memory(found, memory)
+    topic, _context = _node(request, ws_id, node_id, Role.EDITOR)
+    memory = topics.memory_in_sight(topic, request.user, request.POST.get("memory", ""))
+    topics.unlink_memory(topic, memory)
     notices.success(request, _("Unlinked. The memory itself stays."))
-    return _to(found, "#memories")
+    return _to(topic, "#memories")
 
 
 @require_POST
 def relate(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
     """Relate the node to another node of the workspace, given by its name."""
-    found, context = _node(request, ws_id, node_id, Role.EDITOR)
+    topic, context = _node(request, ws_id, node_id, Role.EDITOR)
     form = RelationForm(request.POST)
 
     def add() -> tuple[NodeRelation, bool]:
-        other = topics.named(found.workspace, form.cleaned_data["other"], request.user)
-        return topics.relate(found, other, form.cleaned_data["relation"], now=timezone.now())
+        other = topics.named(topic.workspace, form.cleaned_data["other"], request.user)
+        return topics.relate(topic, other, form.cleaned_data["relation"], now=timezone.now())
 
     if form.done(add):
-        return _to(found, "#relations")
-    return _page(request, found, context, relation_form=form)
+        return _to(topic, "#relations")
+    return _page(request, topic, context, relation_form=form)
 
 
 @require_POST
 def unrelate(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
     """Remove a relation, given by ``source``, ``target`` and ``relation``, and redirect to the node's page."""
-    found, _context = _node(request, ws_id, node_id, Role.EDITOR)
+    topic, _context = _node(request, ws_id, node_id, Role.EDITOR)
     ends = (request.POST.get("source", ""), request.POST.get("target", ""))
-    source, target = (topics.get_node(request.user, end, workspace=found.workspace) for end in ends)
+    source, target = (topics.get_node(request.user, end, workspace=topic.workspace) for end in ends)
     topics.unrelate(source, target, request.POST.get("relation", ""))
-    return _to(found, "#relations")
+    return _to(topic, "#relations")
 
 
 @require_POST
 def merge(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
     """Merge the node into another node of the workspace, given by ``into``."""
-    found, _context = _node(request, ws_id, node_id, Role.EDITOR)
-    into = topics.get_node(request.user, request.POST.get("into", ""), workspace=found.workspace)
-    topics.merge_topics(found, into, now=timezone.now())
+    topic, _context = _node(request, ws_id, node_id, Role.EDITOR)
+    into = topics.get_node(request.user, request.POST.get("into", ""), workspace=topic.workspace)
+    topics.merge_topics(topic, into, now=timezone.now())
     notices.success(
-        request, _("“%(name)s” has been merged into “%(other)s”.") % {"name": found.name, "other": into.name}
+        request, _("“%(name)s” has been merged into “%(other)s”.") % {"name": topic.name, "other": into.name}
     )
     return _to(into)
 
@@ -316,24 +316,24 @@ def merge(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
 @require_POST
 def differ(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
     """Record that the node and ``other`` are different, so that merging them is not suggested again."""
-    found, _context = _node(request, ws_id, node_id, Role.EDITOR)
-    found.differs_from.add(
-        topics.get_node(request.user, request.POST.get("other", ""), workspace=found.workspace)
+    topic, _context = _node(request, ws_id, node_id, Role.EDITOR)
+    topic.differs_from.add(
+        topics.get_node(request.user, request.POST.get("other", ""), workspace=topic.workspace)
     )
-    return redirect("memories:nodes", found.workspace.public_id)
+    return redirect("memories:nodes", topic.workspace.public_id)
 
 
 @require_http_methods(["GET", "POST"])
 def delete(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
     """Delete the node on POST. On GET, as after a re-authentication, show the node's page."""
-    found, _context = _node(request, ws_id, node_id, Role.EDITOR)
-    return _to(found, "#danger") if request.method == "GET" else _delete(request, found)
+    topic, _context = _node(request, ws_id, node_id, Role.EDITOR)
+    return _to(topic, "#danger") if request.method == "GET" else _delete(request, topic)
 
 
 @confirmed()
-def _delete(request: PageRequest, found: MemoryNode) -> HttpResponse:
-    topics.delete_node(found)
+def _delete(request: PageRequest, topic: MemoryNode) -> HttpResponse:
+    topics.delete_node(topic)
     notices.success(
-        request, _("The topic “%(name)s” has been deleted. Its memories stay.") % {"name": found.name}
+        request, _("The topic “%(name)s” has been deleted. Its memories stay.") % {"name": topic.name}
     )
-    return redirect("memories:nodes", found.workspace.public_id)
+    return redirect("memories:nodes", topic.workspace.public_id)

@@ -54,18 +54,18 @@ PLACES = {
 def _workspace(
     request: PageRequest, ws_id: str, need: Role = Role.VIEWER
 ) -> tuple[Workspace, dict[str, Any]]:
-    found = get_workspace(request.user, ws_id, need=need)
-    can_write = Role(found.role).allows(Role.EDITOR)
-    can_propose = review.may_propose(found, found.role)
+    workspace = get_workspace(request.user, ws_id, need=need)
+    can_write = Role(workspace.role).allows(Role.EDITOR)
+    can_propose = review.may_propose(workspace, workspace.role)
     shown = {"can_write": can_write, "can_propose": can_propose, "now": timezone.now()}
-    return found, {"workspace": found, **shown}
+    return workspace, {"workspace": workspace, **shown}
 
 
 def _memory(
     request: PageRequest, ws_id: str, mem_id: str, need: Role = Role.EDITOR, *, include_deleted: bool = False
 ) -> tuple[Memory, dict[str, Any]]:
-    found, context = _workspace(request, ws_id, need)
-    memory = get_memory(request.user, mem_id, workspace=found, need=need, include_deleted=include_deleted)
+    workspace, context = _workspace(request, ws_id, need)
+    memory = get_memory(request.user, mem_id, workspace=workspace, need=need, include_deleted=include_deleted)
     return memory, context | {"memory": memory, "place": _place(request)}
 
 
@@ -109,29 +109,29 @@ def panel(request: PageRequest, ws_id: str) -> HttpResponse:
     """Render the panel. With ``part=list``, render only the part below its filters; with ``before``, only the next
     cards.
     """
-    found, context = _workspace(request, ws_id)
-    asked = request.GET
+    workspace, context = _workspace(request, ws_id)
+    params = request.GET
     filters = PanelFilters(
-        q=asked.get("q", ""),
-        category=asked.get("category", ""),
-        source=asked.get("source", ""),
-        pinned=asked.get("pinned") == "on",
-        review=asked.get("review") == "on",
-        whose=asked.get("whose", ""),
+        q=params.get("q", ""),
+        category=params.get("category", ""),
+        source=params.get("source", ""),
+        pinned=params.get("pinned") == "on",
+        review=params.get("review") == "on",
+        whose=params.get("whose", ""),
     )
-    before = asked.get("before", "")
-    page = search_panel(found, request.user, filters, before=before)
-    context |= {"page": page, "filters": filters, "place": "panel", "is_shared": is_shared(found)}
+    before = params.get("before", "")
+    page = search_panel(workspace, request.user, filters, before=before)
+    context |= {"page": page, "filters": filters, "place": "panel", "is_shared": is_shared(workspace)}
     if before:
         return render(request, "memories/cards.html", context)
-    context["usage"] = usage(found, request.user)
+    context["usage"] = usage(workspace, request.user)
     if not filters:
-        context["proposals"] = proposals(found, request.user)
-        context["copies"] = with_noted_copies(found, request.user)[:PROPOSALS_SHOWN]
-    if asked.get("part") == "list":
+        context["proposals"] = proposals(workspace, request.user)
+        context["copies"] = with_noted_copies(workspace, request.user)[:PROPOSALS_SHOWN]
+    if params.get("part") == "list":
         return render(request, "memories/region.html", context)
-    categories, sources = choices(found, request.user)
-    agents = assistants(found)
+    categories, sources = choices(workspace, request.user)
+    agents = assistants(workspace)
     context |= {
         "agents": agents,
         "categories": categories,
@@ -144,24 +144,24 @@ def panel(request: PageRequest, ws_id: str) -> HttpResponse:
 
 @require_GET
 def count(request: PageRequest, ws_id: str) -> HttpResponse:
-    found, context = _workspace(request, ws_id)
-    context |= {"count": count_listed(found, request.user, now=timezone.now())}
+    workspace, context = _workspace(request, ws_id)
+    context |= {"count": count_listed(workspace, request.user, now=timezone.now())}
     return render(request, "memories/count.html", context)
 
 
 @require_POST
 def create(request: PageRequest, ws_id: str) -> HttpResponse:
     """Save a memory, or save it as a proposal if the user may only propose."""
-    found, context = _workspace(request, ws_id)
-    review.require_to_save(found)
-    agents = _in_use(assistants(found))
+    workspace, context = _workspace(request, ws_id)
+    review.require_to_save(workspace)
+    agents = _in_use(assistants(workspace))
     form = AddForm(request.POST, agents=agents)
     if form.is_valid():
         fields = form.draft_fields
         agent_id = fields.pop("agent_id")
         agent = next((agent for agent in agents if agent.public_id == agent_id), None)
         draft = gate.Draft(
-            workspace=found, author=request.user, agent=agent, confirmed=form.confirmed, **fields
+            workspace=workspace, author=request.user, agent=agent, confirmed=form.confirmed, **fields
         )
         try:
             saved = review.save_or_propose(draft, by=request.user, now=context["now"])
@@ -169,7 +169,7 @@ def create(request: PageRequest, ws_id: str) -> HttpResponse:
             form.add_domain_errors(error)
         else:
             context |= {"form": AddForm(agents=agents), "saved": saved}
-            return _changed(request, render(request, "memories/add_form.html", context), found)
+            return _changed(request, render(request, "memories/add_form.html", context), workspace)
     return _refused(render(request, "memories/add_form.html", context | {"form": form}))
 
 
@@ -255,12 +255,12 @@ def _edited(
         return _show(request, memory, context, changed=True)
     items = ReceiptItem.objects.filter(memory=memory).select_related("receipt")
     item = items.filter(pk=context["item"]).first() if context["item"] else None
-    found = receipt_for(item.receipt.message_id, request.user) if item else None
-    if found is None or item is None:
+    answer_receipt = receipt_for(item.receipt.message_id, request.user) if item else None
+    if answer_receipt is None or item is None:
         response = _show(request, memory, context, changed=True)
     else:
-        shown = next((each for each in found.shown if each.pk == item.pk), item)
-        context |= {"item": shown, "is_own": found.user_id == request.user.pk}
+        shown = next((each for each in answer_receipt.shown if each.pk == item.pk), item)
+        context |= {"item": shown, "is_own": answer_receipt.user_id == request.user.pk}
         response = _changed(
             request, render(request, "memories/receipt_item.html", context), context["workspace"]
         )
@@ -323,8 +323,8 @@ def pin(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
     pinned = request.POST.get("pinned") == "on"
     edited = gate.edit_memory(memory, by=request.user, now=context["now"], pinned=pinned)
     response = _show(request, edited, context)
-    said = {"text": _("Pinned.") if pinned else _("Unpinned.")}
-    response.write(render(request, "partials/announce_oob.html", said).content.decode())
+    notice = {"text": _("Pinned.") if pinned else _("Unpinned.")}
+    response.write(render(request, "partials/announce_oob.html", notice).content.decode())
     return response
 
 
@@ -351,17 +351,17 @@ def history(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
 @require_GET
 def receipt(request: PageRequest, msg_id: str) -> HttpResponse:
     """Show the memories that were recalled for an answer: those used, then those left out."""
-    found = receipt_for(msg_id, request.user)
-    if found is None:
+    answer_receipt = receipt_for(msg_id, request.user)
+    if answer_receipt is None:
         raise NotFound(_("No memories are noted for this answer."))
-    _found, context = _workspace(request, found.workspace.public_id)
-    items = found.shown
+    _found, context = _workspace(request, answer_receipt.workspace.public_id)
+    items = answer_receipt.shown
     context |= {
-        "receipt": found,
+        "receipt": answer_receipt,
         "used": [item for item in items if item.used and not item.in_profile],
         "profile": [item for item in items if item.in_profile],
         "left_out": [item for item in items if not item.used],
-        "is_own": found.user_id == request.user.pk,
+        "is_own": answer_receipt.user_id == request.user.pk,
         "place": "receipt",
     }
     return render(request, "memories/receipt.html", context)
@@ -382,27 +382,27 @@ WHOSE = ("", "user", "workspace", "agent")  # all, personal, shared, those of as
 @require_GET
 def page(request: PageRequest, ws_id: str) -> HttpResponse:
     """Show the table of all memories. With ``part=list``, return only its rows and the link to the next ones."""
-    workspace, asked = get_workspace(request.user, ws_id), request.GET
+    workspace, params = get_workspace(request.user, ws_id), request.GET
     filters = PanelFilters(
-        q=asked.get("q", "").strip()[:400],
-        category=asked.get("category", ""),
-        source=asked.get("source", ""),
-        pinned=asked.get("pinned") == "on",
-        whose=asked.get("whose", "") if asked.get("whose") in WHOSE else "",
-        forgotten=asked.get("forgotten") == "on",
+        q=params.get("q", "").strip()[:400],
+        category=params.get("category", ""),
+        source=params.get("source", ""),
+        pinned=params.get("pinned") == "on",
+        whose=params.get("whose", "") if params.get("whose") in WHOSE else "",
+        forgotten=params.get("forgotten") == "on",
     )
     search = search_forgotten if filters.forgotten else search_panel
-    found = search(workspace, request.user, filters, before=asked.get("before", ""), size=PAGE_SIZE)
+    panel_page = search(workspace, request.user, filters, before=params.get("before", ""), size=PAGE_SIZE)
     context = {
         "workspace": workspace,
         "can_write": Role(workspace.role).allows(Role.EDITOR),
         "can_propose": may_propose(workspace, workspace.role),
         "is_shared": is_shared(workspace),
-        "page": found,
+        "page": panel_page,
         "filters": filters,
-        "is_first": not asked.get("before"),
+        "is_first": not params.get("before"),
     }
-    if asked.get("part") == "list":
+    if params.get("part") == "list":
         return render(request, "memories/page/rows.html", context)
     categories, sources = choices(workspace, request.user)
     context |= {
@@ -422,15 +422,15 @@ def change(request: PageRequest, ws_id: str) -> HttpResponse:
     The parameters are in the form, or in the query string if the request is an Undo.
     """
     workspace = get_workspace(request.user, ws_id)
-    asked = request.POST if "act" in request.POST else request.GET
-    act, ids = asked.get("act", ""), list(dict.fromkeys(asked.getlist("memory")))[:MOST_AT_ONCE]
+    params = request.POST if "act" in request.POST else request.GET
+    act, ids = params.get("act", ""), list(dict.fromkeys(params.getlist("memory")))[:MOST_AT_ONCE]
     if act not in _CHANGES:
         raise Invalid(fields={"act": _("Must be one of %s.") % ", ".join(_CHANGES)})
     done = []
     for public_id in ids:
         with suppress(NotFound, Conflict):  # changed or deleted by somebody else since
-            found = get_memory(request.user, public_id, need=Role.EDITOR, include_deleted=act == "restore")
-            _CHANGES[act](found, asked.get("category", "").strip() or None, request.user, timezone.now())
+            memory = get_memory(request.user, public_id, need=Role.EDITOR, include_deleted=act == "restore")
+            _CHANGES[act](memory, params.get("category", "").strip() or None, request.user, timezone.now())
             done.append(public_id)
     count = {"count": len(done)}
     text = ngettext("%(count)s memory changed.", "%(count)s memories changed.", len(done)) % count

@@ -124,13 +124,13 @@ def search_panel(
         last = _last(before, workspace, user)
         if before and last is None:
             return PanelPage([])
-        found: list[Memory] = []
+        candidates: list[Memory] = []
         for memories in (live_in(workspace, user), own_elsewhere(workspace, user)):
             rows = _after(last, filtered(memories, filters).exclude(pk__in=best))
-            found += for_cards(rows)[: size + 1]
-        found.sort(key=lambda memory: (memory.created_at, memory.pk), reverse=True)
-        shown = found[:size]
-        more = shown[-1].public_id if len(found) > size else ""
+            candidates += for_cards(rows)[: size + 1]
+        candidates.sort(key=lambda memory: (memory.created_at, memory.pk), reverse=True)
+        shown = candidates[:size]
+        more = shown[-1].public_id if len(candidates) > size else ""
         if best and not before:
             shown = _ranked(best, filters, user) + shown
         return PanelPage(on_cards(shown), more)
@@ -158,8 +158,8 @@ def search_forgotten(
         if last is None:
             return PanelPage([])
         rows = rows.filter(Q(deleted_at__lt=last[0]) | Q(deleted_at=last[0], pk__lt=last[1]))
-    found = list(for_cards(rows).order_by("-deleted_at", "-id")[: size + 1])
-    return PanelPage(on_cards(found[:size]), found[size - 1].public_id if len(found) > size else "")
+    memories = list(for_cards(rows).order_by("-deleted_at", "-id")[: size + 1])
+    return PanelPage(on_cards(memories[:size]), memories[size - 1].public_id if len(memories) > size else "")
 
 
 def _by_meaning(workspace: Workspace, user: User, filters: PanelFilters) -> list[int]:
@@ -169,8 +169,8 @@ def _by_meaning(workspace: Workspace, user: User, filters: PanelFilters) -> list
     """
     if sum(map(str.isalnum, filters.q)) < 2:
         return []
-    found = find_listed(filters.q, workspace, user, policy=DataPolicy.here(workspace), now=timezone.now())
-    return [item.memory.pk for item in found]
+    matches = find_listed(filters.q, workspace, user, policy=DataPolicy.here(workspace), now=timezone.now())
+    return [item.memory.pk for item in matches]
 
 
 def _ranked(best: list[int], filters: PanelFilters, user: User) -> list[Memory]:
@@ -209,9 +209,9 @@ def choices(workspace: Workspace, user: User) -> tuple[list[str], list[str]]:
 
 def assistants(workspace: Workspace) -> list[Agent]:
     """Return the assistants that are not archived or have memories, by name."""
-    kept = Exists(Memory.objects.filter(agent=OuterRef("pk"), deleted_at=None))
-    found = workspace.agents.filter(Q(archived_at=None) | kept).order_by(Lower("name"), "pk")
-    return list(found.defer("instructions")[:MOST_ASSISTANTS])
+    has_memories = Exists(Memory.objects.filter(agent=OuterRef("pk"), deleted_at=None))
+    agents = workspace.agents.filter(Q(archived_at=None) | has_memories).order_by(Lower("name"), "pk")
+    return list(agents.defer("instructions")[:MOST_ASSISTANTS])
 
 
 # Labels of the sources of proposals (``Draft.with_source``). A person's own words need no review.
@@ -433,12 +433,12 @@ class EditForm(MemoryForm):
         """Return the changes for ``gate.edit_memory``. An unchanged day is left out, so that its stored time of day
         stays.
         """
-        found = {"content": self.cleaned_data["content"], "category": self.cleaned_data["category"] or None}
+        values = {"content": self.cleaned_data["content"], "category": self.cleaned_data["category"] or None}
         for name, at in (("valid_from", time.min), ("valid_to", time.max)):
             if name in self.changed_data and self.add_prefix(name) in self.data:
                 day = self.cleaned_data[name]
-                found[name] = datetime.combine(day, at, UTC) if day else None
-        return found
+                values[name] = datetime.combine(day, at, UTC) if day else None
+        return values
 
     @property
     def seen(self) -> set[str] | None:

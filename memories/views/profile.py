@@ -66,10 +66,10 @@ def page(request: PageRequest, ws_id: str) -> HttpResponse:
 @require_POST
 def hide(request: PageRequest, ws_id: str) -> HttpResponse:
     """Hide a memory from the user's profile. With ``hidden=off``, which Undo sends, show it again."""
-    asked = request.GET if "memory" in request.GET else request.POST
+    params = request.GET if "memory" in request.GET else request.POST
     workspace = get_workspace(request.user, ws_id)
-    hidden = asked.get("hidden") != "off"
-    memory = hide_line(asked.get("memory", ""), workspace, request.user, hidden=hidden)
+    hidden = params.get("hidden") != "off"
+    memory = hide_line(params.get("memory", ""), workspace, request.user, hidden=hidden)
     undo = f"{reverse('memories:profile_hide', args=[ws_id])}?memory={memory.public_id}&hidden=off"
     context = {
         "workspace": workspace,

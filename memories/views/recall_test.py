@@ -25,8 +25,8 @@ RUN_SECONDS = 10.0  # of one request; the remaining questions run in the backgro
 def _workspace(
     request: PageRequest, ws_id: str, need: Role = Role.VIEWER
 ) -> tuple[Workspace, dict[str, Any]]:
-    found = get_workspace(request.user, ws_id, need=need)
-    return found, {"workspace": found, "can_write": Role(found.role).allows(Role.EDITOR)}
+    workspace = get_workspace(request.user, ws_id, need=need)
+    return workspace, {"workspace": workspace, "can_write": Role(workspace.role).allows(Role.EDITOR)}
 
 
 @require_http_methods(["GET", "POST"])
@@ -49,10 +49,10 @@ def recall_test_page(request: PageRequest, ws_id: str) -> HttpResponse:
     for question in questions:
         question.misses = recall_tests.misses(question)  # type: ignore[attr-defined]
     missed = [question for question in questions if question.misses]  # type: ignore[attr-defined]
-    found = [question for question in questions if not question.misses]  # type: ignore[attr-defined]
+    hits = [question for question in questions if not question.misses]  # type: ignore[attr-defined]
     context |= {
         "missed": missed,
-        "found": found,
+        "found": hits,
         "total": len(questions),
         "rates": recall_tests.rates(questions),
         "changed": any(question.ran_with != state for question in questions),
@@ -79,9 +79,9 @@ def offered(request: PageRequest, ws_id: str) -> HttpResponse:
 def run(request: PageRequest, ws_id: str) -> HttpResponse:
     workspace, _context = _workspace(request, ws_id, Role.EDITOR)
     questions = recall_tests.questions_of(workspace, request.user).order_by("ran_at")
-    asked = recall_tests.run(questions, now=timezone.now(), seconds=RUN_SECONDS)
-    said = ngettext("%(number)s question asked.", "%(number)s questions asked.", asked)
-    notices.success(request, said % {"number": asked})
+    count = recall_tests.run(questions, now=timezone.now(), seconds=RUN_SECONDS)
+    message = ngettext("%(number)s question asked.", "%(number)s questions asked.", count)
+    notices.success(request, message % {"number": count})
     return redirect("memories:recall_test", workspace.public_id)
 
 

@@ -116,18 +116,18 @@ def undo_replace(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
 def keep(request: PageRequest, ws_id: str) -> HttpResponse:
     workspace = _workspace(request, ws_id, Role.EDITOR)
     beside = _memory(request, workspace, "beside") if request.POST.get("beside") else None
-    kept = tidy.record_as_kept(
+    record = tidy.record_as_kept(
         _memory(request, workspace), beside=beside, by=request.user, now=timezone.now()
     )
-    undo_url = reverse("memories:tidy_undo_keep", args=[workspace.public_id, kept.pk])
+    undo_url = reverse("memories:tidy_undo_keep", args=[workspace.public_id, record.pk])
     return _notice(request, workspace, _("Both kept.") if beside else _("Memory kept."), undo_url)
 
 
 @require_POST
 def undo_keep(request: PageRequest, ws_id: str, kept_id: int) -> HttpResponse:
     workspace = _workspace(request, ws_id, Role.EDITOR)
-    kept = tidy.get_kept(request.user, kept_id, workspace=workspace)
-    tidy.take_back(kept)
+    record = tidy.get_kept(request.user, kept_id, workspace=workspace)
+    tidy.take_back(record)
     return _notice(request, workspace, _("It is listed again."))
 
 
@@ -193,8 +193,10 @@ def forget_memory(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse
     if request.method == "GET":
         return render(request, "memories/forget.html", context)
     report = forget_memories([memory], by=request.user, now=timezone.now())
-    said = _("It is no longer in the database.") if report.removed["memories"] else _("It was gone already.")
-    return render(request, "forgetting/done.html", context | {"report": report, "said": said})
+    message = (
+        _("It is no longer in the database.") if report.removed["memories"] else _("It was gone already.")
+    )
+    return render(request, "forgetting/done.html", context | {"report": report, "said": message})
 
 
 Asked = tuple[Workspace, str, Agent | None]
@@ -207,8 +209,8 @@ def _requested_scope(request: PageRequest, ws_id: str) -> Asked:
     return workspace, scope, agent
 
 
-def _begin(request: PageRequest, asked: Asked, *, for_good: bool) -> HttpResponse:
-    workspace, scope, agent = asked
+def _begin(request: PageRequest, selection: Asked, *, for_good: bool) -> HttpResponse:
+    workspace, scope, agent = selection
     clear.begin(workspace, scope, agent, by=request.user, for_good=for_good, now=timezone.now())
     return redirect("memories:clear", workspace.public_id)
 
@@ -229,11 +231,11 @@ def clear_page(request: PageRequest, ws_id: str) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def for_good(request: PageRequest, ws_id: str) -> HttpResponse:
     """Ask for confirmation on GET; begin the permanent clearing of a scope on POST. Both require the password."""
-    asked = _requested_scope(request, ws_id)
+    selection = _requested_scope(request, ws_id)
     ask_for_password(request)
     if request.method == "POST":
-        return _begin(request, asked, for_good=True)
-    workspace, scope, agent = asked
+        return _begin(request, selection, for_good=True)
+    workspace, scope, agent = selection
     _live, whole = clear.count_in(workspace, scope, agent, by=request.user)
     back = reverse("memories:clear", args=[workspace.public_id])
     context = {"workspace": workspace, "scope": scope, "agent": agent, "count": whole, "back": back}
@@ -254,8 +256,10 @@ def forget_copies(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse
     memory = get_noted(request.user, mem_id, workspace=workspace)
     ask_for_password(request)
     report = forget_noted(memory, by=request.user, now=timezone.now())
-    said = _("The copies are no longer in the database.")
-    return render(request, "forgetting/done.html", {"workspace": workspace, "report": report, "said": said})
+    message = _("The copies are no longer in the database.")
+    return render(
+        request, "forgetting/done.html", {"workspace": workspace, "report": report, "said": message}
+    )
 
 
 @require_POST

@@ -218,7 +218,7 @@ class Batch:
         live = rows_beside(self.rows[0][1], self.now)
         hashes = {memory.content_hash for memory in memories}
         neighbours = self._neighbours(memories) if near else {}
-        pks = {pk for found in neighbours.values() for pk, _ in found if pk > 0}
+        pks = {pk for pairs in neighbours.values() for pk, _ in pairs if pk > 0}
         there = _Loaded(neighbours, {memory.pk: memory for memory in live.filter(pk__in=pks)}, up_to)
         older = live if up_to is None else live.filter(pk__lte=up_to)
         for memory in older.filter(content_hash__in=hashes).order_by("created_at", "pk"):
@@ -242,19 +242,21 @@ class Batch:
             return {}
         least = min(settings.DEDUPE_THRESHOLD, LEAST)
         ids = [memory.pk for memory, _ in with_vector]
-        made = np.stack([embedded.statement for _, embedded in with_vector])
-        found: dict[int, list[tuple[int, float]]] = {}
-        within = np.tril(likeness(made, made), k=-1)  # compare with earlier drafts only
+        vectors = np.stack([embedded.statement for _, embedded in with_vector])
+        neighbours: dict[int, list[tuple[int, float]]] = {}
+        within = np.tril(likeness(vectors, vectors), k=-1)  # compare with earlier drafts only
         for row, other in np.argwhere(within >= least).tolist():
-            found.setdefault(ids[row], []).append((-ids[other], float(within[row, other])))
-        for pks, stored in stored_vectors(MEMORY, memories[0].place, with_vector[0][1].model, made.shape[1]):
-            cosines = likeness(made, stored)
+            neighbours.setdefault(ids[row], []).append((-ids[other], float(within[row, other])))
+        for pks, stored in stored_vectors(
+            MEMORY, memories[0].place, with_vector[0][1].model, vectors.shape[1]
+        ):
+            cosines = likeness(vectors, stored)
             for row, other in np.argwhere(cosines >= least).tolist():
-                found.setdefault(ids[row], []).append((int(pks[other]), float(cosines[row, other])))
-        for pairs in found.values():
+                neighbours.setdefault(ids[row], []).append((int(pks[other]), float(cosines[row, other])))
+        for pairs in neighbours.values():
             pairs.sort(key=lambda pair: -pair[1])
             del pairs[5 * NEAREST :]  # spare ones, because some prove to be duplicates themselves, or expired
-        return found
+        return neighbours
 
     def store(self, by: User | None) -> None:
         if self.new:
@@ -398,14 +400,14 @@ def save_memories(
     saved: list[Saved] = []
     for start in range(0, len(cleaned), BATCH):
         part = cleaned[start : start + BATCH]
-        given: Sequence[Embedded | None]
+        part_vectors: Sequence[Embedded | None]
         if vectors is not None:
-            given = vectors[start : start + BATCH]
+            part_vectors = vectors[start : start + BATCH]
         else:
             reaches = [DataPolicy.here(draft.workspace) for draft in part]
-            made = embed_texts([(draft.content, draft.source_excerpt) for draft in part], reaches)
-            given = made or [None] * len(part)
-        saved += save_cleaned(part, given, by=by, now=now, dedupe=dedupe, near=near)
+            embeddings = embed_texts([(draft.content, draft.source_excerpt) for draft in part], reaches)
+            part_vectors = embeddings or [None] * len(part)
+        saved += save_cleaned(part, part_vectors, by=by, now=now, dedupe=dedupe, near=near)
     return saved
 
 
@@ -465,7 +467,7 @@ def save_cleaned(
     """
     results: dict[int, Saved] = {}
     with changing.one_owner_per_key():
-        for workspace in sorted({draft.workspace for draft in drafts}, key=lambda found: found.pk):
+        for workspace in sorted({draft.workspace for draft in drafts}, key=lambda instance: instance.pk):
             one_writer_at_a_time(workspace)
         for numbers in _by_place(drafts).values():
             batch = _batch(numbers, drafts, vectors, pasts, now)

@@ -116,10 +116,10 @@ def notify_webhooks(memories: Sequence[Memory], action: str) -> None:
 
 def text_for_webhook(workspace: Workspace, public_id: str) -> Mapping[str, Any] | None:
     """Return the fields of a live, shared memory for a webhook. Return None if it is gone or contains a credential."""
-    found = Memory.objects.live().filter(workspace=workspace, owner=None, public_id=public_id).first()
-    if found is None or (found.secret_rules != RULES and kind_in(found)):
+    memory = Memory.objects.live().filter(workspace=workspace, owner=None, public_id=public_id).first()
+    if memory is None or (memory.secret_rules != RULES and kind_in(memory)):
         return None
-    return {name: getattr(found, name) for name in ("content", "key", "category", "tags")}
+    return {name: getattr(memory, name) for name in ("content", "key", "category", "tags")}
 
 
 def announce_auto_saved(memories: Sequence[Memory], *, chat_id: str) -> None:
@@ -328,9 +328,11 @@ def key_moved_to(other: Memory, memory: Memory) -> dict[str, Any]:
     return {"key": memory.key, "key_went_to": other.public_id}
 
 
-def record_wordings(said: Iterable[tuple[Memory, str]], *, by: User | None, now: datetime) -> None:
-    """Record other wordings of memories in their history, each wording once. ``said`` yields (memory, wording)."""
-    new = {(memory.pk, text): memory for memory, text in said if content_hash(text) != memory.content_hash}
+def record_wordings(wordings: Iterable[tuple[Memory, str]], *, by: User | None, now: datetime) -> None:
+    """Record other wordings of memories in their history, each wording once. ``wordings`` yields (memory, wording)."""
+    new = {
+        (memory.pk, text): memory for memory, text in wordings if content_hash(text) != memory.content_hash
+    }
     if not new:
         return
     rows = Revision.objects.filter(

@@ -77,7 +77,7 @@ class Neighbour(NamedTuple):
 def find_similar(
     content: str,
     embedded: Embedded,
-    said: Draft | Memory,
+    candidate: Draft | Memory,
     *,
     now: datetime,
     threshold: float,
@@ -86,31 +86,31 @@ def find_similar(
 ) -> Similar[Memory]:
     """Find the duplicate or possible update of a text among the live memories of a scope.
 
-    ``said`` gives the scope. Only memories with primary keys below ``before`` are compared. A memory is a duplicate if
-    the cosine of the stored vectors or that of the encoder's reaches ``threshold``, and ``may_merge`` allows it. A
-    possible update is a similar memory that has another number, date, name or negation.
+    ``candidate`` gives the scope. Only memories with primary keys below ``before`` are compared. A memory is a
+    duplicate if the cosine of the stored vectors or that of the encoder's reaches ``threshold``, and ``may_merge``
+    allows it. A possible update is a similar memory that has another number, date, name or negation.
     """
-    near = nearest(embedded, said, now=now, least=min(threshold, LEAST), before=before)
-    found = judge(content, near, threshold=threshold, key=key)
-    return Similar(_loaded(found.duplicate, said), _loaded(found.possible_update, said))
+    near = nearest(embedded, candidate, now=now, least=min(threshold, LEAST), before=before)
+    similar = judge(content, near, threshold=threshold, key=key)
+    return Similar(_loaded(similar.duplicate, candidate), _loaded(similar.possible_update, candidate))
 
 
 def nearest(
-    embedded: Embedded, said: Draft | Memory, *, now: datetime, least: float, before: int = MOST_KEYS
+    embedded: Embedded, candidate: Draft | Memory, *, now: datetime, least: float, before: int = MOST_KEYS
 ) -> list[tuple[Neighbour, float]]:
     """Return up to ``NEAREST`` live memories of the scope with a cosine of at least ``least``, best first."""
-    given = {
-        "place": said.place,
-        "workspace": said.workspace_id,
+    params = {
+        "place": candidate.place,
+        "workspace": candidate.workspace_id,
         "model": embedded.model,
         "dimension": len(embedded.statement),
         "vector": embedded.statement,
         "least": least,
         "now": now,
-        "over": said.is_over(now),
+        "over": candidate.is_over(now),
         "before": before,
     }
-    rows = queries.rows(_NEAREST, given)
+    rows = queries.rows(_NEAREST, params)
     return [(Neighbour(pk, text, own_key), cosine) for pk, text, own_key, cosine in rows]
 
 
@@ -119,8 +119,8 @@ def fits(memory: Neighbour | Memory, key: str | None) -> bool:
     return key is None or memory.key in (None, key)
 
 
-def _loaded(stored: Neighbour | None, said: Draft | Memory) -> Memory | None:
-    return Memory.objects.filter(pk=stored.pk, workspace=said.workspace_id).first() if stored else None
+def _loaded(stored: Neighbour | None, candidate: Draft | Memory) -> Memory | None:
+    return Memory.objects.filter(pk=stored.pk, workspace=candidate.workspace_id).first() if stored else None
 
 
 def judge(
@@ -190,36 +190,36 @@ def key_owners_beside(draft: Draft, keys: Collection[str]) -> QuerySet[Memory]:
     )
 
 
-def find_key_owner(said: Draft | Memory, *, key: str | None = None) -> Memory | None:
-    """Return the memory that has this key in the scope of ``said``, even if it has expired.
+def find_key_owner(candidate: Draft | Memory, *, key: str | None = None) -> Memory | None:
+    """Return the memory that has this key in the scope of ``candidate``, even if it has expired.
 
-    The default key is that of ``said``. The row is locked until commit.
+    The default key is that of ``candidate``. The row is locked until commit.
     """
-    found = queries.rows(
-        _HOLDER, {"workspace": said.workspace_id, "place": said.place, "key": key or said.key}
+    rows = queries.rows(
+        _HOLDER, {"workspace": candidate.workspace_id, "place": candidate.place, "key": key or candidate.key}
     )
-    return _first(found, said)
+    return _first(rows, candidate)
 
 
-def find_equal(said: Draft | Memory, now: datetime, *, before: int) -> Memory | None:
-    """Return the newest live memory with the scope and ``content_hash`` of ``said``, and a primary key below
+def find_equal(candidate: Draft | Memory, now: datetime, *, before: int) -> Memory | None:
+    """Return the newest live memory with the scope and ``content_hash`` of ``candidate``, and a primary key below
     ``before``.
     """
-    given = {
-        "workspace": said.workspace_id,
-        "place": said.place,
-        "hash": said.content_hash,
-        "key": said.key,
+    params = {
+        "workspace": candidate.workspace_id,
+        "place": candidate.place,
+        "hash": candidate.content_hash,
+        "key": candidate.key,
         "before": before,
         "now": now,
-        "over": said.is_over(now),
+        "over": candidate.is_over(now),
     }
-    return _first(queries.rows(_EQUAL, given), said)
+    return _first(queries.rows(_EQUAL, params), candidate)
 
 
-def _first(found: list[Any], said: Draft | Memory) -> Memory | None:
+def _first(rows: list[Any], candidate: Draft | Memory) -> Memory | None:
     # The row may have been forgotten since the first query, which also gives None.
-    return Memory.objects.filter(pk=found[0][0], workspace=said.workspace_id).first() if found else None
+    return Memory.objects.filter(pk=rows[0][0], workspace=candidate.workspace_id).first() if rows else None
 
 
 KEY_TAKEN = later("Another memory now has this key. Reject this one, or edit the other.")
@@ -320,7 +320,7 @@ class Stored:
 
 
 def decide(
-    said: Draft | Memory, beside: Beside, *, now: datetime, forgotten: bool, forced: bool = False
+    candidate: Draft | Memory, beside: Beside, *, now: datetime, forgotten: bool, forced: bool = False
 ) -> Verdict:
     """Return the verdict on a draft or a deleted memory.
 
@@ -329,43 +329,43 @@ def decide(
     """
     if forgotten:
         return Forgotten()
-    comes_back = isinstance(said, Memory) and said.deleted_at is not None
-    waits = isinstance(said, Draft) and said.waits_for_review
-    if comes_back and (error := _secret_in(said)):
+    comes_back = isinstance(candidate, Memory) and candidate.deleted_at is not None
+    waits = isinstance(candidate, Draft) and candidate.waits_for_review
+    if comes_back and (error := _secret_in(candidate)):
         return Refused(error)
-    key_owner = beside.key_owner() if said.key else None
-    namesake = key_owner if key_owner is not None and not _may_lose_key(key_owner, said, now) else None
+    key_owner = beside.key_owner() if candidate.key else None
+    namesake = key_owner if key_owner is not None and not _may_lose_key(key_owner, candidate, now) else None
     if forced and not waits:
         return New(taken_by=namesake) if comes_back and namesake else New(previous_key_owner=key_owner)
     if namesake is not None and not waits and not comes_back:
         return Update(namesake)
-    found = beside.same()
-    known = found.duplicate
-    if known is not None and (said.key is None or known == key_owner):
+    similar = beside.same()
+    known = similar.duplicate
+    if known is not None and (candidate.key is None or known == key_owner):
         return Known(known)
     if comes_back and namesake is not None:
         return Refused(Conflict(KEY_TAKEN))
     if waits:
-        return Proposal(found.possible_update)
+        return Proposal(similar.possible_update)
     return (
         Update(known, previous_key_owner=key_owner)
         if known is not None
-        else New(found.possible_update, previous_key_owner=key_owner)
+        else New(similar.possible_update, previous_key_owner=key_owner)
     )
 
 
-def _may_lose_key(key_owner: Memory, said: Draft | Memory, now: datetime) -> bool:
+def _may_lose_key(key_owner: Memory, candidate: Draft | Memory, now: datetime) -> bool:
     """Return whether another memory may take the key.
 
     Its owner must have expired, or its validity must have ended while the new text is still valid.
     """
-    return key_owner.has_expired(now) or (key_owner.is_over(now) and not said.is_over(now))
+    return key_owner.has_expired(now) or (key_owner.is_over(now) and not candidate.is_over(now))
 
 
-def _secret_in(said: Draft | Memory) -> SecretRefused | None:
+def _secret_in(candidate: Draft | Memory) -> SecretRefused | None:
     """Return the error if the current rules find a credential in a text that older rules let through."""
     try:
-        refuse_sensitive({name: getattr(said, name) for name in TEXTS}, personal=False)
+        refuse_sensitive({name: getattr(candidate, name) for name in TEXTS}, personal=False)
     except SecretRefused as error:
         return error
     return None

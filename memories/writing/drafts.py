@@ -71,14 +71,16 @@ def add_sources(memory: Memory, ids: Iterable[str]) -> None:
 def sources_of(memory: Memory) -> list[dict[str, str]]:
     """Return ``{type, id}`` of each source: where the memory was extracted, then those that API callers named."""
     own = [memory.source_chat_id, memory.source_message_id]
-    given = [source.source_id for source in memory.sources.all()]
-    ids = dict.fromkeys(each for each in [*own, *given] if each)
+    source_ids = [source.source_id for source in memory.sources.all()]
+    ids = dict.fromkeys(each for each in [*own, *source_ids] if each)
     return [{"type": TYPES.get(each.split("_")[0], "other"), "id": each} for each in ids]
 
 
 def from_source(memories: MemoryQuerySet, source_id: str) -> MemoryQuerySet:
-    given = MemorySource.objects.filter(source_id=source_id).values("memory")
-    return memories.filter(Q(source_chat_id=source_id) | Q(source_message_id=source_id) | Q(pk__in=given))
+    memory_ids = MemorySource.objects.filter(source_id=source_id).values("memory")
+    return memories.filter(
+        Q(source_chat_id=source_id) | Q(source_message_id=source_id) | Q(pk__in=memory_ids)
+    )
 
 
 TAG_LENGTH = 50
@@ -193,8 +195,8 @@ def texts_of(values: Mapping[str, Any], beside: Mapping[str, Any]) -> list[tuple
     return texts
 
 
-def _pieces(name: str, given: Any) -> list[str]:
-    return list(given or ()) if name == "tags" else [given] if given else []
+def _pieces(name: str, value: Any) -> list[str]:
+    return list(value or ()) if name == "tags" else [value] if value else []
 
 
 def _joined(label: str, value: str, name: str) -> Iterator[str]:
@@ -372,8 +374,8 @@ class Draft:
             raise Invalid(fields={"agent_id": _("is only allowed when the scope is agent")})
         if self.agent is not None and self.agent.workspace_id != self.workspace.pk:
             raise Invalid(fields={"agent_id": _("is not an assistant of this workspace")})
-        if source_type not in SourceType.values and (found := find_secret(source_type)):
-            raise SecretRefused(fields={"source_type": _("looks like a credential")}, kind=found.kind)
+        if source_type not in SourceType.values and (finding := find_secret(source_type)):
+            raise SecretRefused(fields={"source_type": _("looks like a credential")}, kind=finding.kind)
         check_validity(values["valid_from"], values["valid_to"])
         excerpt = UNSTORABLE.sub("", self.source_excerpt)[:EXCERPT_LENGTH]
         values["sources"] = clean_sources(self.sources)
@@ -409,11 +411,11 @@ def refuse_sensitive(
     """
     texts = texts_of(values, beside or {})
     findings = (find_sensitive if personal else find_secrets)([text for _name, text in texts])
-    found = [(name, each.kind) for (name, _text), each in zip(texts, findings, strict=True) if each]
-    for name, kind in found:
+    field_kinds = [(name, each.kind) for (name, _text), each in zip(texts, findings, strict=True) if each]
+    for name, kind in field_kinds:
         if kind not in PERSONAL:
             raise SecretRefused(fields={name: _looks_like(name, _("a credential"))}, kind=kind)
-    for name, kind in found:
+    for name, kind in field_kinds:
         raise Sensitive(fields={name: _looks_like(name, PERSONAL[kind])}, kind=kind)
 
 
@@ -441,10 +443,10 @@ def kind_in(memory: Memory) -> str:
 def without_secrets(excerpt: str) -> str:
     """Return the lines of an excerpt without a credential or personal number, or "" if one spans several lines."""
     lines = excerpt.splitlines()
-    *found, in_all = find_sensitive([*lines, "\n".join(lines)])
-    if any(found):
-        kept = "\n".join(line for line, each in zip(lines, found, strict=True) if not each)
-        return "" if is_sensitive(kept) else kept
+    *findings, in_all = find_sensitive([*lines, "\n".join(lines)])
+    if any(findings):
+        safe_text = "\n".join(line for line, each in zip(lines, findings, strict=True) if not each)
+        return "" if is_sensitive(safe_text) else safe_text
     return "" if in_all else "\n".join(lines)
 
 

@@ -115,13 +115,13 @@ class ReadMemory:
 
 def read_memory(line: Mapping[str, Any]) -> ReadMemory:
     """Parse and validate a line of an export. Raises Invalid for a wrong field, or SecretRefused for a credential."""
-    given = {name: line[name] for name in CLEANERS if name in line and name not in _MOMENTS}
+    values = {name: line[name] for name in CLEANERS if name in line and name not in _MOMENTS}
     named = frozenset(name for name in CLEANERS if name in line)
-    given |= {name: read_moment(name, line.get(name)) for name in _MOMENTS}
+    values |= {name: read_moment(name, line.get(name)) for name in _MOMENTS}
     scope = line.get("scope", Scope.WORKSPACE)
     nowhere = Workspace()
     draft = Draft(
-        **({"content": None} | given),  # cleaned below
+        **({"content": None} | values),  # cleaned below
         workspace=nowhere,
         author=User() if scope == Scope.USER else None,
         scope=scope if isinstance(scope, str) else "",
@@ -143,7 +143,7 @@ def read_memory(line: Mapping[str, Any]) -> ReadMemory:
         may_replace=_text("may_replace", line.get("may_replace") or ""),
         replaces=_ids(line, "replaces"),
         revisions=tuple(_revision(revision) for revision in revisions),
-        **{name: read_moment(name, line.get(name)) for name in DATES if name not in given},
+        **{name: read_moment(name, line.get(name)) for name in DATES if name not in values},
     )
     return ReadMemory(
         draft.cleaned(),
@@ -219,13 +219,13 @@ def import_marks(
     }
 
 
-def _revision(given: Any) -> PastRevision:
-    if not isinstance(given, dict) or given.get("action") not in RevisionAction.values:
+def _revision(revision: Any) -> PastRevision:
+    if not isinstance(revision, dict) or revision.get("action") not in RevisionAction.values:
         raise Invalid(fields={"revisions": _("each must be an object with a known action")})
-    at = read_moment("revisions.at", given.get("at"))
+    at = read_moment("revisions.at", revision.get("at"))
     if at is None:
         raise Invalid(fields={"revisions.at": _("is required")})
-    before = given.get("before") or {}
+    before = revision.get("before") or {}
     if not isinstance(before, dict) or not set(before) <= {*CLEANERS, "source_excerpt", "key_went_to"}:
         raise Invalid(fields={"revisions.before": _("must be an object of a memory's fields")})
     moments = {name: read_moment(name, before[name]) for name in _MOMENTS if name in before}
@@ -234,10 +234,10 @@ def _revision(given: Any) -> PastRevision:
     _short("revisions.before.key_went_to", before.get("key_went_to", ""), ID_LENGTH)
     refuse_hidden_secrets("revisions.before", before.get("source_excerpt", ""))
     return PastRevision(
-        given["action"],
+        revision["action"],
         at,
         before=storable("revisions.before", before),
-        imported=given.get("imported") is True,
+        imported=revision.get("imported") is True,
     )
 
 

@@ -157,14 +157,16 @@ def completer(
         return None
 
     def complete(messages: list[dict[str, str]]) -> str:
-        asked = [Message("system" if m["role"] == "system" else "user", m["content"]) for m in messages]
+        prompt_messages = [
+            Message("system" if m["role"] == "system" else "user", m["content"]) for m in messages
+        ]
         with counted(account):
             try:
-                return model.complete(asked, temperature=0.0, max_tokens=MOST_REPLY, json=json)
+                return model.complete(prompt_messages, temperature=0.0, max_tokens=MOST_REPLY, json=json)
             except ModelBadReply:
                 if not json:
                     raise
-                return model.complete(asked, temperature=0.0, max_tokens=MOST_REPLY)
+                return model.complete(prompt_messages, temperature=0.0, max_tokens=MOST_REPLY)
 
     return complete
 

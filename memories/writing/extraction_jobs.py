@@ -61,21 +61,21 @@ FAR = 0.2  # minimum cosine; low, because "We moved to Leipzig" is not near to "
 def replaced_by(
     drafts: Sequence[Draft],
     embedded: Sequence[Embedded | None] | None,
-    said: Sequence[str],
+    user_texts: Sequence[str],
     *,
     said_at: datetime,
     now: datetime,
 ) -> dict[int, Memory]:
     """Return the older memories that the cleaned drafts replace, by the index of the draft.
 
-    ``embedded`` are the drafts' vectors, and ``said`` the person's messages, sent at ``said_at``. Only older memories
-    of the same person and scope are replaced, so extracting an old message again replaces nothing newer. If several
-    drafts come from one sentence, the last one replaces. Costs about fifteen embeddings per draft.
+    ``embedded`` are the drafts' vectors, and ``user_texts`` the person's messages, sent at ``said_at``. Only older
+    memories of the same person and scope are replaced, so extracting an old message again replaces nothing newer. If
+    several drafts come from one sentence, the last one replaces. Costs about fifteen embeddings per draft.
     """
     encoder = get_reader()
-    found: dict[int, tuple[int, Memory]] = {}
+    replacements: dict[int, tuple[int, Memory]] = {}
     for number, draft in enumerate(drafts):
-        sentence = sentence_with(draft.content, said)
+        sentence = sentence_with(draft.content, user_texts)
         if not sentence or encoder is None or draft.waits_for_review or draft.author is None:
             continue
         if not _may_write(draft.author, draft.workspace, draft.scope):
@@ -83,8 +83,8 @@ def replaced_by(
         olds = _beside(draft, embedded[number] if embedded else None, said_at=said_at, now=now)
         at = find_replaced([old.content for old in olds], sentence, encoder)
         if at is not None:
-            found[olds[at].pk] = number, olds[at]
-    return dict(found.values())
+            replacements[olds[at].pk] = number, olds[at]
+    return dict(replacements.values())
 
 
 def taken_back(turn: TurnText, extraction: Extraction, *, now: datetime) -> Memory | None:
@@ -95,18 +95,18 @@ def taken_back(turn: TurnText, extraction: Extraction, *, now: datetime) -> Memo
     Conflict while an earlier turn of the chat is still being extracted, because its memories may not be stored yet.
     """
     encoder, person = get_reader(), turn.said_by
-    said = [text for role, text in turn.messages if role == "user"]
-    if encoder is None or person is None or turn.is_output or not said:
+    user_texts = [text for role, text in turn.messages if role == "user"]
+    if encoder is None or person is None or turn.is_output or not user_texts:
         return None
-    if not only_takes_back(said[-1], encoder):
+    if not only_takes_back(user_texts[-1], encoder):
         return None
     earlier = Extraction.objects.filter(chat_id=extraction.chat_id, pk__lt=extraction.pk)
     if earlier.filter(status=ExtractionStatus.PENDING).exists():
         raise Conflict(_("An earlier message is still being read."))
     meant = [each for each in (turn.user_message_id, turn.said_before) if each]
     noticed = Memory.objects.filter(source_message_id__in=meant).exclude(source_type=SourceType.USER)
-    found = _changed_only_by(noticed, person, now).select_related("workspace").order_by("-pk").first()
-    return found if found and _may_write(person, found.workspace, found.scope) else None
+    memory = _changed_only_by(noticed, person, now).select_related("workspace").order_by("-pk").first()
+    return memory if memory and _may_write(person, memory.workspace, memory.scope) else None
 
 
 def take_back(memory: Memory, *, said_by: User, now: datetime) -> None:
@@ -193,12 +193,12 @@ def queue_extraction(
     *, workspace: Workspace, user: User, chat_id: str, message_id: str, source_type: str, now: datetime
 ) -> Extraction:
     """Store that a turn is to be extracted, and queue the job. A second call for the same turn does nothing."""
-    extraction, made = Extraction.objects.get_or_create(
+    extraction, created = Extraction.objects.get_or_create(
         message_id=message_id,
         source_type=source_type,
         defaults={"workspace": workspace, "user": user, "chat_id": chat_id, "next_attempt_at": now},
     )
-    if made:
+    if created:
         enqueue(extraction)
     return extraction
 
@@ -303,9 +303,11 @@ def _read(extraction: Extraction, drafts: list[Draft], turn: TurnText | None, no
     for draft, embedded in zip(cleaned, vectors, strict=False):
         if embedded is not None:
             gate.read_ahead(draft, embedded, now=now)
-    said = [text for role, text in turn.messages if role == "user"] if turn and not turn.is_output else []
+    user_texts = (
+        [text for role, text in turn.messages if role == "user"] if turn and not turn.is_output else []
+    )
     said_at = (turn.said_at if turn else None) or now
-    replaced = replaced_by(cleaned, vectors, said, said_at=said_at, now=now)
+    replaced = replaced_by(cleaned, vectors, user_texts, said_at=said_at, now=now)
     unsure = all(draft.source_details.get("faint") for draft in cleaned)
     return _Read(
         [
@@ -434,8 +436,8 @@ def refresh(memory: Memory, *, by: User | None, now: datetime, version: str = ""
     complete = completer_for(turn, memory.workspace, by)
     changes: dict[str, Any] = {}
     name, candidates = candidates_of(turn, complete)
-    if found := candidate_of(memory, candidates, turn.messages[0][1]):
-        changes["summary"] = found.text
+    if candidate := candidate_of(memory, candidates, turn.messages[0][1]):
+        changes["summary"] = candidate.text
     if complete is not None and memory.source_details.get("synthesize"):
         changes["content"] = cut_at_word(synthesize(complete, turn.messages[0][1]))
     if not changes:

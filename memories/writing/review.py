@@ -79,11 +79,11 @@ def get_proposal(user: User, public_id: str, *, workspace: Workspace) -> Memory:
     """
     rows = Memory.objects.visible_to(user).exclude(review=Review.NONE).filter(workspace=workspace)
     rows = rows.select_related("author", "edited_by", "imported_by", "workspace", "agent", "owner")
-    found = rows.filter(public_id=public_id).first()
-    if found is None:
+    proposal = rows.filter(public_id=public_id).first()
+    if proposal is None:
         raise NotFound(_("This proposal does not exist, or someone has already decided about it."))
     require(workspace.role, Role.EDITOR)
-    return found
+    return proposal
 
 
 def approve(memory: Memory, *, by: User, now: datetime, replacing: bool = False) -> Saved:

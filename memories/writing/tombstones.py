@@ -46,13 +46,13 @@ def essence(text: str) -> str:
     Punctuation inside a number is kept: ``3.5`` is not ``35``.
     """
     folded = normalise(text)
-    kept = []
+    signs = []
     for at, sign in enumerate(folded):
         group = unicodedata.category(sign)[0]
         inside_a_number = folded[at - 1 : at].isdigit() and folded[at + 1 : at + 2].isdigit()
         if group in "LNMS" or sign in MEANT or (group == "P" and inside_a_number):
-            kept.append(sign)
-    return "".join(kept) or folded
+            signs.append(sign)
+    return "".join(signs) or folded
 
 
 def digest(text: str) -> str:
@@ -66,7 +66,7 @@ def add_tombstones(texts: Iterable[tuple[int, str]], *, now: datetime) -> int:
     """
     wanted = {(place, digest(text)) for place, text in texts if text}
     Tombstone.objects.bulk_create(
-        [Tombstone(place=place, digest=made, created_at=now) for place, made in sorted(wanted)],
+        [Tombstone(place=place, digest=text_digest, created_at=now) for place, text_digest in sorted(wanted)],
         ignore_conflicts=True,
     )
     return len(wanted)
@@ -80,11 +80,11 @@ def forgotten(drafts: Sequence[Draft], *, by: User | None) -> list[bool]:
     return forgotten_texts([(draft, draft.content) for draft in drafts], by=by)
 
 
-def forgotten_texts(said: Sequence[tuple[Draft, str]], *, by: User | None) -> list[bool]:
+def forgotten_texts(draft_texts: Sequence[tuple[Draft, str]], *, by: User | None) -> list[bool]:
     """Return for each (draft, text) whether a tombstone forbids storing this text with the draft. One query."""
-    asked = [{(place, digest(text)) for place in _places(draft, by)} for draft, text in said]
-    there = _there(set().union(*asked))
-    return [bool(pairs & there) for pairs in asked]
+    digests = [{(place, digest(text)) for place in _places(draft, by)} for draft, text in draft_texts]
+    there = _there(set().union(*digests))
+    return [bool(pairs & there) for pairs in digests]
 
 
 def is_said_by_a_person(draft: Draft, by: User | None) -> bool:
@@ -145,10 +145,10 @@ def _places(draft: Draft, by: User | None) -> set[int]:
 def _there(wanted: set[tuple[int, str]]) -> set[tuple[int, str]]:
     if not wanted:
         return set()
-    found = Tombstone.objects.filter(
-        place__in={place for place, _ in wanted}, digest__in={made for _, made in wanted}
+    tombstones = Tombstone.objects.filter(
+        place__in={place for place, _ in wanted}, digest__in={text_digest for _, text_digest in wanted}
     )
-    return wanted & set(found.values_list("place", "digest"))
+    return wanted & set(tombstones.values_list("place", "digest"))
 
 
 logger = logging.getLogger(__name__)
