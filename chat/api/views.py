@@ -140,10 +140,10 @@ class ChatList(ApiView):
 
         def shape(rows: list[Chat]) -> list[dict[str, Any]]:
             matches = matches_in(rows, q, reader=self.person) if q else {}
-            match_json = {pk: MatchJson(match).data for pk, match in matches.items()}
+            matches_json = {pk: MatchJson(match).data for pk, match in matches.items()}
             shown = ChatJson(rows, many=True).data
             return [
-                {**each, "match": match_json.get(chat.pk)} for each, chat in zip(shown, rows, strict=True)
+                {**each, "match": matches_json.get(chat.pk)} for each, chat in zip(shown, rows, strict=True)
             ]
 
         return self.page(

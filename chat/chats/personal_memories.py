@@ -144,9 +144,9 @@ def chats_with_personal_data_of(user: User, workspace: Workspace) -> ChatQuerySe
     Such an answer was written while the user was the only member, or with the user's permission.
     """
     used = ReceiptItem.objects.filter(used=True, memory__owner=user, receipt__workspace=workspace)
-    sources = Q(public_id__in=used.values("receipt__message_id")) | Q(sources__document__owner=user)
+    by_sources = Q(public_id__in=used.values("receipt__message_id")) | Q(sources__document__owner=user)
     turn = Q(personal=PersonalUse.HELD, reply_to__author=user)
-    answers = Message.objects.current().filter(sources | turn)
+    answers = Message.objects.current().filter(by_sources | turn)
     chats = Chat.objects.visible_to(user).live().listed().filter(workspace=workspace, is_private=False)
     return chats.filter(pk__in=answers.values("chat"))
 

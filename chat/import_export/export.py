@@ -50,7 +50,7 @@ def export_response(
 
 
 async def in_pieces(chunks: Iterator[bytes]) -> AsyncIterator[bytes]:
-    """Yield the chunks of ``chunks``, for a streaming response.
+    """Yield the chunks one by one, for a streaming response.
 
     Each chunk is made in a thread, and no database connection is held between chunks.
     """

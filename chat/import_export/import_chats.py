@@ -294,17 +294,17 @@ def _link_answers(
     wanted: dict[Record, tuple[str, str]], messages: dict[str, Message], places: Places
 ) -> None:
     """Link each answer to its question, which is an earlier message of the same chat."""
-    replies = {
+    reply_targets = {
         record: (record.line["reply_to"], chat)
         for record, (_, chat) in wanted.items()
         if isinstance(record.line.get("reply_to"), str)
     }
-    ids = resolve("msg", replies.values(), lambda public_ids: messages_at(public_ids, places))
+    ids = resolve("msg", reply_targets.values(), lambda public_ids: messages_at(public_ids, places))
     questions = {pair: message_id.local for pair, message_id in ids.items() if message_id.is_here}
     keys = dict(Message.objects.filter(public_id__in=questions.values()).values_list("public_id", "pk"))
     own = resolve("msg", wanted.values(), lambda public_ids: messages_at(public_ids, places))
     linked = []
-    for record, pair in replies.items():
+    for record, pair in reply_targets.items():
         message = messages.get(own[wanted[record]].local)
         question = keys.get(questions.get(pair, ""))
         if message is not None and question is not None and question < message.pk:

@@ -227,7 +227,9 @@ def _find_by_id(read: list[Read], places: Places) -> None:
         for other in (each.past.may_replace, *each.past.replaces)
         if each.draft and other
     }
-    ids = resolve("mem", {*wanted.values(), *links.values()}, lambda local_id: memories_at(local_id, places))
+    ids = resolve(
+        "mem", {*wanted.values(), *links.values()}, lambda public_ids: memories_at(public_ids, places)
+    )
     seen: set[str] = set()
     for each, pair in wanted.items():
         local_id = ids[pair]

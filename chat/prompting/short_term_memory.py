@@ -202,7 +202,7 @@ def _gather(
     """
     items: list[tuple[str, Speaker]] = []
     if others:
-        writers = {history[2] for row in others for history in row.last_said if len(history) > 2} - {user.pk}
+        writers = {snippet[2] for row in others for snippet in row.last_said if len(snippet) > 2} - {user.pk}
         users = User.objects.filter(pk__in=writers) if writers else ()
         people = {user.pk: "User"} | {each.pk: named(each) for each in users}
         longest = int(room * OTHERS_SHARE * BYTES_PER_TOKEN / len(others))

@@ -73,7 +73,7 @@ def replaced_by(
     several drafts come from one sentence, the last one replaces. Costs about fifteen embeddings per draft.
     """
     encoder = get_reader()
-    replacements: dict[int, tuple[int, Memory]] = {}
+    replaced: dict[int, tuple[int, Memory]] = {}
     for number, draft in enumerate(drafts):
         sentence = sentence_with(draft.content, user_texts)
         if not sentence or encoder is None or draft.waits_for_review or draft.author is None:
@@ -83,8 +83,8 @@ def replaced_by(
         olds = _beside(draft, embedded[number] if embedded else None, said_at=said_at, now=now)
         at = find_replaced([old.content for old in olds], sentence, encoder)
         if at is not None:
-            replacements[olds[at].pk] = number, olds[at]
-    return dict(replacements.values())
+            replaced[olds[at].pk] = number, olds[at]
+    return dict(replaced.values())
 
 
 def taken_back(turn: TurnText, extraction: Extraction, *, now: datetime) -> Memory | None:

@@ -155,19 +155,19 @@ def accept(token: str, *, by: User, now: datetime) -> Membership:
     before, or who was removed or given a lesser role after it was made. Only a new invitation lets them in.
     """
     spend("invitations", by, now=now)
-    link = read_link(token, by=by.pk, now=now)
+    unlocked = read_link(token, by=by.pk, now=now)
     with transaction.atomic():
         # Lock the workspace first, as every change of members does, then check again.
-        Workspace.objects.select_for_update().filter(pk=link.workspace_id).first()
+        Workspace.objects.select_for_update().filter(pk=unlocked.workspace_id).first()
         mine = (
-            Membership.objects.filter(workspace=link.workspace_id, user=by)
+            Membership.objects.filter(workspace=unlocked.workspace_id, user=by)
             .select_related("workspace")
             .first()
         )
         if mine is not None:
             return mine
         held = Invitation.objects.select_related("workspace", "created_by").select_for_update(of=("self",))
-        invitation = held.filter(pk=link.pk).first()
+        invitation = held.filter(pk=unlocked.pk).first()
         if invitation is None:
             raise NotFound(_unreadable())
         _require_open(invitation, now)

@@ -252,10 +252,10 @@ def reply_features(question: str, answer: str, encoder: Encoder, fitted: dict[st
     """
     passage = read(statement(question, answer), encoder)
     own = scaled(passage.vectors, fitted)
-    question_length = sum(a < len(question) for a, _b in passage.places)
-    reply_states = own[question_length:] if question_length < len(own) else own[-1:]
+    question_tokens = sum(a < len(question) for a, _b in passage.places)
+    reply_states = own[question_tokens:] if question_tokens < len(own) else own[-1:]
     row: Vectors = np.concatenate(
-        [own[:question_length].mean(axis=0), reply_states.mean(axis=0), reply_states[0], reply_states[-1]]
+        [own[:question_tokens].mean(axis=0), reply_states.mean(axis=0), reply_states[0], reply_states[-1]]
     )
     return row
 
@@ -302,13 +302,13 @@ def extract_from_each(texts: Sequence[str], encoder: Encoder | None) -> list[lis
 
     Calls the encoder twice per 32 messages. Raises EmbedderError if the encoder fails.
     """
-    candidates = []
+    candidate_lists = []
     for at in range(0, len(texts), AT_ONCE):
         for each in _from_messages(texts[at : at + AT_ONCE], encoder, LEAST):
-            candidates.append(
+            candidate_lists.append(
                 keep_best([candidate for candidate in each if not candidate.details.get("faint")])
             )
-    return candidates
+    return candidate_lists
 
 
 def _from_reply(before: str, answer: str, encoder: Encoder) -> list[Candidate]:
