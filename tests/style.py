@@ -36,6 +36,8 @@ PHRASES = {r"(?:is|are|was|were|be|been|being) (?:said|told|asked|heard)": "set,
 NO_BEGINNING = re.compile(
     r"(?:What|Who|Whose|Whom|Where|How|Of|That|Which|When|Whoever|Whatever|Nobody|One|Those|These)\b"
 )
+# Variables that do not say what they hold: memories, a reply, a count.
+VAGUE = {"found", "asked", "made", "kept", "given", "said", "taken"}
 COMMENT = re.compile(r"(?:^\s*|  )# .*")  # tokenize would take ten times as long
 LONGEST_SUBJECT = 72
 
@@ -61,6 +63,15 @@ def faults_of_code(path: Path) -> Iterator[str]:
             yield from (f"{name}:{at}: {fault}" for fault in private_words(docstring))
             if NO_BEGINNING.match(docstring):
                 yield f"{name}:{at}: begins with “{docstring.split()[0]}”"
+
+
+def vague_variables(path: Path) -> Iterator[str]:
+    """Yield each local variable of a function that is named by one of the words VAGUE."""
+    for function in ast.walk(ast.parse(path.read_text())):
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            for node in ast.walk(function):
+                if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in VAGUE:
+                    yield f"{path.relative_to(ROOT).as_posix()}:{node.lineno}: {node.id}"
 
 
 def faults_of_message(text: str) -> Iterator[str]:

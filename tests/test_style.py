@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.style import ROOT, faults_of_code, faults_of_message, main, private_words
+from tests.style import ROOT, faults_of_code, faults_of_message, main, private_words, vague_variables
 from tests.test_docs import PAGES
 
 
@@ -12,6 +12,12 @@ from tests.test_docs import PAGES
 def test_comments_and_docstrings_use_standard_words(package: str) -> None:
     paths = [path for path in sorted((ROOT / package).rglob("*.py")) if "migrations" not in path.parts]
     assert [fault for path in paths for fault in faults_of_code(path)] == []
+
+
+@pytest.mark.parametrize("package", ["memoryhub", "workspaces", "memories", "chat"])
+def test_variables_say_what_they_hold(package: str) -> None:
+    paths = [path for path in sorted((ROOT / package).rglob("*.py")) if "migrations" not in path.parts]
+    assert [fault for path in paths for fault in vague_variables(path)] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())

@@ -205,13 +205,13 @@ def _until(ends: float, ask: Ask, account: Account) -> Ask:
     The usage of earlier replies is in the ledger by then, so the budget check includes it.
     """
 
-    def asked(messages: Sequence[Message], tools: Sequence[Tool], *, may_call: bool) -> Reply:
+    def limited_ask(messages: Sequence[Message], tools: Sequence[Tool], *, may_call: bool) -> Reply:
         if time.monotonic() > ends:
             raise Yielded
         require_budget(account.workspace_id, account.user_id, lambda: account.rate, now=timezone.now())
         return ask(messages, tools, may_call=may_call)
 
-    return asked
+    return limited_ask
 
 
 def _why_no_plan(result: object) -> str:
