@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from pgvector import HalfVector
 from psycopg import sql
 
-from memories.recalling.recall import recall
+from memories.recalling.recall import Recall, recall
 from memories.writing.bulk_save import save_memories
 from memories.writing.drafts import Draft
 from memoryhub.database.startup import psycopg_settings, running_database
@@ -149,17 +149,7 @@ class Command(BaseCommand):
             embedded = time.perf_counter()
             self._bare(text, workspace)
             searched = time.perf_counter()
-            found = [
-                item.memory.pk
-                for item in recall(
-                    text,
-                    workspace,
-                    self.user,
-                    limit=10,
-                    policy=DataPolicy.here(workspace),
-                    now=timezone.now(),
-                ).items
-            ]
+            found = [item.memory.pk for item in self._recall(text, workspace).items]
             times.append(
                 (embedded - began, searched - embedded, time.perf_counter() - searched),
             )
@@ -185,16 +175,11 @@ class Command(BaseCommand):
 
     def _exactly(self, text: str, workspace: Workspace) -> list[int]:
         """Return the same ranking by exact search: every vector and every memory with a matching word is compared."""
-        found = recall(
-            text,
-            workspace,
-            self.user,
-            limit=10,
-            exact=True,
-            policy=DataPolicy.here(workspace),
-            now=timezone.now(),
-        )
-        return [item.memory.pk for item in found.items]
+        return [item.memory.pk for item in self._recall(text, workspace, exact=True).items]
+
+    def _recall(self, text: str, workspace: Workspace, *, exact: bool = False) -> Recall:
+        policy, now = DataPolicy.here(workspace), timezone.now()
+        return recall(text, workspace, self.user, limit=10, exact=exact, policy=policy, now=now)
 
     def _print(self, rows: list[tuple[int, NDArray, NDArray, NDArray, float]]) -> None:
         self.progress.end()
@@ -220,14 +205,7 @@ class Command(BaseCommand):
                 self._embed_anew(text, number)
                 with _connected(after if which else before):
                     began = time.perf_counter()
-                    recall(
-                        text,
-                        workspace,
-                        self.user,
-                        limit=10,
-                        policy=DataPolicy.here(workspace),
-                        now=timezone.now(),
-                    )
+                    self._recall(text, workspace)
                     pair[which] = time.perf_counter() - began
             times.append((pair[0], pair[1]))
         small, large = np.array(times[len(questions) // ROUNDS :]).T
@@ -297,6 +275,12 @@ def _connected(to: BaseDatabaseWrapper) -> Iterator[None]:
         connections[DEFAULT_DB_ALIAS] = usual
 
 
+def _leave_database() -> None:
+    """Close the connection and its pool, which would go on to serve connections to the database before."""
+    connection.close()
+    connection.close_pool()
+
+
 @contextmanager
 def _scratch_database(say: Any) -> Iterator[Callable[[], str]]:
     """Create a database beside the real one; yield a function that copies it. Both are dropped at the end."""
@@ -304,7 +288,7 @@ def _scratch_database(say: Any) -> Iterator[Callable[[], str]]:
     copy = f"{name}_before"
 
     def keep_copy() -> str:
-        connection.close()
+        _leave_database()
         outside.execute(
             sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(copy), sql.Identifier(name))
         )
@@ -312,14 +296,14 @@ def _scratch_database(say: Any) -> Iterator[Callable[[], str]]:
 
     with psycopg.connect(**psycopg_settings(), autocommit=True) as outside:
         outside.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-        connection.close()
+        _leave_database()
         try:
             settings.DATABASES["default"]["NAME"] = connection.settings_dict["NAME"] = name
             say("migrating a scratch database")
             call_command("migrate", interactive=False, verbosity=0)
             yield keep_copy
         finally:
-            connection.close()
+            _leave_database()
             settings.DATABASES["default"]["NAME"] = connection.settings_dict["NAME"] = usual
             for each in (name, copy):
                 outside.execute(
