@@ -185,9 +185,8 @@ async def _more(answer_id: str, changes: int, listening: events.Subscription) ->
 
 logger = logging.getLogger(__name__)
 EVERY = 0.1  # minimum seconds between two renderings
-REST = (
-    20  # times the duration of the last rendering, so that a long answer costs at most a twentieth of a core
-)
+# Times the duration of the last rendering, so that a long answer costs at most a twentieth of a core.
+REST = 20
 
 
 def html_so_far(text: str) -> SafeString:
@@ -195,7 +194,7 @@ def html_so_far(text: str) -> SafeString:
     try:
         return render_markdown(text, Budget(MESSAGE_STEPS))
     except TooHeavy:
-        pass
+        pass  # expected of a long answer, which is plain text until it is complete
     except Exception:
         logger.exception("A text could not be rendered while it grew; it is shown as it was written")
     return format_html('<pre class="prose__plain">{}</pre>', text)
