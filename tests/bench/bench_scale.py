@@ -24,7 +24,7 @@ from psycopg import sql
 from memories.recalling.recall import Recall, recall
 from memories.writing.bulk_save import save_memories
 from memories.writing.drafts import Draft
-from memoryhub.database.startup import psycopg_settings, running_database
+from memoryhub.database.startup import close_connections, psycopg_settings, running_database
 from memoryhub.llm.base import Embedder, Vectors
 from memoryhub.llm.registry import get_embedder
 from memoryhub.management import Progress
@@ -275,12 +275,6 @@ def _connected(to: BaseDatabaseWrapper) -> Iterator[None]:
         connections[DEFAULT_DB_ALIAS] = usual
 
 
-def _leave_database() -> None:
-    """Close the connection and its pool, which would go on to serve connections to the database before."""
-    connection.close()
-    connection.close_pool()
-
-
 @contextmanager
 def _scratch_database(say: Any) -> Iterator[Callable[[], str]]:
     """Create a database beside the real one; yield a function that copies it. Both are dropped at the end."""
@@ -288,7 +282,7 @@ def _scratch_database(say: Any) -> Iterator[Callable[[], str]]:
     copy = f"{name}_before"
 
     def keep_copy() -> str:
-        _leave_database()
+        close_connections()  # and the pool, which would go on to serve the database before
         outside.execute(
             sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(copy), sql.Identifier(name))
         )
@@ -296,14 +290,14 @@ def _scratch_database(say: Any) -> Iterator[Callable[[], str]]:
 
     with psycopg.connect(**psycopg_settings(), autocommit=True) as outside:
         outside.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-        _leave_database()
+        close_connections()
         try:
             settings.DATABASES["default"]["NAME"] = connection.settings_dict["NAME"] = name
             say("migrating a scratch database")
             call_command("migrate", interactive=False, verbosity=0)
             yield keep_copy
         finally:
-            _leave_database()
+            close_connections()
             settings.DATABASES["default"]["NAME"] = connection.settings_dict["NAME"] = usual
             for each in (name, copy):
                 outside.execute(
