@@ -14,7 +14,7 @@ from django.utils.text import Truncator
 from chat.chats import services
 from chat.models import AnswerRating, Chat, Message, Run
 from chat.models.chats import SHARED
-from chat.models.marks import RatingReason
+from chat.models.personal_marks import RatingReason
 from memoryhub.database.queries import EXACT_COUNT_UP_TO
 from memoryhub.ids import PATTERN
 from workspaces.admin.base import EXCERPT, ConditionFilter, Messages, ReadOnlyAdmin, action

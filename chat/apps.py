@@ -13,10 +13,10 @@ class ChatConfig(AppConfig):
         from chat.import_export.forgetting import forget_in_imports
         from chat.models import Chat, Import
         from chat.runs.forgetting import forget_in_runs
-        from chat.runs.shown_run import text_for_webhook
+        from chat.runs.run_display import text_for_webhook
         from chat.runs.transitions import stop_runs_of, stop_runs_of_others
         from chat.turns.extraction_text import load_message, load_turn
-        from memories.forgetting.copies import register_copy_remover
+        from memories.forgetting.remaining_copies import register_copy_remover
         from memories.recalling.workspace_search import register_messages
         from memories.writing.extracted_drafts import register_loaders
         from workspaces.accounts.account_changes import on_closing

@@ -10,7 +10,7 @@ from chat.import_export import import_run
 from chat.live_answers import close_abandoned
 from chat.models import Chat, Message, MessageStatus
 from chat.prompting.short_term_memory import drop_expired
-from chat.rendering.rendered import store_html
+from chat.rendering.stored_html import store_html
 from chat.runs import worker
 from chat.turns import extraction_text
 from chat.turns.compaction import compact

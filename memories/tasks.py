@@ -8,10 +8,10 @@ from django.db.models import F
 from django.utils import timezone
 
 from memories.assets import ASSET_FILES
-from memories.forgetting import clear, copies, for_good
+from memories.forgetting import clear, for_good, remaining_copies
 from memories.models import Clearing, Memory
 from memories.recalling import recall_tests
-from memories.writing import eviction, extraction_jobs, late_vectors
+from memories.writing import eviction, extraction_jobs, vector_backfill
 from memoryhub.jobs import job
 from memoryhub.llm.errors import EmbedderError
 from workspaces.index import embedding, reembedding
@@ -43,7 +43,7 @@ def embed_memories(*, memory_ids: Sequence[int]) -> int:
             break
         for memory, vectors in zip(batch, batch_vectors, strict=True):
             if vectors is not None:
-                late_vectors.store_late_vector(memory, vectors, now=timezone.now())
+                vector_backfill.store_late_vector(memory, vectors, now=timezone.now())
                 done += 1
     return done
 
@@ -83,7 +83,7 @@ def rerun_extraction(*, memory_id: int, by_id: int | None, version: str = "") ->
 def recheck_memories(*, memory_ids: Sequence[int]) -> int:
     """Check memories against newer rules for credentials. Return how many were soft-deleted."""
     rows = Memory.objects.filter(pk__in=memory_ids, deleted_at=None).defer("search")
-    return copies.recheck(list(rows), now=timezone.now())
+    return remaining_copies.recheck(list(rows), now=timezone.now())
 
 
 @job

@@ -27,7 +27,7 @@ from django.utils.translation import trans_real
 from pytest_django.fixtures import Settings
 from pytest_django.plugin import DjangoDbBlocker
 
-from memoryhub import events
+from memoryhub import pubsub
 from memoryhub.llm import bundled_embedder
 from memoryhub.local.postgres import EmbeddedPostgres, connection_settings
 from memoryhub.management.commands.prepare import compile_translations
@@ -121,7 +121,7 @@ def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: N
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None) -> Iterator[None]:
     yield
-    events.close()  # no listener remains when the database stops
+    pubsub.close()  # no listener remains when the database stops
 
 
 @dataclass(frozen=True)

@@ -38,9 +38,9 @@ from workspaces.models import (
     WebhookEvent,
     Workspace,
 )
-from workspaces.models.connections import Connection
 from workspaces.models.documents import DOCUMENT
-from workspaces.models.people import looks_of
+from workspaces.models.language_models import Connection
+from workspaces.models.users import looks_of
 from workspaces.webhooks.hooks import create_webhook
 
 PASSWORD = "correct horse battery"

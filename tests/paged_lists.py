@@ -39,8 +39,8 @@ from tests.factories import (
 from workspaces.accounts.invitations import invite
 from workspaces.models import Agent, ApiKey, Membership, Role
 from workspaces.models.audit_and_webhooks import Webhook
-from workspaces.models.connections import Connection
 from workspaces.models.documents import Artifact, Document
+from workspaces.models.language_models import Connection
 
 API, V1 = "/chat/api", "/api/v1"
 

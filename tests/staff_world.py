@@ -42,7 +42,7 @@ from workspaces.models import (
     User,
     Workspace,
 )
-from workspaces.models.connections import Connection
+from workspaces.models.language_models import Connection
 
 FINDABLE, SECRET = "nightingale", "heliotrope"  # search term, and the text that no page may show
 SHOWN_OF_IT = SECRET[:6]  # as much as Django shows of a password's hash

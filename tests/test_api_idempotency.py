@@ -26,7 +26,7 @@ from tests.fakes.openai_server import HOLD, Answer, ScriptedOpenAI
 from workspaces import tasks
 from workspaces.api import idempotency
 from workspaces.models import Agent, Artifact, DoneRequest, Membership, Workspace
-from workspaces.models.connections import Connection
+from workspaces.models.language_models import Connection
 
 KEY = "8e03978e-40d5-43e8-bc93-6894a57f9324"
 

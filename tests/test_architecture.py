@@ -46,7 +46,7 @@ def test_a_circle_and_an_import_upwards_are_seen(tmp_path: Path) -> None:
         "memoryhub/ids.py": "def make():\n    from workspaces import access\n",
         "workspaces/access.py": "from workspaces.models import people\n",
         "workspaces/models/__init__.py": "",
-        "workspaces/models/people.py": "from . import places\n",
+        "workspaces/models/users.py": "from . import places\n",
         "workspaces/models/places.py": "import workspaces.access\n",
         "memories/gate.py": "import workspaces.access\n",
         "chat/turn.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import chat.stream\n",
@@ -55,7 +55,7 @@ def test_a_circle_and_an_import_upwards_are_seen(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     graph = imports(tmp_path)
-    assert circles(graph) == [{"workspaces.access", "workspaces.models.people", "workspaces.models.places"}]
+    assert circles(graph) == [{"workspaces.access", "workspaces.models.users", "workspaces.models.places"}]
     assert upward(graph) == [("memoryhub.ids", "workspaces.access")]
 
 
@@ -155,7 +155,7 @@ def test_nothing_else_asks_which_mode_an_answer_is_made_in() -> None:
 LONG = {
     "chat/runs": {"entries", "transitions", "worker", "workspace_tools"},
     "chat/import_export": {"import_run"},
-    "chat": {"shown_steps"},
+    "chat": {"answer_steps"},
     "chat/modes": {"deep_think", "research"},
     "chat/tools": {"loop"},
     "chat/turns": {"prepare", "stream", "turn"},

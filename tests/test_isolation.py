@@ -15,7 +15,7 @@ from chat.turns.remember_this import remember_message
 from memories import tasks
 from memories.models import Memory, Receipt, ReceiptItem, Scope
 from memories.writing import extraction_jobs as run
-from memoryhub import events
+from memoryhub import pubsub
 from tests.conftest import Cast
 from tests.factories import make_chat, make_memory, make_message
 from tests.routes import ROWS, Row
@@ -141,7 +141,7 @@ def test_what_is_noticed_in_a_private_chat_stays_its_creators(
     cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     heard: list[str] = []
-    monkeypatch.setattr(events, "publish", lambda channel, name, data=None: heard.append(channel))
+    monkeypatch.setattr(pubsub, "publish", lambda channel, name, data=None: heard.append(channel))
     chat, answer = private_turn(cast)
     extraction = run.queue_extraction(
         workspace=cast.workspace,

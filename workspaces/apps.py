@@ -3,7 +3,7 @@ from typing import Any
 from django.apps import AppConfig
 from django.db.models.signals import post_delete, post_migrate, post_save
 
-from memoryhub import events
+from memoryhub import pubsub
 from memoryhub.jobs import run_every
 
 
@@ -15,7 +15,7 @@ def _forget_old_names(sender: Any, **kwargs: Any) -> None:
 
 def _notify_members(sender: Any, instance: Any, **kwargs: Any) -> None:
     """Notify open pages of a workspace that its members changed, wherever the change was made."""
-    events.publish(f"workspace:{instance.workspace.public_id}", "members.changed")
+    pubsub.publish(f"workspace:{instance.workspace.public_id}", "members.changed")
 
 
 class WorkspacesConfig(AppConfig):

@@ -21,7 +21,7 @@ from django.utils.translation import gettext_lazy as later
 from memoryhub.errors import Malformed
 from memoryhub.ids import PATTERN
 from memoryhub.languages import translated
-from memoryhub.monitoring import origin
+from memoryhub.monitoring import request_origin
 from memoryhub.stored_messages import kept
 from workspaces.models import AuditEvent, User, Workspace
 
@@ -154,7 +154,7 @@ def record(
         raise ValueError(f"{verb!r} is no verb of the audit log")
     if target and not PATTERN.fullmatch(target):
         raise ValueError("the target of an audit event is a public id")
-    source = origin.current()
+    source = request_origin.current()
     AuditEvent.objects.create(
         at=timezone.now(),
         verb=verb,

@@ -15,6 +15,7 @@ from chat.models.runs import Run, RunEntry, RunMode, RunStatus, RunTemplate
 from chat.runs.budget import limits_of
 from chat.runs.entries import MemoryKind
 from chat.runs.events import follow_run
+from chat.runs.run_display import result_of, tasks_of
 from chat.runs.services import (
     LONGEST_NAME,
     RunRequest,
@@ -29,7 +30,6 @@ from chat.runs.services import (
     stop_run,
     templates_of,
 )
-from chat.runs.shown_run import result_of, tasks_of
 from chat.turns.services import resume_from_chat
 from workspaces.access import get_workspace
 from workspaces.api.base import ApiView

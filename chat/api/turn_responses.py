@@ -15,10 +15,10 @@ from rest_framework import status
 from rest_framework.response import Response
 
 from chat.access import get_message
+from chat.answer_steps import calls_of, steps_of
 from chat.api.serializers import MessageJson
 from chat.live_answers import show_abandoned
 from chat.models import Chat, Message, MessageStatus
-from chat.shown_steps import calls_of, steps_of
 from chat.turns.services import Turn
 from chat.turns.sources import sources_for_reader
 from chat.turns.stream import follow_for

@@ -46,7 +46,7 @@ from chat.chats.personal_memories import use_personal
 from chat.chats.services import forget_chat, ratings_of, remove_rating, require_own, set_rating
 from chat.live_answers import stop_answer
 from chat.models import AnswerRating, Chat, ChatMark, ChatQuerySet, Message
-from chat.models.marks import COMMENT_LENGTH, TAG_LENGTH, Rating, RatingReason
+from chat.models.personal_marks import COMMENT_LENGTH, TAG_LENGTH, Rating, RatingReason
 from chat.turns.services import begin_turn, continue_answer, edit_message, restore_version, retry_answer
 from memories.api.forgetting import ReportJson, report_json
 from memories.api.serializers import ReceiptJson
@@ -58,7 +58,7 @@ from workspaces.api.base import ApiView
 from workspaces.api.fields import Body, Choice, Flag, Moment, PageQuery, ReadyList, Text
 from workspaces.api.idempotency import ONCE
 from workspaces.api.schema import documented_under, page_of
-from workspaces.connections import choose_connection
+from workspaces.model_choice import choose_connection
 from workspaces.models import Role, User, Workspace
 from workspaces.views.event_streams import StreamSlot
 

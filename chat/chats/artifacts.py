@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from chat.chats.personal_memories import workspace_for_saving
 from chat.models import Message, MessageRole, MessageStatus
 from chat.rendering.markdown import Budget, TooHeavy, parsed
-from chat.rendering.rendered import MESSAGE_STEPS
+from chat.rendering.stored_html import MESSAGE_STEPS
 from memoryhub.errors import Conflict, Invalid, NotFound
 from workspaces.artifacts import Source, Written, create_artifact
 from workspaces.models import Artifact, ArtifactKind, User

@@ -20,7 +20,7 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
 from chat.models import Chat, ChatMark, ChatQuerySet, ChatTag, Message, MessageStatus, PersonalUse
-from chat.models.marks import TAG_LENGTH
+from chat.models.personal_marks import TAG_LENGTH
 from memories.recalling.workspace_search import Found
 from memories.writing.drafts import UNSTORABLE
 from memoryhub.database.queries import current_connection

@@ -33,19 +33,19 @@ from chat.models import (
     ToolCall,
 )
 from chat.models.chats import SHARED
-from chat.models.marks import COMMENT_LENGTH, REASONS, Rating
+from chat.models.personal_marks import COMMENT_LENGTH, REASONS, Rating
 from memories.forgetting import for_good
 from memories.forgetting.for_good import Report
 from memories.models import Memory
 from memories.writing.drafts import UNSTORABLE, cut_at_word
-from memoryhub import events
+from memoryhub import pubsub
 from memoryhub.errors import Forbidden, Invalid, NotFound
 from workspaces.access import role_in
 from workspaces.actions.purging import Counts, counted, purge_deleted
 from workspaces.audit import Verb, record
-from workspaces.connections import choose_connection
+from workspaces.model_choice import choose_connection
 from workspaces.models import Agent, Artifact, Membership, Role, User, Workspace
-from workspaces.models.connections import Connection
+from workspaces.models.language_models import Connection
 from workspaces.quotas import require_room
 from workspaces.retention import Kept, is_overdue
 from workspaces.spending.budgets import first_of_next
@@ -198,7 +198,7 @@ def publish_chat_list(chat: Chat) -> None:
         f"workspace:{chat.workspace.public_id}" if chat.is_shared else f"user:{chat.created_by.public_id}"
     )
     data = {"workspace_id": chat.workspace.public_id, "chat_id": chat.public_id}
-    events.publish(readers, "chat.changed", data)
+    pubsub.publish(readers, "chat.changed", data)
 
 
 def require_own(chat: Chat, by: User) -> None:
@@ -231,7 +231,7 @@ def notify_done(user: User, kind: Literal["answer", "run"], url: str, *, took: f
     The event contains the URL but no content, and is sent when the caller's transaction commits.
     """
     if took >= LONG:
-        events.publish(f"user:{user.public_id}", "work.done", {"kind": kind, "url": url})
+        pubsub.publish(f"user:{user.public_id}", "work.done", {"kind": kind, "url": url})
 
 
 def set_rating(

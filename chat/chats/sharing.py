@@ -32,7 +32,7 @@ from chat.models import (
     Step,
     ToolCall,
 )
-from memories.forgetting.copies import Wanted
+from memories.forgetting.remaining_copies import Wanted
 from memories.models import Memory, ReceiptItem, Review
 from memories.models.memory import RevisionAction
 from memoryhub.errors import Forbidden, Invalid, NotFound

@@ -14,7 +14,7 @@ from django.db.models import Model, OuterRef, Prefetch, Q, QuerySet, Subquery
 from django.http import StreamingHttpResponse
 from django.utils.text import slugify
 
-from chat.import_export.files import artifact_line, document_line
+from chat.import_export.documents_and_artifacts import artifact_line, document_line
 from chat.import_export.import_chats import version_fields, with_versions
 from chat.import_export.import_lines import SETTINGS
 from chat.models import Chat, Message

@@ -13,7 +13,7 @@ from django.db import transaction
 from chat.import_export import import_run, upload_formats
 from chat.import_export.import_lines import FORGOTTEN, GONE, MAX_LINE, overwrite_line, parse_line, sync
 from chat.models.imports import Import, ImportKind, ImportStatus, Outcome
-from memories.forgetting.copies import QUOTING, Wanted, holding, named
+from memories.forgetting.remaining_copies import QUOTING, Wanted, holding, named
 from memories.writing.tombstones import essence
 from memoryhub.errors import Invalid
 from workspaces.actions.purging import Counts

@@ -23,7 +23,7 @@ from django.utils.translation import gettext as _
 from django_q.tasks import async_task
 
 from chat.import_export import upload_formats
-from chat.import_export.files import import_artifacts, import_documents
+from chat.import_export.documents_and_artifacts import import_artifacts, import_documents
 from chat.import_export.import_chats import import_chats, import_messages, import_receipts
 from chat.import_export.import_lines import (
     MAX_LINE,

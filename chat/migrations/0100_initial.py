@@ -78,7 +78,7 @@ class Migration(migrations.Migration):
                 ('imported_by', models.ForeignKey(blank=True, db_index=False, help_text="Who imported it under its author's name, where that is another person.", null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ('imported_at', models.DateTimeField(blank=True, editable=False, null=True)),
                 ('content', models.TextField(blank=True)),
-                ('html', models.TextField(blank=True, db_default='', default='', editable=False, help_text="An answer's content as it is shown. Empty: as it was written. Written by chat.rendering.rendered.")),
+                ('html', models.TextField(blank=True, db_default='', default='', editable=False, help_text="An answer's content as it is shown. Empty: as it was written. Written by chat.rendering.")),
                 ('html_of', models.CharField(blank=True, db_default='', default='', editable=False, help_text='Marks the content, and the renderer, that the HTML was made of and by.', max_length=32)),
                 ('status', models.CharField(choices=[('streaming', 'Being written'), ('done', 'Done'), ('stopped', 'Stopped'), ('failed', 'Failed')], default='done', max_length=10)),
                 ('error_code', models.CharField(blank=True, max_length=30)),

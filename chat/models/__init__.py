@@ -20,7 +20,7 @@ from chat.models.chats import (
     was_reader,
 )
 from chat.models.imports import Import, ImportKind, ImportQuerySet, ImportRow, ImportStatus
-from chat.models.marks import AnswerRating, ChatMark, ChatTag
+from chat.models.personal_marks import AnswerRating, ChatMark, ChatTag
 from chat.models.prompts import SavedPrompt
 from chat.models.runs import Run, RunEntry, RunEvent, RunMode, RunStatus, RunStep, RunStepStatus, RunTask
 from chat.models.sharing import ShareLink, ShareLinkQuerySet

@@ -60,7 +60,7 @@ class Step(models.Model):
     It stores only the ids of memories, so that forgotten text does not remain here.
     """
 
-    # Set by ``chat.shown_steps`` for the reader: ids of visible memories, and titles of visible files by id.
+    # Set by ``chat.answer_steps`` for the reader: ids of visible memories, and titles of visible files by id.
     known: Collection[str]
     titles: Mapping[str, str]
     public_id = PublicIdField(prefix="step")

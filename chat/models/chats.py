@@ -15,7 +15,7 @@ from django.utils import timezone
 from chat.models.answer_steps import Mode
 from memoryhub.ids import PublicIdField
 from workspaces.models import Agent, Membership, User, Workspace
-from workspaces.models.connections import Connection
+from workspaces.models.language_models import Connection
 
 
 class PersonalUse(models.TextChoices):
@@ -208,7 +208,7 @@ class Message(models.Model):
         default="",
         db_default="",
         editable=False,
-        help_text="An answer's content as it is shown. Empty: as it was written. Written by chat.rendering.rendered.",
+        help_text="An answer's content as it is shown. Empty: as it was written. Written by chat.rendering.",
     )
     html_of = models.CharField(
         max_length=32,

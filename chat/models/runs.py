@@ -16,7 +16,7 @@ from django.utils.translation import gettext_lazy as _
 
 from memoryhub.ids import PublicIdField
 from workspaces.models import User, Workspace
-from workspaces.models.connections import Connection
+from workspaces.models.language_models import Connection
 
 STUCK = timedelta(minutes=10)
 

@@ -38,7 +38,7 @@ class ToolCall(models.Model):
     It stores only the ids of memories, so that forgotten text does not remain here.
     """
 
-    known: Collection[str]  # ids of memories visible to the reader, set by ``chat.shown_steps``
+    known: Collection[str]  # ids of memories visible to the reader, set by ``chat.answer_steps``
     public_id = PublicIdField(prefix="call")
     message = models.ForeignKey(Message, on_delete=models.CASCADE, related_name="tool_calls")
     name = models.CharField(max_length=64)

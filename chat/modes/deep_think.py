@@ -15,6 +15,7 @@ from django.db import DatabaseError
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as later
 
+from chat.answer_steps import begin_step, end_step
 from chat.chats.personal_memories import personal_allowed
 from chat.live_answers import BROKEN, LiveAnswer, in_thread
 from chat.models import Message, MessageStatus, ToolCall
@@ -31,7 +32,6 @@ from chat.prompting.prompt_text import (
     tokens,
 )
 from chat.prompting.provenance import AnswerFlags, mark_answer
-from chat.shown_steps import begin_step, end_step
 from chat.tools.loop import AnswerMode, Plan, replied, write
 from memories.access import count_live
 from memories.judging.extraction.with_language_model import render_conversation

@@ -17,8 +17,8 @@ from chat.modes.research import Research
 from chat.tools.loop import AnswerMode
 from memoryhub.errors import Invalid
 from memoryhub.llm.base import Capabilities
-from workspaces.actions.connections import may_manage
-from workspaces.connections import Chosen, chosen_for, usable_connection
+from workspaces.actions.model_connections import may_manage
+from workspaces.model_choice import Chosen, chosen_for, usable_connection
 from workspaces.models import User, Workspace
 from workspaces.spending.budgets import require_budget
 from workspaces.spending.usage_records import rate_of

@@ -9,6 +9,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as later
 
+from chat.answer_steps import begin_step, end_step, store_progress
 from chat.live_answers import LiveAnswer, in_thread
 from chat.models import Message, PersonalUse
 from chat.models.answer_steps import Mode, Step, StepKind, StepOutcome
@@ -17,12 +18,11 @@ from chat.prompting.provenance import AnswerFlags, mark_answer
 from chat.runs.entries import MemoryKind
 from chat.runs.events import run_channel
 from chat.runs.memory_tools import LONGEST_KEY, LONGEST_VALUE
+from chat.runs.run_display import result_text, tasks_of, with_sources
 from chat.runs.services import MOST_INPUTS, RunRequest, resume_run, start_run, stop_run
-from chat.runs.shown_run import result_text, tasks_of, with_sources
-from chat.shown_steps import begin_step, end_step, store_progress
 from chat.tools.loop import AnswerMode, Plan
 from memories.models import SourceType
-from memoryhub import events
+from memoryhub import pubsub
 from memoryhub.errors import Conflict, DomainError
 from memoryhub.llm.base import Capabilities
 from memoryhub.llm.errors import ModelError
@@ -146,7 +146,7 @@ async def _until_over(live: LiveAnswer, run: Run, step: Step) -> Run:
 
     Returns a run that is still running if it makes no progress, because no worker is active.
     """
-    async with events.subscription(run_channel(run.public_id)) as listening:
+    async with pubsub.subscription(run_channel(run.public_id)) as listening:
         while True:
             run, text = await in_thread(_state, run.pk)
             if text != step.text:

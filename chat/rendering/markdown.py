@@ -1,7 +1,7 @@
 """Markdown rendering of answers: sanitised, without raw HTML, with formulas as MathML.
 
 Some texts take long to render. The cost is therefore counted in steps of a ``Budget``, and a text that exceeds it is
-shown as plain source. ``chat.rendering.rendered`` sets the budgets; ``tests/bench/bench_markdown.py`` measures them.
+shown as plain source. ``chat.rendering.stored_html`` sets the budgets; ``tests/bench/bench_markdown.py`` measures them.
 
 Browsers display MathML without scripts, fonts or inline styles, which the content security policy forbids, and display
 formulas while an answer is streaming (docs/decisions/0021). A formula that cannot be parsed is shown as its source.

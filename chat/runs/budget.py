@@ -15,7 +15,7 @@ from chat.models.runs import Run, RunMode, RunQuerySet, RunStatus, RunTemplate
 from chat.runs.plan import TaskPlan
 from memoryhub.llm.metering import Price, Usage, cost_of
 from memoryhub.stored_messages import kept
-from workspaces.connections import Chosen, chosen_for
+from workspaces.model_choice import Chosen, chosen_for
 from workspaces.models import User
 from workspaces.spending.usage_records import Bill, rate_of
 

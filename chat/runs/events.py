@@ -9,7 +9,7 @@ from typing import Any
 
 from chat.live_answers import in_thread
 from chat.models.runs import Run, RunEvent
-from memoryhub import events
+from memoryhub import pubsub
 from memoryhub.database import queries
 from memoryhub.errors import NotFound
 from workspaces.access import get_workspace
@@ -42,9 +42,9 @@ def record_events(run: Run, happened: Sequence[RunEvent]) -> None:
     rows = [{"step": e.step, "kind": e.kind, "data": e.data, "at": e.at.isoformat()} for e in happened]
     kinds = dict.fromkeys(event.kind for event in happened)
     channel = run_channel(run.public_id)
-    told = [events.payload(channel, kind) for kind in kinds]
+    told = [pubsub.payload(channel, kind) for kind in kinds]
     parameters = {"run": run.pk, "happened": json.dumps(rows), "payloads": json.dumps(told)}
-    queries.rows(_TELL, parameters | {"channel": events.NOTIFY_CHANNEL}, binary=False)
+    queries.rows(_TELL, parameters | {"channel": pubsub.NOTIFY_CHANNEL}, binary=False)
 
 
 POLL = 2.0  # seconds between queries without a notification
@@ -59,7 +59,7 @@ async def follow_run(user: User, workspace_id: str, run: Run, *, after: int) -> 
     ``after``. Raises NotFound once the user may no longer see the run.
     """
     sent: set[int] = set()
-    async with events.subscription(run_channel(run.public_id)) as listening:
+    async with pubsub.subscription(run_channel(run.public_id)) as listening:
         while True:
             seen_from = max(after, max(sent, default=0) - OVERLAP)
             new_events, is_over = await in_thread(_new_events, user.pk, workspace_id, run.pk, seen_from)

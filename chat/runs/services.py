@@ -19,9 +19,9 @@ from chat.models.runs import Run, RunMode, RunStatus, RunTemplate
 from chat.runs.budget import Limits, Lost, limits_of
 from chat.runs.entries import MemoryEntry, MemoryKind, StoredMemory, as_json_text, entry_of
 from chat.runs.events import record_event
+from chat.runs.executors import seed_inputs
 from chat.runs.memory_tools import LONGEST_KEY, LONGEST_VALUE, MOST_ENTRIES
 from chat.runs.plan import PlanTrouble, TaskPlan, read_plan
-from chat.runs.ready_steps import seed_inputs
 from chat.runs.transitions import (
     EXPECTED,
     PLANNING,
@@ -39,7 +39,7 @@ from memories.writing.drafts import UNSTORABLE
 from memoryhub.errors import Conflict, Forbidden, Invalid, NotFound
 from memoryhub.languages import grouped
 from workspaces.access import get_workspace, lock_to_count, require
-from workspaces.connections import Chosen, chosen_for
+from workspaces.model_choice import Chosen, chosen_for
 from workspaces.models import Role, User, Workspace
 from workspaces.quotas import spend
 from workspaces.spending.budgets import require_budget

@@ -24,14 +24,14 @@ from chat.models.runs import Run, RunEvent, RunMode, RunStatus, RunStep, RunStep
 from chat.runs.budget import Lost, Stopped, StoredBudget, estimate
 from chat.runs.entries import AgentMemory, MemoryKind, StoredMemory
 from chat.runs.events import record_event, record_events
+from chat.runs.executors import ParallelTaskExecutor, State, Unit
 from chat.runs.plan import PLAN_SCHEMA, PlannedStep, PlannedTask, TaskPlan, read_plan
-from chat.runs.ready_steps import ParallelTaskExecutor, State, Unit
 from chat.runs.step import Outcome, Transcript
 from chat.runs.team import BoardTask, TaskBoard, TeamExecutor
 from memoryhub.database.queries import Ready
 from memoryhub.llm.metering import Meter, Metered
 from memoryhub.stored_messages import kept
-from workspaces.connections import Chosen
+from workspaces.model_choice import Chosen
 from workspaces.models import User, WebhookEvent
 from workspaces.spending.usage_records import Account, Bill, put
 from workspaces.webhooks.hooks import emit

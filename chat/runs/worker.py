@@ -24,8 +24,8 @@ from chat.models.runs import Run, RunMode, RunStep
 from chat.prompting.context import room_beside_answer
 from chat.prompting.prompt_text import prompt_text
 from chat.runs.budget import Lost, Stopped
+from chat.runs.executors import Unit
 from chat.runs.plan import PlanTrouble, read_plan
-from chat.runs.ready_steps import Unit
 from chat.runs.step import Ask, Outcome, Reply, StepContext, StepExecutor
 from chat.runs.team import MEMBERS, context_of_member
 from chat.runs.transitions import (
@@ -47,7 +47,7 @@ from memoryhub.llm.errors import ModelError, ModelTimeout
 from memoryhub.llm.http_clients import BackgroundLoop
 from memoryhub.llm.metering import Meter, metered
 from workspaces.access import get_workspace
-from workspaces.connections import chosen_for
+from workspaces.model_choice import chosen_for
 from workspaces.models import Purpose, Role
 from workspaces.spending.budgets import BudgetReached, require_budget
 from workspaces.spending.usage_records import Account, rate_of

@@ -17,7 +17,7 @@ from memories.models import Memory
 from workspaces.access import default_workspace, owners_of_personal, workspaces_of
 from workspaces.accounts.invitations import invitations_of
 from workspaces.actions.workspaces import agents_in_use
-from workspaces.connections import chosen_for
+from workspaces.model_choice import chosen_for
 from workspaces.models import Role, Workspace
 
 register = template.Library()

@@ -22,7 +22,7 @@ from django.utils.translation import gettext_lazy, ngettext_lazy
 from chat.prompting.prompt_text import imported, withheld
 from chat.rendering.highlighting import coloured
 from chat.rendering.markdown import COLOURED_LENGTH, Budget, TooHeavy, render_markdown
-from chat.rendering.rendered import MESSAGE_STEPS
+from chat.rendering.stored_html import MESSAGE_STEPS
 from memories.models import Memory
 from memoryhub.languages import file_size, isolated, translated
 from workspaces.documents.reading.pictures import FACE_SIDE

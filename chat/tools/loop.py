@@ -18,6 +18,7 @@ from django.utils import timezone
 from django.utils.functional import Promise
 
 from chat.access import get_chat
+from chat.answer_steps import Thinking, call_event
 from chat.chats.personal_memories import personal_allowed
 from chat.live_answers import LiveAnswer, in_thread, in_tool_thread
 from chat.models import Message as StoredMessage
@@ -27,7 +28,6 @@ from chat.models.answer_steps import Mode
 from chat.prompting.context import answer_tokens, parts_of, room_beside_answer
 from chat.prompting.prompt_text import BYTES_PER_TOKEN, cut_to, loop_length, tokens
 from chat.prompting.provenance import mark_tool_call, provenance_until
-from chat.shown_steps import Thinking, call_event
 from chat.tools.base import (
     MOST_ARGUMENTS,
     Arguments,
@@ -41,7 +41,7 @@ from chat.tools.base import (
 from memories.models import SourceType
 from memories.writing.drafts import UNSTORABLE, is_sensitive
 from memories.writing.extraction_jobs import queue_distillation
-from memoryhub import events
+from memoryhub import pubsub
 from memoryhub.errors import DomainError
 from memoryhub.llm.base import Capabilities, ChatModel, Delta, Message, Speaker, Tool, ToolCall
 from memoryhub.llm.base import ToolCall as RequestedCall
@@ -177,7 +177,7 @@ def _begin(
         rows = StoredCall.objects.bulk_create(
             StoredCall(message_id=live.pk, name=name, started_at=now) for name in names
         )
-        events.publish(live.channel, "grown")
+        pubsub.publish(live.channel, "grown")
     for row in rows:
         _publish(live, row)
     return rows
@@ -195,7 +195,7 @@ def _end(live: LiveAnswer, row: StoredCall, result: Result) -> None:
         with transaction.atomic():
             row.save(force_update=True)
             mark_tool_call(row, stays_here=result.stays_here)
-            events.publish(live.channel, "grown")
+            pubsub.publish(live.channel, "grown")
     except DatabaseError:  # the chat was deleted
         logger.warning("A finished tool call could not be stored")
     _publish(live, row)

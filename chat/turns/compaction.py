@@ -24,7 +24,7 @@ from memories.judging.extraction.with_language_model import render_conversation
 from memories.models import SourceType
 from memories.writing.drafts import UNSTORABLE
 from memories.writing.extraction_jobs import queue_distillation
-from memoryhub import events
+from memoryhub import pubsub
 from memoryhub.llm.base import Capabilities, ChatModel, Speaker
 from memoryhub.llm.base import Message as PromptMessage
 from memoryhub.llm.errors import ModelError
@@ -192,7 +192,7 @@ def _store(
             return False
         compaction.created_at = now
         compaction.save(force_insert=True)
-        events.publish(f"chat:{chat.public_id}", "compacted")
+        pubsub.publish(f"chat:{chat.public_id}", "compacted")
         if answer.memory_enabled:
             queue_distillation(
                 workspace=chat.workspace,

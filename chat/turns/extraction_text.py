@@ -39,7 +39,7 @@ from memoryhub.ids import LENGTH
 from memoryhub.llm.base import Speaker
 from workspaces.data_policy import Caller
 from workspaces.models import Membership, User
-from workspaces.models.connections import Connection
+from workspaces.models.language_models import Connection
 
 PREFIX = "turn_"
 SAID = 5  # messages stored per turn, including the question

@@ -39,10 +39,10 @@ from memoryhub.languages import speaking_to
 from memoryhub.llm.base import Capabilities, Speaker
 from memoryhub.llm.base import Message as PromptMessage
 from memoryhub.llm.errors import ModelNotLocal
-from workspaces.connections import Chosen, detect_vision
 from workspaces.data_policy import DataPolicy
+from workspaces.model_choice import Chosen, detect_vision
 from workspaces.models import User
-from workspaces.models.connections import Purpose
+from workspaces.models.language_models import Purpose
 from workspaces.spending.usage_records import Account, rate_of
 
 logger = logging.getLogger(__name__)

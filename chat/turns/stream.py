@@ -16,12 +16,12 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
+from chat.answer_steps import call_event, step_event
 from chat.live_answers import close_abandoned, in_thread, live_answer, message_channel
 from chat.models import Chat, Message, MessageQuerySet, MessageStatus
 from chat.rendering.markdown import Budget, TooHeavy, render_markdown
-from chat.rendering.rendered import MESSAGE_STEPS
-from chat.shown_steps import call_event, step_event
-from memoryhub import events
+from chat.rendering.stored_html import MESSAGE_STEPS
+from memoryhub import pubsub
 from memoryhub.database.queries import Ready
 from memoryhub.database.replicas import pin_to_primary
 from memoryhub.errors import NotFound
@@ -67,7 +67,7 @@ async def follow(answer_id: str, *, after: int = 0) -> AsyncGenerator[StreamEven
     """
     reached, attempt, retracted = after, None, 0
     sent: dict[str, tuple[str, dict[str, Any]]] = {}
-    async with events.subscription(message_channel(answer_id)) as listening:
+    async with pubsub.subscription(message_channel(answer_id)) as listening:
         while True:
             state = await _state(answer_id)
             if state is None:
@@ -164,7 +164,7 @@ def _stored_state(answer_id: str) -> _State | None:
     return _State(answer.content, answer.status, answer.attempt, answer.error_code, answer.error, shown)
 
 
-async def _more(answer_id: str, changes: int, listening: events.Subscription) -> None:
+async def _more(answer_id: str, changes: int, listening: pubsub.Subscription) -> None:
     """Wait until the answer has changed again, at most one second.
 
     ``changes`` is the number of changes already seen. If another process writes the answer, its changes arrive at

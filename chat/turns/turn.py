@@ -22,6 +22,7 @@ from django.urls import reverse
 from django.utils import timezone
 from opentelemetry.trace import StatusCode
 
+from chat.answer_steps import begin_step, close_unfinished, end_step
 from chat.chats.services import notify_done, publish_chat_list
 from chat.live_answers import (
     BROKEN,
@@ -41,20 +42,19 @@ from chat.models import Message, MessageStatus
 from chat.models.answer_steps import Step, StepKind, StepOutcome
 from chat.modes.registry import get_mode
 from chat.prompting.short_term_memory import update_short_term
-from chat.rendering.rendered import set_html
-from chat.shown_steps import begin_step, close_unfinished, end_step
+from chat.rendering.stored_html import set_html
 from chat.tools.loop import Plan
 from chat.turns.compaction import can_compact, queue_compaction
 from chat.turns.prepare import prepare
 from chat.turns.titles import can_title, queue_title
 from memories.models import SourceType
 from memories.writing.extraction_jobs import queue_distillation, queue_extraction
-from memoryhub import events
+from memoryhub import pubsub
 from memoryhub.llm.errors import EMPTY, ModelError
 from memoryhub.llm.metering import metered
 from memoryhub.monitoring import metrics, tracing
-from workspaces.connections import store_vision
 from workspaces.documents.reading_jobs import with_shares
+from workspaces.model_choice import store_vision
 from workspaces.models import Document, DocumentStatus, User
 from workspaces.spending.usage_records import Bill, record
 
@@ -234,7 +234,7 @@ def _save_so_far(live: LiveAnswer, text: str) -> bool:
     mine = Message.objects.filter(pk=live.pk, attempt=live.attempt, status=MessageStatus.STREAMING)
     with transaction.atomic():
         alive = mine.update(content=text, beat_at=timezone.now())
-        events.publish(live.channel, "grown")
+        pubsub.publish(live.channel, "grown")
     return bool(alive) and not mine.filter(stop_requested=True).exists()
 
 
@@ -272,7 +272,7 @@ def _store_outcome(live: LiveAnswer, outcome: _Outcome, user_pk: int) -> None:
         set_html(answer)
         fields = ["content", "html", "html_of", "status", "finished_at", "error_code", "error", "usage"]
         answer.save(update_fields=fields)
-        events.publish(live.channel, "finished")
+        pubsub.publish(live.channel, "finished")
         transaction.on_commit(metrics.TURNS.labels(outcome.status).inc)
         publish_chat_list(answer.chat)
         if answer.has_steps:

@@ -19,10 +19,10 @@ from memories.access import memory_on
 from memoryhub.errors import Invalid
 from workspaces.access import get_workspace
 from workspaces.accounts.sign_in import ask_for_password
-from workspaces.actions.connections import may_connect
-from workspaces.connections import options_for, usable_connection
+from workspaces.actions.model_connections import may_connect
+from workspaces.model_choice import options_for, usable_connection
 from workspaces.models import Role, User, Workspace
-from workspaces.models.connections import Connection
+from workspaces.models.language_models import Connection
 from workspaces.views import PageRequest
 
 

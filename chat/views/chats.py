@@ -29,13 +29,13 @@ from memories.access import count_live, live_in, memory_on, must_ask, own_elsewh
 from memories.writing.drafts import is_sensitive
 from workspaces.access import default_workspace, get_workspace
 from workspaces.accounts import sign_in
-from workspaces.actions.connections import may_connect, may_find
+from workspaces.actions.model_connections import may_connect, may_find
 from workspaces.actions.workspaces import agents_in_use, choose_agent
-from workspaces.connections import choose_connection, options_for
 from workspaces.data_policy import DataPolicy, within_policy
+from workspaces.model_choice import choose_connection, options_for
 from workspaces.models import Document, Role, User, Workspace
 from workspaces.views import PageRequest
-from workspaces.views.connections import larger_model_status
+from workspaces.views.model_connections import larger_model_status
 
 
 def _parts(request: PageRequest) -> list[str]:

@@ -18,7 +18,7 @@ from chat.chats.artifacts import save_answer
 from chat.chats.services import remove_rating, set_rating
 from chat.live_answers import in_thread, stop_answer
 from chat.models import Chat, Message, MessageRole
-from chat.models.marks import REASONS, Rating
+from chat.models.personal_marks import REASONS, Rating
 from chat.models.runs import Run, RunStatus
 from chat.runs.services import get_run
 from chat.turns.remember_this import is_question, proposal_for, remember_message, says_nothing

@@ -26,7 +26,7 @@ from memories.models import Memory
 from memories.views.panel_context import PanelFilters, search_panel
 from memoryhub.errors import NotFound
 from workspaces.access import get_workspace, workspaces_of
-from workspaces.actions.connections import may_connect
+from workspaces.actions.model_connections import may_connect
 from workspaces.data_policy import DataPolicy, within_policy
 from workspaces.models import Artifact, Document, OwnedQuerySet, Role, Workspace
 from workspaces.views import PageRequest

@@ -24,9 +24,10 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from chat.models.runs import Run, RunEntry, RunEvent, RunMode, RunStatus, RunStepStatus
 from chat.rendering.markdown import Budget, TooHeavy, render_markdown
-from chat.rendering.rendered import MESSAGE_STEPS
+from chat.rendering.stored_html import MESSAGE_STEPS
 from chat.runs import plan as plan_edits
 from chat.runs.budget import estimated_for, limits_of
+from chat.runs.run_display import planning_of, result_text, tasks_for_people, title_shown, with_sources
 from chat.runs.services import (
     LONGEST_OBJECTIVE,
     RunRequest,
@@ -42,7 +43,6 @@ from chat.runs.services import (
     templates_of,
     why_no_run,
 )
-from chat.runs.shown_run import planning_of, result_text, tasks_for_people, title_shown, with_sources
 from chat.runs.transitions import PLANNING
 from chat.runs.workspace_tools import default_tools
 from chat.turns.services import resume_from_chat
@@ -51,7 +51,7 @@ from memories.models import Memory
 from memoryhub.errors import NotFound
 from memoryhub.languages import grouped, isolated
 from workspaces.access import get_workspace
-from workspaces.connections import chosen_for
+from workspaces.model_choice import chosen_for
 from workspaces.models import Role, User, Workspace
 from workspaces.spending.usage_records import rate_of
 from workspaces.views import PageRequest

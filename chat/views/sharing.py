@@ -20,10 +20,10 @@ from chat.chats import sharing
 from chat.chats.services import title_from
 from chat.chats.sharing import current_messages, messages_of, shareable
 from chat.models import Chat, Message, MessageRole
-from chat.rendering.rendered import Shown, show, without_own_links
+from chat.rendering.stored_html import Shown, show, without_own_links
 from chat.views.shown_messages import fitting
 from memoryhub.errors import Invalid
-from memoryhub.monitoring.origin import client_address, network_of
+from memoryhub.monitoring.request_origin import client_address, network_of
 from workspaces.access import get_workspace
 from workspaces.models import Role
 from workspaces.views import PageRequest

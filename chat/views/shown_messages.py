@@ -12,6 +12,7 @@ from django.utils.functional import cached_property
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
+from chat.answer_steps import ShownCall, ShownStep, artifacts_of, calls_of, steps_of
 from chat.chats.personal_memories import PromptPolicy, withheld_answers
 from chat.chats.services import ratings_of
 from chat.live_answers import CUT, PLAN, advice_for
@@ -19,10 +20,9 @@ from chat.models import AnswerRating, AnswerSource, Chat, Compaction, Message, M
 from chat.models.runs import Run, RunStatus
 from chat.modes.registry import get_mode
 from chat.prompting.short_term_memory import wants_long_term
-from chat.rendering.rendered import Shown, cited_in, show, with_links
+from chat.rendering.stored_html import Shown, cited_in, show, with_links
 from chat.runs import plan
 from chat.runs.services import may_steer
-from chat.shown_steps import ShownCall, ShownStep, artifacts_of, calls_of, steps_of
 from chat.turns.compaction import latest_compaction
 from chat.turns.services import Turn, count_versions, current_version_of
 from chat.turns.sources import sources_for_reader

@@ -22,7 +22,7 @@ from memories.models import Memory, Review, Revision, SourceType
 from memories.models.memory import MAY_REPLACE, MEMORY, live_at
 from memories.writing import changing, extraction_jobs, gate, review
 from memories.writing.drafts import CLEANERS
-from memories.writing.late_vectors import reembed
+from memories.writing.vector_backfill import reembed
 from memoryhub.database.queries import EXACT_COUNT_UP_TO
 from memoryhub.ids import PATTERN
 from workspaces.accounts.sign_in import ask_for_password

@@ -18,8 +18,16 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from memories.access import get_memory
-from memories.forgetting import copies
-from memories.forgetting.copies import BATCH, Wanted, drop_excerpts, drop_noted, named, own_items, parts
+from memories.forgetting import remaining_copies
+from memories.forgetting.remaining_copies import (
+    BATCH,
+    Wanted,
+    drop_excerpts,
+    drop_noted,
+    named,
+    own_items,
+    parts,
+)
 from memories.indexing import MEMORIES
 from memories.models import (
     CopyKind,
@@ -135,7 +143,7 @@ def forget_source(
     theirs = set(_forgettable(by).filter(pk__in=ids).values_list("pk", flat=True))
     gone.removed += removed + named("source excerpts", drop_excerpts([pk for pk in ids if pk in theirs]))
     drop_excerpts(ids)
-    copies.drop_earlier_excerpts(ids)
+    remaining_copies.drop_earlier_excerpts(ids)
     Memory.objects.filter(pk__in=ids).update(source_chat_id="", source_message_id="")
     return gone
 
@@ -201,7 +209,7 @@ def _forget(
     wanted = _wanted(locked, texts)
     # A personal memory of the person may come from a chat in one of these workspaces.
     here = Q(workspace__in={memory.workspace_id for memory in locked}) | Q(owner=by, owner__isnull=False)
-    removed += copies.drop(wanted, Memory.objects.filter(here, _is_among(among)), by)
+    removed += remaining_copies.drop(wanted, Memory.objects.filter(here, _is_among(among)), by)
     announce_many(locked, "forget")
     return Gone(removed, stones, locked, wanted)
 
@@ -256,7 +264,7 @@ def _leave_notes(
         for read, readers in ((live, members), (here, writers)):
             theirs = Q(owner__in=readers.values("user"))
             others = Memory.objects.filter(Q(workspace=workspace, owner=None) | theirs, ~_is_among(among))
-            copies.store_notes(_wanted(read, _texts(read)), others, equals, now=now)
+            remaining_copies.store_notes(_wanted(read, _texts(read)), others, equals, now=now)
             if len(live) == len(here):
                 break
 
@@ -355,7 +363,7 @@ def _report(gone: Gone, by: User | None, now: datetime) -> Report:
     finds them.
     """
     if by is not None:
-        gone.removed += copies.drop_in_other_apps(gone.wanted, by)
+        gone.removed += remaining_copies.drop_in_other_apps(gone.wanted, by)
     match_count = others = 0
     for memory in gone.memories[:LOOKED_UP]:
         workspace, text = memory.workspace, memory.content

@@ -110,7 +110,7 @@ class KeptCopy(models.Model):
     """A note that a memory contains a copy of a forgotten text. It does not contain the text.
 
     The person who forgot the text had no right to remove this copy. People with that right see the note and decide; see
-    ``memories.forgetting.copies``.
+    ``memories.forgetting.remaining_copies``.
     """
 
     memory = models.ForeignKey(Memory, on_delete=models.CASCADE, db_index=False, related_name="kept_copies")

@@ -255,7 +255,7 @@ class Memory(models.Model):
     search = SearchVectorField(editable=False, null=True)
     embedding_failed_at = models.DateTimeField(null=True, blank=True, editable=False)
     # Saved without a search for near-duplicates, so none follows when its vector is computed later
-    # (writing.late_vectors).
+    # (writing.vector_backfill).
     own_row = models.BooleanField(default=False, db_default=False, editable=False)
     hidden_from_profile_of = models.ManyToManyField(
         User, blank=True, related_name="+", help_text="The people who hid it from their profile."
@@ -266,7 +266,7 @@ class Memory(models.Model):
     deleted_at = models.DateTimeField(null=True, blank=True)
     # A proposal has a deleted_at as well, so all code that skips deleted rows skips it (writing.review).
     review = models.CharField(max_length=10, choices=Review.choices, default=Review.NONE, blank=True)
-    # Version of the rules for credentials by which it was last checked (memories.forgetting.copies).
+    # Version of the rules for credentials by which it was last checked (memories.forgetting.remaining_copies).
     secret_rules = models.IntegerField(default=0, editable=False)
 
     objects = MemoryQuerySet.as_manager()

@@ -5,7 +5,7 @@ from typing import Any
 from django import template
 from django.utils import timezone
 
-from memories.admin.first_page import overview
+from memories.admin.overview import overview
 
 register = template.Library()
 

@@ -21,7 +21,7 @@ from memories.writing import tombstones
 from memories.writing.decide import Forgotten, New, Refused, Stored, decide, one_writer_at_a_time
 from memories.writing.drafts import Draft, add_sources, check_validity, clean_sources, content_hash, kind_in
 from memories.writing.tombstones import WasForgotten
-from memoryhub import events
+from memoryhub import pubsub
 from memoryhub.database.queries import Ready
 from memoryhub.errors import Conflict, Invalid, NotFound
 from workspaces.audit import Verb, record
@@ -97,7 +97,7 @@ def announce_many(memories: Sequence[Memory], action: str) -> None:
     """Notify open pages, by one event per scope, and webhooks, by one event per memory, after the commit."""
     for memory in {memory.place: memory for memory in memories}.values():
         data = {"workspace_id": memory.workspace.public_id, "action": action, "memory_id": memory.public_id}
-        events.publish(_channel(memory), "memory.changed", data)
+        pubsub.publish(_channel(memory), "memory.changed", data)
     notify_webhooks(memories, action)
 
 
@@ -134,7 +134,7 @@ def announce_auto_saved(memories: Sequence[Memory], *, chat_id: str) -> None:
         "memory_ids": [memory.public_id for memory in memories],
         "count": len(memories),
     }
-    events.publish(_channel(first), "x_memory.auto_saved", data)
+    pubsub.publish(_channel(first), "x_memory.auto_saved", data)
 
 
 def _channel(memory: Memory) -> str:

@@ -29,10 +29,10 @@ from memoryhub.llm.base import Message, Speaker
 from memoryhub.llm.errors import ModelBadReply
 from memoryhub.llm.registry import get_reader
 from workspaces.access import personal_place, role_in
-from workspaces.connections import Chosen, chosen_for
 from workspaces.index.embedding import Embedded
+from workspaces.model_choice import Chosen, chosen_for
 from workspaces.models import Purpose, User, Workspace
-from workspaces.models.connections import Connection
+from workspaces.models.language_models import Connection
 from workspaces.spending.budgets import has_budget
 from workspaces.spending.usage_records import Account, counted, rate_of
 

@@ -42,7 +42,7 @@ from memories.writing.extracted_drafts import (
     says_the_same,
 )
 from memories.writing.tombstones import WasForgotten
-from memoryhub import events
+from memoryhub import pubsub
 from memoryhub.errors import Conflict, Invalid, NotFound, SecretRefused, UnreadReply
 from memoryhub.llm.errors import ModelError
 from memoryhub.llm.registry import get_reader
@@ -405,7 +405,7 @@ def _give_up(extraction: Extraction, reason: str, now: datetime) -> None:
 def _redraw_chat(extraction: Extraction) -> None:
     """Reload the chat in the person's open pages, which show a notice while the turn's memories are not saved."""
     data = {"workspace_id": extraction.workspace.public_id, "chat_id": extraction.chat_id}
-    events.publish(f"user:{extraction.user.public_id}", "chat.changed", data)
+    pubsub.publish(f"user:{extraction.user.public_id}", "chat.changed", data)
 
 
 def rerun(memory: Memory, *, by: User | None, now: datetime) -> None:

@@ -67,7 +67,7 @@ from workspaces.quotas import charge
 
 # The limit of automatic memories: ``MEMORYHUB_MAX_MEMORIES`` for each workspace, owner and assistant. After
 # every automatic save, a query on a small partial index counts up to the limit.
-# ``memories.writing.late_vectors`` deletes the excess.
+# ``memories.writing.vector_backfill`` deletes the excess.
 
 # Live memories that a model or a conversation made. The condition must repeat that of the partial index
 # memory_automatic, or Postgres would not use it.

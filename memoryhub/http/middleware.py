@@ -41,7 +41,7 @@ from memoryhub.errors import (
 )
 from memoryhub.http import health
 from memoryhub.languages import chosen_by
-from memoryhub.monitoring import metrics, origin, tracing
+from memoryhub.monitoring import metrics, request_origin, tracing
 
 logger = logging.getLogger(__name__)
 requests_log = logging.getLogger("memoryhub.requests")
@@ -74,10 +74,10 @@ class OriginMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        source = origin.origin_of(request)
-        origin.begin(source)
+        source = request_origin.origin_of(request)
+        request_origin.begin(source)
         began = time.perf_counter()
-        parent, method = origin.trusted_traceparent(request), metrics.method_of(request)
+        parent, method = request_origin.trusted_traceparent(request), metrics.method_of(request)
         with tracing.span("memoryhub.request", kind=SpanKind.SERVER, parent=parent) as traced:
             response = self.get_response(request)
             seconds = time.perf_counter() - began

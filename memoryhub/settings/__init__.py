@@ -6,7 +6,7 @@ docs/options.md lists them.
 from memoryhub.settings.accounts import *
 from memoryhub.settings.base import *
 from memoryhub.settings.base import env
-from memoryhub.settings.models import *
+from memoryhub.settings.language_models import *
 from memoryhub.settings.storage import *
 from memoryhub.settings.web import *
 

@@ -23,7 +23,7 @@ if __name__ == "__main__":
 
 from chat.rendering.highlighting import LANGUAGES, coloured
 from chat.rendering.markdown import Budget, TooHeavy, render_markdown
-from chat.rendering.rendered import MESSAGE_STEPS
+from chat.rendering.stored_html import MESSAGE_STEPS
 from tests.bench.bench_secret_filter import texts_in
 
 MARKDOWN = (

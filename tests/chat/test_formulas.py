@@ -5,7 +5,7 @@ import re
 import pytest
 
 from chat.rendering.markdown import MOST, Budget, TooHeavy, mathml, render_markdown
-from chat.rendering.rendered import MESSAGE_STEPS
+from chat.rendering.stored_html import MESSAGE_STEPS
 
 INLINE, BLOCK = '<math display="inline">', '<math display="block">'
 

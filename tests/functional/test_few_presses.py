@@ -19,7 +19,7 @@ from tests.factories import make_agent, make_artifact, make_chat, make_memory, m
 from tests.fakes.ollama import CHAT, Ollama
 from tests.functional.conftest import Open
 from tests.functional.keys import press, tab_to, write
-from workspaces.actions import connections
+from workspaces.actions import model_connections
 from workspaces.models import User
 
 pytestmark = [
@@ -143,7 +143,7 @@ def test_a_person_is_invited_in_three_presses(cast: Cast, open_as: Open) -> None
 def ollama(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     server = Ollama()
     server.start()
-    monkeypatch.setattr(connections, "SERVERS", {"ollama": ("Ollama", server.port)})
+    monkeypatch.setattr(model_connections, "SERVERS", {"ollama": ("Ollama", server.port)})
     yield
     server.stop()
 

@@ -14,7 +14,7 @@ from tests.functional.keys import press, write
 from tests.functional.looks import look
 from tests.functional.test_readme_story import ASKED, ReadmeSteps, as_llama_answers
 from tests.stack import Stack, Web, running_stack
-from workspaces.actions.connections import SERVERS
+from workspaces.actions.model_connections import SERVERS
 
 
 @pytest.fixture

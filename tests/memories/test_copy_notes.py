@@ -7,8 +7,8 @@ from django.db import transaction
 from django.test import Client
 from django.utils import timezone
 
-from memories.forgetting.copies import LOOKED_FOR
 from memories.forgetting.for_good import forget_memories, forget_noted, get_noted, with_noted_copies
+from memories.forgetting.remaining_copies import LOOKED_FOR
 from memories.models import CopyKind, KeptCopy, Memory
 from memories.writing import changing, gate
 from memories.writing.gate import Draft

@@ -51,19 +51,19 @@ WRITES = {
     ("memories/writing/review.py", "_decide"): {"save"},
     ("memories/writing/bulk_save.py", "-"): {"INSERT INTO"},
     # Writes of other columns: times, links, sources, words, the rules checked by, and permanent deletion.
-    ("memories/writing/late_vectors.py", "reembed"): {"update"},
-    ("memories/writing/late_vectors.py", "store_late_vector"): {"update"},
-    ("memories/writing/late_vectors.py", "_compare_late"): {"update"},
+    ("memories/writing/vector_backfill.py", "reembed"): {"update"},
+    ("memories/writing/vector_backfill.py", "store_late_vector"): {"update"},
+    ("memories/writing/vector_backfill.py", "_compare_late"): {"update"},
     ("memories/tasks.py", "embed_memories"): {"update"},
     ("memories/forgetting/for_good.py", "forget_source"): {"update"},
-    ("memories/forgetting/copies.py", "drop_excerpts"): {"update"},
-    ("memories/forgetting/copies.py", "drop_noted"): {"update"},
+    ("memories/forgetting/remaining_copies.py", "drop_excerpts"): {"update"},
+    ("memories/forgetting/remaining_copies.py", "drop_noted"): {"update"},
     ("memories/writing/changing.py", "set_sources"): {"save"},
     ("memories/writing/gate.py", "move_memory"): {"update"},
     ("memories/writing/extraction_jobs.py", "supersede"): {"save"},
     ("memories/indexing.py", "-"): {"UPDATE"},
     ("memories/recalling/ranked_search.py", "-"): {"UPDATE"},
-    ("memories/forgetting/copies.py", "-"): {"UPDATE"},
+    ("memories/forgetting/remaining_copies.py", "-"): {"UPDATE"},
     # The table's name is a parameter: rows deleted with their workspace or person.
     ("workspaces/actions/purging.py", "delete_rows"): {"DELETE FROM"},
     # For benchmarks only: rows without keys.
@@ -73,7 +73,7 @@ WRITES = {
     ("tests/bench/bench_admin.py", "_measure"): {"UPDATE"},
     ("tests/bench/bench_admin.py", "test_growth"): {"TRUNCATE"},
 }
-ASKING = {"gate.py", "changing.py", "bulk_save.py", "review.py", "late_vectors.py"}
+ASKING = {"gate.py", "changing.py", "bulk_save.py", "review.py", "vector_backfill.py"}
 
 
 def sources() -> list[Path]:

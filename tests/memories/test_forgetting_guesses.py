@@ -11,8 +11,8 @@ from django.test import Client
 from django.utils import timezone
 
 from chat.chats.services import forget_chat
-from memories.forgetting.copies import LOOKED_FOR
 from memories.forgetting.for_good import forget_memories, may_forget
+from memories.forgetting.remaining_copies import LOOKED_FOR
 from memories.models import KeptCopy, Memory, Receipt, ReceiptItem, Revision
 from memories.writing import gate
 from tests.admin_pages import run_action

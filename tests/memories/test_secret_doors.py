@@ -8,7 +8,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from chat.models import MessageRole
-from memories.forgetting import copies
+from memories.forgetting import remaining_copies
 from memories.judging.secret_filter import RULES
 from memories.models import Memory, Refusal, SourceType
 from memories.writing import changing, gate
@@ -208,12 +208,12 @@ def test_a_scan_hides_what_something_automatic_stored_and_leaves_what_a_person_w
         Memory.objects.filter(pk=memory.pk).update(
             content=content, source_type=source, secret_rules=RULES - 1
         )
-    *_, scanned = copies.scan(now=timezone.now())
+    *_, scanned = remaining_copies.scan(now=timezone.now())
     assert scanned.hidden == [(noticed.public_id, "card")]
     noticed.refresh_from_db()
     restored = changing.restore_memory(noticed, by=cast.owner, now=timezone.now())
     Memory.objects.filter(pk=restored.pk).update(secret_rules=RULES - 1)
-    *_, scanned = copies.scan(now=timezone.now())
+    *_, scanned = remaining_copies.scan(now=timezone.now())
     assert scanned.hidden == []
 
 

@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from memories.forgetting.for_good import forget_memories
 from memories.models import Asset, Memory
-from memoryhub import events
+from memoryhub import pubsub
 from memoryhub.backup import dump
 from memoryhub.backup.archive import Reader, installation
 from memoryhub.backup.storage import BackupError, place_of
@@ -40,7 +40,7 @@ def world(tmp_path: Path, settings: Any) -> Iterator[Path]:
     settings.DATA_DIR = tmp_path / "data"
     settings.DATA_DIR.mkdir()
     settings.EMBEDDED_DATABASE = False  # no cluster is in that folder, and none has to start
-    events.close()  # left open by earlier tests
+    pubsub.close()  # left open by earlier tests
     _end_other_sessions()
     yield tmp_path / "one.zip"
     dump.drop(dump.own_name() + dump.REPLACED)

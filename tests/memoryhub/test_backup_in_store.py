@@ -19,7 +19,7 @@ from urllib3.exceptions import ProtocolError
 
 from memories.forgetting.for_good import forget_memories
 from memories.models import Memory, Tombstone
-from memoryhub import events
+from memoryhub import pubsub
 from memoryhub.backup import archive, dump, storage
 from memoryhub.backup.archive import Reader
 from memoryhub.backup.storage import BackupError, place_of
@@ -51,7 +51,7 @@ def store(address: str, tmp_path: Path, settings: Any, monkeypatch: pytest.Monke
     settings.DATA_DIR.mkdir()
     settings.EMBEDDED_DATABASE = False  # no cluster is in that folder, and none has to start
     storage._made.cache_clear()
-    events.close()  # left open by earlier tests
+    pubsub.close()  # left open by earlier tests
     _end_other_sessions()
     yield empty_bucket(address, BUCKET)
     storage._made.cache_clear()

@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from memories.forgetting.for_good import forget_memories
 from memories.models import Memory
-from memoryhub import events
+from memoryhub import pubsub
 from memoryhub.backup import dump
 from memoryhub.backup.archive import FORGOTTEN, MANIFEST, Manifest, Reader
 from memoryhub.backup.dump import own_name
@@ -45,7 +45,7 @@ def older(backups: Path, tmp_path: Path, settings: Any) -> Iterator[Path]:
     settings.DATA_DIR.mkdir()
     settings.EMBEDDED_DATABASE = False  # no cluster is in that folder, and none has to start
     settings.BACKUP_PASSPHRASE = PASSPHRASE
-    events.close()
+    pubsub.close()
     _end_other_sessions()
     if not any(backups.iterdir()):
         _make(backups)

@@ -26,7 +26,7 @@ from tests.routes import Row
 from tests.test_attacks import READING_PAGES, client_of
 from tests.test_translatable import SAME_EVERYWHERE
 from tests.world import World
-from workspaces.views.connections import PRESETS
+from workspaces.views.model_connections import PRESETS
 
 pytestmark = pytest.mark.django_db
 LOGIN = "/accounts/login/"

@@ -11,7 +11,7 @@ import pytest
 from django.db import IntegrityError, connection
 from django.test import Client
 
-from memoryhub.monitoring import origin
+from memoryhub.monitoring import request_origin
 from memoryhub.monitoring.logs import Formatter, JsonFormatter
 from tests.factories import make_user
 
@@ -89,10 +89,10 @@ def test_failure_of_ours_keeps_its_traceback(console: io.StringIO) -> None:
 
 @pytest.fixture
 def from_a_request() -> Iterator[None]:
-    before = origin.current()
-    origin.begin(origin.Origin("0123456789abcdef"))
+    before = request_origin.current()
+    request_origin.begin(request_origin.Origin("0123456789abcdef"))
     yield
-    origin.begin(before)
+    request_origin.begin(before)
 
 
 def test_a_line_of_json_says_what_when_and_for_which_request(from_a_request: None) -> None:
@@ -117,7 +117,7 @@ def test_a_plain_line_names_its_request_and_has_no_brackets_without_one(from_a_r
     record = logging.LogRecord("x", logging.INFO, "", 0, "Hello", (), None)
     line = Formatter("{name}{request}: {message}", style="{")
     assert line.format(record) == "x [0123456789abcdef]: Hello"
-    origin.begin(origin.NOWHERE)
+    request_origin.begin(request_origin.NOWHERE)
     assert line.format(record) == "x: Hello"
 
 

@@ -13,7 +13,7 @@ from chat.chats.services import delete_chat, restore_chat
 from memories.writing.bulk_save import save_memories
 from memories.writing.changing import restore_memory
 from memories.writing.gate import Draft, delete_memory, edit_memory
-from memoryhub.monitoring import origin
+from memoryhub.monitoring import request_origin
 from tests.admin_pages import run_action
 from tests.conftest import Cast
 from tests.factories import add_member, make_chat, make_memory, make_user
@@ -35,12 +35,12 @@ def test_an_event_says_who_what_where_and_outlives_them(cast: Cast) -> None:
 
 
 def test_an_event_knows_its_request(cast: Cast) -> None:
-    before = origin.current()
+    before = request_origin.current()
     try:
-        origin.begin(origin.Origin("abcdef0123456789", "203.0.113.0/24"))
+        request_origin.begin(request_origin.Origin("abcdef0123456789", "203.0.113.0/24"))
         record(Verb.SIGNED_IN, by=cast.owner)
     finally:
-        origin.begin(before)
+        request_origin.begin(before)
     event = AuditEvent.objects.get()
     assert (event.request_id, event.network) == ("abcdef0123456789", "203.0.113.0/24")
 

@@ -11,7 +11,7 @@ from django.test import AsyncClient, Client
 from django.urls import reverse
 from django.utils import timezone
 
-from memoryhub import events
+from memoryhub import pubsub
 from tests.conftest import Cast
 from tests.factories import PASSWORD, make_user, make_workspace
 from tests.signing_in import signed_in
@@ -147,7 +147,7 @@ async def test_open_pages_hear_their_workspace_until_they_may_no_more(
     assert "retry:" in await read(feed)
     assert (await read(feed)).startswith(": still here")
     data = {"count": 1}
-    await sync_to_async(events.publish)(f"workspace:{workspace.public_id}", "x_memory.auto_saved", data)
+    await sync_to_async(pubsub.publish)(f"workspace:{workspace.public_id}", "x_memory.auto_saved", data)
     heard = await read(feed)
     while heard.startswith(":"):
         heard = await read(feed)

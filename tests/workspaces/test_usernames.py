@@ -16,7 +16,7 @@ from django.test import Client
 from tests.api import type_password_again
 from tests.factories import PASSWORD, make_user
 from workspaces.models import User
-from workspaces.models.people import looks_of
+from workspaces.models.users import looks_of
 
 pytestmark = pytest.mark.django_db
 ADD = "/admin/workspaces/user/add/"

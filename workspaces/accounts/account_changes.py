@@ -20,7 +20,7 @@ from django.db.models import Case, Exists, IntegerField, OuterRef, QuerySet, Val
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from memoryhub import events, mail
+from memoryhub import mail, pubsub
 from memoryhub.errors import Conflict, Forbidden, Invalid
 from memoryhub.languages import speaking_to
 from workspaces.access import DEFAULT_NAME
@@ -30,7 +30,7 @@ from workspaces.actions.purging import Counts, counted, remove_in_other_apps
 from workspaces.actions.workspaces import lock, remove_workspace
 from workspaces.audit import Verb, record
 from workspaces.models import Membership, Role, User, Workspace
-from workspaces.models.people import ALIKE, UNSEEN, looks_of
+from workspaces.models.users import ALIKE, UNSEEN, looks_of
 from workspaces.webhooks.hooks import queue_sending
 
 Closing = Callable[[User, datetime], None]
@@ -65,7 +65,7 @@ def close_account(
             end(person, now)
         handed = hand_over(person, by=by) if hands_over else []
         queue_sending()  # sending turns off the webhooks of a former owner
-        events.publish(
+        pubsub.publish(
             f"user:{person.public_id}", "account.closed"
         )  # the person's open pages reconnect and are refused
     return handed

@@ -19,7 +19,7 @@ from workspaces.accounts.account_changes import close_account, reopen_account
 from workspaces.accounts.single_sign_on import apply_groups, of_directory
 from workspaces.audit import Verb, record
 from workspaces.models import DirectoryGroup, User
-from workspaces.models.people import ALIKE
+from workspaces.models.users import ALIKE
 
 TAKEN = (
     "An account of another userName has this address, verified. Give that account this userName, or take the address "

@@ -16,7 +16,7 @@ from django.utils.crypto import constant_time_compare
 from django.utils.translation import gettext as _
 
 from memoryhub.errors import NotFound
-from memoryhub.monitoring import origin
+from memoryhub.monitoring import request_origin
 from workspaces.audit import Verb, record
 from workspaces.models import SignIn, User
 
@@ -65,7 +65,7 @@ def record_use(request: HttpRequest, user: User, *, now: datetime) -> None:
     if not key:
         return
     caches["process"].set(f"seen:{key}", 1, SEEN_EVERY)
-    network = origin.network_of(origin.client_address(request))
+    network = request_origin.network_of(request_origin.client_address(request))
     device = device_of(request.headers.get("User-Agent", ""))
     seen = {"user": user, "device": device, "network": network, "last_seen_at": now}
     if not SignIn.objects.filter(session_key=key).update(**seen):

@@ -37,14 +37,14 @@ from django.utils.translation import gettext as _
 
 from memoryhub import mail
 from memoryhub.errors import Conflict, Forbidden
-from memoryhub.monitoring import origin
-from memoryhub.monitoring.origin import comes_from_here, serves_only_here
+from memoryhub.monitoring import request_origin
+from memoryhub.monitoring.request_origin import comes_from_here, serves_only_here
 from workspaces.access import default_workspace
 from workspaces.accounts import oauth, sessions
 from workspaces.accounts.single_sign_on import apply_groups, domains_for, of_directory
 from workspaces.audit import Verb, Word, record
 from workspaces.models import SignIn, User
-from workspaces.models.people import ALIKE, check_username, lock_usernames
+from workspaces.models.users import ALIKE, check_username, lock_usernames
 
 View = Callable[..., HttpResponse]
 BY_CODE = "mfa_reauthenticate"
@@ -57,7 +57,7 @@ class AccountAdapter(DefaultAccountAdapter):
 
     def get_client_ip(self, request: HttpRequest) -> str:
         """Return the client's address, as in the audit log. allauth's rate limits use it."""
-        return origin.client_address(request) or "0.0.0.0"  # noqa: S104  (stands for all unknown addresses)
+        return request_origin.client_address(request) or "0.0.0.0"  # noqa: S104  (stands for all unknown addresses)
 
     def clean_username(self, username: str, shallow: bool = False) -> str:
         cleaned: str = super().clean_username(username, shallow)

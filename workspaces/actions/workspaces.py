@@ -18,9 +18,9 @@ from memoryhub.stored_files import StoredFiles
 from workspaces.access import get_workspace, lock_as_editor, require
 from workspaces.actions.purging import Counts, counted, remove_in_other_apps
 from workspaces.audit import Verb, Word, record
-from workspaces.connections import choose_connection
+from workspaces.model_choice import choose_connection
 from workspaces.models import Agent, Invitation, Membership, Role, User, Workspace
-from workspaces.models.people import is_invisible
+from workspaces.models.users import is_invisible
 from workspaces.quotas import require_room
 from workspaces.webhooks.hooks import queue_sending
 

@@ -18,12 +18,12 @@ from django.utils import timezone
 
 from memoryhub.llm.errors import EmbedderError
 from workspaces.accounts.sign_in import typed_password_lately
-from workspaces.actions import connections
+from workspaces.actions import model_connections
 from workspaces.admin.base import ChangedBySuperusers, Messages, ReadOnlyAdmin, action
-from workspaces.connections import Report, try_connection
 from workspaces.index import reembedding
+from workspaces.model_choice import Report, try_connection
 from workspaces.models import EmbeddingModel, ModelUse, User
-from workspaces.models.connections import Connection
+from workspaces.models.language_models import Connection
 from workspaces.spending.usage_records import amount
 
 FIELDS = (
@@ -36,7 +36,7 @@ FIELDS = (
     "context_tokens",
     "is_local",
     "is_default",
-    *connections.PRICES,
+    *model_connections.PRICES,
 )
 
 
@@ -105,7 +105,7 @@ class ConnectionAdmin(ChangedBySuperusers):
             "What it can do",
             {"fields": ("has_tools", "can_extract", "sees", "context_tokens", "is_local", "is_default")},
         ),
-        (f"What it costs, in {settings.CURRENCY}", {"fields": connections.PRICES}),
+        (f"What it costs, in {settings.CURRENCY}", {"fields": model_connections.PRICES}),
     )
     fieldsets = (
         (None, {"fields": ("name", "base_url", "model", "api_key", "forget_key")}),
@@ -152,14 +152,14 @@ class ConnectionAdmin(ChangedBySuperusers):
     def save_model(self, request: HttpRequest, obj: Connection, form: Any, change: bool) -> None:
         by, now, values = cast(User, request.user), timezone.now(), form.values(change=change)
         if change:
-            saved = connections.update_connection(obj, by=by, now=now, **values)
+            saved = model_connections.update_connection(obj, by=by, now=now, **values)
         else:
-            saved = connections.create_connection(by=by, now=now, shared=True, **values)
+            saved = model_connections.create_connection(by=by, now=now, shared=True, **values)
         obj.pk, obj.public_id = saved.pk, saved.public_id
         obj.refresh_from_db()
 
     def delete_model(self, request: HttpRequest, obj: Connection) -> None:
-        used = connections.delete_connection(obj, by=cast(User, request.user), now=timezone.now())
+        used = model_connections.delete_connection(obj, by=cast(User, request.user), now=timezone.now())
         if used.sentence():
             self.message_user(request, used.sentence(), messages.WARNING)
 

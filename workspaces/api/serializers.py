@@ -9,9 +9,9 @@ from workspaces.actions.purging import Counts
 from workspaces.actions.workspaces import DESCRIPTION_LENGTH, NAME_LENGTH
 from workspaces.api.fields import Body, Choice, Flag, Moment, Text
 from workspaces.api.schema import ID
-from workspaces.connections import BUILT_IN
+from workspaces.model_choice import BUILT_IN
 from workspaces.models import Role, User, Workspace
-from workspaces.models.connections import Connection
+from workspaces.models.language_models import Connection
 
 
 class WorkspaceJson(serializers.Serializer[Any]):

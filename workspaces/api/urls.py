@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from workspaces.api import account, artifacts, connections, documents, spending, webhooks, workspaces
+from workspaces.api import account, artifacts, documents, model_connections, spending, webhooks, workspaces
 
 ARTIFACTS = "workspaces/<ws_id:workspace_id>/artifacts"
 ARTIFACT = f"{ARTIFACTS}/<art_id:artifact_id>"
@@ -51,8 +51,8 @@ urlpatterns = [
         webhooks.DeliveryResend.as_view(),
         name="webhook_resend",
     ),
-    path("connections", connections.ConnectionList.as_view(), name="connections"),
-    path(CONNECTION, connections.ConnectionDetail.as_view(), name="connection"),
-    path(f"{CONNECTION}/test", connections.ConnectionTest.as_view(), name="test_connection"),
+    path("connections", model_connections.ConnectionList.as_view(), name="connections"),
+    path(CONNECTION, model_connections.ConnectionDetail.as_view(), name="connection"),
+    path(f"{CONNECTION}/test", model_connections.ConnectionTest.as_view(), name="test_connection"),
     path(f"{AGENT}/restore", workspaces.AgentRestore.as_view(), name="restore_agent"),
 ]

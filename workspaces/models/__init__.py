@@ -1,17 +1,5 @@
 """Models of users, workspaces and their content."""
 
-from workspaces.models.accounts import (
-    ApiKey,
-    DirectoryGroup,
-    GroupGrant,
-    Invitation,
-    KeyScope,
-    OAuthClient,
-    OAuthCode,
-    OAuthToken,
-    TokenKind,
-    WaitingMail,
-)
 from workspaces.models.audit_and_webhooks import (
     AuditEvent,
     AuditEventQuerySet,
@@ -20,7 +8,6 @@ from workspaces.models.audit_and_webhooks import (
     WebhookDelivery,
     WebhookEvent,
 )
-from workspaces.models.connections import Budget, Connection, ConnectionQuerySet, ModelUse, Purpose
 from workspaces.models.documents import (
     Artifact,
     ArtifactKind,
@@ -42,17 +29,30 @@ from workspaces.models.index import (
     PlaceStatistics,
     VectorIndex,
 )
-from workspaces.models.people import (
-    Agent,
-    AgentQuerySet,
+from workspaces.models.language_models import Budget, Connection, ConnectionQuerySet, ModelUse, Purpose
+from workspaces.models.users import (
+    ApiKey,
     DoneRequest,
-    Membership,
+    KeyScope,
+    OAuthClient,
+    OAuthCode,
+    OAuthToken,
     PersonPicture,
-    Retention,
-    Role,
     SignIn,
     Spent,
+    TokenKind,
     User,
+    WaitingMail,
+)
+from workspaces.models.workspaces import (
+    Agent,
+    AgentQuerySet,
+    DirectoryGroup,
+    GroupGrant,
+    Invitation,
+    Membership,
+    Retention,
+    Role,
     Workspace,
     WorkspaceQuerySet,
 )

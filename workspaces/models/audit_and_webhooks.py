@@ -11,7 +11,8 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as later
 
 from memoryhub.ids import PublicIdField
-from workspaces.models.people import User, Workspace
+from workspaces.models.users import User
+from workspaces.models.workspaces import Workspace
 
 
 class AuditEventQuerySet(models.QuerySet["AuditEvent"]):

@@ -15,7 +15,8 @@ from django.utils.translation import gettext_lazy as later
 
 from memoryhub.ids import PublicIdField
 from workspaces.models.index import place_of
-from workspaces.models.people import User, Workspace
+from workspaces.models.users import User
+from workspaces.models.workspaces import Workspace
 
 # Rows that belong to a workspace or to one person: documents, their passages, artifacts.
 

@@ -25,7 +25,7 @@ from workspaces.access import require
 from workspaces.audit import Verb, Word
 from workspaces.audit import record as audit
 from workspaces.models import Role, User, Workspace
-from workspaces.models.connections import Budget
+from workspaces.models.language_models import Budget
 from workspaces.spending.usage_records import ABOUT, Account, Rate, amount
 
 NEAR = Decimal("0.8")

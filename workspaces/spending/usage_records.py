@@ -14,8 +14,8 @@ from django.db import connection, transaction
 from django.utils import formats, timezone
 
 from memoryhub.llm.metering import NOTHING, Meter, Metered, Parts, Price, Usage, cost_of, metered, names_of
-from workspaces.connections import Chosen
-from workspaces.models.connections import Purpose
+from workspaces.model_choice import Chosen
+from workspaces.models.language_models import Purpose
 
 _USAGE = names_of(Usage)
 _PARTS = tuple(name for name in names_of(Parts) if name != "whole")

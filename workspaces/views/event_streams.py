@@ -15,7 +15,7 @@ from django.http import StreamingHttpResponse
 from django.utils.translation import gettext_lazy as later
 from django.views.decorators.http import require_GET
 
-from memoryhub import events as bus
+from memoryhub import pubsub as bus
 from memoryhub.database.queries import release_connection
 from memoryhub.database.replicas import pin_to_primary
 from memoryhub.errors import DomainError, TooManyRequests, Unavailable, trouble_of

@@ -18,7 +18,7 @@ from workspaces.accounts.invitations import link_token, open_invitations
 from workspaces.accounts.sign_in import ask_for_password
 from workspaces.actions import workspaces
 from workspaces.actions.purging import lines_of
-from workspaces.connections import chosen_for, options_for
+from workspaces.model_choice import chosen_for, options_for
 from workspaces.models import Invitation, Membership, Role, User, Workspace
 from workspaces.views import PageRequest
 from workspaces.views.forms import DeleteForm, InvitationForm, MemberForm, WorkspaceForm

@@ -20,7 +20,7 @@ from django.utils.formats import date_format
 from chat.chats.services import create_chat
 from chat.models import Chat, Message, MessageRole
 from chat.prompting.prompt_text import excerpt_around
-from chat.rendering.rendered import set_html
+from chat.rendering.stored_html import set_html
 from memories import topics
 from memories.models import Memory, MemoryNode
 from memories.writing.gate import Draft, save_memory

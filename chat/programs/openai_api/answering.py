@@ -28,8 +28,8 @@ from memoryhub.llm.metering import Meter, Usage, metered
 from memoryhub.llm.output_parsing import without_thoughts
 from workspaces.access import get_workspace
 from workspaces.accounts.keys import is_still_valid
-from workspaces.connections import Chosen, all_for
 from workspaces.data_policy import Caller, DataPolicy
+from workspaces.model_choice import Chosen, all_for
 from workspaces.models import Agent, ApiKey, Purpose, User, Workspace
 from workspaces.quotas import spend
 from workspaces.spending.budgets import require_budget

@@ -27,10 +27,10 @@ from memories.recalling.recall import NO_ROOM, prefetch_query_vector
 from memoryhub.database.queries import Ready
 from memoryhub.llm.base import INSERTED
 from memoryhub.llm.errors import ModelError
-from workspaces.connections import Chosen
 from workspaces.data_policy import Caller
+from workspaces.model_choice import Chosen
 from workspaces.models import KeyScope, Membership, Role, User
-from workspaces.models.connections import Connection
+from workspaces.models.language_models import Connection
 
 logger = logging.getLogger(__name__)
 FAILED = "memory could not be searched"

@@ -3,7 +3,7 @@
 from django.urls import path, re_path
 
 import workspaces.api.fields  # noqa: F401  registers the path converters
-from memories.api.v1 import assets, nodes, views
+from memories.api.v1 import assets, topics, views
 from workspaces.api.base import KeyedView, NoSuchRoute
 
 MEMORY = "memories/<mem_id:memory_id>"
@@ -18,13 +18,13 @@ urlpatterns = [
     path("agents/<agent_id:agent_id>", views.AgentDetail.as_view(), name="agent"),
     path(f"{MEMORY}/assets", assets.AssetList.as_view(), name="assets"),
     path("assets/<asset_id:asset_id>", assets.AssetDetail.as_view(), name="asset"),
-    path("memory-nodes", nodes.NodeList.as_view(), name="nodes"),
-    path(NODE, nodes.NodeDetail.as_view(), name="node"),
-    path(f"{NODE}/memories", nodes.NodeMemories.as_view(), name="node_memories"),
-    path(f"{NODE}/memories/unlink", nodes.NodeMemoryUnlink.as_view(), name="node_memory_unlink"),
-    path(f"{NODE}/relations", nodes.NodeRelations.as_view(), name="node_relations"),
-    path(f"{NODE}/relations/unlink", nodes.NodeRelationUnlink.as_view(), name="node_relation_unlink"),
-    path(f"{NODE}/neighbours", nodes.NodeNeighbours.as_view(), name="node_neighbours"),
+    path("memory-nodes", topics.NodeList.as_view(), name="nodes"),
+    path(NODE, topics.NodeDetail.as_view(), name="node"),
+    path(f"{NODE}/memories", topics.NodeMemories.as_view(), name="node_memories"),
+    path(f"{NODE}/memories/unlink", topics.NodeMemoryUnlink.as_view(), name="node_memory_unlink"),
+    path(f"{NODE}/relations", topics.NodeRelations.as_view(), name="node_relations"),
+    path(f"{NODE}/relations/unlink", topics.NodeRelationUnlink.as_view(), name="node_relation_unlink"),
+    path(f"{NODE}/neighbours", topics.NodeNeighbours.as_view(), name="node_neighbours"),
     # Fallback for paths that no route above matches.
     re_path(
         r"",

@@ -5,7 +5,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 from django.utils import timezone
 
-from memories.forgetting.copies import Scan, scan
+from memories.forgetting.remaining_copies import Scan, scan
 from memoryhub.database.startup import running_database
 from memoryhub.management import Progress
 

@@ -11,7 +11,7 @@ from django.db import DatabaseError, connection
 
 from memoryhub.database.startup import psycopg_settings
 from memoryhub.local.stack import PARTS, TOGETHER, Stack, run
-from memoryhub.monitoring.origin import serves_only_here
+from memoryhub.monitoring.request_origin import serves_only_here
 
 BESIDE_STREAMS = 1_000  # connections of each web process in addition to streams
 

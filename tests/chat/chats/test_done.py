@@ -15,7 +15,7 @@ from chat.runs.services import RunRequest, start_run
 from chat.runs.worker import work
 from chat.turns.services import begin_turn
 from chat.turns.turn import wait_until_idle
-from memoryhub import events
+from memoryhub import pubsub
 from tests.conftest import Cast
 from tests.factories import make_chat
 from tests.fakes.openai_server import HOLD, Answer, Failure, ScriptedOpenAI
@@ -29,14 +29,14 @@ Told = list[tuple[str, dict[str, Any]]]
 def work_done_events() -> Iterator[Told]:
     """Yield the list of ``work.done`` events published, as channel and data."""
     heard: Told = []
-    publish = events.publish
+    publish = pubsub.publish
 
     def note(channel: str, name: str, data: Any = None) -> None:
         if name == "work.done":
             heard.append((channel, data))
         publish(channel, name, data)
 
-    with patch.object(events, "publish", side_effect=note):
+    with patch.object(pubsub, "publish", side_effect=note):
         yield heard
 
 

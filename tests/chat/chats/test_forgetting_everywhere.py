@@ -17,7 +17,7 @@ from chat.turns.services import begin_turn
 from memories import tasks
 from memories.models import Memory, ReceiptItem, Revision
 from memories.writing.extraction_jobs import rerun
-from memories.writing.late_vectors import reembed
+from memories.writing.vector_backfill import reembed
 from tests.admin_pages import run_action, staff
 from tests.api import Api, type_password_again
 from tests.factories import make_chat, make_memory, make_user

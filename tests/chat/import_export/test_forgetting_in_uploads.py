@@ -11,8 +11,8 @@ from chat.import_export import import_run, upload_formats
 from chat.import_export.forgetting import forget_in_imports
 from chat.import_export.import_run import with_texts
 from chat.models.imports import Import, ImportStatus
-from memories.forgetting.copies import Wanted
 from memories.forgetting.for_good import forget_memories
+from memories.forgetting.remaining_copies import Wanted
 from memories.models import Memory, Revision
 from tests.chat.import_export.test_exchange import uploaded
 from tests.chat.import_export.test_exchange_foreign import as_json, gpt_conversation

@@ -2,7 +2,7 @@
 
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
-from chat.runs.ready_steps import Executor, Unit
+from chat.runs.executors import Executor, Unit
 from chat.runs.step import Outcome, StepContext, StepExecutor
 from chat.runs.team import TeamExecutor, context_of_member
 

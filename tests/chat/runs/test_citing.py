@@ -8,7 +8,7 @@ from django.test import Client
 from django.utils import timezone
 
 from chat.models import Run, RunMode
-from chat.runs.shown_run import with_sources
+from chat.runs.run_display import with_sources
 from tests.conftest import Cast
 from tests.factories import make_chat, make_document, make_memory, make_message
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from chat.runs.entries import AgentMemory, MemoryEntry, MemoryKind, memory_keys
+from chat.runs.executors import isolated
 from chat.runs.memory_tools import memory_tools
-from chat.runs.ready_steps import isolated
 from chat.runs.step import Reply, StepContext
 from chat.tools.base import ToolTrouble
 

@@ -6,8 +6,8 @@ from django.utils import timezone
 from chat.chats.services import set_private
 from chat.models import Chat, Message, Run
 from chat.models.runs import RunEvent, RunTemplate
+from chat.runs.run_display import text_for_webhook
 from chat.runs.services import RunRequest, rerun, save_template, start_run
-from chat.runs.shown_run import text_for_webhook
 from chat.runs.transitions import _end, locked_run
 from chat.runs.workspace_tools import caller_of
 from memories.models import Memory

@@ -11,10 +11,10 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from chat.answer_steps import call_line
 from chat.api.turn_responses import messages_json
 from chat.live_answers import live_answer
 from chat.models import Chat, Message, ToolCall, ToolStatus
-from chat.shown_steps import call_line
 from chat.tools import OF_AN_AGENT, OF_EVERY_CHAT
 from chat.turns import stream
 from chat.turns.services import begin_turn

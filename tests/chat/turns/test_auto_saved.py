@@ -15,7 +15,7 @@ from chat.turns.turn import wait_until_idle
 from memories import tasks
 from memories.models import Extraction, Memory, Scope
 from memories.models.extraction import ExtractionStatus
-from memoryhub import events
+from memoryhub import pubsub
 from tests.factories import make_memory, make_message
 from tests.fakes.openai_server import Answer, Call, ScriptedOpenAI
 from workspaces.models import Agent
@@ -30,14 +30,14 @@ LONG = (
 def told() -> Iterator[list[tuple[str, dict[str, Any]]]]:
     """Yield the list of auto_saved events, as channel and data."""
     heard: list[tuple[str, dict[str, Any]]] = []
-    publish = events.publish
+    publish = pubsub.publish
 
     def note(channel: str, name: str, data: Any = None) -> None:
         if name == "x_memory.auto_saved":
             heard.append((channel, data))
         publish(channel, name, data or {})
 
-    with patch.object(events, "publish", side_effect=note):
+    with patch.object(pubsub, "publish", side_effect=note):
         yield heard
 
 

@@ -10,10 +10,10 @@ from django.db import connections
 from django.test import Client
 from django.utils import timezone
 
+from chat.answer_steps import step_event
 from chat.live_answers import stop_answer
 from chat.models import Chat, Message, MessageStatus
 from chat.models.answer_steps import StepKind
-from chat.shown_steps import step_event
 from chat.turns import turn as awaited_files
 from chat.turns.services import begin_turn, retry_answer
 from chat.turns.turn import wait_until_idle

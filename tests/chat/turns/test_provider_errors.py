@@ -161,7 +161,7 @@ def test_nothing_is_done_twice_after_tools_have_acted(chat: Chat, scripted_opena
 
 
 def test_the_next_turn_uses_a_key_that_was_put_right(chat: Chat, scripted_openai: ScriptedOpenAI) -> None:
-    from workspaces.actions.connections import update_connection
+    from workspaces.actions.model_connections import update_connection
 
     admin = make_user(is_staff=True, is_superuser=True)
     connection = chat.connection

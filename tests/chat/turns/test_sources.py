@@ -9,7 +9,7 @@ from django.utils import timezone
 from django.utils.safestring import mark_safe
 
 from chat.models import AnswerSource, Message, MessageRole
-from chat.rendering.rendered import MOST, cited_in, with_links
+from chat.rendering.stored_html import MOST, cited_in, with_links
 from chat.tools.base import InChat, ToolCaller, ToolTrouble
 from chat.tools.memory import ToSearch, search
 from chat.turns import sources as answer_sources

@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 
 from chat.rendering.markdown import Budget, render_markdown
-from chat.rendering.rendered import MESSAGE_STEPS
+from chat.rendering.stored_html import MESSAGE_STEPS
 from tests.factories import make_memory, make_user
 from workspaces.access import default_workspace
 

@@ -14,7 +14,7 @@ from django.utils import timezone
 from django_q.models import OrmQ
 
 from memories import tasks
-from memories.forgetting import copies
+from memories.forgetting import remaining_copies
 from memories.judging import secret_filter
 from memories.judging.secret_filter import RULES
 from memories.models import Memory
@@ -114,9 +114,9 @@ def test_the_command_hides_and_lists_ids_and_kinds_never_a_text(cast: Cast) -> N
 
 
 def test_an_interrupted_scan_goes_on_where_it_was(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(copies, "BATCH", 2)
+    monkeypatch.setattr(remaining_copies, "BATCH", 2)
     rows = [slipped_in(cast, f"Kettle {number}") for number in range(5)]
-    going = copies.scan(now=timezone.now())
+    going = remaining_copies.scan(now=timezone.now())
     assert next(going).checked == 2
     going.close()
     assert Memory.objects.filter(secret_rules=RULES).count() == 2

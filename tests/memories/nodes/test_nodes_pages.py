@@ -11,7 +11,7 @@ from memories import topics
 from memories.judging.extraction.with_language_model import parse_candidates
 from memories.models import Memory, MemoryNode, NodeMemory, NodeRelation, Scope
 from memories.topics import merge_topics, suggest_merges, suggest_topics
-from memories.views.nodes import NODES_SHOWN
+from memories.views.topics import NODES_SHOWN
 from memories.writing.gate import delete_memory, edit_memory
 from tests.api import V1, Api, type_password_again
 from tests.conftest import Cast

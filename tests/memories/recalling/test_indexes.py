@@ -15,10 +15,10 @@ from memories.models import Memory
 from memoryhub.llm.base import Vectors
 from tests.factories import make_user, make_workspace
 from workspaces import tasks
-from workspaces.index import hybrid_search, indexes
+from workspaces.index import hybrid_search, vector_indexes
 from workspaces.index.embedding import copy_vectors
 from workspaces.index.hybrid_search import bm25
-from workspaces.index.indexes import maintain_indexes
+from workspaces.index.vector_indexes import maintain_indexes
 from workspaces.models import CommonWord, PassageVector, PlaceStatistics, User, VectorIndex, Workspace
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -28,10 +28,10 @@ MODEL = "it's a model"  # tests the quoting of statements
 
 @pytest.fixture
 def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Workspace, User]]:
-    monkeypatch.setattr(indexes, "INDEX_FROM", 200)
-    monkeypatch.setattr(indexes, "DROP_BELOW", 100)
-    monkeypatch.setattr(indexes, "COUNT_FROM", 200)
-    monkeypatch.setattr(indexes, "FORGET_COUNTS_BELOW", 100)
+    monkeypatch.setattr(vector_indexes, "INDEX_FROM", 200)
+    monkeypatch.setattr(vector_indexes, "DROP_BELOW", 100)
+    monkeypatch.setattr(vector_indexes, "COUNT_FROM", 200)
+    monkeypatch.setattr(vector_indexes, "FORGET_COUNTS_BELOW", 100)
     user = make_user("olive")
     yield make_workspace(owner=user), user
     with connection.cursor() as cursor:
@@ -148,13 +148,13 @@ def test_an_index_of_before_there_were_kinds_is_used_until_another_takes_its_pla
         seconds=1, built_at=NOW,
     )  # fmt: skip
     before = find(workspace, user, made[7])
-    build, known = indexes.build, []
+    build, known = vector_indexes.build, []
 
-    def built(own: Any, wanted: indexes.Wanted) -> None:
+    def built(own: Any, wanted: vector_indexes.Wanted) -> None:
         known.extend(VectorIndex.objects.values_list("name", flat=True))
         build(own, wanted)
 
-    monkeypatch.setattr(indexes, "build", built)
+    monkeypatch.setattr(vector_indexes, "build", built)
     said = maintain_indexes(now=NOW)
     assert known == said.dropped == ["memories_near_old"]
     assert present() == said.built == [VectorIndex.objects.get().name]
@@ -163,7 +163,7 @@ def test_an_index_of_before_there_were_kinds_is_used_until_another_takes_its_pla
 
 
 def test_no_more_than_the_bound(place: tuple[Workspace, User], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(indexes, "MOST_INDEXES", 1)
+    monkeypatch.setattr(vector_indexes, "MOST_INDEXES", 1)
     fill(place[0], 220)
     larger = make_workspace(owner=place[1])
     fill(larger, 230)
@@ -174,11 +174,11 @@ def test_no_more_than_the_bound(place: tuple[Workspace, User], monkeypatch: pyte
 def test_only_one_run_at_a_time(place: tuple[Workspace, User]) -> None:
     fill(place[0], 220)
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_lock(%s)", [indexes.LOCK])
+        cursor.execute("SELECT pg_advisory_lock(%s)", [vector_indexes.LOCK])
         try:
             assert tasks.keep_indexes() == "another run is at it"
         finally:
-            cursor.execute("SELECT pg_advisory_unlock(%s)", [indexes.LOCK])
+            cursor.execute("SELECT pg_advisory_unlock(%s)", [vector_indexes.LOCK])
     assert present() == []
 
 

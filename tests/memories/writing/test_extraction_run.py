@@ -10,7 +10,7 @@ from memories import tasks
 from memories.models import Extraction, Memory
 from memories.writing import extraction_jobs as run
 from memories.writing.gate import delete_memory
-from memoryhub import events
+from memoryhub import pubsub
 from memoryhub.errors import Conflict
 from tests.factories import make_chat, make_memory, make_message, make_user, make_workspace
 from tests.fakes.openai_server import Answer, Failure, ScriptedOpenAI
@@ -208,7 +208,7 @@ def test_secrets_and_duplicates_are_counted_and_not_stored(scripted_model: Scrip
 
 def test_a_background_save_tells_the_open_pages() -> None:
     extraction = queued()
-    with patch.object(events, "publish") as publish:
+    with patch.object(pubsub, "publish") as publish:
         tasks.extract_turn(extraction_id=extraction.pk)
     said = [call.args for call in publish.call_args_list if call.args[1] == "x_memory.auto_saved"]
     assert len(said) == 1
@@ -220,7 +220,7 @@ def test_a_background_save_tells_the_open_pages() -> None:
 
 def test_what_was_noticed_in_a_private_chat_is_told_to_its_person_alone() -> None:
     extraction = queued(is_private=True)
-    with patch.object(events, "publish") as publish:
+    with patch.object(pubsub, "publish") as publish:
         tasks.extract_turn(extraction_id=extraction.pk)
     channels = {call.args[0] for call in publish.call_args_list if call.args[1] == "x_memory.auto_saved"}
     assert channels == {f"user:{extraction.user.public_id}"}

@@ -13,9 +13,9 @@ from memoryhub.errors import Conflict, Forbidden, Invalid, NotFound
 from memoryhub.llm.metering import Price
 from tests.conftest import Cast
 from tests.factories import make_chat, make_connection, make_user
-from workspaces.actions import connections
+from workspaces.actions import model_connections
 from workspaces.models import AuditEvent, User
-from workspaces.models.connections import Connection
+from workspaces.models.language_models import Connection
 
 pytestmark = pytest.mark.django_db
 NOW = timezone.now()
@@ -38,7 +38,7 @@ def admin() -> User:
 
 
 def made(by: User, **values: Any) -> Connection:
-    return connections.create_connection(by=by, now=NOW, **VALUES | values)
+    return model_connections.create_connection(by=by, now=NOW, **VALUES | values)
 
 
 def test_the_key_lies_encrypted_and_can_be_read_by_who_calls_the_model(cast: Cast) -> None:
@@ -54,8 +54,8 @@ def test_the_key_lies_encrypted_and_can_be_read_by_who_calls_the_model(cast: Cas
 
 def test_events_name_it_and_hold_neither_key_nor_address(cast: Cast) -> None:
     connection = made(cast.editor)
-    connections.update_connection(connection, by=cast.editor, now=NOW, model="big-2", api_key="sk-new")
-    connections.delete_connection(connection, by=cast.editor, now=NOW)
+    model_connections.update_connection(connection, by=cast.editor, now=NOW, model="big-2", api_key="sk-new")
+    model_connections.delete_connection(connection, by=cast.editor, now=NOW)
     events = list(AuditEvent.objects.order_by("id"))
     assert [event.verb for event in events] == ["connection_made", "connection_changed", "connection_deleted"]
     assert {event.target for event in events} == {connection.public_id}
@@ -70,20 +70,22 @@ def test_people_have_none_where_the_operator_does_not_allow_it(cast: Cast, setti
     with pytest.raises(Forbidden):
         made(cast.editor)
     with pytest.raises(Forbidden):
-        connections.update_connection(mine, by=cast.editor, now=NOW, name="Other")
+        model_connections.update_connection(mine, by=cast.editor, now=NOW, name="Other")
     with pytest.raises(NotFound):
-        connections.get_connection(cast.editor, mine.public_id)
-    connections.delete_connection(mine, by=cast.editor, now=NOW)  # users may always remove their own key
+        model_connections.get_connection(cast.editor, mine.public_id)
+    model_connections.delete_connection(
+        mine, by=cast.editor, now=NOW
+    )  # users may always remove their own key
     assert not Connection.objects.exists()
 
 
 def test_the_shared_ones_are_the_administrators(cast: Cast) -> None:
     shared = made(admin(), shared=True)
     assert shared.owner is None
-    assert connections.get_connection(cast.viewer, shared.public_id) == shared
+    assert model_connections.get_connection(cast.viewer, shared.public_id) == shared
     with pytest.raises(Forbidden):
         made(cast.owner, shared=True)
-    for change in (connections.update_connection, connections.delete_connection):
+    for change in (model_connections.update_connection, model_connections.delete_connection):
         with pytest.raises(Forbidden):
             change(shared, by=cast.owner, now=NOW)
 
@@ -95,9 +97,11 @@ def test_no_permission_lets_staff_say_where_others_words_go(cast: Cast) -> None:
     with pytest.raises(Forbidden):
         made(helper, shared=True)
     with pytest.raises(Forbidden):
-        connections.update_connection(shared, by=helper, now=NOW, base_url="https://thief.example.com/v1")
+        model_connections.update_connection(
+            shared, by=helper, now=NOW, base_url="https://thief.example.com/v1"
+        )
     with pytest.raises(Forbidden):
-        connections.delete_connection(shared, by=helper, now=NOW)
+        model_connections.delete_connection(shared, by=helper, now=NOW)
 
 
 def test_a_persons_own_is_nobody_elses_not_even_an_administrators(cast: Cast) -> None:
@@ -105,7 +109,7 @@ def test_a_persons_own_is_nobody_elses_not_even_an_administrators(cast: Cast) ->
     for other in (cast.owner, cast.stranger, admin()):
         for to in ("use", "change", "delete"):
             with pytest.raises(NotFound):
-                connections.get_connection(other, mine.public_id, to=to)
+                model_connections.get_connection(other, mine.public_id, to=to)
         assert mine not in Connection.objects.usable_by(other)
 
 
@@ -166,10 +170,10 @@ def test_prices_come_together_and_can_be_taken_away(cast: Cast) -> None:
     assert Connection.objects.get().price == Price(Decimal("0.15"), Decimal("0.6"))
     for wrong, missing in (({"price_in": None}, "price_in"), ({"price_out": None}, "price_out")):
         with pytest.raises(Invalid) as refused:
-            connections.update_connection(connection, by=cast.editor, now=NOW, **wrong)
+            model_connections.update_connection(connection, by=cast.editor, now=NOW, **wrong)
         assert list(refused.value.fields) == [missing]
-    none = dict.fromkeys(connections.PRICES)
-    assert connections.update_connection(connection, by=cast.editor, now=NOW, **none).price is None
+    none = dict.fromkeys(model_connections.PRICES)
+    assert model_connections.update_connection(connection, by=cast.editor, now=NOW, **none).price is None
 
 
 def test_administrators_may_name_internal_addresses_and_people_where_the_operator_says_so(
@@ -188,15 +192,15 @@ def test_what_is_marked_local_cannot_be_an_address_on_the_internet() -> None:
 
 def test_a_change_leaves_the_key_unless_it_is_given(cast: Cast) -> None:
     connection = made(cast.editor)
-    changed = connections.update_connection(
+    changed = model_connections.update_connection(
         connection, by=cast.editor, now=NOW, model="big-2", has_tools=False
     )
     assert (changed.model, changed.has_tools, changed.api_key) == ("big-2", False, KEY)
-    changed = connections.update_connection(
+    changed = model_connections.update_connection(
         connection, by=cast.editor, now=NOW, base_url="https://api.example.org/v2"
     )
     assert changed.api_key == KEY
-    changed = connections.update_connection(connection, by=cast.editor, now=NOW, api_key="")
+    changed = model_connections.update_connection(connection, by=cast.editor, now=NOW, api_key="")
     assert not changed.has_key
 
 
@@ -206,17 +210,17 @@ def test_a_change_leaves_the_key_unless_it_is_given(cast: Cast) -> None:
 def test_the_stored_key_goes_to_no_other_server(cast: Cast, url: str) -> None:
     connection = made(cast.editor)
     with pytest.raises(Invalid) as refused:
-        connections.update_connection(connection, by=cast.editor, now=NOW, base_url=url)
+        model_connections.update_connection(connection, by=cast.editor, now=NOW, base_url=url)
     assert set(refused.value.fields) == {"api_key"}
     assert Connection.objects.get(pk=connection.pk).base_url == "https://api.example.org/v1"
-    moved = connections.update_connection(
+    moved = model_connections.update_connection(
         connection, by=cast.editor, now=NOW, base_url=url, api_key="sk-other"
     )
     assert moved.api_key == "sk-other"
 
 
 def test_one_that_nothing_uses_goes_altogether(cast: Cast) -> None:
-    used = connections.delete_connection(made(cast.editor), by=cast.editor, now=NOW)
+    used = model_connections.delete_connection(made(cast.editor), by=cast.editor, now=NOW)
     assert (used.workspaces, used.chats, used.sentence()) == (0, 0, "")
     assert not Connection.objects.exists()
 
@@ -226,7 +230,7 @@ def test_one_in_use_leaves_its_name_and_nothing_else(cast: Cast) -> None:
     chat = make_chat(cast.editor, cast.workspace, connection=shared)
     cast.workspace.connection = shared
     cast.workspace.save()
-    used = connections.delete_connection(shared, by=admin(), now=NOW)
+    used = model_connections.delete_connection(shared, by=admin(), now=NOW)
     assert (used.workspaces, used.chats) == (1, 1)
     assert "1 workspace and 1 chat used it" in used.sentence()
     left = Connection.objects.get()
@@ -234,11 +238,11 @@ def test_one_in_use_leaves_its_name_and_nothing_else(cast: Cast) -> None:
     chat.refresh_from_db()
     assert chat.connection == left
     with pytest.raises(NotFound):
-        connections.get_connection(cast.editor, shared.public_id)
+        model_connections.get_connection(cast.editor, shared.public_id)
 
 
 def test_a_person_has_so_many_at_most(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "MOST_OWN", 2)
+    monkeypatch.setattr(model_connections, "MOST_OWN", 2)
     made(cast.editor), made(cast.editor)
     with pytest.raises(Conflict):
         made(cast.editor)

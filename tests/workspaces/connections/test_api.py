@@ -11,7 +11,7 @@ from tests.factories import make_connection, make_user
 from tests.signing_in import signed_in
 from workspaces.access import default_workspace
 from workspaces.models import User
-from workspaces.models.connections import Connection
+from workspaces.models.language_models import Connection
 
 pytestmark = pytest.mark.django_db
 LIST = "/chat/api/connections"

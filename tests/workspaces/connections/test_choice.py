@@ -13,8 +13,8 @@ from tests.conftest import Cast
 from tests.factories import make_connection, make_user, make_workspace
 from tests.fakes.openai_server import ScriptedOpenAI
 from workspaces.access import default_workspace
-from workspaces.actions import connections
-from workspaces.connections import (
+from workspaces.actions import model_connections
+from workspaces.model_choice import (
     BUILT_IN,
     all_for,
     choose_connection,
@@ -25,7 +25,7 @@ from workspaces.connections import (
     reach_of,
 )
 from workspaces.models import Workspace
-from workspaces.models.connections import Connection
+from workspaces.models.language_models import Connection
 
 pytestmark = pytest.mark.django_db
 QUESTION = [Message("user", "Hello?")]
@@ -142,7 +142,7 @@ def test_a_changed_key_counts_from_the_next_call_on(scripted_openai: ScriptedOpe
     with pytest.raises(ModelRefused):
         model_of(shared).complete(QUESTION)
     admin = type(cast.owner).objects.create_superuser("root")
-    connections.update_connection(shared, by=admin, now=timezone.now(), api_key=scripted_openai.api_key)
+    model_connections.update_connection(shared, by=admin, now=timezone.now(), api_key=scripted_openai.api_key)
     again = Connection.objects.get(pk=shared.pk)
     assert model_of(again).complete(QUESTION) == "Hello from the script."
     assert model_of(again) is model_of(Connection.objects.get(pk=shared.pk)), "one client for all calls"

@@ -14,7 +14,7 @@ from tests.fakes.openai_server import Answer, Call, ScriptedOpenAI
 from tests.signing_in import signed_in
 from workspaces.access import default_workspace
 from workspaces.models import AuditEvent, User
-from workspaces.models.connections import Connection
+from workspaces.models.language_models import Connection
 
 pytestmark = pytest.mark.django_db
 PAGE = "/connections/"

@@ -23,11 +23,11 @@ from tests.fakes.ollama import CHAT, EMBEDDER, Ollama
 from tests.fakes.openai_server import Answer, Call, Failure, Hang, Raw
 from tests.signing_in import signed_in
 from workspaces.access import default_workspace, get_workspace
-from workspaces.actions import connections
-from workspaces.actions.connections import Connected
-from workspaces.connections import Report
+from workspaces.actions import model_connections
+from workspaces.actions.model_connections import Connected
+from workspaces.model_choice import Report
 from workspaces.models import User
-from workspaces.models.connections import Connection
+from workspaces.models.language_models import Connection
 
 pytestmark = pytest.mark.django_db
 CONNECT = "/connections/here/connect/"
@@ -46,7 +46,7 @@ def ollama(monkeypatch: pytest.MonkeyPatch) -> Iterator[Ollama]:
             "lm-studio": ("LM Studio", nobody),
             "llama-cpp": ("llama.cpp", nobody),
         }
-        monkeypatch.setattr(connections, "SERVERS", places)
+        monkeypatch.setattr(model_connections, "SERVERS", places)
         yield server
     server.stop()
 
@@ -84,13 +84,13 @@ def test_one_that_has_no_model_yet_is_told_from_one_that_does_not_run(ollama: Ol
     assert "Ollama is running, but has no model yet" in found
     assert "LM Studio is running" not in found and "No model found" not in found
     with pytest.raises(Invalid):
-        connections.connect_local("ollama", CHAT, by=admin, now=timezone.now())
+        model_connections.connect_local("ollama", CHAT, by=admin, now=timezone.now())
 
 
 def test_what_a_model_cannot_do_is_what_it_said_of_itself(ollama: Ollama, admin: User) -> None:
     """Ollama lists models of all kinds, and reports on request that one embeds or calls no tools."""
     who: dict[str, Any] = {"by": admin, "now": timezone.now(), "place": default_workspace(admin)}
-    report = connections.connect_local("ollama", EMBEDDER, **who)
+    report = model_connections.connect_local("ollama", EMBEDDER, **who)
     assert isinstance(report, Report)
     outcomes = {line.step: line.outcome for line in report.lines}
     assert (report.answers, outcomes["model"], outcomes["streams"]) == (False, "works", "fails")
@@ -98,7 +98,7 @@ def test_what_a_model_cannot_do_is_what_it_said_of_itself(ollama: Ollama, admin:
     assert "does not answer" in page and EMBEDDER in page and not Connection.objects.exists()
     ollama.models[CHAT] = {"completion"}
     ollama.script(Answer("ready"), Answer("It is noon, I think."), Answer('{"fact": "Moved."}'))
-    made = connections.connect_local("ollama", CHAT, **who)
+    made = model_connections.connect_local("ollama", CHAT, **who)
     assert isinstance(made, Connected) and made.workspace is not None
     assert (made.connection.has_tools, made.connection.can_extract) == (False, True)
 
@@ -117,13 +117,13 @@ def test_a_real_llama_cpp_is_found_and_connected(
         endpoint = read_endpoint(folder)
         assert endpoint is not None
         port = urlsplit(endpoint.base_url).port
-        monkeypatch.setattr(connections, "SERVERS", {"llama-cpp": ("llama.cpp", port)})
-        found = connections.find_local_servers(by=admin, now=timezone.now())
+        monkeypatch.setattr(model_connections, "SERVERS", {"llama-cpp": ("llama.cpp", port)})
+        found = model_connections.find_local_servers(by=admin, now=timezone.now())
         if not key:
             assert found == []
             return
         assert [(each.name, each.models) for each in found] == [("llama.cpp", [endpoint.model])]
-        made = connections.connect_local(
+        made = model_connections.connect_local(
             "llama-cpp", endpoint.model, by=admin, now=timezone.now(), place=home
         )
     assert isinstance(made, Connected) and made.workspace == home
@@ -134,11 +134,11 @@ def test_one_that_does_not_answer_is_neither_kept_nor_changed_nor_chosen(ollama:
     ollama.respond = lambda request: Failure(500, "cannot load")
     home = default_workspace(admin)
     who: dict[str, Any] = {"by": admin, "now": timezone.now(), "place": home}
-    assert isinstance(connections.connect_local("ollama", CHAT, **who), Report)
+    assert isinstance(model_connections.connect_local("ollama", CHAT, **who), Report)
     assert not Connection.objects.exists()
     there = {"base_url": ollama.base_url, "model": CHAT}
     known = make_connection(**there, has_tools=True)
-    assert isinstance(connections.connect_local("ollama", CHAT, **who), Report)
+    assert isinstance(model_connections.connect_local("ollama", CHAT, **who), Report)
     known.refresh_from_db()
     home.refresh_from_db()
     assert (known.has_tools, home.connection) == (True, None)
@@ -150,14 +150,14 @@ def test_nobody_looks_into_this_network_without_leave(ollama: Ollama, cast: Cast
     for person in (cast.owner, cast.editor, cast.viewer, cast.stranger, make_user(is_staff=True)):
         assert "Look for models" not in signed_in(person).get("/connections/").content.decode()
         for act in (
-            connections.find_local_servers,
-            lambda **who: connections.connect_local("ollama", "llama3.2:latest", **who),
+            model_connections.find_local_servers,
+            lambda **who: model_connections.connect_local("ollama", "llama3.2:latest", **who),
         ):
             with pytest.raises(Forbidden):
                 act(by=person, now=timezone.now())
     assert ollama.requests == []
     settings.PEOPLE_MAY_CONNECT_INTERNAL = True
-    made = connections.connect_local(
+    made = model_connections.connect_local(
         "ollama",
         "llama3.2:latest",
         by=cast.editor,
@@ -172,10 +172,10 @@ def test_nothing_that_is_sent_says_where_is_asked(ollama: Ollama, admin: User, s
     who: dict[str, Any] = {"by": admin, "now": timezone.now()}
     for server in ("http://169.254.169.254", "127.0.0.1:22", "ollama@evil", "ollama/../x", "", "__class__"):
         with pytest.raises(NotFound):
-            connections.connect_local(server, "llama3.2:latest", **who)
+            model_connections.connect_local(server, "llama3.2:latest", **who)
     for model in ("another", "", "llama3.2:latest\r\nX: y", "x" * 5000):
         with pytest.raises(Invalid):
-            connections.connect_local("ollama", model, **who)
+            model_connections.connect_local("ollama", model, **who)
     fields = {"server": "ollama", "model": "llama3.2:latest", "base_url": "http://10.0.0.1/v1", "port": "22"}
     signed_in(admin).post(CONNECT, fields)
     assert Connection.objects.get().base_url == ollama.base_url
@@ -183,11 +183,11 @@ def test_nothing_that_is_sent_says_where_is_asked(ollama: Ollama, admin: User, s
     settings.THROTTLES = {**settings.THROTTLES, "model tests": 1}
     with pytest.raises(TooManyRequests):
         for _ in range(2):
-            connections.find_local_servers(**who)
+            model_connections.find_local_servers(**who)
     Connection.objects.all().delete()
     asked = len(ollama.requests)
     with pytest.raises(TooManyRequests):
-        connections.connect_local("ollama", "llama3.2:latest", **who)
+        model_connections.connect_local("ollama", "llama3.2:latest", **who)
     assert not Connection.objects.exists() and len(ollama.requests) == asked, "what is refused does nothing"
 
 
@@ -222,6 +222,6 @@ def test_what_speaks_no_such_language_is_no_server(
     ollama: Ollama, admin: User, monkeypatch: pytest.MonkeyPatch, reply: Any
 ) -> None:
     monkeypatch.setattr(ollama, "_choose", lambda request: reply)
-    monkeypatch.setattr(connections, "SECONDS", 0.3)
-    assert connections.find_local_servers(by=admin, now=timezone.now()) == []
+    monkeypatch.setattr(model_connections, "SECONDS", 0.3)
+    assert model_connections.find_local_servers(by=admin, now=timezone.now()) == []
     assert list_models(Endpoint("http://192.0.2.1/v1", "", "", AddressRange.INTERNAL), seconds=0.2) is None

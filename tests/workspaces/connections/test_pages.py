@@ -14,7 +14,7 @@ from tests.factories import make_chat, make_connection, make_user
 from tests.fakes.openai_server import Answer, ScriptedOpenAI
 from tests.signing_in import signed_in
 from workspaces.models import AuditEvent
-from workspaces.models.connections import Connection
+from workspaces.models.language_models import Connection
 
 pytestmark = pytest.mark.django_db
 KEY = "sk-very-secret-0123456789"

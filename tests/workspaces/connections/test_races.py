@@ -8,9 +8,9 @@ from pytest_django.fixtures import Settings
 from memoryhub.errors import Conflict, NotFound
 from tests.factories import make_connection, make_user
 from tests.races import Work
-from workspaces.actions import connections
+from workspaces.actions import model_connections
 from workspaces.models import User
-from workspaces.models.connections import Connection
+from workspaces.models.language_models import Connection
 
 pytestmark = pytest.mark.django_db(transaction=True)
 VALUES = {"name": "One", "base_url": "https://api.example.org/v1", "model": "m"}
@@ -25,11 +25,11 @@ def olive(settings: Settings) -> User:
 def test_the_last_one_that_a_person_may_have_is_made_once(
     olive: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "MOST_OWN", 1)
+    monkeypatch.setattr(model_connections, "MOST_OWN", 1)
     now = timezone.now()
     with transaction.atomic():
-        connections.create_connection(by=olive, now=now, **VALUES)
-        other = Work(lambda: connections.create_connection(by=olive, now=now, **VALUES))
+        model_connections.create_connection(by=olive, now=now, **VALUES)
+        other = Work(lambda: model_connections.create_connection(by=olive, now=now, **VALUES))
         assert other.waits_for_a_lock()
     assert isinstance(other.end(), Conflict)
     assert Connection.objects.count() == 1
@@ -39,8 +39,8 @@ def test_one_alone_is_the_default_for_everyone() -> None:
     admin, now = make_user("ada", is_staff=True, is_superuser=True), timezone.now()
     one, two = make_connection(), make_connection()
     with transaction.atomic():
-        connections.update_connection(one, by=admin, now=now, is_default=True)
-        other = Work(lambda: connections.update_connection(two, by=admin, now=now, is_default=True))
+        model_connections.update_connection(one, by=admin, now=now, is_default=True)
+        other = Work(lambda: model_connections.update_connection(two, by=admin, now=now, is_default=True))
         assert other.waits_for_a_lock()
     assert not isinstance(other.end(), Exception)
     assert Connection.objects.get(is_default=True) == two
@@ -49,8 +49,8 @@ def test_one_alone_is_the_default_for_everyone() -> None:
 def test_a_change_of_what_is_being_deleted_brings_no_key_back(olive: User) -> None:
     now, mine = timezone.now(), make_connection(olive)
     with transaction.atomic():
-        connections.delete_connection(mine, by=olive, now=now)
-        other = Work(lambda: connections.update_connection(mine, by=olive, now=now, api_key="sk-again"))
+        model_connections.delete_connection(mine, by=olive, now=now)
+        other = Work(lambda: model_connections.update_connection(mine, by=olive, now=now, api_key="sk-again"))
         assert other.waits_for_a_lock()
     assert isinstance(other.end(), NotFound)
     assert not Connection.objects.exists()
@@ -59,8 +59,8 @@ def test_a_change_of_what_is_being_deleted_brings_no_key_back(olive: User) -> No
 def test_two_changes_of_one_both_hold(olive: User) -> None:
     now, mine = timezone.now(), make_connection(olive)
     with transaction.atomic():
-        connections.update_connection(mine, by=olive, now=now, model="other")
-        other = Work(lambda: connections.update_connection(mine, by=olive, now=now, name="Renamed"))
+        model_connections.update_connection(mine, by=olive, now=now, model="other")
+        other = Work(lambda: model_connections.update_connection(mine, by=olive, now=now, name="Renamed"))
         assert other.waits_for_a_lock()
     other.end()
     mine.refresh_from_db()

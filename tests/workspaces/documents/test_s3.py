@@ -20,7 +20,7 @@ from chat.import_export import personal_copy
 from memories.assets import ASSET_FILES, open_file
 from memories.forgetting.for_good import forget_memories
 from memories.models import Asset
-from memoryhub import events
+from memoryhub import pubsub
 from memoryhub.backup import dump
 from memoryhub.backup.archive import make_backup
 from memoryhub.backup.storage import BackupError, place_of
@@ -245,7 +245,7 @@ def test_a_backup_takes_them_along_and_a_restore_puts_them_where_the_settings_sa
     bucket: Any, settings: Any, tmp_path: Path
 ) -> None:
     settings.DATA_DIR, settings.EMBEDDED_DATABASE = tmp_path / "data", False
-    events.close()
+    pubsub.close()
     with connection.cursor() as cursor:  # left open by threads of earlier tests
         cursor.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "

@@ -12,7 +12,7 @@ from tests.conftest import Cast
 from tests.factories import make_connection, make_user, make_workspace
 from tests.workspaces.spending.test_ledger import meter_with
 from workspaces.access import get_workspace
-from workspaces.connections import Chosen, model_of
+from workspaces.model_choice import Chosen, model_of
 from workspaces.models import AuditEvent, Budget, Purpose, User, Workspace
 from workspaces.spending import budgets
 from workspaces.spending.budgets import BudgetReached, require_budget, standings

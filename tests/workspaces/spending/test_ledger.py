@@ -13,7 +13,7 @@ from memoryhub.llm.metering import Meter, Parts, Price, Usage
 from tests.conftest import Cast
 from tests.factories import make_connection
 from workspaces.accounts.account_changes import delete_account
-from workspaces.connections import Chosen, model_of
+from workspaces.model_choice import Chosen, model_of
 from workspaces.models import ModelUse, Purpose
 from workspaces.spending.usage_records import Account, Bill, Rate, amount, rate_of, record, record_embedding
 

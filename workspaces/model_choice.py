@@ -22,7 +22,7 @@ from memoryhub.llm.http_clients import Endpoint
 from memoryhub.llm.model_check import STEPS, Outcome, Trial, try_model
 from memoryhub.llm.registry import LARGE_CAPABILITIES, chat_model_at, get_chat_model
 from workspaces.models import User, Workspace
-from workspaces.models.connections import Connection
+from workspaces.models.language_models import Connection
 from workspaces.quotas import spend
 
 BUILT_IN = "built-in"  # used instead of a connection's id for the model in the settings

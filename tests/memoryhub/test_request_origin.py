@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.test import RequestFactory
 
-from memoryhub.monitoring.origin import client_address, network_of
+from memoryhub.monitoring.request_origin import client_address, network_of
 
 
 def test_forwarded_addresses_count_as_far_as_proxies_are_trusted(settings: Any) -> None:

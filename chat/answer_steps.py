@@ -22,7 +22,7 @@ from chat.prompting.prompt_text import one_line
 from chat.prompting.short_term_memory import TOOL_NAME
 from memories.models import Memory
 from memories.recalling.recall import for_everyone
-from memoryhub import events
+from memoryhub import pubsub
 from memoryhub.languages import translated
 from workspaces.models import Artifact, Document, DocumentQuerySet, DocumentStatus, User
 
@@ -443,7 +443,7 @@ def _store(live: LiveAnswer, step: Step) -> None:
     try:
         with transaction.atomic():
             step.save()
-            events.publish(live.channel, "grown")
+            pubsub.publish(live.channel, "grown")
     except DatabaseError:  # the connection is lost, or the chat was deleted
         logger.warning("A step of an answer could not be stored")
     live.set_event("step", step.public_id, step_event(step))

@@ -15,10 +15,10 @@ from django.utils import timezone
 from django_q.models import OrmQ
 
 from chat.models import Chat, Message, MessageRole, MessageStatus
-from chat.rendering import markdown, rendered
+from chat.rendering import markdown, stored_html
 from chat.rendering.highlighting import LANGUAGES, coloured
 from chat.rendering.markdown import RENDERER, Budget, TooHeavy, render_markdown
-from chat.rendering.rendered import MESSAGE_STEPS, PAGE_STEPS, set_html, store_html
+from chat.rendering.stored_html import MESSAGE_STEPS, PAGE_STEPS, set_html, store_html
 from chat.tasks import render_answers
 from chat.turns.services import begin_turn, retry_answer
 from chat.turns.turn import wait_until_idle
@@ -172,7 +172,7 @@ def test_an_answer_is_rendered_when_it_is_stored(scripted_model: ScriptedOpenAI)
     scripted_model.script(Answer("It is **blue**."), Answer("", "[" * 30_000))
     first, second = (ask(chat, "Which?"), ask(chat, "And now?"))
     assert (first.html, second.html) == ("<p>It is <strong>blue</strong>.</p>\n", "")
-    with patch.object(rendered, "render_markdown", side_effect=AssertionError("rendered in a page view")):
+    with patch.object(stored_html, "render_markdown", side_effect=AssertionError("rendered in a page view")):
         html = page(chat.created_by, chat)
     assert first.html in html and html.count(HEAVY) == 1 and LATE not in html and "[" * 30_000 in html
     assert late_jobs() == []
@@ -216,7 +216,7 @@ def test_a_page_has_a_job_keep_what_has_no_html_yet_and_writes_none_itself(cast:
     late.refresh_from_db()
     assert late.html == "<p><strong>bold</strong></p>\n"
     assert render_answers(message_ids=[late.pk, blank.pk + 99]) == "0 answers rendered"
-    with patch.object(rendered, "render_markdown", side_effect=AssertionError("rendered again")):
+    with patch.object(stored_html, "render_markdown", side_effect=AssertionError("rendered again")):
         assert "<strong>bold</strong>" in page(getattr(cast, who), chat)
     assert len(late_jobs()) == 1
 
@@ -306,7 +306,7 @@ def test_another_renderer_and_another_text_make_what_was_kept_void(
     html = page(cast.owner, chat)
     assert "<em>new</em>" in html and "<strong>old" not in html
     store_html([kept.pk])
-    monkeypatch.setattr(rendered, "RENDERER", RENDERER + 1)
+    monkeypatch.setattr(stored_html, "RENDERER", RENDERER + 1)
     assert store_html([kept.pk]) == 1
     assert store_html([kept.pk]) == 0
 
@@ -329,7 +329,7 @@ def test_a_failed_answer_that_is_written_anew_loses_its_html(
 def test_a_growing_answer_is_shown_as_it_stands_and_not_kept(cast: Cast) -> None:
     chat = make_chat(cast.owner, cast.workspace)
     (growing,) = answers(chat, "**so far**", status=MessageStatus.STREAMING, beat_at=timezone.now())
-    with patch.object(rendered, "render_markdown", side_effect=AssertionError("kept while it grows")):
+    with patch.object(stored_html, "render_markdown", side_effect=AssertionError("kept while it grows")):
         assert "<strong>so far</strong>" in page(cast.owner, chat)
     assert (late_jobs(), store_html([growing.pk])) == ([], 0)
 
@@ -342,7 +342,7 @@ def test_earlier_versions_are_kept_too(cast: Cast) -> None:
     aside = {"superseded_by": now, "superseded_at": timezone.now(), "reply_to": question}
     (earlier,) = answers(chat, "**red**", **aside)
     store_html([now.pk, earlier.pk])
-    with patch.object(rendered, "render_markdown", side_effect=AssertionError("rendered in a page view")):
+    with patch.object(stored_html, "render_markdown", side_effect=AssertionError("rendered in a page view")):
         path = f"/chats/{chat.public_id}/messages/{now.public_id}/versions/"
         assert "<strong>red</strong>" in signed_in(cast.viewer).get(path).content.decode()
 

@@ -15,7 +15,7 @@ from memoryhub.encryption import seal, unseal
 from memoryhub.ids import PublicIdField
 from memoryhub.llm.base import Capabilities
 from memoryhub.llm.metering import Price
-from workspaces.models.people import Workspace
+from workspaces.models.workspaces import Workspace
 
 if TYPE_CHECKING:
     from workspaces.models import User
@@ -68,8 +68,8 @@ class ConnectionQuerySet(models.QuerySet["Connection"]):
 class Connection(models.Model):
     """A connection to a language model: shared by an administrator (``owner`` is None), or a person's own.
 
-    Written by ``workspaces.actions.connections``. If a chat or workspace uses a connection that is deleted, the row
-    stays with its name only, to show which connection is missing.
+    Written by ``workspaces.actions.model_connections``. If a chat or workspace uses a connection that is deleted, the
+    row stays with its name only, to show which connection is missing.
     """
 
     public_id = PublicIdField(prefix="conn")

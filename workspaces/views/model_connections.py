@@ -20,11 +20,11 @@ from memoryhub.llm.metering import MOST_PRICE
 from memoryhub.local.large_model_download import Status, Wanted, read_status, want
 from workspaces.access import workspaces_of
 from workspaces.accounts.sign_in import ask_for_password
-from workspaces.actions import connections
-from workspaces.actions.connections import CONTEXT, KEY_LENGTH, may_manage
-from workspaces.connections import try_connection
+from workspaces.actions import model_connections
+from workspaces.actions.model_connections import CONTEXT, KEY_LENGTH, may_manage
+from workspaces.model_choice import try_connection
 from workspaces.models import Workspace
-from workspaces.models.connections import (
+from workspaces.models.language_models import (
     LEAST_CONTEXT,
     MODEL_LENGTH,
     MOST_CONTEXT,
@@ -47,20 +47,22 @@ def connection_list(request: PageRequest) -> HttpResponse:
     more: dict[str, Any] = {}
     if act == "models":
         form.fields["model"].required = False
-        more["offered"] = offered = form.done(lambda: connections.list_offered(**who, **form.values()))
+        more["offered"] = offered = form.done(lambda: model_connections.list_offered(**who, **form.values()))
         if offered and len(offered) == 1:
             form.data = {**dict(form.data.items()), form.add_prefix("model"): offered[0]}
         form.fields["model"].required = True  # the displayed form requires it
     elif act == "test":
-        more["report"] = form.done(lambda: connections.test_draft(**who, **form.values()))
+        more["report"] = form.done(lambda: model_connections.test_draft(**who, **form.values()))
     elif act == "keep":
-        if connection_row := form.done(lambda: connections.save_untested(**who, **form.values())):
+        if connection_row := form.done(lambda: model_connections.save_untested(**who, **form.values())):
             text = _("“%(name)s” has been saved. Test it, then choose it in a chat.")
             notices.success(request, text % {"name": connection_row.name})
             return _leave(request, redirect("workspaces:connections"))
     else:
-        outcome = form.done(lambda: connections.connect(**who, place=_last_place(request), **form.values()))
-        if isinstance(outcome, connections.Connected):
+        outcome = form.done(
+            lambda: model_connections.connect(**who, place=_last_place(request), **form.values())
+        )
+        if isinstance(outcome, model_connections.Connected):
             return _leave(request, _connected(request, outcome))
         more = {"report": outcome, "may_keep": outcome is not None}
     return _list_page(request, form, **more)
@@ -72,7 +74,7 @@ def _new_form(request: PageRequest, *, sent: bool = True) -> NewConnectionForm:
     return NewConnectionForm(
         data,
         preset=(data or request.GET).get("preset", ""),
-        manages=connections.may_manage(request.user),
+        manages=model_connections.may_manage(request.user),
         has_own=settings.PEOPLE_MAY_CONNECT,
         is_first=not Connection.objects.live().shared().exists(),
     )
@@ -84,19 +86,19 @@ def _leave(request: PageRequest, away: HttpResponse) -> HttpResponse:
 
 
 def _list_page(request: PageRequest, form: NewConnectionForm, **more: Any) -> HttpResponse:
-    manages = connections.may_manage(request.user)
+    manages = model_connections.may_manage(request.user)
     context = {
         "mine": Connection.objects.live().filter(owner=request.user).order_by("name", "pk"),
         "shared": Connection.objects.live().shared().order_by("name", "pk"),
         "may_connect": settings.PEOPLE_MAY_CONNECT,
         "may_manage": manages,
-        "may_find": connections.may_find(request.user),
+        "may_find": model_connections.may_find(request.user),
         "presets": PRESETS,
         "larger_model": larger_model_status(),
         "form": form,
     }
     failed = form.errors and not request.htmx  # not for htmx, which would show it as a notice
-    return render(request, "workspaces/connections.html", context | more, status=422 if failed else 200)
+    return render(request, "workspaces/model_connections.html", context | more, status=422 if failed else 200)
 
 
 @require_http_methods(["GET", "POST"])
@@ -104,7 +106,7 @@ def find_here(request: PageRequest) -> HttpResponse:
     """Show the model servers on this machine. GET redirects to the list, because it follows a re-authentication."""
     if request.method == "GET":
         return redirect("workspaces:connections")
-    running = connections.find_local_servers(by=request.user, now=timezone.now())
+    running = model_connections.find_local_servers(by=request.user, now=timezone.now())
     return _list_page(request, _new_form(request, sent=False), running=running)
 
 
@@ -112,13 +114,13 @@ def find_here(request: PageRequest) -> HttpResponse:
 def connect_here(request: PageRequest) -> HttpResponse:
     """Connect a model that was found on this machine, for the workspace that the person visited last."""
     server, model = request.POST.get("server", ""), request.POST.get("model", "")
-    outcome = connections.connect_local(
+    outcome = model_connections.connect_local(
         server, model, by=request.user, now=timezone.now(), place=_last_place(request)
     )
-    if isinstance(outcome, connections.Connected):
+    if isinstance(outcome, model_connections.Connected):
         return _connected(request, outcome)
     tried = {
-        "running": connections.running_servers(),
+        "running": model_connections.running_servers(),
         "tried": {"server": server, "model": model, "report": outcome},
     }
     return _list_page(request, _new_form(request, sent=False), **tried)
@@ -129,7 +131,7 @@ def _last_place(request: PageRequest) -> Workspace | None:
     return next((each for each in workspaces_of(request.user) if each.public_id == last), None)
 
 
-def _connected(request: PageRequest, outcome: connections.Connected) -> HttpResponse:
+def _connected(request: PageRequest, outcome: model_connections.Connected) -> HttpResponse:
     name = {"name": outcome.connection.name}
     if outcome.workspace is None:
         notices.success(request, _("“%(name)s” is connected. Choose it beside the title of a chat.") % name)
@@ -143,13 +145,13 @@ def _connected(request: PageRequest, outcome: connections.Connected) -> HttpResp
 @require_http_methods(["GET", "POST"])
 def connection(request: PageRequest, connection_id: str) -> HttpResponse:
     """Change one's own connection, or a shared one after re-authentication."""
-    connection_row = connections.get_connection(request.user, connection_id, to="change")
+    connection_row = model_connections.get_connection(request.user, connection_id, to="change")
     if connection_row.is_shared:
         ask_for_password(request)
     shape = SharedConnectionForm if connection_row.is_shared else ConnectionForm
     form = shape(request.POST if request.method == "POST" else None, kept=connection_row)
     who: dict[str, Any] = {"by": request.user, "now": timezone.now()}
-    if form.done(lambda: connections.update_connection(connection_row, **who, **form.values())):
+    if form.done(lambda: model_connections.update_connection(connection_row, **who, **form.values())):
         notices.success(request, _("Saved. The next answers use it."))
         return redirect("workspaces:connections")
     context = {"connection": connection_row, "form": form}
@@ -169,12 +171,12 @@ SWITCHED = {
 @require_POST
 def switch(request: PageRequest, connection_id: str) -> HttpResponse:
     """Turn one setting of SWITCHED on or off, such as ``is_default=on``."""
-    connection_row = connections.get_connection(request.user, connection_id, to="change")
+    connection_row = model_connections.get_connection(request.user, connection_id, to="change")
     if connection_row.is_shared:
         ask_for_password(request)
     for (name, wanted), text in SWITCHED.items():
         if request.POST.get(name) == ("on" if wanted else "off"):
-            connections.update_connection(
+            model_connections.update_connection(
                 connection_row, by=request.user, now=timezone.now(), **{name: wanted}
             )
             notices.success(request, text % {"name": connection_row.name})
@@ -183,8 +185,8 @@ def switch(request: PageRequest, connection_id: str) -> HttpResponse:
 
 @require_POST
 def delete(request: PageRequest, connection_id: str) -> HttpResponse:
-    connection_row = connections.get_connection(request.user, connection_id, to="delete")
-    used = connections.delete_connection(connection_row, by=request.user, now=timezone.now())
+    connection_row = model_connections.get_connection(request.user, connection_id, to="delete")
+    used = model_connections.delete_connection(connection_row, by=request.user, now=timezone.now())
     gone = _("“%(name)s” and its key are deleted.") % {"name": connection_row.name}
     notices.success(request, f"{gone} {used.sentence()}".strip())
     return redirect("workspaces:connections")
@@ -193,7 +195,7 @@ def delete(request: PageRequest, connection_id: str) -> HttpResponse:
 @require_POST
 def test(request: PageRequest, connection_id: str) -> HttpResponse:
     """Test one's own connection, or a shared one as an administrator."""
-    connection_row = connections.get_connection(request.user, connection_id, to="change")
+    connection_row = model_connections.get_connection(request.user, connection_id, to="change")
     report = try_connection(connection_row, by=request.user, now=timezone.now())
     misset = {
         name: works for name, works in report.abilities.items() if getattr(connection_row, name) != works

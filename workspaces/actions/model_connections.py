@@ -27,9 +27,9 @@ from memoryhub.llm.metering import MOST_PRICE
 from memoryhub.llm.model_check import list_models
 from workspaces.actions.workspaces import update_workspace
 from workspaces.audit import Verb, Word, record
-from workspaces.connections import Report, reach_of, report_on, why_not_allowed
+from workspaces.model_choice import Report, reach_of, report_on, why_not_allowed
 from workspaces.models import Role, User, Workspace
-from workspaces.models.connections import (
+from workspaces.models.language_models import (
     LEAST_CONTEXT,
     MODEL_LENGTH,
     MOST_CONTEXT,

@@ -1,4 +1,4 @@
-"""Models of users, workspaces, memberships, assistants and sessions."""
+"""Models of users, their sessions and API keys, OAuth programs, and unsent mail."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from django.contrib.postgres.indexes import GinIndex
 from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
 from django.db import connection, models, transaction
-from django.db.models.functions import Lower
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import gettext_lazy as later
@@ -222,163 +221,6 @@ class PersonPicture(models.Model):
         return f"Of {self.user_id}"
 
 
-class Role(models.TextChoices):
-    OWNER = "owner", later("Owner")
-    EDITOR = "editor", later("Editor")
-    VIEWER = "viewer", later("Viewer")
-
-    @property
-    def rank(self) -> int:
-        return {Role.VIEWER: 1, Role.EDITOR: 2, Role.OWNER: 3}[self]
-
-    def allows(self, need: Role) -> bool:
-        return self.rank >= need.rank
-
-
-class WorkspaceQuerySet(models.QuerySet["Workspace"]):
-    def visible_to(self, user: User) -> WorkspaceQuerySet:
-        """Return the workspaces of which this person is a member, annotated with their ``role``."""
-        role = models.F("memberships__role")
-        return self.filter(memberships__user=user).annotate(role=role)  # type: ignore[no-redef]  # the model declares it
-
-
-class Workspace(models.Model):
-    """The tenant boundary: chats, memories and documents each belong to one workspace."""
-
-    role: str  # the reader's, where ``visible_to`` has annotated it
-    public_id = PublicIdField(prefix="ws")
-    name = models.CharField(max_length=120)
-    description = models.TextField(max_length=2000, blank=True)
-    default_of = models.OneToOneField(
-        User,
-        on_delete=models.CASCADE,
-        null=True,
-        blank=True,
-        related_name="default_workspace",
-        help_text="The person whose default workspace this is, if it is one.",
-    )
-    made_by = models.ForeignKey(
-        User,
-        on_delete=models.SET_NULL,
-        null=True,
-        blank=True,
-        related_name="+",
-        help_text="Who is charged for it. Nobody, if it is somebody's default one.",
-    )
-    private_short_term = models.BooleanField(
-        "private chats in short-term memory",
-        default=False,
-        help_text="A person's private chats here are told of, in short, in that person's other chats.",
-    )
-    reviews_proposals = models.BooleanField(
-        default=False, help_text="What viewers or models propose waits for an editor."
-    )
-    connection = models.ForeignKey(
-        "Connection",
-        on_delete=models.SET_NULL,
-        null=True,
-        blank=True,
-        related_name="workspaces",
-        help_text="Which model answers here, where a chat has not chosen another. Empty: the configured one.",
-    )
-    share_links = models.BooleanField(
-        default=True,
-        db_default=True,
-        help_text="Chats here may be read by a link, by whoever has it, without signing in.",
-    )
-    local_only = models.BooleanField(
-        "memories never leave this machine",
-        default=False,
-        help_text="Only models and embedders that are marked local are asked about what is said and stored here.",
-    )
-    created_at = models.DateTimeField(auto_now_add=True)
-    updated_at = models.DateTimeField(auto_now=True)
-
-    objects = WorkspaceQuerySet.as_manager()
-
-    class Meta:
-        ordering = ["name", "id"]
-
-    def __str__(self) -> str:
-        return self.name
-
-    @property
-    def is_default(self) -> bool:
-        return self.default_of_id is not None
-
-
-class Membership(models.Model):
-    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="memberships")
-    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="memberships")
-    role = models.CharField(max_length=10, choices=Role.choices, default=Role.VIEWER)
-    created_at = models.DateTimeField(auto_now_add=True)
-
-    class Meta:
-        ordering = ["created_at", "id"]
-        constraints = [models.UniqueConstraint(fields=["workspace", "user"], name="one_membership_a_person")]
-
-    status = "member"  # in the list of members
-
-    def __str__(self) -> str:
-        return f"{self.user} in {self.workspace}: {self.role}"
-
-    @property
-    def joined_at(self) -> datetime:
-        return self.created_at
-
-
-class AgentQuerySet(models.QuerySet["Agent"]):
-    def in_use(self) -> AgentQuerySet:
-        """Return the assistants that are not archived."""
-        return self.filter(archived_at=None)
-
-    def visible_to(self, user: User) -> AgentQuerySet:
-        """Return the assistants of this person's workspaces, annotated with the person's ``role`` there."""
-        role = models.F("workspace__memberships__role")
-        return self.filter(workspace__memberships__user=user).annotate(role=role)  # type: ignore[no-redef]  # the model declares it
-
-
-class Agent(models.Model):
-    """An assistant of a workspace. Its instructions are part of the prompt in every chat with it.
-
-    It is archived instead of deleted, so that its chats and memories stay.
-    """
-
-    role: str  # the reader's, where ``visible_to`` has annotated it
-    public_id = PublicIdField(prefix="agent")
-    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="agents")
-    name = models.CharField(max_length=80)
-    description = models.CharField(max_length=300, blank=True)
-    instructions = models.TextField(max_length=4000, blank=True)
-    created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
-    imported = models.BooleanField(
-        default=False, db_default=False, help_text="Somebody else imported it under its author's name."
-    )
-    created_at = models.DateTimeField(default=timezone.now)
-    updated_at = models.DateTimeField(default=timezone.now)
-    archived_at = models.DateTimeField(null=True, blank=True)
-
-    objects = AgentQuerySet.as_manager()
-
-    class Meta:
-        ordering = ["name", "id"]
-        constraints = [
-            models.UniqueConstraint(
-                "workspace",
-                Lower("name"),
-                condition=models.Q(archived_at=None),
-                name="one_agent_of_a_name",
-            )
-        ]
-
-    def __str__(self) -> str:
-        return self.name
-
-    @property
-    def is_archived(self) -> bool:
-        return self.archived_at is not None
-
-
 class SignIn(models.Model):
     """A browser in which a person is signed in. Written by ``accounts.sessions``.
 
@@ -432,30 +274,144 @@ class DoneRequest(models.Model):
         return f"{self.name[:8]} {self.done_at:%Y-%m-%d %H:%M}"
 
 
-# Retention rules of a workspace. Written by ``workspaces.retention``.
+class KeyScope(models.TextChoices):
+    READ = "read", later("Read")
+    WRITE = "write", later("Read and write")
 
 
-def _days(what: str) -> models.PositiveIntegerField[int | None, int | None]:
-    return models.PositiveIntegerField(null=True, blank=True, help_text=f"Days that {what}. Empty: for good.")
+class ApiKey(models.Model):
+    """A key with which a program acts as the key's creator in one workspace. Written by ``workspaces.accounts.keys``.
 
+    Only a hash of the secret is stored, so it cannot be shown again.
+    """
 
-class Retention(models.Model):
-    """Retention rules of a workspace. Without a row nothing is deleted because of its age."""
-
-    workspace = models.OneToOneField(Workspace, on_delete=models.CASCADE, related_name="retention")
-    set_by = models.ForeignKey(
-        User,
-        on_delete=models.SET_NULL,
-        null=True,
-        related_name="+",
-        help_text="The owner who set it: of personal memories it concerns theirs alone.",
+    public_id = PublicIdField(prefix="key")
+    workspace = models.ForeignKey("workspaces.Workspace", on_delete=models.CASCADE, related_name="api_keys")
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="api_keys")
+    # The OAuth program that this key was made for, which uses it by tokens (accounts.oauth). None: the text is used.
+    client = models.ForeignKey(
+        "workspaces.OAuthClient", null=True, blank=True, on_delete=models.PROTECT, related_name="keys"
     )
-    chats = _days("a chat is kept after its last message")
-    memories = _days("a memory is kept that nobody changed and no answer used")
-    documents = _days("a document is kept after its last change")
-    artifacts = _days("an artifact is kept after its last change")
-    activity = _days("an entry of the activity is kept")
-    updated_at = models.DateTimeField(default=timezone.now)
+    name = models.CharField(max_length=80)
+    scope = models.CharField(max_length=5, choices=KeyScope.choices, default=KeyScope.READ)
+    key_hash = models.CharField(max_length=64, unique=True, editable=False)  # SHA-256, hexadecimal
+    beginning = models.CharField(max_length=12, editable=False)  # shown so that its creator can recognize it
+    created_at = models.DateTimeField(default=timezone.now)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+    last_used_at = models.DateTimeField(null=True, blank=True, help_text="To the minute.")
+    calls = models.PositiveBigIntegerField(default=0, editable=False, help_text="Requests that passed.")
+    # The minute that is being counted, and the requests in it. Stored here because all web processes share the count.
+    counted_at = models.DateTimeField(null=True, editable=False)
+    counted = models.PositiveIntegerField(default=0, editable=False)
+
+    class Meta:
+        verbose_name = "API key"
+        ordering = ["-created_at", "-id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["user", "name"],
+                condition=models.Q(revoked_at=None),
+                name="one_live_key_of_a_name",
+            )
+        ]
 
     def __str__(self) -> str:
-        return f"Retention {self.pk}"
+        return f"{self.name} ({self.beginning}…)"
+
+    def is_expired(self, now: datetime) -> bool:
+        return self.expires_at is not None and self.expires_at <= now
+
+
+# OAuth programs. What a person authorizes is stored as an ``ApiKey``; these models give the program access to it.
+
+
+class OAuthClient(models.Model):
+    """A program that registered itself (RFC 7591). Any program can register, so the name is not trustworthy.
+
+    It has no secret; each authorization uses PKCE instead.
+    """
+
+    public_id = PublicIdField(prefix="app")
+    name = models.CharField(max_length=60)
+    redirect_uris = models.JSONField(default=list)  # allowed redirect URIs
+    created_at = models.DateTimeField(default=timezone.now, db_index=True)
+
+    class Meta:
+        verbose_name = "program"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class OAuthCode(models.Model):
+    """An authorization code. It stores a person's consent and is exchanged for tokens once.
+
+    ``key``: the API key that the exchange created.
+    """
+
+    client = models.ForeignKey(OAuthClient, on_delete=models.CASCADE, related_name="codes")
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
+    workspace = models.ForeignKey("workspaces.Workspace", on_delete=models.CASCADE, related_name="+")
+    key = models.ForeignKey(ApiKey, null=True, on_delete=models.CASCADE, related_name="+")
+    code_hash = models.CharField(max_length=64, unique=True, editable=False)
+    scope = models.CharField(max_length=5, choices=KeyScope.choices)
+    challenge = models.CharField(max_length=128)
+    redirect_uri = models.TextField()
+    names_redirect = models.BooleanField(default=True)  # the request named it, so the exchange must too
+    resource = models.CharField(max_length=20)
+    expires_at = models.DateTimeField(db_index=True)
+
+    class Meta:
+        verbose_name = "sign-in of a program"
+        verbose_name_plural = "sign-ins of programs"
+
+    def __str__(self) -> str:
+        return f"{self.client} for {self.user}"
+
+
+class TokenKind(models.TextChoices):
+    ACCESS = "access", "Access"
+    REFRESH = "refresh", "Refresh"
+
+
+class OAuthToken(models.Model):
+    """An access token or a refresh token. A refresh token is exchanged once for new tokens.
+
+    A program with an access token may do what its API key allows, below the path ``resource``.
+    """
+
+    key = models.ForeignKey(ApiKey, on_delete=models.CASCADE, related_name="tokens")
+    kind = models.CharField(max_length=7, choices=TokenKind.choices)
+    token_hash = models.CharField(max_length=64, unique=True, editable=False)
+    scope = models.CharField(max_length=5, choices=KeyScope.choices)
+    resource = models.CharField(max_length=20)
+    expires_at = models.DateTimeField(db_index=True)
+    used_at = models.DateTimeField(null=True)
+
+    class Meta:
+        verbose_name = "token of a program"
+        verbose_name_plural = "tokens of programs"
+        constraints: ClassVar = [
+            models.CheckConstraint(
+                condition=models.Q(kind="refresh") | models.Q(used_at=None), name="only_refresh_is_used_up"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} of {self.key}"
+
+
+# Mail that could not be sent yet. Written by ``workspaces.accounts.unsent_mail``.
+
+
+class WaitingMail(models.Model):
+    """A complete mail that waits for a retry. It is encrypted because it may contain a password reset link."""
+
+    sealed = models.TextField()
+    attempts = models.PositiveSmallIntegerField(default=1)
+    created_at = models.DateTimeField(default=timezone.now)
+    next_attempt_at = models.DateTimeField(db_index=True)
+
+    def __str__(self) -> str:
+        return f"Mail {self.pk}"

@@ -15,7 +15,7 @@ from memories.forgetting import clear
 from memories.forgetting.for_good import forget_memories, forget_noted, get_noted, keep_noted, require_right
 from memories.models import Memory
 from memories.tidy import LISTS, SHOWN, pairs_in, without_vector
-from memories.writing import gate, late_vectors, review
+from memories.writing import gate, review, vector_backfill
 from workspaces.access import get_workspace
 from workspaces.accounts.sign_in import ask_for_password
 from workspaces.models import Agent, Role, Workspace
@@ -135,7 +135,7 @@ def undo_keep(request: PageRequest, ws_id: str, kept_id: int) -> HttpResponse:
 def index(request: PageRequest, ws_id: str) -> HttpResponse:
     """Queue a job that embeds the memories without a vector."""
     workspace = _workspace(request, ws_id, Role.EDITOR)
-    late_vectors.reembed(without_vector(workspace, request.user, timezone.now()))
+    vector_backfill.reembed(without_vector(workspace, request.user, timezone.now()))
     return _notice(request, workspace, _("They are being indexed in the background."))
 
 

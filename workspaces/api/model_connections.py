@@ -9,13 +9,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memoryhub.llm.model_check import STEPS
-from workspaces.actions import connections
+from workspaces.actions import model_connections
 from workspaces.api.base import ApiView
 from workspaces.api.fields import Body, Choice, Flag, Moment, Money, PageQuery, Text, WholeNumber
 from workspaces.api.idempotency import ONCE
 from workspaces.api.schema import ID, documented_under, page_of
-from workspaces.connections import try_connection
-from workspaces.models.connections import (
+from workspaces.model_choice import try_connection
+from workspaces.models.language_models import (
     LEAST_CONTEXT,
     MODEL_LENGTH,
     MOST_CONTEXT,
@@ -75,7 +75,7 @@ class ConnectionJson(serializers.Serializer[Any]):
     updated_at = Moment()
 
     def get_base_url(self, connection: Connection) -> str | None:
-        seen = not connection.is_shared or connections.may_manage(self.context["person"])
+        seen = not connection.is_shared or model_connections.may_manage(self.context["person"])
         return connection.base_url if seen else None
 
 
@@ -87,7 +87,7 @@ class ConnectionChanges(Body):
     )
     model = Text(max_length=MODEL_LENGTH, required=False)
     api_key = Text(
-        max_length=connections.KEY_LENGTH,
+        max_length=model_connections.KEY_LENGTH,
         allow_blank=True,
         required=False,
         write_only=True,
@@ -168,7 +168,8 @@ class ConnectionList(_ConnectionView):
         """
         body, now = self.body(ConnectionBody), timezone.now()
         connection = self.make_once(
-            lambda: connections.create_connection(by=self.person, now=now, **body), connections.get_connection
+            lambda: model_connections.create_connection(by=self.person, now=now, **body),
+            model_connections.get_connection,
         )
         return self.shown(connection, code=status.HTTP_201_CREATED)
 
@@ -177,7 +178,7 @@ class ConnectionDetail(_ConnectionView):
     @documented("connections_get", ConnectionJson)
     def get(self, request: Request, connection_id: str) -> Response:
         """Get a connection."""
-        return self.shown(connections.get_connection(self.person, connection_id))
+        return self.shown(model_connections.get_connection(self.person, connection_id))
 
     @documented("connections_update", ConnectionJson, body=ConnectionChanges)
     def patch(self, request: Request, connection_id: str) -> Response:
@@ -185,10 +186,10 @@ class ConnectionDetail(_ConnectionView):
 
         Fields you leave out stay as they are, including the key. Turns that begin afterwards use the new values.
         """
-        connection = connections.get_connection(self.person, connection_id, to="change")
+        connection = model_connections.get_connection(self.person, connection_id, to="change")
         body = self.body(ConnectionChanges)
         return self.shown(
-            connections.update_connection(connection, by=self.person, now=timezone.now(), **body)
+            model_connections.update_connection(connection, by=self.person, now=timezone.now(), **body)
         )
 
     @documented("connections_delete")
@@ -198,8 +199,8 @@ class ConnectionDetail(_ConnectionView):
         Deletes it and its key for good. Workspaces and chats that used it continue with the next configured model, and
         show a note about it.
         """
-        connection = connections.get_connection(self.person, connection_id, to="delete")
-        connections.delete_connection(connection, by=self.person, now=timezone.now())
+        connection = model_connections.get_connection(self.person, connection_id, to="delete")
+        model_connections.delete_connection(connection, by=self.person, now=timezone.now())
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
@@ -211,7 +212,7 @@ class ConnectionTest(_ConnectionView):
         Requests a word, a tool call and a JSON object from the model. Takes up to half a minute, and you can do it ten
         times a minute. The status is 200 even if the test fails.
         """
-        connection = connections.get_connection(self.person, connection_id, to="change")
+        connection = model_connections.get_connection(self.person, connection_id, to="change")
         report = try_connection(connection, by=self.person, now=timezone.now())
         body = {
             "answers": report.answers,
