@@ -101,16 +101,16 @@ WHERE m.id = ANY(%(ids)s::bigint[]) AND {live_sql()}
   AND {PLACE} = ANY(%(places)s::bigint[]) AND m.workspace_id = ANY(%(workspaces)s::bigint[])
 """  # noqa: S608  constants only
 # Inner products of the message's vector with both parts of each statement's vector, the length of the English part, and
-# how much the statement is of each kind. Then the first three for other memories, the background (``relevance``).
+# those of ``relevance.heads_for``. Then the first three for other memories, the background (``relevance``).
 _STATEMENT = "coalesce(e.statement, e.embedding)"
-_KIND = f"-(subvector({_STATEMENT}, {MULTILINGUAL.start + 1}, {LENGTH}) <#> %({{}})s::halfvec)"
+_HEAD = f"-(subvector({_STATEMENT}, {MULTILINGUAL.start + 1}, {LENGTH}) <#> %({{}})s::halfvec)"
 _PRODUCTS = f"""
-SELECT e.ref, {PRODUCTS.format(_STATEMENT)}, {", ".join(map(_KIND.format, relevance.STATEMENT_HEADS))}
+SELECT e.ref, {PRODUCTS.format(_STATEMENT)}, {", ".join(map(_HEAD.format, relevance.HEADS))}
 FROM workspaces_passagevector e
 WHERE e.kind = 1 AND e.live AND e.ref = ANY(%(ids)s::bigint[]) AND e.model = %(model)s::text
   AND e.place = ANY(%(places)s::bigint[])
 UNION ALL
-SELECT NULL, {PRODUCTS.format("b.embedding")}{", NULL" * len(relevance.STATEMENT_HEADS)}
+SELECT NULL, {PRODUCTS.format("b.embedding")}{", NULL" * len(relevance.HEADS)}
 FROM (
     SELECT e.embedding FROM workspaces_passagevector e
     WHERE e.kind = 1 AND e.live AND e.model = %(model)s::text AND e.place = ANY(%(places)s::bigint[])
@@ -289,12 +289,13 @@ class RankedSearch:
         active = self.where.active
         if self.asked is None or active is None or active.name != TwoEncoders.name:
             return {}
+        message = relevance.read_message(self.query, self.asked)
         params = {
             "asked": self.asked,
             "ids": [pk for pk, _ in scored],
             "model": active.label,
             "places": self.params["places"],
-            **dict(zip(relevance.STATEMENT_HEADS, relevance.statement_heads(), strict=True)),
+            **relevance.heads_for(message),
         }
         rows = queries.rows(_PRODUCTS, params)
         products = {ref: rest for ref, *rest in rows if ref is not None}
@@ -311,7 +312,6 @@ class RankedSearch:
             for pk, parts in scored
             if pk in products
         }
-        message = relevance.read_message(self.query, self.asked)
         dates = self.question.dates
         self.asks_past = asks_past = self.as_of is None and relevance.asks_past(message)
         past = asks_past or (self.as_of is None and dates is not None and dates.is_past(self.now.date()))

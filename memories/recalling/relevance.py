@@ -9,6 +9,9 @@ are:
 - the kind of message (it asks for nothing, looks something up, asks for work or advice, asks about the past)
 - the kind of statement (a rule or preference, or something that is over)
 
+A bilinear form of both vectors is added to the logit. It has learned which statements matter to which messages without
+sharing their subject, such as the town where a person lives to plans for a weekend.
+
 No feature decides alone: a message that seems to ask for nothing still gets a memory that is much nearer than others.
 Everything is fitted by tests/bench/fit_relevance.py; docs/figures.md has the figures.
 """
@@ -141,6 +144,7 @@ _WORD = re.compile(r"[^\W_]+")
 
 MESSAGE_HEADS = ("silent", "lookup", "work", "past")
 STATEMENT_HEADS = ("rule", "over")
+HEADS = (*STATEMENT_HEADS, "match")
 MEASURES = (
     "english", "z_english", "behind_english", "multilingual", "z_multilingual", "behind_multilingual",
     "both", "z_both", "behind_both", "score", "behind_score", "lead", "words", "behind_words", "signals", "rank",
@@ -150,7 +154,7 @@ MEASURES = (
 # fmt: off
 KINDS = (
     "silent", "lookup", "work", "past", "rule", "over", "no_longer", "wanted_past", "rule_for_work",
-    "rule_near",
+    "rule_near", "rule_of_few",
 )
 # fmt: on
 
@@ -161,6 +165,8 @@ class Fitted(NamedTuple):
     mean: Array  # of MEASURES and KINDS
     scale: Array
     weights: Array  # for the ``pieces`` of these columns, the constant last
+    match: Array  # (384, 384): bilinear form of a message's and a statement's e5 vector, both of length 1 and centred
+    centres: Array  # (2, 384): the means of messages and of statements, subtracted for ``match``
     looked_up: Array  # minimum relevance for a search or a tool; a turn uses RECALL_THRESHOLD
 
 
@@ -185,6 +191,7 @@ class Message(NamedTuple):
     text: str
     kinds: Array  # logits of MESSAGE_HEADS
     asked: Asked
+    match: Array  # (384,): the product of its vector with ``Fitted.match``
 
 
 class Found(NamedTuple):
@@ -194,7 +201,7 @@ class Found(NamedTuple):
     score: float
     words: float  # share of the message's words, by BM25
     meaning: float  # what the cosine adds to the score
-    # English, multilingual, length of the English part, and each of STATEMENT_HEADS.
+    # English, multilingual, length of the English part, each of STATEMENT_HEADS, and ``Message.match``.
     products: Sequence[float]
     holds: bool | None = None  # at the time in question; None if unknown
 
@@ -205,21 +212,20 @@ def fitted() -> Fitted:
         return Fitted(*(file[name].astype(np.float32) for name in Fitted._fields))
 
 
-def statement_heads() -> list[Array]:
-    """Return the weights of the classifiers STATEMENT_HEADS, one array each.
-
-    Their inner product with the multilingual encoder's part of a stored vector shows the kind of the statement.
-    """
-    return list(fitted().statement[:, :-1])
-
-
 def read_message(text: str, vector: Array) -> Message:
     """Classify a message by its vector ``vector``."""
-    own = vector[MULTILINGUAL]
-    length = float(np.linalg.norm(own))
-    heads = fitted().message
-    kinds = STEEP * heads[:, :-1] @ own / length + heads[:, -1]
-    return Message(text, kinds, read_asked(vector))
+    own, part = fitted(), vector[MULTILINGUAL]
+    unit = part / float(np.linalg.norm(part))
+    kinds = STEEP * own.message[:, :-1] @ unit + own.message[:, -1]
+    return Message(text, kinds, read_asked(vector), (unit - own.centres[0]) @ own.match)
+
+
+def heads_for(message: Message) -> dict[str, Array]:
+    """Return the arrays by name whose inner products with a stored vector's multilingual part ``judge`` needs.
+
+    They are the weights of the classifiers STATEMENT_HEADS, and ``match``.
+    """
+    return dict(zip(HEADS, (*fitted().statement[:, :-1], message.match), strict=True))
 
 
 def silence_of(vector: Array) -> float:
@@ -244,13 +250,14 @@ def judge(
     if not candidates:
         return []
     plain = measure(message, candidates, background)
-    rules = statement_logits(candidates)
+    rules, match = _statement_logits(message, candidates)
     ease = ease_of(len(background))
-    value = _probability(np.hstack([plain, kinds_of(message.kinds, rules, plain)]), ease)
+    added = match + ease
+    value = _probability(np.hstack([plain, kinds_of(message.kinds, rules, plain, ease)]), added)
     asking = np.concatenate([[-MOST, MOST, -MOST], message.kinds[3:]])
-    if_asked = _probability(np.hstack([plain, kinds_of(asking, rules, plain)]), ease)
+    if_asked = _probability(np.hstack([plain, kinds_of(asking, rules, plain, ease)]), added)
     current = np.stack([rules[:, 0], np.full(len(candidates), -MOST)], axis=1)
-    if_current = _probability(np.hstack([plain, kinds_of(message.kinds, current, plain)]), ease)
+    if_current = _probability(np.hstack([plain, kinds_of(message.kinds, current, plain, ease)]), added)
     over = np.zeros(len(candidates), bool)
     if not (asks_past(message) if past is None else past):
         known = np.array([math.nan if each.holds is None else each.holds for each in candidates])
@@ -323,11 +330,12 @@ def measure(message: Message, candidates: Sequence[Found], background: Sequence[
     return np.stack([values[name] for name in MEASURES], axis=1)
 
 
-def kinds_of(message: Array, statements: Array, plain: Array) -> Array:
+def kinds_of(message: Array, statements: Array, plain: Array, ease: float) -> Array:
     """Return the features KINDS of each statement, one row each.
 
     ``message`` has the logits of MESSAGE_HEADS, and ``statements`` those of STATEMENT_HEADS, one row for each
-    statement. ``plain`` has the features returned by ``measure``.
+    statement. ``plain`` has the features returned by ``measure``. ``ease`` is that of ``ease_of``: a rule is relevant
+    more often in a workspace with few memories.
     """
     three = message[:3] - message[:3].mean()
     silent, _lookup, work = _shares(message)
@@ -339,6 +347,7 @@ def kinds_of(message: Array, statements: Array, plain: Array) -> Array:
     columns = [each * same for each in (*np.clip(three, -MOST, MOST), np.clip(message[3], -MOST, MOST))]
     columns += [rule, over, is_over * (1 - past), is_over * past]
     columns += [work * is_rule, work * is_rule * above, silent * above, silent * score]
+    columns += [work * is_rule * ease]
     return np.stack(columns, axis=1)
 
 
@@ -352,12 +361,12 @@ def _shares(message: Array) -> Array:
     return shares
 
 
-def statement_logits(candidates: Sequence[Found]) -> Array:
-    """Return the logits of STATEMENT_HEADS for each memory in ``candidates``, one row each."""
-    to_unit = float(np.sqrt((1 + E5_WEIGHS) / E5_WEIGHS))
-    products = np.array([each.products[3:] for each in candidates])
-    logits: Array = STEEP * to_unit * products + fitted().statement[:, -1]
-    return logits
+def _statement_logits(message: Message, candidates: Sequence[Found]) -> tuple[Array, Array]:
+    """Return the logits of STATEMENT_HEADS for each memory, one row each, and its match with the message."""
+    own, to_unit = fitted(), float(np.sqrt((1 + E5_WEIGHS) / E5_WEIGHS))
+    products = to_unit * np.array([each.products[3:] for each in candidates])
+    match = products[:, -1] - message.match @ own.centres[1]
+    return STEEP * products[:, :-1] + own.statement[:, -1], match
 
 
 def statement_kinds(vectors: Array) -> Array:
@@ -446,9 +455,9 @@ def pieces(columns: Array, mean: Array, scale: Array) -> Array:
     return np.hstack([scaled, np.maximum(0, scaled - BEND), np.maximum(0, -BEND - scaled)])
 
 
-def _probability(columns: Array, ease: float) -> Array:
+def _probability(columns: Array, added: Array) -> Array:
     own = fitted()
-    return _sigmoid(pieces(columns, own.mean, own.scale) @ own.weights[:-1] + own.weights[-1] + ease)
+    return _sigmoid(pieces(columns, own.mean, own.scale) @ own.weights[:-1] + own.weights[-1] + added)
 
 
 def _sigmoid(logits: Array) -> Array:

@@ -3,7 +3,9 @@
 `data/relevance/NAME.txt` is a workspace: its language, then a memory a line, ``letter|text``, then a message a line,
 ``kind|text|letters of the memories that a model should be given``. `everyday.tsv` has messages of everyday life that
 no memory answers, `past.tsv` questions about what was before, `statements.tsv` rules and statements that are over,
-`labels.tsv` which memories of the workspaces are such. The messages of `data/use` are used as well.
+`labels.tsv` which memories of the workspaces are such. `workspaces.jsonl` has more workspaces, one a line, in the form
+that ``score_workspaces`` takes, with the ids of their rules and of what is over. The messages of `data/use` are used as
+well.
 
 The files named on the command line are outside data, a workspace a line, as ``score_workspaces`` takes them.
 """
@@ -13,7 +15,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from memories.recalling.relevance import content_keys
 from tests.bench.judging_data import KINDS, bucket
@@ -23,6 +25,7 @@ DATA = Path(__file__).with_name("data") / "relevance"
 USE = Path(__file__).with_name("data") / "use"
 TALK = ("talk", "talk_more", "talk_held", "talk_held2")
 ANSWERED = 3  # XQuAD's and LoCoMo's questions with at most this many relevant memories are used
+FEW = 10
 KEPT = 250  # statements of each kind from the data for keeping
 
 
@@ -38,7 +41,7 @@ class Case:
 
     group: str  # "own", or the name of the file
     origin: str
-    size: str  # whole, part or mixed
+    size: str  # whole, few (a whole workspace with at most FEW memories), part or mixed
     memories: dict[str, str]
     messages: list[Message]
 
@@ -54,6 +57,16 @@ def own_workspaces() -> Iterator[Case]:
         memories = {each[0]: each[1] for each in fields if len(each) == 2}
         messages = [Message(each[0], each[1], frozenset(each[2])) for each in fields if len(each) == 3]
         yield _named("own", path.stem, memories, messages)
+    for each in _more():
+        memories = {memory["id"]: memory["text"] for memory in each["memories"]}
+        messages = [
+            Message(query["kind"], query["text"], frozenset(query["relevant"])) for query in each["queries"]
+        ]
+        yield _named("own", each["name"], memories, messages)
+
+
+def _more() -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (DATA / "workspaces.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
 def outside_workspaces(path: Path) -> Iterator[Case]:
@@ -80,7 +93,8 @@ def _named(group: str, origin: str, memories: dict[str, str], messages: list[Mes
         for each in messages
         if each.kind != "overview"
     ]
-    return Case(group, origin, "whole", {f"{origin}/{key}": text for key, text in memories.items()}, named)
+    size = "few" if group == "own" and len(memories) <= FEW else "whole"
+    return Case(group, origin, size, {f"{origin}/{key}": text for key, text in memories.items()}, named)
 
 
 def cases(files: list[Path]) -> list[Case]:
@@ -98,6 +112,7 @@ def cases(files: list[Path]) -> list[Case]:
             made += [_stretch(workspaces[0], chance) for _ in range(2)]
         else:
             made += workspaces
+            workspaces = [each for each in workspaces if each.size == "whole"]
             made += [_part(each, chance.choice([8, 10, 14]), chance) for each in workspaces]
             made += [_mixed(each, chance.choice(workspaces)) for each in workspaces]
     return [*_with_everyday(made, chance), *_pairs(chance)]
@@ -196,9 +211,10 @@ def labelled_statements() -> list[tuple[str, str]]:
 
 
 def labels() -> dict[str, tuple[set[str], set[str]]]:
-    """Return for each workspace of this project the letters of its rules, and of statements that are over."""
+    """Return for each workspace of this project the ids of its rules, and of statements that are over."""
     rows = [line.split("|") for line in (DATA / "labels.tsv").read_text().splitlines()]
-    return {name: (set(rules), set(over)) for name, rules, over in rows}
+    named = {name: (set(rules), set(over)) for name, rules, over in rows}
+    return named | {each["name"]: (set(each["rules"]), set(each["over"])) for each in _more()}
 
 
 def _lines(path: Path) -> Iterator[str]:

@@ -238,8 +238,8 @@ def test_strong_first_is_used_whatever_the_message_seems_to_be() -> None:
     vector = np.zeros(769, dtype=np.float32)
     vector[384] = 1.0
     message = relevance.read_message("Ben on call", vector)._replace(kinds=np.array([4.0, -4.0, -4.0, -4.0]))
-    clear = relevance.Found("Ben is on call this week", 0.95, 1.0, 0.6, (0.0, 1.5, 0.0, -2.0, -2.0))
-    far = relevance.Found("The office is in Lisbon", 0.05, 0.0, 0.05, (0.0, 0.1, 0.0, -2.0, -2.0))
+    clear = relevance.Found("Ben is on call this week", 0.95, 1.0, 0.6, (0.0, 1.5, 0.0, -2.0, -2.0, 0.0))
+    far = relevance.Found("The office is in Lisbon", 0.05, 0.0, 0.05, (0.0, 0.1, 0.0, -2.0, -2.0, 0.0))
     judged = relevance.judge(message, [clear, far, far], [far.products[:3]] * 20)
     assert judged[0].value > 0.57 > judged[1].value
 
