@@ -3,7 +3,7 @@
 from django.utils.translation import gettext as _
 
 from chat.models import Chat, ChatQuerySet, Message, MessageQuerySet
-from memoryhub.database.queries import Ready
+from memoryhub.database.queries import PreparedQuery
 from memoryhub.errors import NotFound
 from workspaces.access import require
 from workspaces.models import Role, User
@@ -14,8 +14,8 @@ def _chats(*, user: int, public_id: str) -> ChatQuerySet:
     return chats.with_roles().select_related("workspace__connection", "created_by", "agent", "connection")
 
 
-_CHAT = Ready(_chats, user=int, public_id=str)
-_LIVE_CHAT = Ready(lambda **asked: _chats(**asked).live(), user=int, public_id=str)
+_CHAT = PreparedQuery(_chats, user=int, public_id=str)
+_LIVE_CHAT = PreparedQuery(lambda **asked: _chats(**asked).live(), user=int, public_id=str)
 
 
 def _messages(*, user: int, chat: int, public_id: str) -> MessageQuerySet:
@@ -23,7 +23,7 @@ def _messages(*, user: int, chat: int, public_id: str) -> MessageQuerySet:
     return messages.select_related("author", "imported_by", "reply_to")
 
 
-_MESSAGE = Ready(_messages, user=int, chat=int, public_id=str)
+_MESSAGE = PreparedQuery(_messages, user=int, chat=int, public_id=str)
 
 
 def get_chat(user: User, public_id: str, *, need: Role = Role.VIEWER, include_deleted: bool = False) -> Chat:

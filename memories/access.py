@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 
 from memories.models import Memory, Scope
 from memories.models.memory import AUTOMATIC, MemoryQuerySet
-from memoryhub.database.queries import Ready
+from memoryhub.database.queries import PreparedQuery
 from memoryhub.errors import NotFound
 from workspaces.access import require
 from workspaces.models import Role, User, Workspace
@@ -45,8 +45,8 @@ def get_memory(
 
 
 @cache
-def _ready(kinds: tuple[tuple[str, type], ...]) -> Ready[Memory]:
-    return Ready(_found, **dict(kinds))
+def _ready(kinds: tuple[tuple[str, type], ...]) -> PreparedQuery[Memory]:
+    return PreparedQuery(_found, **dict(kinds))
 
 
 def _found(
@@ -100,8 +100,8 @@ def _live(workspace: int, user: int, now: datetime) -> MemoryQuerySet:
 
 
 _KINDS: dict[str, type] = {"workspace": int, "user": int, "now": datetime}
-_LIVE = Ready(_live, **_KINDS)
-_LIVE_OF_ALL = Ready(lambda **asked: _live(**asked).filter(owner=None), **_KINDS)
+_LIVE = PreparedQuery(_live, **_KINDS)
+_LIVE_OF_ALL = PreparedQuery(lambda **asked: _live(**asked).filter(owner=None), **_KINDS)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from django.db import IntegrityError, transaction
 from django.utils.translation import gettext as _
 
-from memoryhub.database.queries import Ready
+from memoryhub.database.queries import PreparedQuery
 from memoryhub.database.replicas import pin_to_primary
 from memoryhub.errors import Conflict, Forbidden, NotFound
 from memoryhub.ids import PATTERN
@@ -15,13 +15,15 @@ from workspaces.audit import Verb, record
 from workspaces.data_policy import DataPolicy, within_policy
 from workspaces.models import Artifact, Document, Membership, OwnedQuerySet, Role, User, Workspace
 
-_WORKSPACE = Ready(
+_WORKSPACE = PreparedQuery(
     lambda user, public_id: Workspace.objects.visible_to(User(pk=user)).filter(public_id=public_id),
     user=int,
     public_id=str,
 )
 DEFAULT_NAME = "Personal"
-_DEFAULT = Ready(lambda user: Workspace.objects.visible_to(User(pk=user)).filter(default_of=user), user=int)
+_DEFAULT = PreparedQuery(
+    lambda user: Workspace.objects.visible_to(User(pk=user)).filter(default_of=user), user=int
+)
 
 
 def get_workspace(user: User, public_id: str, *, need: Role = Role.VIEWER) -> Workspace:

@@ -11,7 +11,7 @@ from datetime import datetime
 from django.conf import settings
 from django.utils.translation import gettext as _
 
-from memoryhub.database.queries import Ready
+from memoryhub.database.queries import PreparedQuery
 from memoryhub.encryption import Unsealable
 from memoryhub.errors import Invalid
 from memoryhub.languages import translated
@@ -26,8 +26,8 @@ from workspaces.models.language_models import Connection
 from workspaces.quotas import spend
 
 BUILT_IN = "built-in"  # used instead of a connection's id for the model in the settings
-_EVERYONES_DEFAULT = Ready(lambda: Connection.objects.everyones_default())
-_USABLE = Ready(lambda user: Connection.objects.usable_by(User(pk=user)), user=int)
+_EVERYONES_DEFAULT = PreparedQuery(lambda: Connection.objects.everyones_default())
+_USABLE = PreparedQuery(lambda user: Connection.objects.usable_by(User(pk=user)), user=int)
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ def _configured(workspace: Workspace, lost: str = "") -> Chosen:
 def model_of(connection: Connection) -> ChatModel:
     """Return the chat model of a connection, without a key if the key cannot be decrypted."""
     key = _key_of(connection)
-    endpoint = Endpoint(connection.base_url, key or "", connection.model, reach_of(connection))
+    endpoint = Endpoint(connection.base_url, key or "", connection.model, address_range_of(connection))
     return chat_model_at(connection.public_id, endpoint, connection.capabilities)
 
 
@@ -165,7 +165,7 @@ def _trouble_with(connection: Connection, workspace: Workspace) -> ModelError | 
     return None
 
 
-def reach_of(connection: Connection) -> AddressRange:
+def address_range_of(connection: Connection) -> AddressRange:
     if connection.is_local:
         return AddressRange.INTERNAL
     if connection.is_shared or settings.PEOPLE_MAY_CONNECT_INTERNAL:
@@ -338,7 +338,7 @@ def report_on(connection: Connection) -> Report:
         lines = [Line(step, "fails" if step == "key" else "untried", "") for step in STEPS]
         lines[STEPS.index("key")] = Line("key", "fails", unreadable)
         return Report(lines, False, 0.0, None, [])
-    endpoint = Endpoint(connection.base_url, key, connection.model, reach_of(connection))
+    endpoint = Endpoint(connection.base_url, key, connection.model, address_range_of(connection))
     trial = try_model(endpoint, connection.capabilities)
     lines = [Line(step, trial.outcomes[step], _sentence(trial, step, bool(key))) for step in STEPS]
     return Report(lines, trial.answers, trial.seconds, trial.first_piece, _hints(connection, trial))

@@ -55,7 +55,7 @@ from memoryhub.errors import NotFound
 from workspaces.access import default_workspace, get_workspace, named_workspace
 from workspaces.actions.workspaces import choose_agent
 from workspaces.api.base import ApiView
-from workspaces.api.fields import Body, Choice, Flag, Moment, PageQuery, ReadyList, Text
+from workspaces.api.fields import Body, Choice, Flag, Moment, PageQuery, PreparedList, Text
 from workspaces.api.idempotency import ONCE
 from workspaces.api.schema import documented_under, page_of
 from workspaces.model_choice import choose_connection
@@ -110,8 +110,8 @@ def _listed(*, user: int, workspace: int | None = None) -> ChatQuerySet:
     return chats.select_related("workspace", "created_by", "agent", "connection").only(*_SHOWN)
 
 
-LISTED = ReadyList(_listed, user=int)
-LISTED_HERE = ReadyList(_listed, user=int, workspace=int)
+LISTED = PreparedList(_listed, user=int)
+LISTED_HERE = PreparedList(_listed, user=int, workspace=int)
 
 
 class ChatList(ApiView):

@@ -20,7 +20,7 @@ from django.db.models import Exists, OuterRef, Q, Subquery
 from chat.models import Chat, ChatQuerySet, Message, MessageQuerySet, MessageRole, PersonalUse
 from chat.models.chats import SHARED
 from memories.models import ReceiptItem
-from memoryhub.database.queries import Ready
+from memoryhub.database.queries import PreparedQuery
 from workspaces.access import personal_place
 from workspaces.models import Membership, User, Workspace
 
@@ -54,7 +54,7 @@ def _readers(*, chat: int, user: int) -> ChatQuerySet:
     return chats.annotate(alone=Q(alone), permitted=Exists(permitted), joined=joined)
 
 
-_READERS = Ready(_readers, chat=int, user=int)
+_READERS = PreparedQuery(_readers, chat=int, user=int)
 
 
 def personal_in(chat: Chat, user: User) -> Personal:

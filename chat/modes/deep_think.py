@@ -20,7 +20,7 @@ from chat.chats.personal_memories import personal_allowed
 from chat.live_answers import BROKEN, LiveAnswer, in_thread
 from chat.models import Message, MessageStatus, ToolCall
 from chat.models.answer_steps import Mode, Step, StepKind, StepOutcome
-from chat.prompting.context import room_beside_answer
+from chat.prompting.context import prompt_token_limit
 from chat.prompting.prompt_text import (
     BYTES_PER_TOKEN,
     category_label,
@@ -121,7 +121,7 @@ def build_check(
     question: str, answer: str, memories: Sequence[Memory], capabilities: Capabilities
 ) -> tuple[list[PromptMessage], int]:
     """Return the prompt of the check, and the number of memories in it: 0 if the answer leaves no space for any."""
-    room = room_beside_answer(capabilities) - tokens(prompt_text("deep_think_check"))
+    room = prompt_token_limit(capabilities) - tokens(prompt_text("deep_think_check"))
     conversation = render_conversation(
         [("user", cut_to(question, room // 4)), ("assistant", answer)], limit=None
     )

@@ -207,7 +207,7 @@ def build_prompt(
     The token budget is the model's context minus the maximum answer. ``reserve`` tokens of it stay free for later
     additions. The question is cut only if it does not fit alone. ``closing`` is the last line of the recalled block.
     """
-    whole = room_beside_answer(capabilities) - reserve - tokens_of_tools(tools)
+    whole = prompt_token_limit(capabilities) - reserve - tokens_of_tools(tools)
     text = system_text(conversation.agent, now=now, has_tools=bool(tools), room=whole)
     system = [
         PromptMessage("system", text, speaker=Speaker.ASSISTANT if conversation.agent else Speaker.SYSTEM)
@@ -232,7 +232,7 @@ def build_prompt(
     room -= picture_tokens(pictures)
     question_text = cut_to(conversation.question.content, max(LEAST_QUESTION, room - 16))
     question = PromptMessage("user", question_text, pictures=pictures, speaker=conversation.question.speaker)
-    room = history_room(capabilities, room - question.tokens, has_tools=bool(tools))
+    room = history_token_limit(capabilities, room - question.tokens, has_tools=bool(tools))
     shown = _history(conversation, room)
     messages = [*system, *shown.messages, *tail, question]
     is_tight = shown.left_out or shown.tokens > room * TIGHT
@@ -240,13 +240,13 @@ def build_prompt(
     return BuiltPrompt(messages, seen_from, is_tight, shown.keys, begins=len(system))
 
 
-def history_room(capabilities: Capabilities, room: int, *, has_tools: bool) -> int:
+def history_token_limit(capabilities: Capabilities, room: int, *, has_tools: bool) -> int:
     """Return how many tokens the history may use if ``room`` tokens are left.
 
     A share is reserved for tool results. The configured maximum applies as well.
     """
     if has_tools:
-        room -= int(room_beside_answer(capabilities) * TOOLS_SHARE)
+        room -= int(prompt_token_limit(capabilities) * TOOLS_SHARE)
     most = settings.LLM_HISTORY_TOKENS if capabilities.history_tokens is None else capabilities.history_tokens
     return min(room, most)
 
@@ -269,7 +269,7 @@ def _shown_within(pictures: Iterable[Picture], room: int) -> tuple[Picture, ...]
     return tuple(shown)
 
 
-def room_beside_answer(capabilities: Capabilities) -> int:
+def prompt_token_limit(capabilities: Capabilities) -> int:
     """Return the maximum tokens of a prompt: the model's context minus the maximum answer."""
     return capabilities.context_tokens - answer_tokens(capabilities)
 
@@ -283,11 +283,11 @@ def tokens_of_tools(tools: Sequence[Tool]) -> int:
     return sum([tool.tokens for tool in tools])
 
 
-def room_for_recalled(
+def recalled_token_limit(
     agent: Agent | None, capabilities: Capabilities, tools: Sequence[Tool], *, reserve: int, now: datetime
 ) -> int:
     """Return how many tokens recalled memories may use: a share of the space that the system text and tools leave."""
-    whole = room_beside_answer(capabilities) - reserve - tokens_of_tools(tools)
+    whole = prompt_token_limit(capabilities) - reserve - tokens_of_tools(tools)
     system = system_text(agent, now=now, has_tools=bool(tools), room=whole)
     return int((whole - tokens(system)) * RECALLED_SHARE)
 

@@ -212,8 +212,8 @@ class StepExecutor:
         self.transcript = transcript or Transcript()
         self._check = check
         self._keys = list(dict.fromkeys([*map(memory_keys.step, step.depends_on), *upstream]))
-        on_access = self._note_access
-        own = memory_tools(context.memory, source=step.id, on_access=on_access, room=self._room_for_result)
+        on_access = self._record_access
+        own = memory_tools(context.memory, source=step.id, on_access=on_access, room=self._result_byte_limit)
         self.tools = {tool.name: tool for tool in (*own, *context.tools)}
         self._prompt: list[Message] = []
         self._finish = None if step.schema is None else finish_tool(step.schema)
@@ -316,7 +316,7 @@ class StepExecutor:
         used = tokens_of([*prompt, *self.transcript.messages])
         return max(LEAST_RESULT, self.context.room - used)
 
-    def _room_for_result(self) -> int:
+    def _result_byte_limit(self) -> int:
         """Return how many bytes of a tool result fit into the prompt, for tools whose result must not be cut."""
         return min(LONGEST_RESULT, int((self._tokens_for_result(self._prompt) - 8) * BYTES_PER_TOKEN))
 
@@ -394,5 +394,5 @@ class StepExecutor:
             title=self.task_title or None,
         )
 
-    def _note_access(self, operation: str, data: dict[str, Any]) -> None:
+    def _record_access(self, operation: str, data: dict[str, Any]) -> None:
         self.context.emit("memory", {"op": operation, "step": self.step.id, **data})

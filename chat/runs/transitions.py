@@ -28,7 +28,7 @@ from chat.runs.executors import ParallelTaskExecutor, State, Unit
 from chat.runs.plan import PLAN_SCHEMA, PlannedStep, PlannedTask, TaskPlan, read_plan
 from chat.runs.step import Outcome, Transcript
 from chat.runs.team import BoardTask, TaskBoard, TeamExecutor
-from memoryhub.database.queries import Ready
+from memoryhub.database.queries import PreparedQuery
 from memoryhub.llm.metering import Meter, Metered
 from memoryhub.stored_messages import kept
 from workspaces.model_choice import Chosen
@@ -50,12 +50,12 @@ def _takeable(now: datetime, stale: datetime) -> QuerySet[RunStep]:
     return RunStep.objects.filter(ready | left, run__status=RunStatus.RUNNING)
 
 
-_WAITING = Ready(
+_WAITING = PreparedQuery(
     lambda now, stale: _takeable(now, stale).order_by("user_id").distinct("user_id").only("user_id"),
     now=datetime,
     stale=datetime,
 )
-_NEXT = Ready(
+_NEXT = PreparedQuery(
     lambda now, stale, user: (
         _takeable(now, stale)
         .filter(user=user)
@@ -206,7 +206,7 @@ COUNTED = ("rounds", "tokens_in", "tokens_out", "cost")
 MADE_PRIVATE = kept("The chat it belongs to was made private.")
 ACCOUNT_CLOSED = kept("The account of the person who started it was closed.")
 EXPECTED = ("expected_tokens", "expected_cost")
-_RUN = Ready(
+_RUN = PreparedQuery(
     lambda run: Run.objects.order_by().select_for_update(of=("self",)).filter(pk=run),
     run=int,
 )

@@ -21,7 +21,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from chat.models.runs import Run, RunMode, RunStep
-from chat.prompting.context import room_beside_answer
+from chat.prompting.context import prompt_token_limit
 from chat.prompting.prompt_text import prompt_text
 from chat.runs.budget import Lost, Stopped
 from chat.runs.executors import Unit
@@ -183,7 +183,7 @@ def _context(held: ClaimedStep, unit: Unit, ask: Ask, able: Capabilities) -> Ste
         tools=tools_of_run(run, is_local=able.local),
         preamble=_preamble(run, unit),
         budget=held.budget,
-        room=room_beside_answer(able),
+        room=prompt_token_limit(able),
         emit=held.record,
     )
     if unit.member:

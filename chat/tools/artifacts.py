@@ -20,7 +20,7 @@ from chat.tools.base import (
     ToRead,
     at_most,
     portion,
-    require_in_reach,
+    require_within_policy,
 )
 from memoryhub.errors import Invalid, NotFound
 from memoryhub.ids import PATTERN
@@ -160,7 +160,7 @@ def _artifact(caller: ToolCaller, public_id: str, need: Role) -> Artifact:
     try:
         if not PATTERN.fullmatch(public_id):
             raise NotFound
-        artifact = require_in_reach(caller, get_artifact(caller.person, public_id))
+        artifact = require_within_policy(caller, get_artifact(caller.person, public_id))
     except NotFound:
         raise ToolTrouble("there is no artifact with this id in the workspace") from None
     require(artifact.role, need)
@@ -212,7 +212,7 @@ def piece_of(caller: ToolCaller, document_id: str, start: int, *, most: int = RE
     """
     if not PATTERN.fullmatch(document_id) or not caller.may_draw_on(document_id):
         raise NotFound
-    document = require_in_reach(caller, get_document(caller.person, document_id))
+    document = require_within_policy(caller, get_document(caller.person, document_id))
     rows = document.passages.filter(begins__lt=start + most).order_by("number")
     passages = [each for each in rows if each.begins + len(each.text) > start]
     text = "".join(each.text for each in passages)

@@ -237,7 +237,7 @@ class ToRead(Arguments):
     start: Annotated[int, *within(0, 10**9)] = Field(0, alias="from")
 
 
-def require_in_reach(caller: ToolCaller, resource: Owned) -> Owned:
+def require_within_policy(caller: ToolCaller, resource: Owned) -> Owned:
     """Return the document or artifact ``resource`` if the caller may read it.
 
     Raises NotFound if it belongs to another workspace, or is personal and other people read the chat; ModelNotLocal if

@@ -25,7 +25,7 @@ from chat.models import Message as StoredMessage
 from chat.models import ToolCall as StoredCall
 from chat.models import ToolOutcome, ToolStatus
 from chat.models.answer_steps import Mode
-from chat.prompting.context import answer_tokens, parts_of, room_beside_answer
+from chat.prompting.context import answer_tokens, parts_of, prompt_token_limit
 from chat.prompting.prompt_text import BYTES_PER_TOKEN, cut_to, loop_length, tokens
 from chat.prompting.provenance import mark_tool_call, provenance_until
 from chat.tools.base import (
@@ -255,7 +255,7 @@ async def write(live: LiveAnswer, plan: Plan, user_pk: int) -> None:
         live.goes_on = True
     by_name = {tool.name: tool for tool in plan.tools}
     messages, parts = list(plan.prompt), plan.parts
-    room = room_beside_answer(plan.model.capabilities) - parts.whole
+    room = prompt_token_limit(plan.model.capabilities) - parts.whole
     room -= sum(picture.tokens for message in messages for picture in message.pictures)
     rounds = ROUNDS if plan.tools else -1
     while True:

@@ -10,7 +10,7 @@ from django_q.tasks import async_task
 from chat.chats.personal_memories import PromptPolicy
 from chat.models import Chat, Compaction, Message, MessageRole, MessageStatus
 from chat.modes.registry import chosen_for_chat
-from chat.prompting.context import history_room, room_beside_answer, system_text
+from chat.prompting.context import history_token_limit, prompt_token_limit, system_text
 from chat.prompting.prompt_text import (
     cut_to,
     escaped_lines,
@@ -103,10 +103,10 @@ def _older(chat: Chat, previous: Compaction | None, model: ChatModel, shown: Pro
     Empty if the history is short.
     """
     capabilities = model.capabilities
-    whole = room_beside_answer(capabilities)
+    whole = prompt_token_limit(capabilities)
     system = tokens(system_text(chat.agent, now=chat.active_at, has_tools=capabilities.has_tools, room=whole))
     beside = whole - system - SUMMARY_TOKENS
-    room = history_room(capabilities, beside, has_tools=capabilities.has_tools)
+    room = history_token_limit(capabilities, beside, has_tools=capabilities.has_tools)
     messages = shown.of(chat.messages.current()).filter(pk__gt=previous.upto_id if previous else 0)
     messages = messages.exclude(content="").exclude(status=MessageStatus.STREAMING)
     token_count = 0

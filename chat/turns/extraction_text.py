@@ -34,7 +34,7 @@ from memories.models.memory import MemoryQuerySet
 from memories.writing.drafts import UNSTORABLE, cut_at_word
 from memories.writing.extracted_drafts import TurnText
 from memories.writing.extraction_jobs import queue_extraction
-from memoryhub.database.queries import Ready
+from memoryhub.database.queries import PreparedQuery
 from memoryhub.ids import LENGTH
 from memoryhub.llm.base import Speaker
 from workspaces.data_policy import Caller
@@ -58,7 +58,7 @@ def _saved(conversation: str, user: int, now: datetime) -> MemoryQuerySet:
     return rows.order_by("-created_at", "-pk").only("public_id")
 
 
-_SAVED = Ready(_saved, conversation=str, user=int, now=datetime)
+_SAVED = PreparedQuery(_saved, conversation=str, user=int, now=datetime)
 
 
 @dataclass(frozen=True)

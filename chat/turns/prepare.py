@@ -21,8 +21,8 @@ from chat.prompting.context import (
     build_prompt,
     conversation_of,
     find_for_prompt,
-    room_beside_answer,
-    room_for_recalled,
+    prompt_token_limit,
+    recalled_token_limit,
     tokens_of,
     with_profile,
 )
@@ -75,7 +75,7 @@ def prepare(answer_pk: int, user_pk: int) -> Plan:
     if goes_on and answer.stays_here and policy.leaves:
         raise ModelNotLocal
     shown = PromptPolicy(user, personal.since, policy.leaves)
-    room = room_for_recalled(answer.chat.agent, model.capabilities, offered, reserve=reserve, now=now)
+    room = recalled_token_limit(answer.chat.agent, model.capabilities, offered, reserve=reserve, now=now)
     passages = sources_for(answer, question, user, room=room, policy=policy)
     documents = documents_block(passages, unread_files(question, user, policy))
     quotes = model.capabilities.needs_help and not goes_on
@@ -95,7 +95,7 @@ def prepare(answer_pk: int, user_pk: int) -> Plan:
         _forget_attempt_before(answer)
     short_term = ShortTerm()
     if answer.memory_enabled:
-        room = room_beside_answer(model.capabilities)
+        room = prompt_token_limit(model.capabilities)
         short_term = short_term_for(question, user, can_update=bool(tools), room=room, policy=policy, now=now)
     compaction = latest_compaction(answer.chat, shown)
     built = build_prompt(
@@ -200,7 +200,7 @@ def _forget_attempt_before(answer: Message) -> None:
 
 def _to_go_on(text: str, capabilities: Capabilities) -> list[PromptMessage]:
     """Return the last prompt messages for continuing a cut answer: its end and, if the model needs one, a request."""
-    most = int(room_beside_answer(capabilities) * GOES_ON_SHARE * BYTES_PER_TOKEN)
+    most = int(prompt_token_limit(capabilities) * GOES_ON_SHARE * BYTES_PER_TOKEN)
     end = text.encode(errors="replace")[-most:].decode(errors="ignore")
     begun = PromptMessage("assistant", end, speaker=Speaker.MODEL)
     wish = PromptMessage("user", prompt_text("continue"), speaker=Speaker.SYSTEM)

@@ -22,7 +22,7 @@ from chat.models import Chat, Message, MessageQuerySet, MessageStatus
 from chat.rendering.markdown import Budget, TooHeavy, render_markdown
 from chat.rendering.stored_html import MESSAGE_STEPS
 from memoryhub import pubsub
-from memoryhub.database.queries import Ready
+from memoryhub.database.queries import PreparedQuery
 from memoryhub.database.replicas import pin_to_primary
 from memoryhub.errors import NotFound
 from memoryhub.languages import translated
@@ -130,7 +130,7 @@ def _readable(*, user: int, chat_id: str, answer_id: str) -> MessageQuerySet:
     return readable.filter(Exists(active)).only("pk")
 
 
-_READABLE = Ready(_readable, user=int, chat_id=str, answer_id=str)
+_READABLE = PreparedQuery(_readable, user=int, chat_id=str, answer_id=str)
 
 
 def _may_read(user_pk: int, chat_id: str, answer_id: str) -> bool:

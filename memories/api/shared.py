@@ -17,11 +17,11 @@ from memories.recalling.recall import Recall, recall
 from memories.writing import gate
 from memories.writing.changing import etag, set_sources
 from memories.writing.gate import Saved
-from memoryhub.database.queries import Ready
+from memoryhub.database.queries import PreparedQuery
 from memoryhub.errors import NotFound
 from workspaces.actions.workspaces import choose_agent
 from workspaces.api.base import ApiView, versions_seen
-from workspaces.api.fields import ReadyList
+from workspaces.api.fields import PreparedList
 from workspaces.data_policy import DataPolicy
 from workspaces.index.embedding import searchable
 from workspaces.models import Agent, User, Workspace
@@ -67,10 +67,10 @@ def recalled(user: User, workspace: Workspace, values: dict[str, Any], **options
     )
 
 
-_ONE = Ready(
+_ONE = PreparedQuery(
     lambda pk, workspace: described(Memory.objects.filter(pk=pk, workspace=workspace)), pk=int, workspace=int
 )
-LIVE_IN = ReadyList(
+LIVE_IN = PreparedList(
     lambda workspace, user, now: described(live_in(Workspace(pk=workspace), User(pk=user), now)),
     workspace=int,
     user=int,

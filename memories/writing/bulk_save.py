@@ -270,7 +270,7 @@ class Batch:
         self._link(memories)
         moved = self._move_keys(by)
         insert_rows(memories)
-        self._note_replaced(memories)
+        self._record_replaced(memories)
         index_lexemes([memory for memory in memories if memory.deleted_at is None])
         Revision.objects.bulk_create(
             revision for memory in memories for revision in self._revisions(memory, by)
@@ -320,7 +320,7 @@ class Batch:
             if older_one is not None and older_one.pk < memory.pk:
                 memory.may_replace = older_one
 
-    def _note_replaced(self, memories: Sequence[Memory]) -> None:
+    def _record_replaced(self, memories: Sequence[Memory]) -> None:
         """Set ``replaced_by`` on older memories that, according to the import, were replaced by a memory of this batch.
 
         Only memories of the same scope that have an end of validity and no ``replaced_by`` are changed.

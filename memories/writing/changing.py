@@ -22,7 +22,7 @@ from memories.writing.decide import Forgotten, New, Refused, Stored, decide, one
 from memories.writing.drafts import Draft, add_sources, check_validity, clean_sources, content_hash, kind_in
 from memories.writing.tombstones import WasForgotten
 from memoryhub import pubsub
-from memoryhub.database.queries import Ready
+from memoryhub.database.queries import PreparedQuery
 from memoryhub.errors import Conflict, Invalid, NotFound
 from workspaces.audit import Verb, record
 from workspaces.index.embedding import Embedded, active_model
@@ -158,7 +158,7 @@ def _rows_to_lock(pk: int, workspace: int, *, deleted: bool | None) -> QuerySet[
 
 
 _LOCKED = {
-    deleted: Ready(partial(_rows_to_lock, deleted=deleted), pk=int, workspace=int)
+    deleted: PreparedQuery(partial(_rows_to_lock, deleted=deleted), pk=int, workspace=int)
     for deleted in (None, False, True)
 }
 

@@ -50,7 +50,7 @@ _MARKS: dict[type, Callable[[int], Any]] = {
 }
 
 
-class Ready(Generic[M]):
+class PreparedQuery(Generic[M]):
     """A queryset whose SQL is built once.
 
     ``make(**values)`` returns the queryset, and ``kinds`` maps the name of each value to its type: int (bigint), str or

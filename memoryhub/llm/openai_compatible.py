@@ -40,7 +40,7 @@ from memoryhub.llm.openai_replies import (
     checked,
     chunks_of,
     error_text,
-    usage_said,
+    reported_usage,
     vectors_in_order,
     whole_text,
 )
@@ -195,7 +195,7 @@ class OpenAIChatModel:
             sent = self._accepted(request)
             response = self._clients.complete(endpoint, seconds, model=endpoint.model, **sent)
             reply = checked(response.json(), response)
-            report(usage_said(reply.get("usage")) or _guess(sent, reply), call)
+            report(reported_usage(reply.get("usage")) or _guess(sent, reply), call)
             text = without_thoughts(whole_text(reply))
             if not text.strip():
                 raise ModelBadReply(EMPTY, detail="nothing but thoughts")
@@ -367,7 +367,7 @@ class OpenAIEmbedder:
             try:
                 reply = reply_within(left, self._ask(batch, left, more))
                 guess = Usage(sum(map(estimated_tokens, batch)), calls=1, estimated=1)
-                report_embedding(self.name, usage_said(getattr(reply, "usage", None)) or guess)
+                report_embedding(self.name, reported_usage(getattr(reply, "usage", None)) or guess)
                 return vectors_in_order(reply, len(batch))
             except VENDOR_ERRORS as error:
                 failure = model_error(error)

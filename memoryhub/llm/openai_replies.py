@@ -237,7 +237,7 @@ FENCED = re.compile(r"\A```(?:json)?\s*(.*?)\s*```\Z", re.DOTALL)
 THOUGHT_FIELDS = ("reasoning_content", "reasoning")  # DeepSeek, vLLM, llama.cpp; OpenRouter, Ollama
 
 
-def usage_said(usage: Any) -> Usage | None:
+def reported_usage(usage: Any) -> Usage | None:
     """Return the usage that a provider reports, from JSON or the library's object; None if it reports none.
 
     Implausible numbers are clamped.
@@ -280,7 +280,7 @@ class StreamedAnswer:
         Raises ModelBadReply if the chunk is invalid or the answer too long, ContentFiltered if the model refuses.
         """
         self.thought = ""
-        self.usage = usage_said(chunk.get("usage")) or self.usage
+        self.usage = reported_usage(chunk.get("usage")) or self.usage
         choices = chunk.get("choices")
         if not isinstance(choices, list) or not choices:
             return ""

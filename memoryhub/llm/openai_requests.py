@@ -21,7 +21,7 @@ from memoryhub.llm.errors import ModelBadReply, ModelBadRequest, ModelError, Mod
 from memoryhub.llm.http_clients import Clients, Endpoint, ask_for_models, timeout_of
 from memoryhub.llm.metering import Usage, guessed, report
 from memoryhub.llm.openai_errors import VENDOR_ERRORS, call_with_retries, delay_before_retry, model_error
-from memoryhub.llm.openai_replies import checked, chunks_of, error_text, usage_said
+from memoryhub.llm.openai_replies import checked, chunks_of, error_text, reported_usage
 from memoryhub.monitoring.tracing import Span, failed, model_call
 
 SECONDS = 2.0  # timeout of a request for the list of models
@@ -210,7 +210,7 @@ class RawChat:
             sent = self._options(self._sent(body, endpoint))
             response = self.clients.complete(endpoint, seconds, **sent)
             answer = _checked(checked(response.json(), response))
-            usage = usage_said(answer.get("usage"))
+            usage = reported_usage(answer.get("usage"))
             report(usage or guessed(body["messages"], _text_in(answer, "message")), call)
             return answer
 
@@ -298,7 +298,7 @@ class _Read:
 
     def chunk(self, chunk: Reply) -> bool:
         """Add a chunk. Return False if it contains only usage."""
-        self.usage = usage_said(chunk.get("usage")) or self.usage
+        self.usage = reported_usage(chunk.get("usage")) or self.usage
         self.pieces.append(_text_in(chunk, "delta"))
         return bool(chunk["choices"]) or not chunk.get("usage")
 

@@ -67,7 +67,7 @@ class Supervisor:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stop_all()
-        self._tell_watchdog(FAREWELL + "\n")
+        self._notify_watchdog(FAREWELL + "\n")
         if self._watchdog is not None and self._watchdog.stdin is not None:
             with contextlib.suppress(OSError):
                 self._watchdog.stdin.close()
@@ -121,7 +121,7 @@ class Supervisor:
             group = child.process.pid if child.process else 0
             child.kill()
             child.forget()
-            self._tell_watchdog(ended(group))
+            self._notify_watchdog(ended(group))
         if statuses[0] != 0:
             raise StartFailed(f"{service.name} {describe_exit(statuses[0])}, so the start ends here")
 
@@ -170,11 +170,11 @@ class Supervisor:
                 raise StartFailed(f"{child.service.name} could not be started: {error}") from error
             self._plan_restart(child, f"could not be started: {error}", time.monotonic())
             return
-        self._tell_watchdog(started(group, child.service.stop_signal, child.service.stops_last))
+        self._notify_watchdog(started(group, child.service.stop_signal, child.service.stops_last))
 
     def _plan_restart(self, child: Child, what: str, now: float) -> None:
         if child.process is not None:
-            self._tell_watchdog(ended(child.process.pid))
+            self._notify_watchdog(ended(child.process.pid))
         child.forget()
         child.failures = 1 if now - child.started > GOOD_RUN_SECONDS else child.failures + 1
         pause = min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2 ** (child.failures - 1))
@@ -198,11 +198,11 @@ class Supervisor:
         self._watchdog = start_watchdog(cleaner_lock_file(self.data_dir), *self._remove_when_killed)
         for child in self.children:
             if child.process is not None:
-                self._tell_watchdog(
+                self._notify_watchdog(
                     started(child.process.pid, child.service.stop_signal, child.service.stops_last)
                 )
 
-    def _tell_watchdog(self, line: str) -> None:
+    def _notify_watchdog(self, line: str) -> None:
         if self._watchdog is not None and self._watchdog.stdin is not None:
             with contextlib.suppress(OSError):  # killed; the next watchdog receives all children
                 self._watchdog.stdin.write(line)

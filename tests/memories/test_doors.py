@@ -46,7 +46,7 @@ WRITES = {
     ("memories/writing/changing.py", "replace"): {"save"},
     ("memories/writing/gate.py", "delete_memory"): {"save"},
     ("memories/writing/changing.py", "restore_memory"): {"save"},
-    ("memories/writing/bulk_save.py", "_note_replaced"): {"update"},
+    ("memories/writing/bulk_save.py", "_record_replaced"): {"update"},
     ("memories/writing/changing.py", "_point"): {"save"},
     ("memories/writing/review.py", "_decide"): {"save"},
     ("memories/writing/bulk_save.py", "-"): {"INSERT INTO"},

@@ -11,7 +11,7 @@ from django.db.models import F, Q, QuerySet
 from django.utils.translation import gettext as _
 
 from memoryhub.database import queries
-from memoryhub.database.queries import Ready
+from memoryhub.database.queries import PreparedQuery
 from memoryhub.errors import Invalid, NotFound
 from memoryhub.ids import ALPHABET
 from workspaces.access import get_workspace
@@ -23,7 +23,7 @@ LENGTH = 43  # characters from an alphabet of 62: 256 bits, so a fast hash is sa
 NAME_LENGTH = 80
 SHAPE = re.compile(rf"{PREFIX}[A-Za-z0-9]{{{LENGTH}}}")
 SHOWN = len(PREFIX) + 4
-_BY_HASH = Ready(
+_BY_HASH = PreparedQuery(
     lambda key_hash: ApiKey.objects.select_related("user", "workspace").filter(key_hash=key_hash),
     key_hash=str,
 )
@@ -35,7 +35,7 @@ def _valid(*, key: int, now: datetime) -> QuerySet[ApiKey]:
     return live.filter(Q(expires_at=None) | Q(expires_at__gt=now))
 
 
-_VALID = Ready(_valid, key=int, now=datetime)
+_VALID = PreparedQuery(_valid, key=int, now=datetime)
 
 # A fixed window of one minute in a single conditional update, so that the limit holds across all processes. A refused
 # request writes nothing. The last use is recorded once a minute.

@@ -14,7 +14,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
-from memoryhub.database.queries import Ready
+from memoryhub.database.queries import PreparedQuery
 from memoryhub.errors import DomainError, Invalid
 from workspaces.access import get_workspace
 from workspaces.accounts import keys
@@ -40,7 +40,7 @@ def _tokens(kind: str, token_hash: str) -> QuerySet[OAuthToken]:
     return tokens.filter(kind=kind, token_hash=token_hash)
 
 
-_TOKEN = Ready(_tokens, kind=str, token_hash=str)
+_TOKEN = PreparedQuery(_tokens, kind=str, token_hash=str)
 
 
 def scope_of(scopes: list[str]) -> str:

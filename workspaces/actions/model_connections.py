@@ -27,7 +27,7 @@ from memoryhub.llm.metering import MOST_PRICE
 from memoryhub.llm.model_check import list_models
 from workspaces.actions.workspaces import update_workspace
 from workspaces.audit import Verb, Word, record
-from workspaces.model_choice import Report, reach_of, report_on, why_not_allowed
+from workspaces.model_choice import Report, address_range_of, report_on, why_not_allowed
 from workspaces.models import Role, User, Workspace
 from workspaces.models.language_models import (
     LEAST_CONTEXT,
@@ -289,7 +289,7 @@ def list_offered(*, by: User, now: datetime, **values: Any) -> list[str]:
     """
     draft = _draft(by=by, now=now, **values | {"name": "-", "model": "-"})
     spend("model tests", by, now=now)
-    endpoint = Endpoint(draft.base_url, draft.api_key, "", reach_of(draft))
+    endpoint = Endpoint(draft.base_url, draft.api_key, "", address_range_of(draft))
     names = valid_names(list_models(endpoint, seconds=SECONDS) or [])
     if not names:
         unlisted = _(

@@ -28,7 +28,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.utils.html import is_html_input
 
-from memoryhub.database.queries import Ready
+from memoryhub.database.queries import PreparedQuery
 from memoryhub.errors import Malformed
 from memoryhub.ids import LENGTH
 from memoryhub.languages import translated
@@ -268,17 +268,17 @@ class PageQuery(serializers.Serializer[Any]):
     )
 
 
-class ReadyList:
+class PreparedList:
     """A paginated list whose first page is loaded by a prepared query, whose SQL is built once.
 
     ``make(**values)`` returns the queryset. ``kinds`` maps the name of each value to its type, as in
-    ``memoryhub.database.queries.Ready``. Later pages use the ORM: a prepared plan does not know the cursor's value, and
+    ``PreparedQuery``. Later pages use the ORM: a prepared plan does not know the cursor's value, and
     would read all rows of a large workspace.
     """
 
     def __init__(self, make: Callable[..., QuerySet[Any]], **kinds: type) -> None:
         self._make, self._kinds = make, kinds
-        self._ready: dict[tuple[tuple[str, ...], bool], Ready[Any]] = {}
+        self._ready: dict[tuple[tuple[str, ...], bool], PreparedQuery[Any]] = {}
 
     def of(self, **values: Any) -> ReadyRows:
         return ReadyRows(self, values)
@@ -286,9 +286,9 @@ class ReadyList:
     def rows(self, **values: Any) -> QuerySet[Any]:
         return self._make(**values)
 
-    def first_page(self, keys: tuple[str, ...], descending: bool) -> Ready[Any]:
+    def first_page(self, keys: tuple[str, ...], descending: bool) -> PreparedQuery[Any]:
         if (keys, descending) not in self._ready:
-            self._ready[keys, descending] = Ready(
+            self._ready[keys, descending] = PreparedQuery(
                 lambda **values: _in_order(self._make(**values), keys, descending), **self._kinds
             )
         return self._ready[keys, descending]
@@ -296,9 +296,9 @@ class ReadyList:
 
 @dataclass(frozen=True)
 class ReadyRows:
-    """A ``ReadyList`` together with the ``values`` of its queryset. ``paged`` accepts it in place of a queryset."""
+    """A ``PreparedList`` together with the ``values`` of its queryset. ``paged`` accepts it in place of a queryset."""
 
-    list: ReadyList
+    list: PreparedList
     values: Mapping[str, Any]
 
 

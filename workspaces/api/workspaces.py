@@ -22,7 +22,7 @@ from workspaces.access import get_workspace
 from workspaces.accounts import invitations
 from workspaces.actions import workspaces as actions
 from workspaces.api.base import ApiView
-from workspaces.api.fields import Body, Choice, Moment, PageQuery, ReadyList, Text, WholeNumber
+from workspaces.api.fields import Body, Choice, Moment, PageQuery, PreparedList, Text, WholeNumber
 from workspaces.api.idempotency import ONCE
 from workspaces.api.schema import ID, documented_under, page_of
 from workspaces.api.serializers import (
@@ -67,7 +67,7 @@ def _visible(user: int, now: datetime) -> WorkspaceQuerySet:
     return with_counts(Workspace.objects.visible_to(person), person, now)
 
 
-_LIST = ReadyList(_visible, user=int, now=datetime)
+_LIST = PreparedList(_visible, user=int, now=datetime)
 
 
 def counted_json(workspace: Workspace, user: User) -> Mapping[str, Any]:

@@ -20,7 +20,7 @@ from django_q.tasks import async_task
 from psycopg import sql
 
 from memoryhub.database import queries
-from memoryhub.database.queries import Ready
+from memoryhub.database.queries import PreparedQuery
 from memoryhub.llm.base import Embedder, Vectors
 from memoryhub.llm.errors import EmbedderBadReply, EmbedderBadRequest, EmbedderError, EmbedderUnavailable
 from memoryhub.llm.registry import embedder_is_local, get_earlier_embedder, get_embedder
@@ -72,7 +72,7 @@ class Embedded:
     search: Vectors  # averaged with the excerpt's vector if there is one, for recall
 
 
-_ACTIVE = Ready(lambda: EmbeddingModel.objects.filter(state=ModelState.ACTIVE))
+_ACTIVE = PreparedQuery(lambda: EmbeddingModel.objects.filter(state=ModelState.ACTIVE))
 
 
 def active_model() -> str | None:

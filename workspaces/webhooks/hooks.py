@@ -17,7 +17,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django_q.tasks import async_task
 
-from memoryhub.database.queries import Ready
+from memoryhub.database.queries import PreparedQuery
 from memoryhub.encryption import seal, unseal
 from memoryhub.errors import Conflict, Invalid, NotFound
 from memoryhub.llm.addresses import CONTROL, is_internal, wrong_shape
@@ -228,7 +228,7 @@ TextLoader = Callable[[Workspace, str], Mapping[str, Any] | None]
 _loaders: dict[str, TextLoader] = {}
 _ONE_JOB = "webhooks.job"
 # Runs at every save; usually there is no webhook.
-_ENABLED = Ready(
+_ENABLED = PreparedQuery(
     lambda workspace: Webhook.objects.filter(workspace_id=workspace, disabled_at=None), workspace=int
 )
 

@@ -18,7 +18,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from chat.live_answers import in_thread
-from chat.programs.openai_api.memory import Noted, Remembered, note_turn, prefetch_recall, reason, remember
+from chat.programs.openai_api.memory import Noted, Remembered, prefetch_recall, reason, record_turn, remember
 from chat.programs.openai_api.request import Asked, Body, ModelMissing, error_of, parts_of_body
 from chat.turns import extraction_text, turn
 from memoryhub.database.queries import release_connection
@@ -45,7 +45,7 @@ BEAT_SECONDS = 15.0  # silence after which a heartbeat keeps proxies from closin
 class Answering:
     """The state of one request, from its preparation to the end of the answer.
 
-    ``noted``: the recorded turn and the memories saved, set by ``note_turn``.
+    ``noted``: the recorded turn and the memories saved, set by ``record_turn``.
     """
 
     asked: Asked
@@ -79,9 +79,9 @@ class Answering:
             note["not_saved"] = reason(unsaved)
         return {**note, "degraded": self.remembered.degraded} if self.remembered.degraded else note
 
-    def note_turn(self) -> None:
+    def record_turn(self) -> None:
         try:
-            self.noted = note_turn(self.asked, self.caller, self.chosen, self.remembered)
+            self.noted = record_turn(self.asked, self.caller, self.chosen, self.remembered)
         finally:
             self._is_noted.set()
 
@@ -138,7 +138,7 @@ def whole(answering: Answering, slot: StreamSlot) -> Body:
 
     Blocks until the answer is complete, and occupies the stream slot ``slot`` until then.
     """
-    answering.note_turn()
+    answering.record_turn()
     release_connection()
     try:
         with metered(answering.meter):
@@ -204,7 +204,7 @@ class AnswerStream(StreamingHttpResponse):
             self._pump = Pump(raw.stream({**answering.body, "stream": True}), answering.keep)
         self._slot = slot
         try:
-            answering.note_turn()
+            answering.record_turn()
             release_connection()
             self._pump.wait_for_first()
         except BaseException:

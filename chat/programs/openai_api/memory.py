@@ -15,8 +15,8 @@ from chat.prompting.context import (
     Found,
     agent_text,
     find_for_prompt,
+    prompt_token_limit,
     recalled_block,
-    room_beside_answer,
 )
 from chat.turns import extraction_text
 from chat.turns.extraction_text import Shown
@@ -24,7 +24,7 @@ from memories.access import memory_on, vetoed
 from memories.judging.extraction.speaker import words_to_keep
 from memories.recalling.ranked_search import Recalled
 from memories.recalling.recall import NO_ROOM, prefetch_query_vector
-from memoryhub.database.queries import Ready
+from memoryhub.database.queries import PreparedQuery
 from memoryhub.llm.base import INSERTED
 from memoryhub.llm.errors import ModelError
 from workspaces.data_policy import Caller
@@ -48,7 +48,7 @@ REASONS = {
     "read_only_key": _("This key may only read."),
     "viewer": _("You may only read in this workspace."),
 }
-_MEMBERS = Ready(lambda workspace: Membership.objects.filter(workspace_id=workspace), workspace=int)
+_MEMBERS = PreparedQuery(lambda workspace: Membership.objects.filter(workspace_id=workspace), workspace=int)
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def remember(api_request: Asked, caller: Caller, chosen: Chosen) -> Remembered:
     question, degraded, used, unused, closing = own_words(messages[at]), "", list[Recalled](), "", ""
     try:
         prompt_tokens = parts_of_body({**api_request.body, "messages": messages}).whole
-        room = room_beside_answer(chosen.model.capabilities) - prompt_tokens
+        room = prompt_token_limit(chosen.model.capabilities) - prompt_tokens
         prompt_memories = find_for_prompt(
             question,
             caller.workspace,
@@ -137,7 +137,7 @@ def remember(api_request: Asked, caller: Caller, chosen: Chosen) -> Remembered:
     return Remembered([*messages[:at], *block, *messages[at:]], messages, conversation, ids, degraded, unused)
 
 
-def note_turn(api_request: Asked, caller: Caller, chosen: Chosen, remembered: Remembered) -> Noted:
+def record_turn(api_request: Asked, caller: Caller, chosen: Chosen, remembered: Remembered) -> Noted:
     """Record the new turn, and return it with the memories saved from the conversation so far.
 
     Runs while the model answers, since the prompt does not depend on it. Nothing is extracted for a read-only key or a
@@ -198,7 +198,7 @@ def _instructed(
     own = 0
     while own < len(messages) and messages[own]["role"] in {"system", "developer"}:
         own += 1
-    text = agent_text(caller.agent, room=room_beside_answer(chosen.model.capabilities))
+    text = agent_text(caller.agent, room=prompt_token_limit(chosen.model.capabilities))
     with_it = [*messages[:own], _ours(text), *messages[own:]]
     return with_it, None if at is None else at + 1
 

@@ -61,7 +61,7 @@ class ProgramView(KeyedView):
     """Base view for API keys only, without sessions, because the clients are not browsers."""
 
     authentication_classes = [ProgramKeyAuthentication]
-    any_scope = True  # a read-only key may chat; ``note_turn`` extracts no memories for it
+    any_scope = True  # a read-only key may chat; ``record_turn`` extracts no memories for it
     schema = None  # OpenAI and Anthropic document these APIs
 
     @property

@@ -14,7 +14,7 @@ from chat.models import Chat, Message, MessageStatus, Mode, Step, ToolCall
 from chat.modes import deep_think
 from chat.modes.deep_think import PLAN_TOKENS, DeepThink
 from chat.modes.registry import require_mode
-from chat.prompting.context import room_beside_answer
+from chat.prompting.context import prompt_token_limit
 from chat.prompting.prompt_text import tokens
 from chat.turns.services import begin_turn, edit_message, retry_answer
 from chat.turns.turn import close_interrupted, wait_until_idle
@@ -466,7 +466,7 @@ class TestBudget:
         long_plan = "Look at the deadline. " * 200
         scripted_model.script(Answer(long_plan), Answer("Hello."), verdict())
         think(chat)
-        room = room_beside_answer(Capabilities(False, True, 4096, True))
+        room = prompt_token_limit(Capabilities(False, True, 4096, True))
         for request in scripted_model.chat_requests[:2]:
             spent = sum(tokens(str(part["content"])) for part in request.messages)
             assert room - DeepThink().reserve() < spent <= room

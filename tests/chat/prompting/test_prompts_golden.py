@@ -16,7 +16,7 @@ import pytest
 from chat.access import get_chat
 from chat.models import Chat, Compaction, Message
 from chat.modes.deep_think import build_check, plan_prompt, with_plan
-from chat.prompting.context import build_prompt, conversation_of, room_beside_answer
+from chat.prompting.context import build_prompt, conversation_of, prompt_token_limit
 from chat.prompting.short_term_memory import set_summary, short_term_for, update_short_term
 from chat.tools import tools_for
 from chat.turns.compaction import _summarise
@@ -137,7 +137,7 @@ class Scene:
                 question,
                 self.asker,
                 can_update=bool(tools),
-                room=room_beside_answer(capabilities),
+                room=prompt_token_limit(capabilities),
                 now=NOW,
                 policy=HERE,
             ),

@@ -13,8 +13,8 @@ from chat.prompting.context import (
     build_prompt,
     conversation_of,
     leave_out_what_does_not_fit,
-    room_beside_answer,
-    room_for_recalled,
+    prompt_token_limit,
+    recalled_token_limit,
     system_text,
     tokens_of_tools,
 )
@@ -90,12 +90,12 @@ def test_a_prompt_fits_beside_its_answer(
         answer_tokens=answer_tokens,
     )
     tools = [tool.tool for tool in OF_EVERY_CHAT + OF_AN_AGENT] if has_tools else []
-    now, room = timezone.now(), room_beside_answer(capabilities)
+    now, room = timezone.now(), prompt_token_limit(capabilities)
     compaction = Compaction(chat=chat, upto=chat.messages.all()[1], summary=CJK * 2000, created_at=now)
     asked = make_message(chat, question)
     verdicts = [(True, "")] * len(found)
     extra = get_mode(reserve).reserve()
-    for_recalled = room_for_recalled(chat.agent, capabilities, tools, reserve=extra, now=now)
+    for_recalled = recalled_token_limit(chat.agent, capabilities, tools, reserve=extra, now=now)
     kept = leave_out_what_does_not_fit(found, verdicts, for_recalled)
     used = [item for item, (fits, _) in zip(found, kept, strict=True) if fits]
     built = build_prompt(

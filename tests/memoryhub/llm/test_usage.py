@@ -9,7 +9,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from memoryhub.environment import Environment
 from memoryhub.llm.metering import NOTHING, Price, Usage, cost_of
-from memoryhub.llm.openai_replies import usage_said
+from memoryhub.llm.openai_replies import reported_usage
 
 PRICE = Price(Decimal("0.15"), Decimal("0.60"), Decimal("0.075"))
 
@@ -57,9 +57,9 @@ def test_an_unknown_price_is_not_nothing() -> None:
     ],
 )
 def test_what_a_provider_says(said: Any, usage: Usage | None) -> None:
-    assert usage_said(said) == usage
+    assert reported_usage(said) == usage
     if isinstance(said, dict):
-        assert usage_said(SimpleNamespace(**said)) == usage, "the library's objects read alike"
+        assert reported_usage(SimpleNamespace(**said)) == usage, "the library's objects read alike"
 
 
 @pytest.mark.parametrize(

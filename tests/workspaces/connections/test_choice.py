@@ -16,13 +16,13 @@ from workspaces.access import default_workspace
 from workspaces.actions import model_connections
 from workspaces.model_choice import (
     BUILT_IN,
+    address_range_of,
     all_for,
     choose_connection,
     chosen_for,
     default_label,
     model_of,
     options_for,
-    reach_of,
 )
 from workspaces.models import Workspace
 from workspaces.models.language_models import Connection
@@ -121,12 +121,12 @@ def test_what_cannot_be_chosen_is_not_there(cast: Cast) -> None:
 
 
 def test_how_far_each_may_reach(settings: Settings, cast: Cast) -> None:
-    assert reach_of(make_connection()) is AddressRange.ANYWHERE
-    assert reach_of(make_connection(is_local=True)) is AddressRange.INTERNAL
+    assert address_range_of(make_connection()) is AddressRange.ANYWHERE
+    assert address_range_of(make_connection(is_local=True)) is AddressRange.INTERNAL
     mine = make_connection(cast.editor)
-    assert reach_of(mine) is AddressRange.PUBLIC
+    assert address_range_of(mine) is AddressRange.PUBLIC
     settings.PEOPLE_MAY_CONNECT_INTERNAL = True
-    assert reach_of(mine) is AddressRange.ANYWHERE
+    assert address_range_of(mine) is AddressRange.ANYWHERE
 
 
 def test_a_key_that_cannot_be_read_any_more_is_said(cast: Cast, settings: Settings) -> None:

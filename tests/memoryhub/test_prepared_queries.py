@@ -9,12 +9,12 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from memories.models import Memory
-from memoryhub.database.queries import Ready
+from memoryhub.database.queries import PreparedQuery
 from tests.conftest import Cast
 from tests.factories import make_memory
 from workspaces.models import Membership, User, Workspace
 
-WORKSPACE = Ready(
+WORKSPACE = PreparedQuery(
     lambda user, public_id: Workspace.objects.visible_to(User(pk=user)).filter(public_id=public_id),
     user=int,
     public_id=str,
@@ -26,7 +26,7 @@ def described(workspace: Any, since: Any) -> Any:
     return rows.select_related("author", "workspace__connection", "may_replace").order_by("id")
 
 
-MEMORIES = Ready(described, workspace=int, since=datetime)
+MEMORIES = PreparedQuery(described, workspace=int, since=datetime)
 
 
 def test_it_gives_what_the_queryset_gives_for_each_of_the_values(cast: Cast) -> None:
@@ -65,7 +65,7 @@ def test_relations_and_json_come_as_django_makes_them(cast: Cast) -> None:
 
 
 def test_a_value_that_the_query_does_not_ask_for_is_a_mistake(cast: Cast) -> None:
-    ready = Ready(lambda user: Membership.objects.all(), user=int)
+    ready = PreparedQuery(lambda user: Membership.objects.all(), user=int)
     with pytest.raises(TypeError, match="does not ask for"):
         ready.all(user=cast.owner.pk)
 
@@ -74,7 +74,7 @@ def test_what_the_query_says_itself_stands_in_its_text_so_that_partial_indexes_s
     odd = "100% 'sure' %s"
     memory = make_memory(odd, cast.owner, cast.workspace)
     make_memory("Something else", cast.owner, cast.workspace)
-    ready = Ready(
+    ready = PreparedQuery(
         lambda workspace: Memory.objects.filter(
             workspace=workspace, content__contains="% 'sure' %", source_type="user"
         ).order_by(),
