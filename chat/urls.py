@@ -3,7 +3,7 @@
 from django.urls import include, path, re_path
 
 from chat.programs.openai_api import views as openai_api
-from chat.views import chat_settings, chats, import_export, messages, palette, runs, search, sharing
+from chat.views import chat_settings, chats, import_export, messages, palette, runs, sharing, workspace_search
 from chat.views import chat_settings as forget_views
 from chat.views import chats as views
 from chat.views import saved_prompts as prompts
@@ -33,7 +33,7 @@ chat_patterns = [
     path("workspaces/<str:ws_id>/runs/<str:run_id>/plan/", runs.plan, name="run_plan"),
     path("workspaces/<str:ws_id>/runs/<str:run_id>/resume/", runs.resume, name="run_resume"),
     path("workspaces/<str:ws_id>/runs/<str:run_id>/again/", runs.repeat, name="rerun"),
-    path("workspaces/<str:ws_id>/search/", search.search, name="search"),
+    path("workspaces/<str:ws_id>/search/", workspace_search.search, name="search"),
     path("workspaces/<str:ws_id>/palette/", palette.palette, name="palette"),
     path("chats/<str:chat_id>/", views.chat, name="chat"),
     path("chats/<str:chat_id>/row/", chats.row, name="row"),

@@ -3,8 +3,8 @@
 import pytest
 from django.utils import timezone
 
+from memories.api.memory_requests import described
 from memories.api.serializers import MemoryJson
-from memories.api.shared import described
 from memories.models import Memory
 from memories.recalling.recall import recall
 from tests.conftest import Cast

@@ -44,7 +44,7 @@ def test_a_circle_and_an_import_upwards_are_seen(tmp_path: Path) -> None:
     """They are found at the end of a chain, inside a function, and as a relative import as well."""
     for name, text in {
         "memoryhub/ids.py": "def make():\n    from workspaces import access\n",
-        "workspaces/access.py": "from workspaces.models import people\n",
+        "workspaces/access.py": "from workspaces.models import users\n",
         "workspaces/models/__init__.py": "",
         "workspaces/models/users.py": "from . import places\n",
         "workspaces/models/places.py": "import workspaces.access\n",

@@ -1,4 +1,4 @@
-"""Quotas and rate limits of a person. The operator's settings hold the limits.
+"""Quotas and rate limits of a person. The operator's settings hold the limits. ``accounts.keys`` limits API keys.
 
 A stored item counts against its creator, even after deletion as long as it can be restored. An imported item counts
 against the importer. Superusers have no quota, because they restore whole installations. Apps register the rows that

@@ -14,8 +14,7 @@ from chat.models import SUMMARY_LENGTH, ShortTermMemory
 from chat.prompting.short_term_memory import live_memory, set_summary
 from chat.turns.remember_this import proposal_for, remember_message, remember_text
 from memories.access import get_memory
-from memories.api.serializers import MemoryJson, MemoryUpdate
-from memories.api.shared import (
+from memories.api.memory_requests import (
     change_memory,
     delete_memory,
     described,
@@ -23,6 +22,7 @@ from memories.api.shared import (
     save_once,
     saved_response,
 )
+from memories.api.serializers import MemoryJson, MemoryUpdate
 from memories.models import Memory
 from memories.writing.extraction_jobs import rerun
 from memoryhub.errors import NotFound

@@ -13,9 +13,9 @@ from rest_framework.response import Response
 
 from chat.models.runs import Run, RunEntry, RunMode, RunStatus, RunTemplate
 from chat.runs.budget import limits_of
-from chat.runs.entries import MemoryKind
 from chat.runs.events import follow_run
 from chat.runs.run_display import result_of, tasks_of
+from chat.runs.run_memory import MemoryKind
 from chat.runs.services import (
     LONGEST_NAME,
     RunRequest,

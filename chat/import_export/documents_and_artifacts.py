@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 
 from chat.import_export.import_chats import chats_at, messages_at
 from chat.import_export.import_lines import MAX_LINE, Places, Record, existing_rows, resolve, text_of
-from memories.writing.export_lines import read_moment
+from memories.writing.exchange_lines import read_moment
 from memoryhub.errors import DomainError, Invalid, NotFound
 from memoryhub.languages import grouped
 from memoryhub.stored_messages import kept

@@ -98,8 +98,10 @@ def _forget_in(imported: Import, clean: Callable[[Line], Line | None]) -> int:
 
 
 def _clean_lines(file: BinaryIO, end: int, clean: Callable[[Line], Line | None], gone: list[int]) -> int:
-    """Overwrite lines in place up to the byte ``end``, and return how many changed. Adds the offsets of removed lines
-    to ``gone``.
+    """Replace each line before the byte ``end`` by the result of ``clean``, and return how many changed.
+
+    A line for which ``clean`` returns None, or whose result is longer, is overwritten as removed, and its offset is
+    added to ``gone``.
     """
     changed = offset = 0
     while offset < end and (raw := file.readline(MAX_LINE)):

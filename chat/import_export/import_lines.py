@@ -20,7 +20,7 @@ from django.utils.translation import gettext as _
 
 from chat.models.imports import Import, Outcome, Searched
 from memories.writing.drafts import UNSTORABLE
-from memories.writing.export_lines import read_moment
+from memories.writing.exchange_lines import read_moment
 from memories.writing.tombstones import WasForgotten
 from memoryhub.errors import Conflict, DomainError, Forbidden, Invalid, NotFound, SecretRefused
 from memoryhub.ids import ALPHABET, LENGTH

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Protocol
 
-from chat.runs.entries import AgentMemory, MemoryEntry, MemoryKind, memory_keys
 from chat.runs.plan import PlannedStep, PlannedTask, TaskPlan
+from chat.runs.run_memory import AgentMemory, MemoryEntry, MemoryKind, memory_keys
 from chat.runs.step import Outcome, StepContext, StepExecutor
 
 

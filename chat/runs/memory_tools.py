@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from chat.runs.entries import AgentMemory, Head, MemoryEntry, MemoryKind, as_json_text, memory_keys
+from chat.runs.run_memory import AgentMemory, Head, MemoryEntry, MemoryKind, as_json_text, memory_keys
 from chat.tools.base import Arguments, ToolTrouble, at_most, read_arguments, schema_of
 from memoryhub.llm.base import Speaker, Tool
 

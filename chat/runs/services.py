@@ -17,11 +17,11 @@ from django.utils.translation import gettext as _
 from chat.models import Chat, Message
 from chat.models.runs import Run, RunMode, RunStatus, RunTemplate
 from chat.runs.budget import Limits, Lost, limits_of
-from chat.runs.entries import MemoryEntry, MemoryKind, StoredMemory, as_json_text, entry_of
 from chat.runs.events import record_event
 from chat.runs.executors import seed_inputs
 from chat.runs.memory_tools import LONGEST_KEY, LONGEST_VALUE, MOST_ENTRIES
 from chat.runs.plan import PlanTrouble, TaskPlan, read_plan
+from chat.runs.run_memory import MemoryEntry, MemoryKind, StoredMemory, as_json_text, entry_of
 from chat.runs.transitions import (
     EXPECTED,
     PLANNING,

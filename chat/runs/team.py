@@ -13,10 +13,10 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import Field
 
-from chat.runs.entries import AgentMemory, MemoryKind, memory_keys
 from chat.runs.executors import Unit, seed_inputs
 from chat.runs.memory_tools import KEPT, StepTool, Word, step_tool
 from chat.runs.plan import MOST_TASKS, PlannedStep, PlanTrouble, TaskPlan, Teammate, read_plan
+from chat.runs.run_memory import AgentMemory, MemoryKind, memory_keys
 from chat.runs.step import Outcome, Released, StepContext
 from chat.tools.base import Arguments, ToolTrouble, at_most
 

@@ -22,10 +22,10 @@ from chat.chats.services import notify_done
 from chat.models import Chat
 from chat.models.runs import Run, RunEvent, RunMode, RunStatus, RunStep, RunStepStatus, RunTask
 from chat.runs.budget import Lost, Stopped, StoredBudget, estimate
-from chat.runs.entries import AgentMemory, MemoryKind, StoredMemory
 from chat.runs.events import record_event, record_events
 from chat.runs.executors import ParallelTaskExecutor, State, Unit
 from chat.runs.plan import PLAN_SCHEMA, PlannedStep, PlannedTask, TaskPlan, read_plan
+from chat.runs.run_memory import AgentMemory, MemoryKind, StoredMemory
 from chat.runs.step import Outcome, Transcript
 from chat.runs.team import BoardTask, TaskBoard, TeamExecutor
 from memoryhub.database.queries import PreparedQuery

@@ -9,8 +9,8 @@ from rest_framework.response import Response
 
 from memories import tidy
 from memories.access import get_memory
+from memories.api.memory_requests import described, memory_response, save_once, saved_response
 from memories.api.serializers import Confirmable, MemoryJson, SavedMemoryJson
-from memories.api.shared import described, memory_response, save_once, saved_response
 from memories.models import Memory
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH
 from memories.tidy import LISTS, Pair, pairs_in

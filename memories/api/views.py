@@ -8,6 +8,16 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memories.access import get_memory
+from memories.api.memory_requests import (
+    LIVE_IN,
+    change_memory,
+    delete_memory,
+    described,
+    memory_response,
+    recalled,
+    save,
+    saved_response,
+)
 from memories.api.serializers import (
     FoundJson,
     MemoryBody,
@@ -22,16 +32,6 @@ from memories.api.serializers import (
     SavedMemoryJson,
     SearchBody,
     SearchJson,
-)
-from memories.api.shared import (
-    LIVE_IN,
-    change_memory,
-    delete_memory,
-    described,
-    memory_response,
-    recalled,
-    save,
-    saved_response,
 )
 from memories.models import Memory, RecallQuestion
 from memories.models.recall import QUESTION_LENGTH

@@ -60,9 +60,10 @@ def count_in(workspace: Workspace, scope: str, agent: Agent | None, *, by: User)
 
 @dataclass(frozen=True)
 class Clearable:
-    """A scope that a person may clear, with its last clearing.
+    """Memories that a person may clear together: their own, or the shared ones of a workspace or of an assistant.
 
-    ``live`` is the number of live memories. ``whole`` also counts deleted memories and proposals.
+    ``live``: how many a soft clearing deletes. ``whole``: how many a permanent one removes, which includes deleted
+    memories and proposals. ``last``: the latest clearing, or None.
     """
 
     scope: str

@@ -397,9 +397,10 @@ class RankedSearch:
         )  # fmt: skip
 
     def _upper_bounds(self, candidates: list[Candidate]) -> list[float]:
-        """Return an upper bound for each candidate's score by meaning and words.
+        """Return for each candidate the highest score that meaning and words can give it.
 
-        A candidate without a cosine is not nearer than the last result of the search by meaning.
+        A candidate that the search by meaning did not return has no cosine. It is at most as near as the furthest one
+        that was returned, whose cosine is used.
         """
         weights = self.weights
         furthest = max(0.0, min((c.cosine for c in candidates if c.cosine is not None), default=1.0))

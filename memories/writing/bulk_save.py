@@ -36,7 +36,7 @@ from memories.writing.decide import (
     rows_beside,
 )
 from memories.writing.drafts import Draft
-from memories.writing.export_lines import Past
+from memories.writing.exchange_lines import Past
 from memories.writing.gate import Saved, enforce_limit
 from memoryhub.llm.bundled_embedder import likeness
 from memoryhub.monitoring import metrics

@@ -58,8 +58,8 @@ def begin(person: Any, steps: int) -> Any:
 
 
 def measure_steps() -> None:
-    from chat.runs.entries import AgentMemory, MemoryKind
     from chat.runs.plan import PlannedStep
+    from chat.runs.run_memory import AgentMemory, MemoryKind
     from chat.runs.step import StepContext, StepExecutor
     from chat.runs.worker import asking, work
     from memoryhub.llm.registry import get_chat_model
@@ -100,8 +100,8 @@ def measure_memory() -> None:
     from django.test.utils import CaptureQueriesContext
 
     from chat.models import RunEntry
-    from chat.runs.entries import MemoryKind, StoredMemory
     from chat.runs.memory_tools import ToList, list_entries, read_entries
+    from chat.runs.run_memory import MemoryKind, StoredMemory
     from tests.factories import make_user
 
     shared, result = MemoryKind.SHARED, MemoryKind.STEP_RESULT

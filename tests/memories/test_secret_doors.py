@@ -14,7 +14,7 @@ from memories.models import Memory, Refusal, SourceType
 from memories.writing import changing, gate
 from memories.writing.bulk_save import save_memories
 from memories.writing.drafts import Draft, without_secrets
-from memories.writing.export_lines import read_memory
+from memories.writing.exchange_lines import read_memory
 from memoryhub.errors import SecretRefused, Sensitive
 from tests.api import V1, Api, error_of
 from tests.conftest import Cast

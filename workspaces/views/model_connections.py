@@ -98,7 +98,7 @@ def _list_page(request: PageRequest, form: NewConnectionForm, **more: Any) -> Ht
         "form": form,
     }
     failed = form.errors and not request.htmx  # not for htmx, which would show it as a notice
-    return render(request, "workspaces/model_connections.html", context | more, status=422 if failed else 200)
+    return render(request, "workspaces/connections.html", context | more, status=422 if failed else 200)
 
 
 @require_http_methods(["GET", "POST"])

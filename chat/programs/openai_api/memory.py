@@ -70,10 +70,10 @@ class Remembered:
 
 @dataclass(frozen=True)
 class Noted:
-    """The result of recording a turn.
+    """What is recorded of a question and its answer in a client program.
 
-    ``saved``: the ids of memories saved from this conversation so far. ``turn``: the turn to extract from. If it is
-    None, ``unsaved`` is the reason, a key of REASONS.
+    ``saved``: the ids of memories saved from this conversation so far. ``turn``: the turn from which a job extracts
+    memories. If it is None, ``unsaved`` is the reason, a key of REASONS.
     """
 
     saved: tuple[str, ...] = ()

@@ -39,9 +39,10 @@ STATELESS = {"previous_response_id", "conversation", "prompt", "background"}
 
 
 def read_response(body: Any, headers: HttpHeaders) -> tuple[Asked, Body]:
-    """Return the parsed request, and those of its fields that the response repeats.
+    """Parse the body of a request to ``/v1/responses``.
 
-    Raises Invalid with the name of the field.
+    Return it as a request for chat completions, and those of its fields (such as ``instructions``) that the response
+    must contain. Raises Invalid with the name of the field.
     """
     require_model(body)
     for name in STATELESS:

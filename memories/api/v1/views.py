@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memories.access import get_memory
-from memories.api.shared import change, delete_memory, recalled, save
+from memories.api.memory_requests import change, delete_memory, recalled, save
 from memories.api.v1.serializers import (
     CATEGORY,
     NAMES,

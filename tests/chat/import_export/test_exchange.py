@@ -19,7 +19,7 @@ from chat.models.imports import Import, ImportStatus
 from memories.models import Memory, MemorySource, Receipt, ReceiptItem, Revision, Scope
 from memories.recalling.recall import recall
 from memories.writing.changing import restore_memory
-from memories.writing.export_lines import (
+from memories.writing.exchange_lines import (
     DATES,
     DERIVED,
     PLAIN,

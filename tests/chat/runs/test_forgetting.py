@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from chat.models import Run
 from chat.runs import worker
-from chat.runs.entries import MemoryKind, StoredMemory
+from chat.runs.run_memory import MemoryKind, StoredMemory
 from chat.runs.services import RunRequest, save_template, start_run, stop_run
 from chat.runs.worker import work
 from memories.forgetting.for_good import forget_memories

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from chat.runs.entries import AgentMemory, MemoryEntry, MemoryKind, memory_keys
 from chat.runs.executors import isolated
 from chat.runs.memory_tools import memory_tools
+from chat.runs.run_memory import AgentMemory, MemoryEntry, MemoryKind, memory_keys
 from chat.runs.step import Reply, StepContext
 from chat.tools.base import ToolTrouble
 
@@ -128,7 +128,7 @@ def test_subscribe_until_unsubscribed_though_another_listener_fails(
 
     memory.subscribe(failing)
     stop = memory.subscribe(lambda entry: heard.append(entry.key))
-    with caplog.at_level(logging.CRITICAL, "chat.runs.entries"):
+    with caplog.at_level(logging.CRITICAL, "chat.runs.run_memory"):
         memory.set("shared:a", MemoryKind.SHARED, 1)
         stop()
         stop()

@@ -11,9 +11,9 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from chat.models import Run, RunMode, RunStatus, RunStep
-from chat.runs import entries, transitions, worker, workspace_tools
+from chat.runs import run_memory, transitions, worker, workspace_tools
 from chat.runs.budget import Lost
-from chat.runs.entries import MemoryKind, StoredMemory
+from chat.runs.run_memory import MemoryKind, StoredMemory
 from chat.runs.services import RunRequest, rerun, resume_run, start_run, stop_run
 from chat.runs.step import Outcome
 from chat.runs.transitions import ClaimedStep, claim_next_step
@@ -114,7 +114,7 @@ def killing(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
         return counted
 
     monkeypatch.setattr(ClaimedStep, "beat", count(ClaimedStep.beat))
-    monkeypatch.setattr(entries, "_save", count(entries._save))
+    monkeypatch.setattr(run_memory, "_save", count(run_memory._save))
     monkeypatch.setattr(worker, "complete_step", count(worker.complete_step))
     monkeypatch.setattr(memory_tools, "save_memory", count(memory_tools.save_memory))
     yield left

@@ -9,8 +9,8 @@ from django.utils import timezone
 from django.utils.html import escape
 
 from chat.models import Run
-from chat.runs.entries import MemoryKind, StoredMemory
 from chat.runs.events import follow_run
+from chat.runs.run_memory import MemoryKind, StoredMemory
 from chat.runs.services import RunRequest, start_run, stop_run
 from chat.runs.transitions import claim_next_step
 from chat.runs.worker import work

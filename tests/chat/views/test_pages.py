@@ -11,8 +11,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from chat.models import Chat, Message, MessageRole, MessageStatus
-from chat.views.search import marked
 from chat.views.shown_messages import WINDOW
+from chat.views.workspace_search import marked
 from memories.forgetting.for_good import forget_memories
 from memories.models import Extraction, Memory
 from memories.recalling.ranked_search import Recalled
