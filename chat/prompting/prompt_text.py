@@ -99,7 +99,7 @@ class Attributed(Protocol):
 
 
 def imported_label(row: Attributed) -> str:
-    """Return a label such as "imported by Ann, said to be from Bob", or "" if the message or memory was not imported."""
+    """Return a label such as "imported by Ann, said to be from Bob", or "" if the row was not imported."""
     if not row.is_imported:
         return ""
     label = f"imported by {named(row.imported_by)}"

@@ -70,7 +70,7 @@ class Remembered:
 
 @dataclass(frozen=True)
 class Noted:
-    """What is recorded of a question and its answer in a client program.
+    """The record of a question and its answer in a client program.
 
     ``saved``: the ids of memories saved from this conversation so far. ``turn``: the turn from which a job extracts
     memories. If it is None, ``unsaved`` is the reason, a key of REASONS.
