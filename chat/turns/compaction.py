@@ -1,4 +1,7 @@
-"""Summaries of older messages, written by the chat's model as a background job before the context is full."""
+"""Summaries of older messages, written by the chat's model as a background job before the context is full.
+
+``chat.prompting.context.TIGHT`` is the share of the history's tokens from which one is written.
+"""
 
 import logging
 from collections.abc import Sequence
