@@ -149,7 +149,7 @@ def nodes_in(workspace: Workspace, user: User) -> MemoryNodeQuerySet:
     return MemoryNode.objects.visible_to(user).filter(workspace=workspace)
 
 
-def visible_node_memories(workspace: Workspace, user: User) -> MemoryQuerySet:
+def linkable_memories(workspace: Workspace, user: User) -> MemoryQuerySet:
     """Return the live memories that the user may see linked to nodes of this workspace.
 
     These are the workspace's own and the user's personal ones, which other members neither see nor count.
@@ -157,8 +157,8 @@ def visible_node_memories(workspace: Workspace, user: User) -> MemoryQuerySet:
     return Memory.objects.visible_to(user).live().filter(Q(workspace=workspace) | Q(owner=user))
 
 
-def visible_node_memory(node: MemoryNode, user: User, public_id: str) -> Memory:
-    memory = visible_node_memories(node.workspace, user).filter(public_id=public_id).first()
+def get_linkable_memory(node: MemoryNode, user: User, public_id: str) -> Memory:
+    memory = linkable_memories(node.workspace, user).filter(public_id=public_id).first()
     if memory is None:
         raise NotFound(_("This memory does not exist, or you do not have access to it."))
     return memory
@@ -175,9 +175,9 @@ def named(workspace: Workspace, name: str, user: User) -> MemoryNode:
 
 def gathered(node: MemoryNode, user: User, *, after: str = "") -> MemoryQuerySet:
     """Return the node's memories that the user may see, newest first, from after the one with the id ``after``."""
-    memories = visible_node_memories(node.workspace, user).filter(nodes=node)
+    memories = linkable_memories(node.workspace, user).filter(nodes=node)
     if after:
-        last = visible_node_memories(node.workspace, user).filter(public_id=after).first()
+        last = linkable_memories(node.workspace, user).filter(public_id=after).first()
         if last is None:
             return memories.none()
         memories = memories.filter(
@@ -188,7 +188,7 @@ def gathered(node: MemoryNode, user: User, *, after: str = "") -> MemoryQuerySet
 
 def with_counts(nodes: MemoryNodeQuerySet, workspace: Workspace, user: User) -> MemoryNodeQuerySet:
     """Annotate nodes with ``memory_count`` and ``relation_count``. Only what the user may see is counted."""
-    links = NodeMemory.objects.filter(memory__in=visible_node_memories(workspace, user))
+    links = NodeMemory.objects.filter(memory__in=linkable_memories(workspace, user))
     return nodes.annotate(
         memory_count=number_of(links, "node"), relation_count=number_of_relations(workspace, user)
     )
@@ -285,7 +285,7 @@ def delete_node(node: MemoryNode) -> None:
 
 @transaction.atomic
 def link_memory(node: MemoryNode, memory: Memory, *, now: datetime) -> bool:
-    """Link a memory to the node. Return False if it was already linked. Load the memory by ``visible_node_memory``."""
+    """Link a memory to the node. Return False if it was already linked. Load the memory by ``get_linkable_memory``."""
     node.unlinked.remove(memory)
     return NodeMemory.objects.get_or_create(node=node, memory=memory, defaults={"created_at": now})[1]
 
@@ -416,7 +416,7 @@ def suggest_topics(workspace: Workspace, user: User) -> list[NamedInMemories]:
     Names come from the model that extracted a memory, or are words with a capital letter inside a sentence. Personal
     memories are only included in the user's own workspace, and only if nobody else is a member.
     """
-    rows = visible_node_memories(workspace, user)
+    rows = linkable_memories(workspace, user)
     if workspace.default_of_id != user.pk or workspace.memberships.count() > 1:
         rows = rows.filter(owner=None)
     newest = rows.order_by("-created_at").values_list("content", "source_details__about")[:MOST_READ]

@@ -253,7 +253,7 @@ def find_memories(request: PageRequest, ws_id: str, node_id: str) -> HttpRespons
     """Return an HTML fragment with memories that match the search text and are not linked to the node yet."""
     topic, context = _node(request, ws_id, node_id, Role.EDITOR)
     filters = PanelFilters(q=request.GET.get("q", ""))
-    free = topics.visible_node_memories(topic.workspace, request.user).exclude(nodes=topic)
+    free = topics.linkable_memories(topic.workspace, request.user).exclude(nodes=topic)
     memories = filtered(free, filters).listed()[:FOUND] if filters else []
     return render(request, "memories/nodes/found.html", context | {"memories": memories, "filters": filters})
 
@@ -261,7 +261,7 @@ def find_memories(request: PageRequest, ws_id: str, node_id: str) -> HttpRespons
 @require_POST
 def link_memory(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
     topic, _context = _node(request, ws_id, node_id, Role.EDITOR)
-    memory = topics.visible_node_memory(topic, request.user, request.POST.get("memory", ""))
+    memory = topics.get_linkable_memory(topic, request.user, request.POST.get("memory", ""))
     topics.link_memory(topic, memory, now=timezone.now())
     notices.success(request, _("Linked to “%(name)s”.") % {"name": topic.name})
     return _to(topic, "#memories")
@@ -270,7 +270,7 @@ def link_memory(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
 @require_POST
 def unlink_memory(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
     topic, _context = _node(request, ws_id, node_id, Role.EDITOR)
-    memory = topics.visible_node_memory(topic, request.user, request.POST.get("memory", ""))
+    memory = topics.get_linkable_memory(topic, request.user, request.POST.get("memory", ""))
     topics.unlink_memory(topic, memory)
     notices.success(request, _("Unlinked. The memory itself stays."))
     return _to(topic, "#memories")

@@ -16,7 +16,7 @@ import math
 import os
 import pickle
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -201,10 +201,19 @@ def logistic(given: Array, wanted: Array, weights: Array, ridge: float, steps: i
     penalty = np.full(x.shape[1], ridge, np.float32)
     penalty[-1] = 1e-3
     step = 1 / (0.25 * float(np.linalg.norm(x.T @ (x * weights[:, None]), 2)) + ridge)
-    at = ahead = np.zeros(x.shape[1], np.float32)
+
+    def slope(at: Array) -> Array:
+        own: Array = x.T @ (weights * (_sigmoid(x @ at) - wanted)) + penalty * at
+        return own
+
+    return nesterov(np.zeros(x.shape[1], np.float32), slope, step, steps)
+
+
+def nesterov(start: Array, slope: Callable[[Array], Array], step: float | Array, steps: int) -> Array:
+    """Return the parameters after these steps of Nesterov's accelerated gradient method."""
+    at = ahead = start
     for number in range(steps):
-        slope = x.T @ (weights * (_sigmoid(x @ ahead) - wanted)) + penalty * ahead
-        last, at = at, ahead - step * slope
+        last, at = at, ahead - step * slope(ahead)
         ahead = at + number / (number + 3) * (at - last)
     return at.astype(np.float32)
 
@@ -240,14 +249,15 @@ def softmax(given: Array, classes: Array, weights: Array, ridge: float, steps: i
     penalty = np.full(x.shape[1], ridge, np.float32)
     penalty[-1] = 1e-3
     step = 1 / (0.5 * float(np.linalg.norm(x.T @ (x * weights[:, None]), 2)) + ridge)
-    at = ahead = np.zeros((classes.shape[1], x.shape[1]), np.float32)
-    for number in range(steps):
-        made = x @ ahead.T
-        made = np.exp(made - made.max(axis=1, keepdims=True))
-        error = weights[:, None] * (made / made.sum(axis=1, keepdims=True) - classes)
-        last, at = at, ahead - step * (error.astype(np.float32).T @ x + penalty * ahead)
-        ahead = at + number / (number + 3) * (at - last)
-    return at.astype(np.float32)
+
+    def slope(at: Array) -> Array:
+        odds = x @ at.T
+        odds = np.exp(odds - odds.max(axis=1, keepdims=True))
+        error = weights[:, None] * (odds / odds.sum(axis=1, keepdims=True) - classes)
+        own: Array = error.astype(np.float32).T @ x + penalty * at
+        return own
+
+    return nesterov(np.zeros((classes.shape[1], x.shape[1]), np.float32), slope, step, steps)
 
 
 def statement_heads(data: Data, origins: set[str]) -> Array:
@@ -335,22 +345,23 @@ def bilinear(data: Data, centres: Array, logits: Array, weights: Array) -> tuple
     def applied(form: Array) -> Array:
         return np.einsum("ij,ij->i", (messages @ form)[data.of], statements)
 
-    def slope(errors: Array) -> Array:
+    def gathered(errors: Array) -> Array:
         return messages.T @ np.add.reduceat(errors[:, None] * statements, data.ends[:-1], axis=0)
 
-    steepest = np.random.default_rng(0).normal(size=(384, 384)).astype(np.float32)
+    def slope(at: Array) -> Array:
+        form = at[:-1].reshape(size)
+        errors = share * (_sigmoid(logits + applied(form) + at[-1]) - data.wanted).astype(np.float32)
+        return np.append(gathered(errors) + MATCH_RIDGE * form, errors.sum())
+
+    size = (messages.shape[1], statements.shape[1])
+    steepest = np.random.default_rng(0).normal(size=size).astype(np.float32)
     for _ in range(6):  # power iteration: the largest curvature, which bounds the step
-        steepest = slope(share * applied(steepest / np.linalg.norm(steepest)))
-    step = 1 / (0.25 * 1.05 * float(np.linalg.norm(steepest)) + MATCH_RIDGE)
-    form = ahead = np.zeros((384, 384), np.float32)
-    constant = constant_ahead = 0.0
-    for number in range(40):
-        errors = share * (_sigmoid(logits + applied(ahead) + constant_ahead) - data.wanted).astype(np.float32)
-        last, form = form, ahead - step * (slope(errors) + MATCH_RIDGE * ahead)
-        last_constant, constant = constant, constant_ahead - float(errors.sum())
-        ahead = form + number / (number + 3) * (form - last)
-        constant_ahead = constant + number / (number + 3) * (constant - last_constant)
-    return form / (lengths[0] * lengths[1]), applied(form), constant
+        steepest = gathered(share * applied(steepest / np.linalg.norm(steepest)))
+    step = np.full(steepest.size + 1, 1 / (0.25 * 1.05 * float(np.linalg.norm(steepest)) + MATCH_RIDGE))
+    step[-1] = 1.0  # of the constant
+    at = nesterov(np.zeros(len(step), np.float32), slope, step, steps=40)
+    form = at[:-1].reshape(size)
+    return form / (lengths[0] * lengths[1]), applied(form), float(at[-1])
 
 
 def newton(given: Array, wanted: Array, weights: Array, ridge: float, steps: int = 7) -> Array:

@@ -239,7 +239,7 @@ class NodeMemories(NodeView):
         200 if it was already linked. You can also link your own global memories, which nobody else sees.
         """
         node = self.node(node_id, Role.EDITOR)
-        memory = topics.visible_node_memory(node, self.person, self.body(MemoryLinkBody)["memoryId"])
+        memory = topics.get_linkable_memory(node, self.person, self.body(MemoryLinkBody)["memoryId"])
         is_new = topics.link_memory(node, memory, now=timezone.now())
         return self.answer(node, status.HTTP_201_CREATED if is_new else status.HTTP_200_OK)
 
@@ -252,7 +252,7 @@ class NodeMemoryUnlink(NodeView):
         Only the link is deleted, so an API key may do this. Also 200 if there was no link.
         """
         node = self.node(node_id, Role.EDITOR)
-        memory = topics.visible_node_memory(node, self.person, self.body(MemoryLinkBody)["memoryId"])
+        memory = topics.get_linkable_memory(node, self.person, self.body(MemoryLinkBody)["memoryId"])
         topics.unlink_memory(node, memory)
         return self.answer(node)
 
