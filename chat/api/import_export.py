@@ -22,8 +22,9 @@ from chat.models.imports import Import, ImportKind, ImportStatus, Outcome
 from chat.views.import_export import MEDIA_TYPES, chat_response
 from workspaces.access import get_workspace, named_workspace
 from workspaces.api.base import ApiView
-from workspaces.api.fields import Body, Flag, Moment, PageQuery, StoredSentence, Text
+from workspaces.api.fields import Body, Flag, Moment, StoredSentence, Text
 from workspaces.api.idempotency import ONCE
+from workspaces.api.paging import PageQuery
 from workspaces.api.schema import ID, documented_under, page_of
 from workspaces.models import Role
 

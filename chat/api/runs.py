@@ -33,8 +33,9 @@ from chat.runs.services import (
 from chat.turns.services import resume_from_chat
 from workspaces.access import get_workspace
 from workspaces.api.base import ApiView
-from workspaces.api.fields import Body, Choice, Flag, Moment, PageQuery, StoredSentence, Text
+from workspaces.api.fields import Body, Choice, Flag, Moment, StoredSentence, Text
 from workspaces.api.idempotency import ONCE
+from workspaces.api.paging import PageQuery
 from workspaces.api.schema import ID, documented_under, page_of
 from workspaces.models import Workspace
 from workspaces.views.event_streams import EventStream, StreamSlot

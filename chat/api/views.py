@@ -55,8 +55,9 @@ from memoryhub.errors import NotFound
 from workspaces.access import default_workspace, get_workspace, named_workspace
 from workspaces.actions.workspaces import choose_agent
 from workspaces.api.base import ApiView
-from workspaces.api.fields import Body, Choice, Flag, Moment, PageQuery, PreparedList, Text
+from workspaces.api.fields import Body, Choice, Flag, Moment, Text
 from workspaces.api.idempotency import ONCE
+from workspaces.api.paging import PageQuery, PreparedList
 from workspaces.api.schema import documented_under, page_of
 from workspaces.model_choice import choose_connection
 from workspaces.models import Role, User, Workspace

@@ -21,7 +21,7 @@ from memoryhub.database.queries import PreparedQuery
 from memoryhub.errors import NotFound
 from workspaces.actions.workspaces import choose_agent
 from workspaces.api.base import ApiView, versions_seen
-from workspaces.api.fields import PreparedList
+from workspaces.api.paging import PreparedList
 from workspaces.data_policy import DataPolicy
 from workspaces.index.embedding import searchable
 from workspaces.models import Agent, User, Workspace

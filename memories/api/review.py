@@ -19,8 +19,9 @@ from memories.writing.drafts import TAG_LENGTH, TAGS
 from memories.writing.gate import Draft
 from workspaces.access import get_workspace
 from workspaces.api.base import KeyedView
-from workspaces.api.fields import Body, Choice, Flag, PageQuery, Text, Words
+from workspaces.api.fields import Body, Choice, Flag, Text, Words
 from workspaces.api.idempotency import ONCE
+from workspaces.api.paging import PageQuery
 from workspaces.api.schema import ID, documented_under, page_of
 from workspaces.models import Role
 

@@ -30,8 +30,8 @@ from workspaces.accounts import oauth
 from workspaces.accounts.keys import KeyRefused, count_request, verify_key
 from workspaces.accounts.sign_in import require_fresh_password
 from workspaces.api.exceptions import SessionAuthentication
-from workspaces.api.fields import ReadyRows, paged
 from workspaces.api.idempotency import Note, do_once, identity_of_request
+from workspaces.api.paging import ReadyRows, paged
 from workspaces.models import ApiKey, KeyScope, TokenKind, User
 
 T = TypeVar("T")

@@ -11,8 +11,9 @@ from rest_framework.response import Response
 from memoryhub.llm.model_check import STEPS
 from workspaces.actions import model_connections
 from workspaces.api.base import ApiView
-from workspaces.api.fields import Body, Choice, Flag, Moment, Money, PageQuery, Text, WholeNumber
+from workspaces.api.fields import Body, Choice, Flag, Moment, Money, Text, WholeNumber
 from workspaces.api.idempotency import ONCE
+from workspaces.api.paging import PageQuery
 from workspaces.api.schema import ID, documented_under, page_of
 from workspaces.model_choice import try_connection
 from workspaces.models.language_models import (

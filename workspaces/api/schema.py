@@ -20,7 +20,7 @@ from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse
 from rest_framework import serializers
 
-from workspaces.api.fields import PageQuery
+from workspaces.api.paging import PageQuery
 
 F = TypeVar("F", bound=Callable[..., Any])
 Kind = type[serializers.BaseSerializer[Any]]

@@ -9,7 +9,8 @@ from rest_framework.response import Response
 
 from workspaces.access import get_workspace
 from workspaces.api.base import ApiView
-from workspaces.api.fields import Body, Choice, Flag, Moment, PageQuery, StoredSentence, Text
+from workspaces.api.fields import Body, Choice, Flag, Moment, StoredSentence, Text
+from workspaces.api.paging import PageQuery
 from workspaces.api.schema import ID, documented_under, page_of
 from workspaces.models import DeliveryStatus, Role, Webhook, WebhookEvent
 from workspaces.models.audit_and_webhooks import WEBHOOK_NAME_LENGTH, WEBHOOK_URL_LENGTH

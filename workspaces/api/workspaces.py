@@ -22,8 +22,9 @@ from workspaces.access import get_workspace
 from workspaces.accounts import invitations
 from workspaces.actions import workspaces as actions
 from workspaces.api.base import ApiView
-from workspaces.api.fields import Body, Choice, Moment, PageQuery, PreparedList, Text, WholeNumber
+from workspaces.api.fields import Body, Choice, Moment, Text, WholeNumber
 from workspaces.api.idempotency import ONCE
+from workspaces.api.paging import PageQuery, PreparedList
 from workspaces.api.schema import ID, documented_under, page_of
 from workspaces.api.serializers import (
     InvitedJson,

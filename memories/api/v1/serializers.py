@@ -25,7 +25,8 @@ from memories.api.serializers import (
 from memories.models import Memory, Scope, SourceType
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH, KEY_LENGTH
 from memories.writing.drafts import FORM, LABEL_LENGTH, MOST_SOURCES, TAG_LENGTH, TYPES, sources_of
-from workspaces.api.fields import Body, Choice, Moment, PageQuery, Text, WholeNumber
+from workspaces.api.fields import Body, Choice, Moment, Text, WholeNumber
+from workspaces.api.paging import PageQuery
 from workspaces.api.schema import ID
 from workspaces.api.serializers import PersonJson
 

@@ -14,8 +14,9 @@ from memories.api.v1.views import OrganisationView
 from memories.models import Memory, MemoryNode
 from memories.models.topics import KIND_LENGTH, NODE_DESCRIPTION_LENGTH, NODE_NAME_LENGTH, RELATION_LENGTH
 from memories.topics import DEEPEST, MOST_NEIGHBOURS
-from workspaces.api.fields import Body, Moment, PageQuery, Text, range_errors
+from workspaces.api.fields import Body, Moment, Text, range_errors
 from workspaces.api.idempotency import ONCE
+from workspaces.api.paging import PageQuery
 from workspaces.api.schema import ID, documented_under, page_of
 from workspaces.models import Role
 
