@@ -19,6 +19,9 @@ class DomainError(Exception):
 
     status = 400
     code = "error"
+    default_message: str | Promise = later("That did not work.")
+    names_fields = True  # without a message, the message is composed of the fields' messages
+    retry_after: int | None = None  # seconds until the request may succeed
 
     def __init__(
         self,
@@ -39,9 +42,6 @@ class DomainError(Exception):
         """Return the text that may be stored where other users read it. ``message`` is only for the caller."""
         return self.message
 
-    default_message: str | Promise = later("That did not work.")
-    names_fields = True  # without a message, the message is composed of the fields' messages
-
     def body(self) -> dict[str, Any]:
         """Return the API's error body: ``{error: {code, message, fields?}}``."""
         error: dict[str, Any] = {"code": self.code, "message": self.message}
@@ -51,7 +51,7 @@ class DomainError(Exception):
 
     def headers(self) -> dict[str, str]:
         """Return extra headers for the HTTP response of this error."""
-        return {}
+        return {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
 
 
 class Malformed(DomainError):
@@ -99,15 +99,15 @@ class SecretRefused(Invalid):
     ``kind`` names the type of credential for metrics; it is not shown to the user.
     """
 
-    def __init__(self, *, fields: Mapping[str, str] | None = None, kind: str = "") -> None:
-        super().__init__(fields=fields)
-        self.kind = kind
-
     code = "secret"
     names_fields = False
     default_message = later(
         "This looks like a password or key, so it was not stored. Remove it and try again."
     )
+
+    def __init__(self, *, fields: Mapping[str, str] | None = None, kind: str = "") -> None:
+        super().__init__(fields=fields)
+        self.kind = kind
 
 
 class Sensitive(SecretRefused):
@@ -136,17 +136,11 @@ class TooManyRequests(DomainError):
             _("Too many requests at once. Try again in %s; what you typed is still there.") % when
         )
 
-    def headers(self) -> dict[str, str]:
-        return {"Retry-After": str(self.retry_after)}
-
 
 class Unavailable(DomainError):
     status, code = 503, "unavailable"
     default_message = later("Part of the system is not answering. Try again in a moment.")
     retry_after = 5
-
-    def headers(self) -> dict[str, str]:
-        return {"Retry-After": str(self.retry_after)}
 
 
 # Database errors and a full disk become responses with status 503 and Retry-After.
@@ -203,8 +197,7 @@ _BY_SQLSTATE: dict[str, type[Unavailable]] = {
 
 
 def trouble_of(error: BaseException | None) -> Unavailable | None:
-    """Return the error to respond with after a database failure or a full disk, and log it. Return None for other
-    errors.
+    """Log a database failure or a full disk, and return the error to respond with. Return None for other errors.
 
     Also handles psycopg's own errors, because Django does not wrap those that are raised while a cursor is closed.
     """
@@ -241,11 +234,8 @@ def refuse_writes(*, ask: bool = False) -> None:
     transaction.
     """
     connection.ensure_connection()
-    info = connection.connection.info
-    if "on" in (
-        info.parameter_status("default_transaction_read_only"),
-        info.parameter_status("in_hot_standby"),
-    ):
+    status_of = connection.connection.info.parameter_status
+    if "on" in map(status_of, ("default_transaction_read_only", "in_hot_standby")):
         raise ReadOnly
     if ask:
         with connection.cursor() as cursor:

@@ -17,7 +17,9 @@ from typing import Any
 
 import psycopg
 from django.conf import settings
-from django.db import connection, connections
+from django.db import connection
+
+from memoryhub.environment import libpq_settings
 
 logger = logging.getLogger(__name__)
 NOTIFY_CHANNEL = "memoryhub"
@@ -45,13 +47,6 @@ def publish(channel: str, name: str, data: dict[str, Any] | None = None) -> None
 def payload(channel: str, name: str, data: dict[str, Any] | None = None) -> str:
     """Return the payload of a notification, for SQL statements that send it themselves."""
     return json.dumps([channel, name, data or {}], separators=(",", ":"))
-
-
-def _connection_params() -> dict[str, Any]:
-    """Return libpq's settings for a connection to Django's database that does not go through a pooler."""
-    django_only = {"cursor_factory", "context", "prepare_threshold"}
-    params = connections["default"].get_connection_params()
-    return {name: value for name, value in params.items() if name not in django_only} | settings.LISTEN_AT
 
 
 class Subscription:
@@ -96,13 +91,10 @@ class Listener:
         with self.lock:
             for channel in subscription.channels:
                 self.subscriptions[channel].add(subscription)
-            self._start()
-
-    def _start(self) -> None:
-        if self.thread is None or not self.thread.is_alive():
-            self.ready.clear()
-            self.thread = threading.Thread(target=self._run, name="events", daemon=True)
-            self.thread.start()
+            if self.thread is None or not self.thread.is_alive():
+                self.ready.clear()
+                self.thread = threading.Thread(target=self._run, name="events", daemon=True)
+                self.thread.start()
 
     def remove(self, subscription: Subscription) -> None:
         with self.lock:
@@ -126,8 +118,9 @@ class Listener:
     def _run(self) -> None:
         pause, first = 0.1, True
         while not self.stopping.is_set():
+            direct = libpq_settings(connection.settings_dict) | settings.LISTEN_AT  # not through a pooler
             try:
-                with psycopg.connect(**_connection_params(), autocommit=True) as listening:
+                with psycopg.connect(**direct, autocommit=True) as listening:
                     listening.execute(f"LISTEN {NOTIFY_CHANNEL}")
                     self.ready.set()
                     if not first:
@@ -143,36 +136,27 @@ class Listener:
             pause = min(pause * 2, 5)
 
     def stop(self) -> None:
-        """Stop the thread and close its connection, for the end of a test run.
-
-        The next subscriber starts a new thread.
-        """
-        thread = self.thread
-        if thread is not None:
+        """Stop the thread and close its connection, for tests. The next subscriber starts a new thread."""
+        if self.thread is not None:
             self.stopping.set()
-            thread.join()
+            self.thread.join()
             self.stopping.clear()
 
 
-_listener = Listener()
-
-
-def close() -> None:
-    """Stop the listening thread of this process."""
-    _listener.stop()
+listener = Listener()
 
 
 @asynccontextmanager
 async def subscription(*channels: str) -> AsyncGenerator[Subscription, None]:
     """Subscribe to these channels. No event that is sent within the block is missed."""
     opened = Subscription(channels)
-    _listener.add(opened)
-    if not _listener.ready.is_set():
-        await asyncio.to_thread(_listener.ready.wait, 5)
+    listener.add(opened)
+    if not listener.ready.is_set():
+        await asyncio.to_thread(listener.ready.wait, 5)
     try:
         yield opened
     finally:
-        _listener.remove(opened)
+        listener.remove(opened)
 
 
 async def subscribe(*channels: str, heartbeat: float | None = None) -> AsyncGenerator[Event | None, None]:

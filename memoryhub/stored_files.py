@@ -163,12 +163,10 @@ Rows = type[models.Model]
 
 @dataclass(frozen=True)
 class Stored:
-    """A stored file. ``head`` is its first bytes."""
-
     file_name: str
     size: int
     sha256: str
-    head: bytes
+    head: bytes  # its first bytes
 
 
 class StoredFiles:
@@ -188,8 +186,17 @@ class StoredFiles:
 
         Raises TooLarge above ``most`` bytes, Invalid if it is empty, and Unavailable if the storage fails.
         """
+        size, digest, head = 0, hashlib.sha256(), b""
         with tempfile.SpooledTemporaryFile(IN_MEMORY) as file:
-            size, sha256, head = copied(content, file, most)
+            for chunk in content:
+                size += len(chunk)
+                if size > most:
+                    raise too_long(most)
+                head = (head + chunk[:HEAD])[:HEAD]
+                digest.update(chunk)
+                file.write(chunk)
+            if not size:
+                raise Invalid(fields={"file": _("Must not be empty.")})
             file.seek(0)
             name = secrets.token_hex(16)
             try:
@@ -199,7 +206,7 @@ class StoredFiles:
                     raise full from None
                 logger.error("A file of %s could not be stored: %s", self.name, type(error).__name__)
                 raise Unavailable(_("The server could not store the file. Try again later.")) from None
-        return Stored(name, size, sha256, head)
+        return Stored(name, size, digest.hexdigest(), head)
 
     def open(self, file_name: str) -> IO[Any]:
         """Open a file. Raises NotFound if it is missing, Unavailable if the storage fails; both are logged."""
@@ -217,12 +224,10 @@ class StoredFiles:
     def opened(self, file_name: str) -> IO[Any]:
         """Open a file. Raises FileNotFoundError if it is missing, or any error of the storage's library."""
         for place in self._places():
-            try:
+            with suppress(FileNotFoundError):
                 file = place.open(key_of(file_name))
                 if file.file is not None:  # accessing it makes a remote store fetch the file now
                     return file
-            except FileNotFoundError:
-                continue
         raise FileNotFoundError(file_name)
 
     def remove(self, file_name: str) -> None:
@@ -258,16 +263,13 @@ class StoredFiles:
         yield from _names(self._places())
 
     def left(self) -> Iterator[tuple[str, bool]]:
-        """Yield (name, whether ``move`` may move it) for each file that is still in the local folder, if another store
-        is set.
-        """
+        """Yield (name, whether ``move`` may move it) for each file in the local folder, if another store is set."""
         *stores, folder = self._places()
         for name in _names([folder]) if stores else ():
             yield name, not isinstance(self._place_of(name), FileSystemStorage)
 
     def move(self) -> Iterator[bool]:
-        """Move files from the local folder to the configured store. Yield for each file in the folder whether it was
-        moved.
+        """Move the folder's files to the configured store, and yield for each whether it was moved.
 
         Raises any error of the storage's library. Files that were moved before the error stay in the store.
         """
@@ -363,24 +365,6 @@ def too_long(most: int) -> TooLarge:
     return TooLarge(_("A file may be at most %s.") % file_size(most))
 
 
-def copied(content: Iterable[bytes], file: IO[bytes], most: int) -> tuple[int, str, bytes]:
-    """Copy the content to ``file``. Return its size, SHA-256 and first bytes.
-
-    Raises TooLarge above ``most`` bytes, and Invalid if the content is empty.
-    """
-    size, digest, head = 0, hashlib.sha256(), b""
-    for chunk in content:
-        size += len(chunk)
-        if size > most:
-            raise too_long(most)
-        head = (head + chunk[:HEAD])[:HEAD]
-        digest.update(chunk)
-        file.write(chunk)
-    if not size:
-        raise Invalid(fields={"file": _("Must not be empty.")})
-    return size, digest.hexdigest(), head
-
-
 def require_fitting(request: HttpRequest, most: int) -> None:
     if says_too_long(request, most):
         raise too_long(most)
@@ -403,10 +387,7 @@ def file_response(file: IO[Any], *, name: str, size: int, content_type: str) -> 
 
 
 async def _chunks(file: IO[Any]) -> AsyncIterator[bytes]:
-    """Yield the file's chunks.
-
-    This is asynchronous, because under ASGI Django would first read all of a synchronous iterator.
-    """
+    """Yield the file's chunks, asynchronously, because under ASGI Django would first read all of another iterator."""
     try:
         while chunk := await asyncio.to_thread(file.read, CHUNK):
             yield chunk

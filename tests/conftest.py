@@ -121,7 +121,7 @@ def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: N
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None) -> Iterator[None]:
     yield
-    pubsub.close()  # no listener remains when the database stops
+    pubsub.listener.stop()  # no listener remains when the database stops
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import count
@@ -70,7 +70,7 @@ class Server(EmbeddedPostgres):
         with (self.cluster / "postgresql.conf").open("a") as configuration:
             configuration.writelines(f"{name} = {value}\n" for name, value in REPLICATES.items())
 
-    def maintenance_settings(self) -> Mapping[str, str | int | bool]:
+    def maintenance_settings(self) -> dict[str, Any]:
         place: dict[str, Any] = {"host": self.host, "port": self.port, "user": USER}
         return {**place, "dbname": "postgres", "autocommit": True, "connect_timeout": 5}
 

@@ -184,7 +184,7 @@ def count_refusals(
     """
     kinds: Counter[str] = Counter()
     for refusal in refusals:
-        metrics.count_refusal(refusal)
+        metrics.REFUSED.labels(refusal.code).inc()
         kinds[kind_of(refusal)] += 1
     source = source_type if source_type in SourceType.values else OTHER_SOURCE  # labels may be any text
     day = now.astimezone(UTC).date()

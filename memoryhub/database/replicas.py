@@ -34,10 +34,9 @@ from memoryhub.monitoring import metrics
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
-_only_reads: ContextVar[bool] = ContextVar(
-    "only_reads", default=False
-)  # whether replicas may answer the request
-_stands_in: ContextVar[bool] = ContextVar("stands_in", default=False)  # whether one answers the whole request
+# Whether replicas may answer the request, and whether one answers all of it.
+_only_reads: ContextVar[bool] = ContextVar("only_reads", default=False)
+_stands_in: ContextVar[bool] = ContextVar("stands_in", default=False)
 
 
 class Router:
@@ -99,11 +98,7 @@ def read(person: int, ask: Callable[[], T]) -> T:
 
 @contextmanager
 def answering() -> Iterator[None]:
-    """Allow replicas for a request that only reads.
-
-    ``read`` may choose a replica for parts of it. While the primary is unavailable, a replica answers the whole
-    request.
-    """
+    """Let ``read`` choose replicas within a request that only reads. While the primary is away, one answers all."""
     alias = DEFAULT_DB_ALIAS
     if primary_is_away():
         able = (each for each in _in_any_order() if (state := state_of(each)) and state.stands_in)
@@ -130,10 +125,7 @@ MARGIN = 3.0  # seconds added to the permitted lag: a state may be used for so l
 
 
 def pin_to_primary(person: int) -> None:
-    """Make this user read from the primary for as long as a replica may lag behind.
-
-    Writes to the cache, if there are replicas.
-    """
+    """Make this user read from the primary while a replica may lag behind. Writes to the cache if there are any."""
     if not settings.REPLICAS:
         return
     try:
@@ -171,14 +163,11 @@ PATIENCE = "2"  # timeout of a connection, in seconds
 
 @dataclass(frozen=True)
 class State:
-    """Replication state of a server.
-
-    ``lag`` is the largest possible delay in seconds. ``applied`` means that everything received has been applied.
-    """
+    """Replication state of a server."""
 
     follows: bool  # False if it was promoted or never was a replica
-    applied: bool
-    lag: float
+    applied: bool  # whether everything that it received has been applied
+    lag: float  # the largest possible delay in seconds
     started: float  # when the server started, which identifies it
 
     @property

@@ -17,11 +17,10 @@ from memoryhub.http.middleware import language_at
 
 
 def scope_of(request: HttpRequest, headers: Iterable[str]) -> dict[str, Any]:
-    header_values = {name.lower(): value for name, value in request.headers.items()}
     passed = [
-        (name.encode(), header_values[name].encode("latin-1", "replace"))
+        (name.encode(), request.headers[name].encode("latin-1", "replace"))
         for name in headers
-        if name in header_values
+        if name in request.headers
     ]
     return {
         "type": "http",
@@ -35,11 +34,10 @@ def scope_of(request: HttpRequest, headers: Iterable[str]) -> dict[str, Any]:
 
 
 def receiver_of(request: HttpRequest) -> Receive:
-    came = iter([{"type": "http.request", "body": request.body, "more_body": False}])
+    messages = [{"type": "http.request", "body": request.body, "more_body": False}]
 
     async def receive() -> Any:
-        message = next(came, None)
-        return await asyncio.Future() if message is None else message  # never report a disconnect
+        return messages.pop() if messages else await asyncio.Future()  # never report a disconnect
 
     return receive
 

@@ -119,16 +119,13 @@ def readiness() -> Readiness:
         if _kept is None or time.monotonic() - _kept[0] > KEPT_SECONDS:
             report = check()
             if _kept is None or _kept[1].status != report.status:
-                _log_status(report)
+                troubles = "; ".join(
+                    f"{name}: {part.why}" for name, part in report.parts.items() if not part.ok
+                )
+                level = logging.INFO if report.status == "ok" else logging.WARNING
+                logger.log(level, "Readiness: %s%s", report.status, f" ({troubles})" if troubles else "")
             _kept = (time.monotonic(), report)
         return _kept[1]
-
-
-def _log_status(report: Readiness) -> None:
-    """Log the status and the faults of all parts."""
-    troubles = "; ".join(f"{name}: {part.why}" for name, part in report.parts.items() if not part.ok)
-    level = logging.INFO if report.status == "ok" else logging.WARNING
-    logger.log(level, "Readiness: %s%s", report.status, f" ({troubles})" if troubles else "")
 
 
 def check() -> Readiness:
@@ -217,8 +214,7 @@ def _writes(connection: psycopg.Connection[Any]) -> Part:
 
 
 def _queue(connection: psycopg.Connection[Any]) -> Part:
-    row = connection.execute(OLDEST_WAITING).fetchone()
-    seconds = int(row[0]) if row and row[0] is not None else 0
+    seconds = int(connection.execute(OLDEST_WAITING).fetchall()[0][0])
     return Part(False, f"a job has waited for {seconds} s") if seconds > QUEUE_SECONDS else GOOD
 
 
@@ -233,8 +229,8 @@ def register_count(name: str, query: LiteralString, why: str) -> None:
 def _counted(connection: psycopg.Connection[Any]) -> dict[str, Part]:
     parts = {}
     for name, (query, why) in _counts.items():
-        row = connection.execute(query).fetchone()
-        parts[name] = Part(False, why % row[0]) if row and row[0] else GOOD
+        [(number,)] = connection.execute(query).fetchall()
+        parts[name] = Part(False, why % number) if number else GOOD
     return parts
 
 
@@ -242,11 +238,10 @@ def _worker(connection: psycopg.Connection[Any]) -> Part:
     """Check the age of the workers' last heartbeat. The job timeout plus 30 seconds is allowed, since all workers may
     be busy.
     """
-    row = connection.execute(HEARTBEAT, [WORKER_NAME]).fetchone()
-    if row is None or row[0] is None:
+    [(silent,)] = connection.execute(HEARTBEAT, [WORKER_NAME]).fetchall()
+    if silent is None:
         return Part(False, "none is running")
-    silent = int(row[0])
-    return Part(False, f"silent for {silent} s") if silent > settings.JOB_TIMEOUT + 30 else GOOD
+    return Part(False, f"silent for {int(silent)} s") if silent > settings.JOB_TIMEOUT + 30 else GOOD
 
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -289,25 +284,13 @@ def register_gauge(name: str, help_text: str, count: Callable[[datetime], float]
 
 
 class DatabaseState(Collector):
-    """A collector of queue and table counts, which are the same in every process. Cached for five seconds."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._kept: tuple[float, list[Metric]] | None = None
+    """A collector of queue and table counts, which are the same in every process."""
 
     def describe(self) -> list[Metric]:
         return []  # prevents a database query at registration
 
     def collect(self) -> Iterator[Metric]:
-        with self._lock:
-            if self._kept is None or time.monotonic() - self._kept[0] > KEPT_SECONDS:
-                self._kept = (time.monotonic(), list(self._read_all()))
-            yield from self._kept[1]
-
-    def _read_all(self) -> Iterator[Metric]:
-        """Yield all gauges. Those from the database are left out if neither it nor a replica in its place can be
-        reached.
-        """
+        """Yield all gauges, without those from the database if neither it nor a replica in its place responds."""
         # Prometheus waits less long than a request waits for a connection, so look whether there is one to be had.
         is_away = probe_state(DEFAULT_DB_ALIAS) is None and primary_is_away(failed=True)
         yield _gauge("memoryhub_database_up", "Whether the database can be reached.", float(not is_away))
@@ -321,17 +304,17 @@ class DatabaseState(Collector):
 
         with current_connection().cursor() as cursor:
             cursor.execute(OLDEST_WAITING)
-            row = cursor.fetchone()
-        age = max(0.0, float(row[0])) if row and row[0] is not None else 0.0
-        yield _gauge("memoryhub_queue_oldest_seconds", "How long the oldest job has waited.", age)
+            (oldest,) = cursor.fetchone()
+            cursor.execute(LAST_BACKUP)
+            last = cursor.fetchone()
+        yield _gauge(
+            "memoryhub_queue_oldest_seconds", "How long the oldest job has waited.", max(0.0, oldest)
+        )
         yield _gauge("memoryhub_queue_jobs", "Jobs in the queue.", OrmQ.objects.count())
         failed = count_or_estimate(Failure.objects.all())[0]
         yield _gauge("memoryhub_failed_jobs", "Jobs that failed for good.", failed)
-        with current_connection().cursor() as cursor:
-            cursor.execute(LAST_BACKUP)
-            row = cursor.fetchone()
         text = "When the last backup was made; 0 where none was."
-        yield _gauge("memoryhub_last_backup_timestamp_seconds", text, row[0].timestamp() if row else 0.0)
+        yield _gauge("memoryhub_last_backup_timestamp_seconds", text, last[0].timestamp() if last else 0.0)
         for name, (help_text, count) in _gauges.items():
             yield _gauge(name, help_text, count(timezone.now()))
 
@@ -340,9 +323,8 @@ def _of_replicas() -> Iterator[Metric]:
     if not settings.REPLICAS:
         return
     lag = GaugeMetricFamily("memoryhub_replica_lag_seconds", "How far it may be behind.", labels=["replica"])
-    up = GaugeMetricFamily(
-        "memoryhub_replica_up", "Whether it follows closely, or is the primary.", labels=["replica"]
-    )
+    text = "Whether it follows closely, or is the primary."
+    up = GaugeMetricFamily("memoryhub_replica_up", text, labels=["replica"])
     for number, alias in enumerate(settings.REPLICAS, 1):
         state = probe_state(alias)
         up.add_metric([str(number)], float(not what_ails(state)))

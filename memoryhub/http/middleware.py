@@ -65,30 +65,28 @@ PROGRAMS = ("/v1/", "/mcp", "/scim/")
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 
 
-class OriginMiddleware:
-    """Middleware that sets an id and the client's network for every request, and traces, counts and logs the
-    response.
-    """
-
+class Middleware:
     def __init__(self, get_response: Handler) -> None:
         self.get_response = get_response
+
+
+class OriginMiddleware(Middleware):
+    """Middleware that sets every request's id and network, and traces, counts and logs the response."""
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         source = request_origin.origin_of(request)
         request_origin.begin(source)
-        began = time.perf_counter()
-        parent, method = request_origin.trusted_traceparent(request), metrics.method_of(request)
+        began, method = time.perf_counter(), metrics.method_of(request)
+        # It controls sampling, so only proxies may set it.
+        parent = request.headers.get("traceparent", "") if settings.TRUSTED_PROXIES else ""
         with tracing.span("memoryhub.request", kind=SpanKind.SERVER, parent=parent) as traced:
             response = self.get_response(request)
             seconds = time.perf_counter() - began
             response.headers["X-Request-ID"] = source.request_id
             route = metrics.count_request(request, response, seconds)
-            told: dict[str, str | int] = {
-                "http.request.method": method,
-                "http.response.status_code": response.status_code,
-            }
-            told |= {"http.route": route, "memoryhub.request_id": source.request_id}
-            traced.set_attributes(told)
+            traced.set_attributes({"http.request.method": method, "http.route": route})
+            traced.set_attribute("http.response.status_code", response.status_code)
+            traced.set_attribute("memoryhub.request_id", source.request_id)
             traced.update_name(f"{method} {route}")
             if response.status_code >= 500:
                 traced.set_status(StatusCode.ERROR)
@@ -98,19 +96,14 @@ class OriginMiddleware:
         return response
 
 
-class ProbesMiddleware:
-    """Middleware that answers health checks and metrics before any other middleware. Monitors use IP addresses, and
-    neither HTTPS nor cookies.
-    """
+class ProbesMiddleware(Middleware):
+    """Middleware that answers health checks and metrics first, since monitors use IP addresses without HTTPS."""
 
     VIEWS: ClassVar[dict[str, Handler]] = {
         "/healthz": health.healthz,
         "/readyz": health.readyz,
         "/metrics": health.metrics,
     }
-
-    def __init__(self, get_response: Handler) -> None:
-        self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         view = self.VIEWS.get(request.path_info)
@@ -125,10 +118,7 @@ class ProbesMiddleware:
         return response
 
 
-class SecurityHeadersMiddleware:
-    def __init__(self, get_response: Handler) -> None:
-        self.get_response = get_response
-
+class SecurityHeadersMiddleware(Middleware):
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         response = self.get_response(request)
         policy = RELAXED if request.path.startswith(RELAXED_PATHS) else STRICT
@@ -142,11 +132,8 @@ class SecurityHeadersMiddleware:
         return response
 
 
-class StorableCookiesMiddleware:
+class StorableCookiesMiddleware(Middleware):
     """Middleware that drops cookies with a NUL, because the database rejects NUL when it looks up the session."""
-
-    def __init__(self, get_response: Handler) -> None:
-        self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         request.COOKIES = {name: value for name, value in request.COOKIES.items() if "\x00" not in value}
@@ -172,11 +159,8 @@ class SessionMiddleware(DjangosSessionMiddleware):
             return response if request.method in SAFE_METHODS else answer_error(request, trouble)
 
 
-class DomainErrorMiddleware:
+class DomainErrorMiddleware(Middleware):
     """Middleware that converts domain errors of views to a page, a fragment or JSON with their status."""
-
-    def __init__(self, get_response: Handler) -> None:
-        self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         if not speaks_json(request.path) and (
@@ -229,10 +213,7 @@ def answer_error(request: HttpRequest, error: DomainError) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Return the response to an unhandled error: 503 if the database failed, else 500.
-
-    Only the log contains the cause.
-    """
+    """Return the response to an unhandled error, without its cause: 503 if the database failed, else 500."""
     if trouble := trouble_of(sys.exc_info()[1]):
         return answer_error(request, trouble)
     if speaks_json(request.path):
@@ -265,15 +246,12 @@ class CompressedPagesMiddleware(GZipMiddleware):
 READING = frozenset({"GET", "HEAD"})
 
 
-class ReadingMiddleware:
+class ReadingMiddleware(Middleware):
     """Middleware that retries a request that only reads, if its connection was lost or a replica can answer it.
 
     So a restart of the database delays reads but causes no errors. With replicas, one answers while the primary is
     unavailable. A streaming response releases its connection before it starts, because it runs in another thread.
     """
-
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
-        self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         may_read_replicas = bool(settings.REPLICAS) and reads_only(request)
@@ -329,10 +307,7 @@ SHARED = "/shared/"  # independent of the signed-in user
 LONGEST_HEADER = 500  # characters of a header that are used, and so cached
 
 
-class LanguageMiddleware:
-    def __init__(self, get_response: Handler) -> None:
-        self.get_response = get_response
-
+class LanguageMiddleware(Middleware):
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         before, language = translation.get_language(), language_for(request)
         translation.activate(language)
@@ -353,11 +328,9 @@ def language_for(request: HttpRequest) -> str:
 
 def language_at(path: str, accept_language: str) -> str:
     """Return the language for a path and an Accept-Language header, regardless of the user."""
-    return (
-        str(settings.LANGUAGE_CODE)
-        if path.startswith(ENGLISH)
-        else asked_for(accept_language[:LONGEST_HEADER])
-    )
+    if path.startswith(ENGLISH):
+        return str(settings.LANGUAGE_CODE)
+    return asked_for(accept_language[:LONGEST_HEADER])
 
 
 @lru_cache(maxsize=1000)
@@ -373,9 +346,8 @@ def asked_for(accept_language: str) -> str:
     return str(settings.LANGUAGE_CODE)
 
 
-# The time zone of pages is the browser's, which js/theme.js stores in a cookie; UTC until then.
-#
-# API responses, the admin and shared chats use UTC, as stored.
+# The time zone of pages is the browser's, which js/theme.js stores in a cookie; UTC until then. API responses, the
+# admin and shared chats use UTC, as stored.
 
 COOKIE = "zone"
 NAME = re.compile(r"[A-Za-z0-9_+-]{1,32}(/[A-Za-z0-9_+-]{1,32}){0,2}")
@@ -383,10 +355,7 @@ LONGEST = 100  # characters of a name that are used, and so cached
 FOR_ALL = (*ENGLISH, SHARED)
 
 
-class TimeZoneMiddleware:
-    def __init__(self, get_response: Handler) -> None:
-        self.get_response = get_response
-
+class TimeZoneMiddleware(Middleware):
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         for_all = speaks_json(request.path_info) or request.path_info.startswith(FOR_ALL)
         with timezone.override(UTC if for_all else zone_named(request.COOKIES.get(COOKIE, "")[:LONGEST])):
@@ -409,9 +378,5 @@ def zone_named(name: str) -> tzinfo:
         return UTC
     try:
         return Zone(name)
-    except (
-        ValueError,
-        OSError,
-        LookupError,
-    ):  # unknown name, a folder of zones, or no time zone data
+    except (ValueError, OSError, LookupError):  # unknown name, a folder of zones, or no time zone data
         return UTC

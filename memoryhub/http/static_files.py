@@ -41,10 +41,10 @@ class StaticFiles:
         if file is None:
             await self.application(scope, receive, send)
             return
-        request_headers = [
-            (name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]
-        ]
-        environ = {f"HTTP_{name.upper().replace('-', '_')}": value for name, value in request_headers}
+        environ = {
+            f"HTTP_{name.decode('latin-1').upper().replace('-', '_')}": value.decode("latin-1")
+            for name, value in scope["headers"]
+        }
         answer = file.get_response(scope["method"], environ)
         body = b""
         if answer.file is not None:

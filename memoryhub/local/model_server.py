@@ -8,6 +8,7 @@ processes find the running server with `read_endpoint(data_dir)`, which prefers 
 
 import argparse
 import json
+import math
 import os
 import socket
 import sys
@@ -16,9 +17,10 @@ import time
 import urllib.request
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
-from memoryhub.local import large_model_download
+from memoryhub.local import large_model_download as download
 from memoryhub.local.large_model_download import FetchFailed, Interrupted, State, Status, Wanted
 from memoryhub.model_files import CHAT_MODEL, ModelFileAltered, ModelFileMissing
 
@@ -51,9 +53,7 @@ class Profile:
 # At the usual temperature of 0.8 so small a model drifts off topic and repeats itself. Takes 23 KB of memory per token.
 SMALL = Profile(MODEL_NAME, slots=4, context_tokens=2304, temperature=0.2, repeat_penalty=1.15)
 # The publisher's settings with a lower temperature. Takes 28 KB of memory per token.
-LARGE = Profile(
-    large_model_download.NAME, slots=2, context_tokens=8448, temperature=0.3, top_p=0.8, repeat_penalty=1.1
-)
+LARGE = Profile(download.NAME, slots=2, context_tokens=8448, temperature=0.3, top_p=0.8, repeat_penalty=1.1)
 
 
 @dataclass(frozen=True)
@@ -199,63 +199,50 @@ def fetch_and_serve(data_dir: Path, port: int, api_key: str, *, anyway: bool = F
     weights = _fetched(data_dir, anyway=anyway)
 
     def watch() -> None:
-        large_model_download.write_status(data_dir, Status(State.READY, large_model_download.SIZE))
-        while large_model_download.wanted(data_dir) != Wanted.REMOVE:
+        download.write_status(data_dir, Status(State.READY, download.SIZE))
+        while download.wanted(data_dir) != Wanted.REMOVE:
             time.sleep(WATCH_SECONDS)
         remove_endpoint(data_dir, LARGE)
-        large_model_download.remove(data_dir)
+        download.remove(data_dir)
 
-    large_model_download.write_status(data_dir, Status(State.STARTING, large_model_download.SIZE))
+    download.write_status(data_dir, Status(State.STARTING, download.SIZE))
     serve(LOOPBACK, port, api_key, weights=weights, profile=LARGE, until=watch)
 
 
 def _fetched(data_dir: Path, *, anyway: bool) -> Path:
     """Download the model's file and return its path.
 
-    Waits while the administrator has paused or removed it, and retries after failures. ``anyway``: see
-    ``fetch_and_serve``.
+    Waits while the administrator has paused or removed it, and retries after failures.
     """
-
-    def tell(status: Status) -> None:
-        large_model_download.write_status(data_dir, status)
-
+    tell = partial(download.write_status, data_dir)
     while True:
-        match large_model_download.wanted(data_dir):
-            case Wanted.REMOVE:
-                large_model_download.remove(data_dir)
-                tell(Status(State.REMOVED))
-                _wait_for_a_change(data_dir, Wanted.REMOVE)
-                continue
-            case Wanted.PAUSE:
-                tell(Status(State.PAUSED, large_model_download.fetched_bytes(data_dir)))
-                _wait_for_a_change(data_dir, Wanted.PAUSE)
-                continue
-        if not anyway and (why := large_model_download.why_too_small(data_dir)):
+        choice = download.wanted(data_dir)
+        if choice == Wanted.REMOVE:
+            download.remove(data_dir)
+            tell(Status(State.REMOVED))
+        elif choice == Wanted.PAUSE:
+            tell(Status(State.PAUSED, download.fetched_bytes(data_dir)))
+        elif not anyway and (why := download.why_too_small(data_dir)):
             tell(Status(State.NO_ROOM, reason=why))
         else:
-            tell(Status(State.FETCHING, large_model_download.fetched_bytes(data_dir)))
+            tell(Status(State.FETCHING, download.fetched_bytes(data_dir)))
             try:
-                return large_model_download.fetch(data_dir, on_progress=tell)
+                return download.fetch(data_dir, on_progress=tell)
             except Interrupted:
                 continue
             except FetchFailed as error:
                 sys.stdout.write(f"{error} The small model goes on answering; tried again in an hour.\n")
                 sys.stdout.flush()
-                tell(Status(State.FAILED, large_model_download.fetched_bytes(data_dir), str(error)))
-        _wait_for_a_change(data_dir, Wanted.FETCH, RETRY_SECONDS)
+                tell(Status(State.FAILED, download.fetched_bytes(data_dir), str(error)))
+        _wait_for_a_change(data_dir, choice)
 
 
-def _wait_for_a_change(data_dir: Path, since: Wanted, seconds: float = float("inf")) -> None:
-    """Wait until the administrator's choice is no longer ``since``, or is repeated ("Try again"), for at most
-    ``seconds``.
-    """
-    asked_at = large_model_download.wanted_at(data_dir)
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if (
-            large_model_download.wanted(data_dir) != since
-            or large_model_download.wanted_at(data_dir) != asked_at
-        ):
+def _wait_for_a_change(data_dir: Path, choice: Wanted) -> None:
+    """Wait until the administrator changes or repeats the choice ("Try again"), or it is time to retry a download."""
+    chosen_at = download.wanted_at(data_dir)
+    end = time.monotonic() + (RETRY_SECONDS if choice == Wanted.FETCH else math.inf)
+    while time.monotonic() < end and download.wanted(data_dir) == choice:
+        if download.wanted_at(data_dir) != chosen_at:
             return
         time.sleep(WATCH_SECONDS)
 

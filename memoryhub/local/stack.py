@@ -135,7 +135,7 @@ def _start_and_run(stack: Stack) -> None:
             if listener is not None and "embedder" in stack.parts:
                 supervisor.add_and_wait(embedder_service(stack, listener))
             if stack.parts & {"worker", "web"}:
-                supervisor.run_once(_manage(stack, "prepare", "prepare"))
+                supervisor.run_once(prepare_service(stack))
             if "worker" in stack.parts:
                 supervisor.add(worker_service(stack))
             if listener is not None and stack.parts & {"web", "worker"} == {"worker"}:
@@ -237,9 +237,9 @@ def _environment(stack: Stack) -> dict[str, str]:
     return {**stack.environment, **own, "PYTHONUNBUFFERED": "1"}
 
 
-def _manage(stack: Stack, name: str, *arguments: str) -> Service:
-    command = _python(str(stack.base_dir / "manage.py"), *arguments)
-    return Service(name, command, environment=_environment(stack), folder=stack.base_dir)
+def prepare_service(stack: Stack) -> Service:
+    command = _python(str(stack.base_dir / "manage.py"), "prepare")
+    return Service("prepare", command, environment=_environment(stack), folder=stack.base_dir)
 
 
 def database_service(stack: Stack) -> Service:
@@ -248,10 +248,12 @@ def database_service(stack: Stack) -> Service:
     postgres.initialise()
 
     def is_ready() -> bool:
-        try:
-            return postgres.is_ready() and postgres.create_database()
-        except psycopg.Error:
+        if not postgres.is_ready():
             return False
+        with suppress(psycopg.Error):
+            postgres.create_database()
+            return True
+        return False
 
     return Service(
         "postgres",
@@ -271,35 +273,31 @@ def model_service(stack: Stack) -> Service:
     if stack.model_key:
         host, port, key = stack.host, stack.port, stack.model_key
     reached_at = model_server.LOOPBACK if host == "0.0.0.0" else host  # noqa: S104
-    endpoint = model_server.Endpoint(f"http://{reached_at}:{port}/v1", key, model_server.MODEL_NAME)
-    arguments = ["-m", "memoryhub.local.model_server", "--data-dir", str(stack.data_dir)]
-    arguments += ["--host", host, "--port", str(port)]
-    return Service(
-        "model",
-        _python(*arguments),
-        environment={**_public_environment(stack), model_server.KEY_VARIABLE: key},
-        folder=stack.base_dir,
-        is_ready=partial(model_server.is_ready, port, reached_at),
-        when_ready=partial(model_server.write_endpoint, stack.data_dir, endpoint),
-    )
+    return _model_server(stack, "model", model_server.SMALL, reached_at, port, key, "--host", host)
 
 
 def large_model_service(stack: Stack) -> Service:
     """Return the service that downloads and serves the larger model. Its address is published once it is ready."""
-    port, key = model_server.free_port(), secrets.token_urlsafe(32)
-    endpoint = model_server.Endpoint(
-        f"http://{model_server.LOOPBACK}:{port}/v1", key, model_server.LARGE.name
+    host, port, key = model_server.LOOPBACK, model_server.free_port(), secrets.token_urlsafe(32)
+    arguments = ["--large", *(["--anyway"] if stack.large_model == "large" else [])]
+    service = _model_server(stack, "large", model_server.LARGE, host, port, key, *arguments)
+    return replace(
+        service, before_start=partial(model_server.remove_endpoint, stack.data_dir, model_server.LARGE)
     )
-    arguments = ["-m", "memoryhub.local.model_server", "--large", "--data-dir", str(stack.data_dir)]
-    arguments += ["--anyway"] if stack.large_model == "large" else []
+
+
+def _model_server(
+    stack: Stack, name: str, profile: model_server.Profile, host: str, port: int, key: str, *arguments: str
+) -> Service:
+    endpoint = model_server.Endpoint(f"http://{host}:{port}/v1", key, profile.name)
+    own = ("--data-dir", str(stack.data_dir), "--port", str(port))
     return Service(
-        "large",
-        _python(*arguments, "--port", str(port)),
+        name,
+        _python("-m", "memoryhub.local.model_server", *own, *arguments),
         environment={**_public_environment(stack), model_server.KEY_VARIABLE: key},
         folder=stack.base_dir,
-        before_start=partial(model_server.remove_endpoint, stack.data_dir, model_server.LARGE),
-        is_ready=partial(model_server.is_ready, port),
-        when_ready=partial(model_server.write_endpoint, stack.data_dir, endpoint, model_server.LARGE),
+        is_ready=partial(model_server.is_ready, port, host),
+        when_ready=partial(model_server.write_endpoint, stack.data_dir, endpoint, profile),
     )
 
 

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import FrameType
 
 from memoryhub.local.data_folder import cleaner_lock_file
 from memoryhub.local.watchdog import FAREWELL, ended, started
@@ -63,10 +63,11 @@ class Supervisor:
         self._guard()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stop_all()
+    def __exit__(self, *_error: object) -> None:
+        if self.children:
+            say(NAME, "stopping (once more to stop at once) …")
+        for last in (False, True):
+            self._stop([child for child in self.children if child.service.stops_last == last])
         self._notify_watchdog(FAREWELL + "\n")
         if self._watchdog is not None and self._watchdog.stdin is not None:
             with contextlib.suppress(OSError):
@@ -77,8 +78,6 @@ class Supervisor:
 
     def _ask_to_stop(self, number: int, frame: FrameType | None) -> None:
         self._stops_asked += 1
-
-    # Starting and running
 
     def add(self, service: Service) -> Child:
         """Start a service and keep it running, without waiting until it is ready."""
@@ -106,24 +105,20 @@ class Supervisor:
     def run_once(self, service: Service) -> None:
         """Run a program until it exits. Raises StartFailed if it fails, Stopping on a stop request."""
         child = Child(service, self.data_dir / "logs")
-        self._start(child, restart=False)
-        statuses: list[int] = []
-
-        def over() -> bool:
-            status = child.exit_status()
-            if status is not None:
-                statuses.append(status)
-            return bool(statuses)
-
         try:
-            self._wait_for(over)
+            group = child.start()
+        except OSError as error:
+            raise StartFailed(f"{service.name} could not be started: {error}") from error
+        self._report_start(child)
+        try:
+            self._wait_for(lambda: child.exit_status() is not None)
+            status = child.exit_status()
         finally:
-            group = child.process.pid if child.process else 0
             child.kill()
             child.forget()
             self._notify_watchdog(ended(group))
-        if statuses[0] != 0:
-            raise StartFailed(f"{service.name} {describe_exit(statuses[0])}, so the start ends here")
+        if status:
+            raise StartFailed(f"{service.name} {describe_exit(status)}, so the start ends here")
 
     def run(self) -> None:
         """Keep all services running until a stop is requested."""
@@ -162,15 +157,12 @@ class Supervisor:
                 child.service.when_ready()
                 child.ready = True
 
-    def _start(self, child: Child, *, restart: bool = True) -> None:
+    def _start(self, child: Child) -> None:
         try:
-            group = child.start()
+            child.start()
         except OSError as error:
-            if not restart:
-                raise StartFailed(f"{child.service.name} could not be started: {error}") from error
             self._plan_restart(child, f"could not be started: {error}", time.monotonic())
-            return
-        self._notify_watchdog(started(group, child.service.stop_signal, child.service.stops_last))
+        self._report_start(child)
 
     def _plan_restart(self, child: Child, what: str, now: float) -> None:
         if child.process is not None:
@@ -197,24 +189,18 @@ class Supervisor:
             return
         self._watchdog = start_watchdog(cleaner_lock_file(self.data_dir), *self._remove_when_killed)
         for child in self.children:
-            if child.process is not None:
-                self._notify_watchdog(
-                    started(child.process.pid, child.service.stop_signal, child.service.stops_last)
-                )
+            self._report_start(child)
+
+    def _report_start(self, child: Child) -> None:
+        if child.process is not None:
+            service = child.service
+            self._notify_watchdog(started(child.process.pid, service.stop_signal, service.stops_last))
 
     def _notify_watchdog(self, line: str) -> None:
         if self._watchdog is not None and self._watchdog.stdin is not None:
             with contextlib.suppress(OSError):  # killed; the next watchdog receives all children
                 self._watchdog.stdin.write(line)
                 self._watchdog.stdin.flush()
-
-    # Stopping
-
-    def _stop_all(self) -> None:
-        if self.children:
-            say(NAME, "stopping (once more to stop at once) …")
-        for last in (False, True):
-            self._stop([child for child in self.children if child.service.stops_last == last])
 
     def _stop(self, children: Sequence[Child]) -> None:
         asked_before = self._stops_asked

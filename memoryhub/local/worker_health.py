@@ -8,6 +8,7 @@ worker is idle. A worker that dies in the middle of a job holds no lock, so the 
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 import psutil
 import psycopg
@@ -15,17 +16,18 @@ import psycopg
 STUCK_SECONDS = 30.0
 QUEUE_CHECK_SECONDS = 5.0
 # Jobs that are due and not taken. The lock of a taken job lies in the future until its retry.
-OLDEST_WAITING = "SELECT extract(epoch FROM now() - min(lock)) FROM django_q_ormq WHERE lock <= now()"
+OLDEST_WAITING = """
+SELECT coalesce(extract(epoch FROM now() - min(lock)), 0)::float8 FROM django_q_ormq WHERE lock <= now()
+"""
 
 
 def oldest_waiting_seconds(database: Mapping[str, object]) -> float:
     """Return how many seconds the oldest due job has waited; 0 if none waits or the database is unavailable."""
     try:
         with psycopg.connect(**{**database, "connect_timeout": 3}) as connection:  # type: ignore[arg-type]
-            row = connection.execute(OLDEST_WAITING).fetchone()
+            return float(connection.execute(OLDEST_WAITING).fetchall()[0][0])
     except psycopg.Error:
         return 0.0  # an unavailable database is no fault of the worker
-    return float(row[0]) if row and row[0] is not None else 0.0
 
 
 class WorkerHealth:
@@ -42,14 +44,11 @@ class WorkerHealth:
         self._stuck_since: float | None = None
 
     def __call__(self, cluster: int) -> str | None:
-        members = cluster_members(cluster)
+        members, before = cluster_members(cluster), self._members
         if cluster != self._cluster:
-            self._cluster, self._members, self._stuck_since = cluster, {}, None
-        lost = [
-            pid for pid, title in self._members.items() if pid not in members and " processing " not in title
-        ]
+            self._cluster, self._stuck_since, before = cluster, None, {}
         self._members = members
-        if lost:
+        if lost := [pid for pid in before.keys() - members if " processing " not in before[pid]]:
             return f"process {lost[0]} of it ended, and may have taken the queue's lock with it"
         return self._stuck(members)
 
@@ -77,11 +76,9 @@ def cluster_members(cluster: int) -> dict[int, str]:
     try:
         for sentinel in psutil.Process(cluster).children():
             for member in sentinel.children():
-                try:
+                with suppress(psutil.NoSuchProcess):
                     if member.status() != psutil.STATUS_ZOMBIE:
                         members[member.pid] = " ".join(member.cmdline()).strip()
-                except psutil.NoSuchProcess:
-                    continue
     except psutil.NoSuchProcess:
         return {}
     return members

@@ -45,11 +45,7 @@ class RefusalFilter(logging.Filter):
 
 
 class JsonFormatter(Formatter):
-    """A formatter that writes one JSON object per line.
-
-    The object always has the keys at, level, logger, service, process and message. It has request_id, trace_id, error
-    and extra fields if known.
-    """
+    """A formatter that writes one JSON object per line, with request_id, trace_id, error and extra fields if known."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, object] = {

@@ -15,8 +15,6 @@ from django.http import HttpRequest, HttpResponseBase
 from prometheus_client import CollectorRegistry, Counter, Histogram, values
 from prometheus_client.mmap_dict import MmapedDict
 
-from memoryhub.errors import DomainError
-
 # The shared counter files, written without memory-mapping.
 #
 # prometheus_client maps sparse files, and the kernel kills a process (SIGBUS) that writes to such a map when the disk
@@ -108,17 +106,14 @@ def _write_all(file: int, data: bytes | bytearray, start: int) -> None:
         data, start = data[written:], start + written
 
 
-def use_counter_files() -> None:
-    """Make prometheus_client use CounterFile. Call this before creating the first metric."""
-    values.MmapedDict = CounterFile  # type: ignore[misc]  # `values` looks up this name for each file
-
+# `values` looks up this name when the first metric is created.
+values.MmapedDict = CounterFile  # type: ignore[misc]
 
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 OTHER = "other"
 SOURCES = frozenset(
     {"user", "model", "auto_chat", "auto_deep_think", "auto_research", "auto_compaction", "import"}
 )
-use_counter_files()
 REGISTRY = CollectorRegistry()
 
 REQUESTS = Counter(
@@ -188,7 +183,3 @@ def count_saves(source: str, number: int = 1) -> None:
 def count_recall(ranking: str, degraded: bool, seconds: float) -> None:
     RECALLS.labels(ranking, "yes" if degraded else "no").inc()
     RECALL_SECONDS.observe(seconds)
-
-
-def count_refusal(error: DomainError) -> None:
-    REFUSED.labels(error.code).inc()

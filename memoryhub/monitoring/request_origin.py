@@ -40,35 +40,22 @@ def begin(origin: Origin) -> None:
 
 
 def origin_of(request: HttpRequest) -> Origin:
-    return Origin(request_id_of(request.headers.get("X-Request-ID", "")), network_of(client_address(request)))
-
-
-def request_id_of(request_id: str) -> str:
-    """Return the request id that the caller sent, which proxies log too, or a new id if it is not well formed."""
-    return request_id if WELL_FORMED.fullmatch(request_id) else secrets.token_hex(8)
-
-
-def trusted_traceparent(request: HttpRequest) -> str:
-    """Return the ``traceparent`` header if proxies are trusted, else "". It controls sampling, so clients may not set
-    it.
-    """
-    return request.headers.get("traceparent", "") if settings.TRUSTED_PROXIES else ""
+    """Return the request's origin, with the id that the caller sent if it is well formed, since proxies log it too."""
+    request_id = request.headers.get("X-Request-ID", "")
+    if not WELL_FORMED.fullmatch(request_id):
+        request_id = secrets.token_hex(8)
+    return Origin(request_id, network_of(client_address(request)))
 
 
 def client_address(request: HttpRequest) -> str:
-    """Return the client's address; empty if it is unknown."""
-    return address_of(str(request.META.get("REMOTE_ADDR", "")), request.headers.get("X-Forwarded-For", ""))
-
-
-def address_of(peer: str, forwarded_for: str) -> str:
-    """Return the client's address for a connection from ``peer``.
+    """Return the client's address; empty if it is unknown.
 
     With N proxies in ``MEMORYHUB_TRUSTED_PROXIES``, it is the N-th entry of X-Forwarded-For from the right, which the
     outermost proxy added. Entries to the left of it were written by the client.
     """
-    address = peer
+    address = str(request.META.get("REMOTE_ADDR", ""))
     if settings.TRUSTED_PROXIES:
-        forwarded = [each for each in forwarded_for.split(",") if each.strip()]
+        forwarded = [each for each in request.headers.get("X-Forwarded-For", "").split(",") if each.strip()]
         if len(forwarded) >= settings.TRUSTED_PROXIES:
             address = forwarded[-settings.TRUSTED_PROXIES]
     return _clean(address)
@@ -123,16 +110,10 @@ def comes_from_here(request: HttpRequest) -> bool:
     The result is reliable only for a server that ``serves_only_here``.
     """
     between = any(header.title().startswith(FORWARDED) for header in request.headers)
-    return _is_here(client_address(request)) and not between and _protocol(request) != "1.0"
-
-
-def _protocol(request: HttpRequest) -> str:
-    """Return the HTTP version.
-
-    Version 1.0 shows a proxy: nginx uses it by default and adds no header, while browsers use 1.1 or later.
-    """
-    scope = getattr(request, "scope", {})
-    return str(scope.get("http_version", request.META.get("SERVER_PROTOCOL", "").removeprefix("HTTP/")))
+    # HTTP 1.0 shows a proxy: nginx uses it by default and adds no header, while browsers use 1.1 or later.
+    version = request.META.get("SERVER_PROTOCOL", "").removeprefix("HTTP/")
+    version = getattr(request, "scope", {}).get("http_version", version)
+    return _is_here(client_address(request)) and not between and version != "1.0"
 
 
 def _is_here(name: str) -> bool:

@@ -40,7 +40,7 @@ def world(tmp_path: Path, settings: Any) -> Iterator[Path]:
     settings.DATA_DIR = tmp_path / "data"
     settings.DATA_DIR.mkdir()
     settings.EMBEDDED_DATABASE = False  # no cluster is in that folder, and none has to start
-    pubsub.close()  # left open by earlier tests
+    pubsub.listener.stop()  # left open by earlier tests
     _end_other_sessions()
     yield tmp_path / "one.zip"
     dump.drop(dump.own_name() + dump.REPLACED)

@@ -51,7 +51,7 @@ def store(address: str, tmp_path: Path, settings: Any, monkeypatch: pytest.Monke
     settings.DATA_DIR.mkdir()
     settings.EMBEDDED_DATABASE = False  # no cluster is in that folder, and none has to start
     storage._made.cache_clear()
-    pubsub.close()  # left open by earlier tests
+    pubsub.listener.stop()  # left open by earlier tests
     _end_other_sessions()
     yield empty_bucket(address, BUCKET)
     storage._made.cache_clear()

@@ -45,7 +45,7 @@ def older(backups: Path, tmp_path: Path, settings: Any) -> Iterator[Path]:
     settings.DATA_DIR.mkdir()
     settings.EMBEDDED_DATABASE = False  # no cluster is in that folder, and none has to start
     settings.BACKUP_PASSPHRASE = PASSPHRASE
-    pubsub.close()
+    pubsub.listener.stop()
     _end_other_sessions()
     if not any(backups.iterdir()):
         _make(backups)

@@ -21,9 +21,8 @@ TOKEN = "a token of some length"
 
 
 @pytest.fixture
-def token(settings: Any, monkeypatch: pytest.MonkeyPatch) -> str:
+def token(settings: Any) -> str:
     settings.METRICS_TOKEN = TOKEN
-    monkeypatch.setattr(metrics_page._state, "_kept", None)
     return TOKEN
 
 
@@ -59,7 +58,6 @@ def test_when_the_last_backup_was_made_is_told(token: str) -> None:
     for days in (2, 1):
         at = timezone.now() - timedelta(days=days)
         AuditEvent.objects.create(verb="backup_made", at=at)
-    metrics_page._state._kept = None
     assert value(scrape(token), series) == pytest.approx(at.timestamp(), abs=1)
 
 
@@ -91,7 +89,6 @@ def test_while_the_database_is_away_counters_are_still_served(
     token: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert value(scrape(token), "memoryhub_database_up") == 1
-    metrics_page._state._kept = None
     monkeypatch.setattr(metrics_page, "probe_state", lambda alias: None)
     monkeypatch.setattr(metrics_page, "primary_is_away", lambda *, failed: True)
     text = scrape(token)

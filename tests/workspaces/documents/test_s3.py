@@ -245,7 +245,7 @@ def test_a_backup_takes_them_along_and_a_restore_puts_them_where_the_settings_sa
     bucket: Any, settings: Any, tmp_path: Path
 ) -> None:
     settings.DATA_DIR, settings.EMBEDDED_DATABASE = tmp_path / "data", False
-    pubsub.close()
+    pubsub.listener.stop()
     with connection.cursor() as cursor:  # left open by threads of earlier tests
         cursor.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
