@@ -1,7 +1,4 @@
-"""The base package below all apps: settings, database, models, files, monitoring and supervisor.
-
-It has no user accounts and imports none of the apps.
-"""
+"""The base package below all apps, without user accounts: settings, database, models, files, monitoring, supervisor."""
 
 import os
 

@@ -1,6 +1,4 @@
-"""Background jobs: recurring schedules, trace propagation, and a wrapper that keeps people's texts out of stored
-errors.
-"""
+"""Background jobs: recurring schedules, traces, and a wrapper that keeps people's texts out of stored errors."""
 
 from __future__ import annotations
 

@@ -39,10 +39,7 @@ def chosen_by(person: Any) -> str:
 
 
 def translated(text: str) -> str:
-    """Return a text that is stored in English in the active language, sentence by sentence, with its numbers.
-
-    Unknown sentences stay English.
-    """
+    """Translate a text that is stored in English, with its numbers. Sentences without a translation stay English."""
     return " ".join(_sentence(each) for each in SENTENCES_END.split(text)) if text else ""
 
 

@@ -353,10 +353,7 @@ HEAD = 512  # bytes from which a file's type is detected
 
 
 def says_too_long(request: HttpRequest, most: int) -> bool:
-    """Return whether, by its Content-Length, a request has files of more than ``most`` bytes.
-
-    Call this first, because the CSRF check reads the whole form.
-    """
+    """Return whether Content-Length exceeds ``most`` bytes of files. Ask first: the CSRF check reads the whole form."""
     length = request.META.get("CONTENT_LENGTH") or "0"
     return length.isdecimal() and int(length) > most + ENVELOPE
 

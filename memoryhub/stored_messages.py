@@ -2,8 +2,5 @@
 
 
 def kept(*sentences: str) -> str:
-    """Return the sentences joined.
-
-    Marks each sentence for translation, as gettext_noop does (``tests/messages.py`` collects them).
-    """
+    """Join sentences and mark each for translation (``tests/messages.py``), as gettext_noop does."""
     return " ".join(sentences)

@@ -155,10 +155,7 @@ class Reader:
         return self._zip.open(name)
 
     def chunks(self, name: str, doing: str) -> Iterator[bytes]:
-        """Yield a member's content and show progress, in which ``doing`` is the verb.
-
-        Raises BackupError if it is damaged.
-        """
+        """Yield a member's content and show progress with the verb ``doing``. Raises BackupError if it is damaged."""
         size, read = self.manifest.members[name][0], 0
         try:
             with self.open(name) as member:

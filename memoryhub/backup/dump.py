@@ -43,10 +43,7 @@ def own_name() -> str:
 
 
 def kept_of_before(connection: psycopg.Connection[Any]) -> str:
-    """Return a sentence about the database that an earlier restore replaced, with the command that removes it.
-
-    Returns "" if there is none.
-    """
+    """Return a sentence about the database that a restore replaced, and how to remove it; "" if there is none."""
     row = connection.execute(
         "SELECT datname FROM pg_database WHERE datname = current_database() || %s", [REPLACED]
     ).fetchone()
@@ -110,9 +107,7 @@ def drop(name: str) -> None:
 
 
 def others_connected() -> bool:
-    """Return whether other clients are connected to the installation's database, after waiting up to three seconds for
-    them to disconnect.
-    """
+    """Return whether other clients use the installation's database, and still do after three seconds."""
     with connect(autocommit=True) as open_connection:
         deadline = time.monotonic() + PATIENCE
         while open_connection.execute(_OTHERS).fetchone() != (0,):
@@ -123,10 +118,7 @@ def others_connected() -> bool:
 
 
 def swap(restored: str) -> str:
-    """Replace the installation's database by the restored one, atomically.
-
-    Return the new name of the replaced database.
-    """
+    """Replace the installation's database by the restored one, atomically. Return the replaced database's new name."""
     own, earlier = own_name(), own_name() + REPLACED
     drop(earlier)
     with connect("postgres") as open_connection:
@@ -156,9 +148,7 @@ def django_in(name: str) -> Iterator[None]:
 def _started(
     program: str, arguments: Sequence[str], database: str, **pipes: Any
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Run one of PostgreSQL's programs and yield its process. Raises BackupError with the end of its output if it
-    fails.
-    """
+    """Run a program of PostgreSQL and yield its process. Raises BackupError with the end of its output if it fails."""
     parameters = psycopg_settings() | {"dbname": database}
     password = {"PGPASSWORD": str(parameters.pop("password"))} if "password" in parameters else {}
     libpq = {option.keyword.decode() for option in psycopg.pq.Conninfo.get_defaults()}

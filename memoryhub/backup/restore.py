@@ -70,10 +70,7 @@ def restore(archive: Reader, passphrase: str, *, replace: bool, say: Say) -> str
 
 
 def drill(archive: Reader, say: Say) -> None:
-    """Test a backup: restore it into a temporary database, compare and drop it.
-
-    Raises BackupError if anything is missing.
-    """
+    """Restore a backup into a temporary database, compare and drop it. Raises BackupError if anything is missing."""
     scratch = dump.own_name() + "_drill"
     try:
         _fill(scratch, archive, say)
@@ -148,9 +145,7 @@ def _files_referenced_by(name: str) -> dict[str, str]:
 
 
 def _put_back_files(archive: Reader, put_back: list[Undo]) -> None:
-    """Restore the stored files that are missing here. For each, append a function to ``put_back`` that removes it
-    again.
-    """
+    """Restore the stored files that are missing here, and append to ``put_back`` a function that removes each again."""
     for name in archive.files():
         folder, _, key = name.partition("/")
         with archive.open(name) as source:
@@ -159,10 +154,7 @@ def _put_back_files(archive: Reader, put_back: list[Undo]) -> None:
 
 
 def _put_back_keys(keys: dict[str, object] | None, say: Say) -> None:
-    """Restore the backup's keys that differ from the current ones.
-
-    The replaced key files are kept beside the new ones.
-    """
+    """Restore the backup's keys that differ from the current ones, which are kept beside the new ones."""
     present = present_keys()
     if keys is None:
         say(

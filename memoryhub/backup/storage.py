@@ -179,9 +179,7 @@ class BucketPlace:
 
     @contextmanager
     def backup_errors(self, to_be: str) -> Iterator[None]:
-        """Convert errors of the store to BackupError. Its message says that the backup could not be ``to_be``, such as
-        "read".
-        """
+        """Convert errors of the store to BackupError, whose message says that the backup could not be, say, "read"."""
         try:
             yield
         except (ClientError, BotoCoreError, OSError, ValueError) as error:
@@ -213,9 +211,7 @@ class _Download(Reader):
 
 
 def _client() -> Any:
-    """Return a client with the settings of the documents' store. If that is no S3 store, boto3 uses its own environment
-    variables.
-    """
+    """Return a client for the documents' store or, if that is no S3 store, for the one of boto3's own variables."""
     store = settings.STORAGES["documents"]
     options = store["OPTIONS"] if store["BACKEND"] == S3_BACKEND else {}
     names = ("endpoint_url", "region_name", "access_key", "secret_key", "client_config")

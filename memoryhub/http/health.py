@@ -66,9 +66,7 @@ ESSENTIAL = ("database", "migrations", "writes")
 
 @dataclass(frozen=True)
 class Part:
-    """State of one thing that is checked, such as the database. ``why`` names the fault without details that could help
-    an attacker.
-    """
+    """State of a checked part, such as the database. ``why`` names the fault without details that help an attacker."""
 
     ok: bool
     why: str = ""
@@ -219,10 +217,7 @@ def _queue(connection: psycopg.Connection[Any]) -> Part:
 
 
 def register_count(name: str, query: LiteralString, why: str) -> None:
-    """Add an app's check to the health checks. It succeeds while ``query`` counts 0.
-
-    ``why`` is a format string for the fault, which receives the count.
-    """
+    """Add an app's check, which fails while ``query`` does not count 0. ``why`` is a format string for the count."""
     _counts[name] = (query, why)
 
 
@@ -235,9 +230,7 @@ def _counted(connection: psycopg.Connection[Any]) -> dict[str, Part]:
 
 
 def _worker(connection: psycopg.Connection[Any]) -> Part:
-    """Check the age of the workers' last heartbeat. The job timeout plus 30 seconds is allowed, since all workers may
-    be busy.
-    """
+    """Check that a worker showed activity within a job's time limit plus 30 seconds, since all may be busy."""
     [(silent,)] = connection.execute(HEARTBEAT, [WORKER_NAME]).fetchall()
     if silent is None:
         return Part(False, "none is running")

@@ -68,12 +68,18 @@ class AddressRefused(httpx2.ConnectError):
     """Raised when a host has no address that this connection may reach."""
 
 
+def _carried(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
+    """Return the IPv4 address that an IPv6 address embeds, if any."""
+    carried = address.ipv4_mapped or address.sixtofour or (address.teredo or (None, None))[1]
+    if carried is None and address in NAT64:
+        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    return carried
+
+
 def is_public(address: Address) -> bool:
     """Return whether an address is globally reachable. If an IPv6 address embeds an IPv4 address, both must be."""
     if isinstance(address, ipaddress.IPv6Address):
-        carried = address.ipv4_mapped or address.sixtofour or (address.teredo or (None, None))[1]
-        if carried is None and address in NAT64:
-            carried = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+        carried = _carried(address)
         if carried is not None and not is_public(carried):
             return False
         if carried is None and address not in GLOBAL_UNICAST:
@@ -85,10 +91,8 @@ def is_metadata(address: Address) -> bool:
     """Return whether an address, or an IPv4 address embedded in it, belongs to a cloud's metadata service."""
     if isinstance(address, ipaddress.IPv4Address):
         return address in LINK_LOCAL or address in METADATA
-    plain = address.ipv4_mapped or address.sixtofour or (address.teredo or (None, None))[1]
-    if plain is None and address in NAT64:
-        plain = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
-    if plain is not None and is_metadata(plain):
+    carried = _carried(address)
+    if carried is not None and is_metadata(carried):
         return True
     unscoped = ipaddress.IPv6Address(int(address))
     return unscoped in METADATA or not METADATA.isdisjoint(_embedded(unscoped))
@@ -109,10 +113,7 @@ def is_metadata_host(host: str) -> bool:
 
 
 async def refuse_metadata(request: httpx2.Request) -> None:
-    """Raise AddressRefused if a request goes to a metadata service.
-
-    A hook that runs before each request and redirect.
-    """
+    """Raise AddressRefused if a request or redirect goes to a metadata service. A request hook of httpx."""
     if is_metadata_host(request.url.host):
         raise AddressRefused("a cloud's metadata service", request=request)
 
@@ -126,10 +127,7 @@ def may_reach(address: Address, address_range: AddressRange) -> bool:
 
 
 def literal(host: str) -> Address | None:
-    """Parse a host as an IP address, also in the forms 127.1 and 2130706433, which resolvers accept.
-
-    Returns None for a name.
-    """
+    """Parse a host as an IP address, also in forms such as 127.1, which resolvers accept. Return None for a name."""
     host = _plain(host)
     with suppress(ValueError):
         return ipaddress.ip_address(host)
@@ -153,7 +151,8 @@ class PinnedTransport(httpx2.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         try:
-            addresses = await _addresses(*_place(request))
+            port = request.url.port or (443 if request.url.scheme == "https" else 80)
+            addresses = await _addresses(request.url.host, port)
         except (OSError, UnicodeError) as error:
             raise httpx2.ConnectError(str(error)) from error
         failure: httpx2.TransportError | None = None
@@ -186,10 +185,6 @@ async def _addresses(host: str, port: int) -> list[Any]:
 
     threading.Thread(target=ask, name="addresses", daemon=True).start()
     return await asyncio.wrap_future(future)
-
-
-def _place(request: httpx2.Request) -> tuple[str, int]:
-    return request.url.host, request.url.port or (443 if request.url.scheme == "https" else 80)
 
 
 def _attempts(
@@ -240,10 +235,7 @@ def wrong_shape(url: str, *, longest: int, example: str, query: bool = False) ->
 
 
 def is_internal(url: str) -> bool:
-    """Return whether a URL's host is visibly internal: a private address or a name such as localhost.
-
-    Does not resolve names.
-    """
+    """Return whether a URL's host is a private address or a name such as localhost. Does not resolve names."""
     host = (urlsplit(url).hostname or "").rstrip(".").lower()
     address = literal(host)
     if address is not None:

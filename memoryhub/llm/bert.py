@@ -44,10 +44,7 @@ class Encoder:
     session: InferenceSession  # of a model that ``model_of`` built
 
     def run(self, ids: Sequence[Sequence[int]]) -> list[Vectors]:
-        """Return the hidden states of each text's tokens, from each output of the model.
-
-        States after the end of a shorter text are padding.
-        """
+        """Return each text's hidden states from each output of the model, padded to the longest text."""
         width = max(map(len, ids))
         padded = np.array([[*own, *[own[-1]] * (width - len(own))] for own in ids])
         mask = np.array([[1] * len(own) + [0] * (width - len(own)) for own in ids], dtype=np.int32)
@@ -96,25 +93,22 @@ def _layer(own: str, state: str, after: str, *, rounded: bool) -> Iterator[_Node
 
     ``own`` is the prefix of the layer's names, ``state`` the name of its input, ``after`` that of its output.
     """
-    product = _rounded_product if rounded else _product
+
+    def product(name: str, of: str) -> _Node:
+        if rounded:
+            return "DynamicQuantizeMatMul", [of, f"{own}{name}.w", f"{own}{name}.s"], own + name, {}
+        return "MatMul", [of, f"{own}{name}.w"], own + name, {}
+
     for name in "qkv":
-        yield product(own, name, state)
+        yield product(name, state)
     mixed = [own + "q", own + "k", own + "v", own + "qkv.b", "mask"]
     yield "MultiHeadAttention", mixed, own + "mixed", {"num_heads": HEADS}
-    yield product(own, "ao", own + "mixed")
+    yield product("ao", own + "mixed")
     yield _evened(own, "ao", state, "aln", own + "attended")
-    yield product(own, "fi", own + "attended")
+    yield product("fi", own + "attended")
     yield "BiasGelu", [own + "fi", own + "fi.b"], own + "inner", {}
-    yield product(own, "fo", own + "inner")
+    yield product("fo", own + "inner")
     yield _evened(own, "fo", own + "attended", "oln", after)
-
-
-def _product(own: str, name: str, of: str) -> _Node:
-    return "MatMul", [of, f"{own}{name}.w"], own + name, {}
-
-
-def _rounded_product(own: str, name: str, of: str) -> _Node:
-    return "DynamicQuantizeMatMul", [of, f"{own}{name}.w", f"{own}{name}.s"], own + name, {}
 
 
 def _evened(own: str, name: str, state: str, by: str, out: str) -> _Node:
@@ -150,19 +144,11 @@ def _message(fields: Iterable[tuple[int, int | float | str | bytes]]) -> bytes:
 
 
 def _node(operator: str, inputs: list[str], out: str, attributes: dict[str, Any]) -> bytes:
-    named = [
-        (
-            5,
-            _message(
-                [(1, name), (2, value), (20, 1)]
-                if isinstance(value, float)
-                else [(1, name), (3, value), (20, 2)]
-            ),
-        )
-        for name, value in attributes.items()
-    ]
-    own = "" if operator == "MatMul" else MICROSOFT
-    return _message([*((1, name) for name in inputs), (2, out), (4, operator), *named, (7, own)])
+    fields: list[tuple[int, Any]] = [*((1, name) for name in inputs), (2, out), (4, operator)]
+    for name, value in attributes.items():
+        number, kind = (2, 1) if isinstance(value, float) else (3, 2)
+        fields.append((5, _message([(1, name), (number, value), (20, kind)])))
+    return _message([*fields, (7, "" if operator == "MatMul" else MICROSOFT)])
 
 
 def _tensor(name: str, numbers: NDArray[Any]) -> bytes:
@@ -175,8 +161,6 @@ def _value(name: str, kind: int, shape: list[Any]) -> bytes:
     return _message([(1, name), (2, _message([(1, _message([(1, kind), (2, _message(lengths))]))]))])
 
 
-# Execution in this process with onnxruntime, on few threads.
-
 # Limits of a batch. Single short texts use a core badly, as do more than two long texts (figures in docs/figures.md).
 # They also limit the memory that onnxruntime keeps.
 MOST_TEXTS = 8
@@ -184,10 +168,7 @@ MOST_PIECES = 256  # tokens of a batch, padding included
 
 
 def in_batches(lengths: Sequence[int]) -> list[list[int]]:
-    """Return batches of texts, as indexes into ``lengths``.
-
-    A batch has texts of similar length, because padding costs as much as text.
-    """
+    """Return batches of texts of similar length, since padding costs as much as text, as indexes into ``lengths``."""
     batches: list[list[int]] = []
     for at in sorted(range(len(lengths)), key=lengths.__getitem__):
         last = batches[-1] if batches else []
@@ -198,13 +179,13 @@ def in_batches(lengths: Sequence[int]) -> list[list[int]]:
     return batches
 
 
-def open_session(model: bytes, threads: int) -> InferenceSession:
+def open_session(model: bytes) -> InferenceSession:
     """Open an inference session. Raises EmbedderNotInstalled if the model cannot be loaded, also for lack of memory."""
     import onnxruntime  # slow to import, and most processes never embed
 
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
+    # One thread is best: two take a quarter more CPU time per sentence.
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
     # Idle threads must not spin on cores that the chat model and the database need.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     try:

@@ -40,9 +40,7 @@ class OnnxEmbedder:
     name = "all-MiniLM-L6-v2-int8"
     keeps_recent = True  # recent vectors are cached, so embedding a text in advance saves time
 
-    def __init__(self, *, threads: int = 1) -> None:
-        """Create an embedder without loading it. One thread is best: two take a quarter more CPU time per sentence."""
-        self._threads = threads
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._loaded: tuple[bert.Encoder, Tokenizer] | None = None
         self._recent = RecentTexts(self._infer, DIMENSION)
@@ -56,7 +54,7 @@ class OnnxEmbedder:
     def _load(self) -> tuple[bert.Encoder, Tokenizer]:
         with self._lock:
             if self._loaded is None:
-                self._loaded = _load_model(self._threads)
+                self._loaded = _load_model()
             return self._loaded
 
     def _infer(self, texts: Sequence[str]) -> Vectors:
@@ -77,7 +75,7 @@ def _run(encoder: bert.Encoder, ids: Sequence[Sequence[int]]) -> Vectors:
     return np.stack([states[: len(own)].mean(axis=0) for states, own in pairs])
 
 
-def _load_model(threads: int) -> tuple[bert.Encoder, Tokenizer]:
+def _load_model() -> tuple[bert.Encoder, Tokenizer]:
     from tokenizers import Tokenizer  # slow to import, and most processes never embed
 
     try:
@@ -86,7 +84,7 @@ def _load_model(threads: int) -> tuple[bert.Encoder, Tokenizer]:
         raise EmbedderNotInstalled(detail=str(error)) from error
     except ModelFileAltered as error:
         raise EmbedderAltered(detail=str(error)) from error
-    session = open_session(bert.model_of(model.layers(), rounded=False), threads)
+    session = open_session(bert.model_of(model.layers(), rounded=False))
     try:
         tokenizer = Tokenizer.from_buffer(vocabulary)
     except Exception as error:  # the library raises plain exceptions
@@ -128,14 +126,9 @@ class MiniLM:
         return self._plain(_WORDS, ids)
 
     def places(self) -> Vectors:
-        """Return MiniLM's position embeddings plus the token type embedding of a single text.
-
-        MiniLM adds them to the embeddings of the tokens.
-        """
-        both: Vectors = (
-            self._plain(_PLACES) + self._tensors["inner.embeddings.token_type_embeddings.weight"][0]
-        )
-        return both
+        """Return MiniLM's position embeddings plus the token type embedding of a single text."""
+        token_type: Vectors = self._tensors["inner.embeddings.token_type_embeddings.weight"][0]
+        return self._plain(_PLACES) + token_type
 
     def evening(self) -> tuple[Vectors, Vectors]:
         own = "inner.embeddings.LayerNorm."
@@ -154,10 +147,8 @@ class MiniLM:
             yield Layer(matrices, {"qkv.b": np.concatenate(bias), **vectors})
 
     def _plain(self, name: str, rows: Any = slice(None)) -> Vectors:
-        numbers: Vectors = (
-            self._tensors[name + "_q"][rows].astype(np.float32) * self._tensors[name + "_scale"][rows]
-        )
-        return numbers
+        scale: Vectors = self._tensors[name + "_scale"][rows]
+        return self._tensors[name + "_q"][rows].astype(np.float32) * scale
 
 
 def _tensor(message: memoryview) -> tuple[str, NDArray[Any]]:
@@ -231,13 +222,6 @@ class RecentTexts:
             return np.empty((0, self._dimension), dtype=np.float32)
         return np.stack([known[text] for text in texts])
 
-    def clear(self) -> None:
-        with self._lock:
-            self._recent.clear()
-
-    def __len__(self) -> int:
-        return len(self._recent)
-
     def _known(self, texts: Sequence[str]) -> dict[str, Vectors]:
         with self._lock:
             known = {text: self._recent[text] for text in texts if text in self._recent}
@@ -263,9 +247,9 @@ class TwoEncoders:
     keeps_recent = True  # recent vectors are cached, so embedding a text in advance saves time
     dimension = 2 * DIMENSION + 1
 
-    def __init__(self, *, threads: int = 1) -> None:
-        self.english = OnnxEmbedder(threads=threads)
-        self.multilingual = MultilingualEncoder(threads=threads)
+    def __init__(self) -> None:
+        self.english = OnnxEmbedder()
+        self.multilingual = MultilingualEncoder()
         self._stored = RecentTexts(self._infer_stored, self.dimension)
         self._asked = RecentTexts(self._infer_asked, self.dimension)
         # Its thread starts with the first text.
@@ -285,12 +269,10 @@ class TwoEncoders:
         Only MiniLM embeds the variants, since e5 gives them nearly the same vector as the question.
         """
         self._start_minilm(texts)
-        whole = self._asked.embed(texts[:1])
-        if len(texts) < 2 or not _is_latin(texts[0]):
-            return whole.repeat(len(texts), axis=0)
-        vectors = whole.repeat(len(texts), axis=0)
-        share = np.linalg.norm(whole[0, ENGLISH])
-        vectors[1:, ENGLISH] = share * self.english.embed(texts[1:])
+        vectors = self._asked.embed(texts[:1]).repeat(len(texts), axis=0)
+        if len(texts) > 1 and _is_latin(texts[0]):
+            share = np.linalg.norm(vectors[0, ENGLISH])
+            vectors[1:, ENGLISH] = share * self.english.embed(texts[1:])
         return vectors
 
     def _infer_stored(self, texts: Sequence[str]) -> Vectors:
@@ -305,15 +287,12 @@ class TwoEncoders:
         return self._laid(texts, vectors, _english(texts, vectors), np.zeros(len(texts), dtype=np.float32))
 
     def _start_minilm(self, texts: Sequence[str]) -> None:
-        """Start MiniLM in another thread, while e5 runs in this one.
-
-        Its errors are ignored here, because they occur again when this thread requests the vectors.
-        """
+        """Start MiniLM beside e5 in another thread. Its errors occur again when this thread requests the vectors."""
         if latin := [text for text in texts if _is_latin(text)][:CACHED_TEXTS]:
             self._beside.submit(self.english.embed, latin)
 
     def _laid(self, texts: Sequence[str], vectors: Vectors, share: Vectors, rest: Vectors) -> Vectors:
-        english = np.zeros((len(texts), LENGTH), dtype=np.float32)
+        english = np.zeros((len(texts), DIMENSION), dtype=np.float32)
         latin = [at for at, text in enumerate(texts) if _is_latin(text)]
         english[latin] = self.english.embed([texts[at] for at in latin]) * share[latin, None]
         laid = np.concatenate([english, np.sqrt(E5_WEIGHS) * meaning_of(vectors), rest[:, None]], axis=1)

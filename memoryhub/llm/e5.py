@@ -65,9 +65,7 @@ class Pieces:
         return ids[::-1], pieces[::-1]
 
     def _likeliest(self, text: str) -> list[tuple[int, int]]:
-        """Return, for each end position, the start and id of the last piece of the best segmentation up to there
-        (Viterbi).
-        """
+        """Return start and id of the last piece of the best segmentation up to each position (Viterbi)."""
         best = [0.0] + [-np.inf] * len(text)
         before = [(0, UNKNOWN)] * (len(text) + 1)
         at = 0
@@ -97,10 +95,7 @@ class Pieces:
 
 
 def _hashes_of(text: bytes, begins: NDArray[np.uint32]) -> Hashes:
-    """Return a rolling hash of each piece in a text, a substring that may be a token.
-
-    ``begins`` holds the byte offsets of the pieces, then the end of the last piece.
-    """
+    """Return a rolling hash of each piece of a text, whose byte offsets are ``begins``, with the last one's end."""
     begin_a_character = (np.frombuffer(text, np.uint8) & 0xC0) != 0x80
     starts = np.concatenate([[0], np.cumsum(begin_a_character)])[begins]
     prefix, inverse = _prefixes(text.decode())
@@ -156,20 +151,19 @@ class States:
 
 
 class MultilingualEncoder:
-    def __init__(self, *, threads: int = 1) -> None:
-        self._threads = threads
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._loaded: _Loaded | None = None
 
-    def load(self) -> None:
-        """Load the model now instead of with the first text. Raises EmbedderError if that fails."""
-        self._ready()
+    def load(self) -> _Loaded:
+        """Load the model, unless it is loaded. Raises EmbedderError if that fails."""
+        with self._lock:
+            if self._loaded is None:
+                self._loaded = _load()
+            return self._loaded
 
     def encode(self, texts: Sequence[str], prefix: Prefix = "query: ") -> Vectors:
-        """Return one unit vector per text, float32 of shape (n, 384).
-
-        Raises EmbedderError if the model cannot be loaded or run.
-        """
+        """Return one unit vector per text, float32 of shape (n, 384). Raises EmbedderError if the model cannot run."""
         pooled = np.zeros((len(texts), WIDTH), dtype=np.float32)
         for at, _pieces, (states, _middle) in self._run(texts, prefix):
             pooled[at] = states.mean(axis=0)
@@ -177,18 +171,16 @@ class MultilingualEncoder:
 
     def states(self, texts: Sequence[str], prefix: Prefix = "query: ") -> list[States]:
         """Return the hidden states of each text's pieces. Raises EmbedderError if the model cannot be loaded or run."""
-        hidden_states: list[States | None] = [None] * len(texts)
-        skipped = len(self._ready().pieces.cut(prefix)[0])
+        by_position: dict[int, States] = {}
+        skipped = len(self.load().pieces.cut(prefix)[0])
         for at, pieces, outputs in self._run(texts, prefix):
             vectors, middle = (states[1 + skipped : 1 + len(pieces)] for states in outputs)
-            hidden_states[at] = States(pieces[skipped:], vectors, middle)
-        return [each for each in hidden_states if each is not None]
+            by_position[at] = States(pieces[skipped:], vectors, middle)
+        return [by_position[at] for at in range(len(texts))]
 
     def _run(self, texts: Sequence[str], prefix: str) -> Iterator[tuple[int, list[str], list[Vectors]]]:
-        """Yield the position, pieces and hidden states (last layer, middle layer) of each text, in batches of similar
-        length.
-        """
-        loaded = self._ready()
+        """Yield the position, pieces and hidden states (last layer, middle layer) of each text, shortest first."""
+        loaded = self.load()
         try:
             cut = [loaded.pieces.cut(prefix + text) for text in texts]
             framed = [[BEGIN, *pieces[: MAX_PIECES - 2], END] for pieces, _words in cut]
@@ -202,19 +194,13 @@ class MultilingualEncoder:
         except Exception as error:  # onnxruntime's errors have no common base class
             raise EmbedderError(detail=str(error)) from error
 
-    def _ready(self) -> _Loaded:
-        with self._lock:
-            if self._loaded is None:
-                self._loaded = _load(self._threads)
-            return self._loaded
-
 
 class _Loaded(NamedTuple):
     pieces: Pieces
     encoder: bert.Encoder
 
 
-def _load(threads: int) -> _Loaded:
+def _load() -> _Loaded:
     try:
         weights = read_weights()
     except ModelFileMissing as error:
@@ -226,7 +212,7 @@ def _load(threads: int) -> _Loaded:
         lambda ids: plain(words[ids]),
         weights.vector("emb.pos").reshape(-1, WIDTH) + weights.vector("emb.type")[:WIDTH],
         (weights.vector("emb.ln.w"), weights.vector("emb.ln.b")),
-        open_session(bert.model_of(weights.layers(), rounded=True, also=MIDDLE), threads),
+        open_session(bert.model_of(weights.layers(), rounded=True, also=MIDDLE)),
     )
     return _Loaded(Pieces(*weights.pieces), encoder)
 
@@ -286,10 +272,7 @@ def plain(blocks: NDArray[Any]) -> NDArray[np.float32]:
 
 
 def read_weights() -> Weights:
-    """Return the weights, memory-mapped, after a check of the file's SHA-256.
-
-    Raises ModelFileMissing if it is not installed, ModelFileAltered if it differs.
-    """
+    """Return the memory-mapped weights after a check of their SHA-256. Raises ModelFileMissing or ModelFileAltered."""
     raw: NDArray[np.uint8] = np.memmap(MULTILINGUAL.checked_path(), np.uint8, "r")
     at = _HEADER.size
     count, *_special, length = _VOCABULARY.unpack(raw[at : at + _VOCABULARY.size].tobytes())

@@ -37,10 +37,7 @@ Answer = Callable[[Request], Awaitable[JSONResponse]]
 
 
 def application(embedder: TwoEncoders, key: str) -> Starlette:
-    """Return the ASGI application.
-
-    ``GET /health`` is open; all other paths require the key, which is checked before a body is read.
-    """
+    """Return the ASGI application. All paths but ``GET /health`` require the key, which is checked before the body."""
     ways = {
         "passage": embedder.embed,
         "query": embedder.embed_queries,

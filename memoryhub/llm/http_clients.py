@@ -1,6 +1,4 @@
-"""HTTP clients of models: a connection pool per event loop, a loop for blocking calls, and a limit on the size of
-replies.
-"""
+"""HTTP clients of models: a connection pool per event loop, a loop for blocking calls, a limit on replies' size."""
 
 from __future__ import annotations
 
@@ -129,13 +127,11 @@ def async_client(endpoint: Endpoint) -> httpx2.AsyncClient:
 
     Redirects and replies of unlimited size are allowed only for endpoints that the operator configured.
     """
-    hooks: dict[str, list[Any]] = {"request": [refuse_metadata]}
+    options = {**_transport_options(endpoint), "event_hooks": {"request": [refuse_metadata]}}
     if endpoint.address_range is AddressRange.CONFIGURED:
-        return httpx2.AsyncClient(follow_redirects=True, event_hooks=hooks, **_transport_options(endpoint))
-    hooks["response"] = [bound]
-    return httpx2.AsyncClient(
-        follow_redirects=False, event_hooks=hooks, headers=PLAIN, **_transport_options(endpoint)
-    )
+        return httpx2.AsyncClient(follow_redirects=True, **options)
+    options["event_hooks"]["response"] = [bound]
+    return httpx2.AsyncClient(follow_redirects=False, headers=PLAIN, **options)
 
 
 def _transport_options(endpoint: Endpoint) -> dict[str, Any]:
@@ -148,10 +144,7 @@ def _transport_options(endpoint: Endpoint) -> dict[str, Any]:
 
 
 def _authorities(endpoint: Endpoint) -> ssl.SSLContext:
-    """Return the TLS context for connections to the endpoint. Loading the trusted authorities takes 35 ms.
-
-    A plain HTTP server without redirects needs none, so its context has none and every TLS connection fails.
-    """
+    """Return the TLS context: without authorities for a plain HTTP server without redirects, so that all TLS fails."""
     redirects = endpoint.address_range is AddressRange.CONFIGURED and not endpoint.is_on_this_machine
     if endpoint.base_url.startswith("http://") and not redirects:
         return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -160,7 +153,7 @@ def _authorities(endpoint: Endpoint) -> ssl.SSLContext:
 
 @cache
 def _shared_tls_context() -> ssl.SSLContext:
-    """Return the TLS context with trusted authorities, which all connections share."""
+    """Load the trusted authorities, which takes 35 ms."""
     return httpx2.create_ssl_context()
 
 
@@ -174,10 +167,6 @@ def timeout_of(seconds: float) -> httpx2.Timeout:
 
 MOST_BYTES = 64 * 1024 * 1024  # limit of one reply; a streamed token takes some 300
 PLAIN = {"accept-encoding": "identity"}  # a compressed reply can expand a thousandfold
-
-
-class ReplyWithoutEnd(httpx2.ReadError):
-    """Raised when a reply is too large: it has more than MOST_BYTES."""
 
 
 async def bound(response: httpx2.Response) -> None:
@@ -196,7 +185,7 @@ class _Bounded(httpx2.AsyncByteStream):
         async for part in self._inner:
             left -= len(part)
             if left < 0:
-                raise ReplyWithoutEnd("The reply has no end.")
+                raise httpx2.ReadError("The reply has no end.")
             yield part
 
     async def aclose(self) -> None:
@@ -224,10 +213,6 @@ class BackgroundLoop:
                 threading.Thread(target=self.loop.run_forever, name=self._name, daemon=True).start()
             return asyncio.run_coroutine_threadsafe(work, self.loop)
 
-    def within(self, seconds: float, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine and block for its result. Raises TimeoutError after ``seconds`` and cancels the coroutine."""
-        return self.submit(asyncio.wait_for(work, max(seconds, 0.0))).result()
-
     def _forget(self) -> None:
         """Discard the loop in a forked process, where its thread does not exist."""
         self._lock, self.loop = threading.Lock(), None
@@ -239,6 +224,6 @@ calls = BackgroundLoop("calls")
 def reply_within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
     """Return the result of a request, within ``seconds``. Blocks. Raises httpx2's ReadTimeout if it takes longer."""
     try:
-        return calls.within(seconds, work)
+        return calls.submit(asyncio.wait_for(work, max(seconds, 0.0))).result()
     except TimeoutError:
         raise httpx2.ReadTimeout("The reply took too long to come.") from None

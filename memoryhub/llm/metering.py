@@ -24,7 +24,6 @@ from memoryhub.llm.base import estimated_tokens
 MOST_PRICE = Decimal(1_000_000)
 MILLION = Decimal(1_000_000)
 SMALLEST = Decimal("0.00000001")  # unit of the currency to which costs are rounded
-FREE_OF_USE = Decimal(0)
 
 
 @cache
@@ -95,14 +94,14 @@ class Price:
     cached: Decimal | None = None
 
 
-NOTHING = Price(FREE_OF_USE, FREE_OF_USE)
+NOTHING = Price(Decimal(0), Decimal(0))
 
 
 def cost_of(usage: Usage, price: Price | None) -> Decimal | None:
     """Return the cost in the installation's currency, to eight places, or None if the price is unknown.
 
-    Every calculation of a cost uses it: answers, jobs, `/v1` and runs. A connection's price is ``Connection.price``; a
-    chosen model's price is ``workspaces.spending.usage_records.rate_of(chosen).price``. Does not access the database.
+    A connection's price is ``Connection.price``; a chosen model's price is
+    ``workspaces.spending.usage_records.rate_of(chosen).price``. Does not access the database.
     """
     if price is None:
         return None
@@ -118,13 +117,11 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Metered:
-    """The total usage of a meter, and the number of ``entries`` that it sums, so that ``Meter.forget`` can remove
-    these.
-    """
+    """The total usage of a meter."""
 
     usage: Usage
     parts: Parts
-    entries: int = 0
+    entries: int = 0  # how many ``Meter.forget`` removes
 
 
 class Meter:

@@ -41,19 +41,13 @@ def chat_model_trouble() -> str:
         return "none is set up"
     endpoint = embedded_endpoint()
     if endpoint is None:
-        return (
-            "the built-in one cannot be loaded"
-            if embedded_trouble()
-            else "the built-in one is still starting"
-        )
+        state = "cannot be loaded" if embedded_trouble() else "is still starting"
+        return f"the built-in one {state}"
     return _trouble_at(endpoint)
 
 
 def embedder_trouble() -> str:
-    """Return why the embedder cannot be used; empty if it can, or if none is configured.
-
-    The bundled embedder is tested by embedding one word.
-    """
+    """Return why the embedder cannot be used, after a test with one word; empty if it can, or if none is configured."""
     if settings.EMBEDDING_BASE_URL:
         name = settings.EMBEDDING_MODEL
         return _trouble_at(Endpoint(settings.EMBEDDING_BASE_URL, settings.EMBEDDING_API_KEY, name))
@@ -130,10 +124,7 @@ class Trial:
 
 
 def try_model(endpoint: Endpoint, capabilities: Capabilities) -> Trial:
-    """Test a model with requests for a word, a tool call and a JSON object.
-
-    Blocks for up to 30 seconds; raises nothing.
-    """
+    """Test a model with requests for a word, a tool call and a JSON object, for up to 30 seconds. Raises nothing."""
     return asyncio.run(_try(endpoint, capabilities))
 
 

@@ -13,7 +13,6 @@ import openai
 import openai.resources.chat.completions  # otherwise imported lazily, during the first answer
 import openai.resources.embeddings
 
-from memoryhub.llm.addresses import AddressRange
 from memoryhub.llm.base import (
     Capabilities,
     Delta,
@@ -32,23 +31,24 @@ from memoryhub.llm.openai_errors import (
     call_with_retries,
     delay_before_retry,
     embedder_error,
+    hide_from_log,
     model_error,
 )
 from memoryhub.llm.openai_replies import (
     Chunk,
     StreamedAnswer,
-    checked,
     chunks_of,
     error_text,
     reported_usage,
     vectors_in_order,
+    whole_reply,
     whole_text,
 )
 from memoryhub.llm.openai_requests import (
     NO_SYSTEM,
     STRICT,
     RawChat,
-    bodies_of,
+    body_of,
     fold,
     have_pictures,
     listed_vision,
@@ -67,15 +67,7 @@ NO_TOOLS = re.compile(
     re.IGNORECASE,
 )
 OPTIONAL = ("temperature", "response_format", "stream_options")  # parameters that a call can omit
-REFUSALS = {
-    400,
-    404,
-    405,
-    415,
-    422,
-    500,
-    501,
-}  # statuses of a reply that rejects a parameter; llama.cpp sends 500
+REFUSALS = {400, 404, 405, 415, 422, 500, 501}  # statuses that reject a parameter; llama.cpp sends 500
 NOT_READY = kept("The model is not ready yet.", "Try again in a few seconds.")
 
 
@@ -150,11 +142,8 @@ class OpenAIChatModel:
                     failed(call, failure)
                 finally:
                     if answer.has_begun:
-                        report(
-                            answer.usage
-                            or replace(guessed(accepted["messages"], ""), tokens_out=answer.written),
-                            call,
-                        )
+                        guess = replace(guessed(accepted["messages"], ""), tokens_out=answer.written)
+                        report(answer.usage or guess, call)
             attempt += 1
             await asyncio.sleep(delay)
 
@@ -194,7 +183,7 @@ class OpenAIChatModel:
             nonlocal sent
             sent = self._accepted(request)
             response = self._clients.complete(endpoint, seconds, model=endpoint.model, **sent)
-            reply = checked(response.json(), response)
+            reply = whole_reply(response)
             report(reported_usage(reply.get("usage")) or _guess(sent, reply), call)
             text = without_thoughts(whole_text(reply))
             if not text.strip():
@@ -260,10 +249,7 @@ class OpenAIChatModel:
         return True
 
     def detect_vision(self) -> None:
-        """Set ``sees``, whether the model accepts pictures, from the server's list of models if it is unknown.
-
-        Requests the list once, for at most 2 s.
-        """
+        """Set ``sees`` from the server's list of models if it is unknown. Implements ``ChatModel.detect_vision``."""
         if self.sees is None and not self._asked_list:
             self._asked_list = True
             self.sees = listed_vision(self._ready_endpoint())
@@ -284,22 +270,13 @@ class OpenAIChatModel:
 
 
 def _failure(error: Exception, endpoint: Endpoint, *, streaming: bool = False) -> ModelError:
-    """Convert an error to a ModelError that is safe to log.
-
-    A server's message is logged only if the operator configured the server, and without the API key, which some quote.
-    """
-    failure = model_error(error, streaming=streaming)
-    if endpoint.address_range is not AddressRange.CONFIGURED:
-        failure.about_the_text = True
-    elif endpoint.api_key:
-        failure.detail = failure.detail.replace(endpoint.api_key, "…")
-    return failure
+    return hide_from_log(model_error(error, streaming=streaming), endpoint)
 
 
 def _request(
     messages: Sequence[Message], max_tokens: int | None, temperature: float | None
 ) -> dict[str, Any]:
-    request: dict[str, Any] = {"messages": bodies_of(messages)}
+    request: dict[str, Any] = {"messages": [body_of(message) for message in messages]}
     if max_tokens is not None:
         request["max_tokens"] = max_tokens
     if temperature is not None:
@@ -352,9 +329,6 @@ class OpenAIEmbedder:
         return normalised(rows, count=len(texts))
 
     def embed_question(self, texts: Sequence[str]) -> Vectors:
-        """Return one unit vector per text. A question is embedded as any other text. Implements
-        ``Embedder.embed_question``.
-        """
         return self.embed(texts)
 
     def _embed_batch(self, batch: list[str], **more: str) -> list[list[float]]:

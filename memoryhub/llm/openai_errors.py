@@ -14,7 +14,7 @@ import openai
 from opentelemetry.trace import Span
 
 from memoryhub.llm import errors
-from memoryhub.llm.addresses import AddressRefused
+from memoryhub.llm.addresses import AddressRange, AddressRefused
 from memoryhub.llm.errors import ModelError
 from memoryhub.llm.http_clients import Endpoint
 from memoryhub.llm.openai_replies import error_text
@@ -40,10 +40,7 @@ NO_CREDIT = re.compile(r"insufficient_quota|billing|credit", re.IGNORECASE)
 
 
 def model_error(error: Exception, *, streaming: bool = False) -> errors.ModelError:
-    """Convert an error to a ModelError.
-
-    `streaming` means that the answer had begun, so a lost connection is a ModelCut.
-    """
+    """Convert an error to a ModelError. A lost connection is a ModelCut if the answer had begun (`streaming`)."""
     if isinstance(error, errors.ModelError):
         return error
     if isinstance(error, openai.APIStatusError):
@@ -64,12 +61,8 @@ def model_error(error: Exception, *, streaming: bool = False) -> errors.ModelErr
     return errors.ModelBadReply(detail=str(error))
 
 
-def _detail_of(error: openai.APIError) -> str:
-    return error_text(error)
-
-
 def _status_error(error: openai.APIStatusError) -> errors.ModelError:
-    status, detail = error.status_code, _detail_of(error)
+    status, detail = error.status_code, error_text(error)
     if 300 <= status < 400:
         return errors.ModelMoved()
     if OVERFLOW.search(detail) or status == 413:
@@ -92,7 +85,7 @@ def _status_error(error: openai.APIStatusError) -> errors.ModelError:
 
 
 def _stream_error(error: openai.APIError, streaming: bool) -> errors.ModelError:
-    detail = _detail_of(error)
+    detail = error_text(error)
     if OVERFLOW.search(detail):
         return errors.ModelContextOverflow(detail=detail)
     if FILTERED.search(detail):
@@ -100,6 +93,18 @@ def _stream_error(error: openai.APIError, streaming: bool) -> errors.ModelError:
     if LIMITED.search(detail):
         return errors.ModelRateLimited(detail=detail)
     return errors.ModelCut(detail=detail) if streaming else errors.ModelUnavailable(detail=detail)
+
+
+def hide_from_log(failure: errors.ModelError, endpoint: Endpoint) -> errors.ModelError:
+    """Make a failure safe to log, and return it.
+
+    A server's message is logged only if the operator configured the server, and without the API key, which some quote.
+    """
+    if endpoint.address_range is not AddressRange.CONFIGURED:
+        failure.about_the_text = True
+    elif endpoint.api_key:
+        failure.detail = failure.detail.replace(endpoint.api_key, "…")
+    return failure
 
 
 def _retry_after(headers: httpx2.Headers) -> float | None:
@@ -136,17 +141,16 @@ def delay_before_retry(
 
 def embedder_error(error: errors.ModelError) -> errors.EmbedderError:
     """Convert a ModelError to the matching EmbedderError."""
-    kind: type[errors.EmbedderError]
-    if isinstance(
-        error, errors.ModelUnavailable | errors.ModelTimeout | errors.ModelRateLimited | errors.ModelCut
-    ):
-        kind = errors.EmbedderUnavailable
-    elif isinstance(error, errors.ModelRefused | errors.ModelNotFound):
-        kind = errors.EmbedderRefused
-    elif isinstance(error, errors.ModelBadRequest | errors.ModelContextOverflow | errors.ContentFiltered):
-        kind = errors.EmbedderBadRequest
-    else:
-        kind = errors.EmbedderBadReply
+    kind: type[errors.EmbedderError] = errors.EmbedderBadReply
+    match error:
+        case (
+            errors.ModelUnavailable() | errors.ModelTimeout() | errors.ModelRateLimited() | errors.ModelCut()
+        ):
+            kind = errors.EmbedderUnavailable
+        case errors.ModelRefused() | errors.ModelNotFound():
+            kind = errors.EmbedderRefused
+        case errors.ModelBadRequest() | errors.ModelContextOverflow() | errors.ContentFiltered():
+            kind = errors.EmbedderBadRequest
     return kind(detail=error.detail, retry_after=error.retry_after)
 
 

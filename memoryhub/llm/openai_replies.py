@@ -27,12 +27,10 @@ from memoryhub.llm.metering import Usage
 if TYPE_CHECKING:
     import openai
 
-# A reader of streamed chat completions from any OpenAI-compatible server. Servers send different things
-# besides the text: events without data (`retry:`, pings, comments after an id), usage or cost after the last
-# word, `choices: null`, content as a list of parts, a whole completion instead of a stream, and errors in
-# many forms, also with status 200. This module converts all of them to plain chunks or raises an
-# `openai.APIError`. The URLs of client programs import this module, so the library, which is slow to import, is
-# imported by functions.
+# Servers send different things besides the text: events without data (`retry:`, pings, comments after an id), usage or
+# cost after the last word, `choices: null`, content as a list of parts, a whole completion instead of a stream, and
+# errors in many forms, also with status 200. This module converts all of them to plain chunks or raises an
+# `openai.APIError`. The library is slow to import, so only functions import it.
 
 Chunk = dict[str, Any]
 MOST_LINE = 8 * 1024 * 1024  # characters of one event
@@ -41,7 +39,7 @@ MOST_SAID = 2000  # characters of an error body that are used
 
 
 async def chunks_of(response: httpx2.Response) -> AsyncIterator[Chunk]:
-    """Yield the chunks of a streamed reply as they arrive, in the form of `normal_chunk`.
+    """Yield the chunks of a streamed reply as they arrive, in the form of `_normalise`.
 
     Raises openai.APIError if the server reports a failure, and ValueError if JSON is cut off. After a choice with a
     finish_reason the answer is complete, and such errors are ignored.
@@ -80,30 +78,27 @@ async def _events(response: httpx2.Response) -> AsyncIterator[str]:
     yield "\n".join(data)
 
 
-def checked(reply: object, response: httpx2.Response | None = None) -> Chunk:
-    """Return an unstreamed reply in the form of `normal_chunk`. Raises openai.APIError if its body is an error."""
+def whole_reply(response: httpx2.Response) -> Chunk:
+    """Return an unstreamed reply in the form of `_normalise`. Raises openai.APIError if its body is an error."""
+    reply = response.json()
     _raise_error(reply, response)
-    return normal_chunk(reply) if isinstance(reply, dict) else {}
+    return _normalise(reply) if isinstance(reply, dict) else {}
 
 
-def normal_chunk(reply: Chunk) -> Chunk:
-    """Return a reply in which `choices` is a list, and each content a string. Some servers send a list of parts."""
+def _normalise(reply: Chunk) -> Chunk:
+    """Make `choices` a list, and each content a string, in place. Some servers send null, or a list of parts."""
+    if "choices" in reply and reply["choices"] is None:
+        reply["choices"] = []
+    for choice in _choices(reply):
+        for part in ("delta", "message"):
+            if isinstance(body := choice.get(part), dict) and isinstance(body.get("content"), list):
+                body["content"] = _text_of(body["content"])
+    return reply
+
+
+def _choices(reply: Chunk) -> list[Chunk]:
     choices = reply.get("choices")
-    if choices is None and "choices" in reply:
-        choices = []
-    if not isinstance(choices, list):
-        return reply
-    return {
-        **reply,
-        "choices": [_normal_choice(each) if isinstance(each, dict) else each for each in choices],
-    }
-
-
-def _normal_choice(choice: Chunk) -> Chunk:
-    for part in ("delta", "message"):
-        if isinstance(body := choice.get(part), dict) and isinstance(body.get("content"), list):
-            choice = {**choice, part: {**body, "content": _text_of(body["content"])}}
-    return choice
+    return [each for each in choices if isinstance(each, dict)] if isinstance(choices, list) else []
 
 
 def _text_of(parts: list[Any]) -> str:
@@ -113,10 +108,7 @@ def _text_of(parts: list[Any]) -> str:
 
 
 def error_text(error: Exception) -> str:
-    """Return everything that the server sent about a failure, in any format.
-
-    The library keeps only one format's message.
-    """
+    """Return everything that the server sent about a failure, since the library keeps only one format's message."""
     import openai
 
     if not isinstance(error, openai.APIError):
@@ -133,9 +125,7 @@ def _said(body: object) -> str:
 
 
 def _has_ended(chunk: Chunk) -> bool:
-    choices = chunk.get("choices")
-    first = choices[0] if isinstance(choices, list) and choices else None
-    return isinstance(first, dict) and bool(first.get("finish_reason"))
+    return any(choice.get("finish_reason") for choice in _choices(chunk)[:1])
 
 
 async def _drain(events: AsyncIterator[str]) -> None:
@@ -181,7 +171,10 @@ def _parsed(text: str, response: httpx2.Response) -> Chunk | None:
     _raise_error(reply, response)
     if not isinstance(reply, dict):
         return None
-    return _as_stream(normal_chunk(reply))
+    for choice in _choices(_normalise(reply)):
+        if isinstance(choice.get("message"), dict) and not choice.get("delta"):  # a whole completion
+            choice["delta"] = choice["message"]
+    return reply
 
 
 def _json_or_text(text: str) -> object:
@@ -191,20 +184,7 @@ def _json_or_text(text: str) -> object:
         return text
 
 
-def _as_stream(reply: Chunk) -> Chunk:
-    """Convert a whole completion to a chunk of a stream. Other chunks stay unchanged."""
-    choices = reply.get("choices")
-    if not isinstance(choices, list):
-        return reply
-    return {**reply, "choices": [_streamed(each) for each in choices]}
-
-
-def _streamed(choice: Any) -> Any:
-    whole = isinstance(choice, dict) and isinstance(choice.get("message"), dict) and not choice.get("delta")
-    return {**choice, "delta": choice["message"]} if whole else choice
-
-
-def _raise_error(reply: object, response: httpx2.Response | None) -> None:
+def _raise_error(reply: object, response: httpx2.Response) -> None:
     first = reply[0] if isinstance(reply, list) and reply else reply
     if not isinstance(first, dict) or first.get("choices"):
         return
@@ -215,18 +195,17 @@ def _raise_error(reply: object, response: httpx2.Response | None) -> None:
         raise _api_error(error, response)
 
 
-def _api_error(error: object, response: httpx2.Response | None) -> openai.APIError:
+def _api_error(error: object, response: httpx2.Response) -> openai.APIError:
     """Return a reported failure as an openai.APIStatusError if it names an HTTP status, otherwise as an APIError."""
     import openai
 
     message = error.get("message") if isinstance(error, Mapping) else error
-    request = response.request if response is not None else httpx2.Request("POST", "http://model/")
-    failure = openai.APIError(message if isinstance(message, str) else _said(error), request, body=error)
+    message = message if isinstance(message, str) else _said(error)
     status = error.get("code", error.get("status")) if isinstance(error, Mapping) else None
     if isinstance(status, int | str) and str(status).isdecimal() and 400 <= int(status) <= 599:
-        answer = httpx2.Response(int(status), request=request)
-        return openai.APIStatusError(failure.message, response=answer, body=error)
-    return failure
+        answer = httpx2.Response(int(status), request=response.request)
+        return openai.APIStatusError(message, response=answer, body=error)
+    return openai.APIError(message, response.request, body=error)
 
 
 MOST_CALLS = 64  # per reply
@@ -238,10 +217,7 @@ THOUGHT_FIELDS = ("reasoning_content", "reasoning")  # DeepSeek, vLLM, llama.cpp
 
 
 def reported_usage(usage: Any) -> Usage | None:
-    """Return the usage that a provider reports, from JSON or the library's object; None if it reports none.
-
-    Implausible numbers are clamped.
-    """
+    """Return the plausible usage that a provider reports, as JSON or as an object; None if it reports none."""
     read, written = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
     if not read and not written:
         return None
@@ -424,8 +400,7 @@ def whole_text(reply: Chunk) -> str:
 
     Raises ContentFiltered if it was filtered or refused, ModelBadReply if it is invalid, empty or only reasoning.
     """
-    choices = reply.get("choices")
-    choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
+    choice = next(iter(_choices(reply)), {})
     message = choice.get("message")
     if not isinstance(message, dict):
         raise ModelBadReply(detail=f"no chat completion: {str(reply)[:200]}")

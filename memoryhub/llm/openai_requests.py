@@ -20,8 +20,14 @@ from memoryhub.llm.base import INSERTED, Message
 from memoryhub.llm.errors import ModelBadReply, ModelBadRequest, ModelError, ModelUnavailable
 from memoryhub.llm.http_clients import Clients, Endpoint, ask_for_models, timeout_of
 from memoryhub.llm.metering import Usage, guessed, report
-from memoryhub.llm.openai_errors import VENDOR_ERRORS, call_with_retries, delay_before_retry, model_error
-from memoryhub.llm.openai_replies import checked, chunks_of, error_text, reported_usage
+from memoryhub.llm.openai_errors import (
+    VENDOR_ERRORS,
+    call_with_retries,
+    delay_before_retry,
+    hide_from_log,
+    model_error,
+)
+from memoryhub.llm.openai_replies import chunks_of, error_text, reported_usage, whole_reply
 from memoryhub.monitoring.tracing import Span, failed, model_call
 
 SECONDS = 2.0  # timeout of a request for the list of models
@@ -37,12 +43,8 @@ NO_PICTURES = re.compile(
 )
 
 
-def bodies_of(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """Return the messages as JSON objects for the API."""
-    return [_body_of(message) for message in messages]
-
-
-def _body_of(message: Message) -> dict[str, Any]:
+def body_of(message: Message) -> dict[str, Any]:
+    """Return the message as a JSON object for the API."""
     body: dict[str, Any] = {"role": message.role, "content": _content_of(message)}
     if message.tool_calls:
         body["tool_calls"] = [
@@ -110,18 +112,15 @@ def listed_vision(endpoint: Endpoint) -> bool | None:
 
 
 def _vision_of(row: dict[str, Any]) -> bool | None:
-    """Return whether a listed model sees pictures, in the formats of OpenRouter, Mistral and llama.cpp; None if
-    unknown.
-    """
+    """Return whether a listed model sees pictures, as OpenRouter, Mistral and llama.cpp say it; None if unknown."""
     abilities = row.get("capabilities")
     if isinstance(abilities, dict) and isinstance(abilities.get("vision"), bool):
         return bool(abilities["vision"])
     takes = _list(row.get("architecture"), "input_modalities")
     if takes:
         return "image" in takes
-    return (
-        True if isinstance(abilities, list) and {"multimodal", "vision"} & set(map(str, abilities)) else None
-    )
+    sees = isinstance(abilities, list) and {"multimodal", "vision"} & set(map(str, abilities))
+    return True if sees else None
 
 
 def _list(container: Any, name: str) -> list[Any]:
@@ -209,7 +208,9 @@ class RawChat:
         def ask(endpoint: Endpoint, call: Span, seconds: float) -> Reply:
             sent = self._options(self._sent(body, endpoint))
             response = self.clients.complete(endpoint, seconds, **sent)
-            answer = _checked(checked(response.json(), response))
+            answer = whole_reply(response)
+            if not isinstance(answer.get("choices"), list):
+                raise ModelBadReply(detail=f"no chat completion: {str(answer)[:200]}")
             usage = reported_usage(answer.get("usage"))
             report(usage or guessed(body["messages"], _text_in(answer, "message")), call)
             return answer
@@ -273,10 +274,7 @@ class RawChat:
         return {**body, "model": endpoint.model, "messages": _placed(body["messages"], merge=self.is_strict)}
 
     def _learns_from(self, error: Exception, body: Reply) -> bool:
-        """Remember an inserted message or ``stream_options`` that the server rejected.
-
-        Return whether the request can be sent again without it.
-        """
+        """Remember what of ours the server rejected, and return whether the request can be sent again without it."""
         text = error_text(error)
         if isinstance(error, openai.APIError) and "stream_options" in text:
             was_ours = "stream_options" not in body and not self.is_silent
@@ -315,7 +313,10 @@ def _placed(messages: list[Reply], *, merge: bool) -> list[Reply]:
     waiting: list[str] = []
     for message in messages:
         if INSERTED not in message:
-            placed.append(_with(message, waiting) if waiting else message)
+            if waiting:
+                content = joined("\n\n".join(waiting), message.get("content") or "")
+                message = {**message, "content": content}
+            placed.append(message)
             waiting = []
         elif merge:
             waiting.append(message["content"])
@@ -324,25 +325,8 @@ def _placed(messages: list[Reply], *, merge: bool) -> list[Reply]:
     return placed
 
 
-def _with(message: Reply, texts: list[str]) -> Reply:
-    """Return a message with these texts inserted before its content."""
-    before, content = "\n\n".join(texts), message.get("content")
-    if isinstance(content, list):
-        return {**message, "content": [{"type": "text", "text": before}, *content]}
-    return {**message, "content": f"{before}\n\n{content or ''}"}
-
-
-def _checked(reply: object) -> Reply:
-    if not isinstance(reply, dict) or not isinstance(reply.get("choices"), list):
-        raise ModelBadReply(detail=f"no chat completion: {str(reply)[:200]}")
-    return reply
-
-
 def _failure(error: Exception, endpoint: Endpoint, *, streaming: bool = False) -> ModelError:
-    """Convert an error to a ModelError.
-
-    A bad request includes the server's message, so that the API client can fix it.
-    """
+    """Convert an error to a ModelError. Tell an API client what the server said about a bad request."""
     if isinstance(error, UnicodeError):
         return ModelBadRequest(CLOSED)
     failure = model_error(error, streaming=streaming)
@@ -354,8 +338,4 @@ def _failure(error: Exception, endpoint: Endpoint, *, streaming: bool = False) -
         failure = ModelBadRequest(f"{ModelBadRequest.sentence} It said: {reason}")
         if isinstance(error, openai.APIError):
             failure.param, failure.server_code = error.param, error.code
-    if endpoint.address_range is not AddressRange.CONFIGURED:
-        failure.about_the_text = True
-    elif endpoint.api_key:
-        failure.detail = failure.detail.replace(endpoint.api_key, "…")
-    return failure
+    return hide_from_log(failure, endpoint)

@@ -7,6 +7,7 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -14,6 +15,7 @@ from django.conf import settings
 from django.utils.module_loading import import_string
 
 from memoryhub.llm.base import Capabilities, ChatModel, Embedder
+from memoryhub.llm.bundled_embedder import OnnxEmbedder, TwoEncoders
 from memoryhub.llm.e5 import MultilingualEncoder, States
 from memoryhub.llm.errors import EmbedderError, ModelMissing, ModelUnavailable
 from memoryhub.llm.http_clients import Endpoint
@@ -33,16 +35,13 @@ EMBEDDED_CAPABILITIES = Capabilities(
 )
 # The larger built-in model. It has no tools, since it got only 24 of 40 requests with tools right, and no extraction,
 # since rules extract better (docs/figures.md).
-LARGE_CAPABILITIES = Capabilities(
-    has_tools=False,
-    can_extract=False,
+LARGE_CAPABILITIES = replace(
+    EMBEDDED_CAPABILITIES,
     answers_well=True,
     context_tokens=8192,
     answer_tokens=1024,
     history_tokens=3000,
-    local=True,
-    sees=False,
-    writes_on=True,
+    needs_help=False,
 )
 LARGE_NAME = "qwen2.5-coder-1.5b-instruct"  # as in memoryhub.local.large_model_download
 EMBEDDED_NOT_READY = kept("The built-in model is still starting.", "Try again in a few seconds.")
@@ -108,10 +107,7 @@ def get_embedder() -> Embedder | None:
 
 
 def embedder_is_local(base_url: str | None = None) -> bool:
-    """Return whether texts to embed stay on this machine.
-
-    ``base_url`` is the address of an earlier embedder; None stands for the configured one.
-    """
+    """Return whether texts to embed stay on this machine, with the configured embedder or an earlier one."""
     address = settings.EMBEDDING_BASE_URL if base_url is None else base_url
     if not address:  # the bundled one
         return True
@@ -125,8 +121,6 @@ def get_earlier_embedder(name: str, base_url: str) -> Embedder | None:
 
     The configured API key is sent only to the configured host. Other hosts get EMBEDDING_PREVIOUS_API_KEY.
     """
-    from memoryhub.llm.bundled_embedder import OnnxEmbedder, TwoEncoders
-
     bundled: dict[str, Callable[[], Embedder]] = {each.name: each for each in (OnnxEmbedder, TwoEncoders)}
     if not base_url:
         if name not in bundled:
@@ -140,15 +134,6 @@ def get_earlier_embedder(name: str, base_url: str) -> Embedder | None:
         if endpoint not in _earlier:
             _earlier[endpoint] = _embedder_at(endpoint) if base_url else bundled[name]()
         return _earlier[endpoint]
-
-
-def reset() -> None:
-    """Discard all cached models. Changed settings take effect without this."""
-    global _chat, _embedder
-    with _lock:
-        _chat = _embedder = None
-        _earlier.clear()
-        _connected.clear()
 
 
 def _forget_after_fork() -> None:
@@ -217,16 +202,11 @@ def _make_embedder() -> Embedder | None:
     if settings.EMBEDDING_MODEL == "none":
         return None
     if settings.EMBEDDING_BASE_URL:
-        return _embedder_at(
-            Endpoint(settings.EMBEDDING_BASE_URL, settings.EMBEDDING_API_KEY, settings.EMBEDDING_MODEL)
-        )
-    from memoryhub.llm.bundled_embedder import TwoEncoders
-
+        return _embedder_at(Endpoint(*_values(EMBEDDING_SETTINGS)))
     return TwoEncoders()
 
 
 def _embedder_at(endpoint: Endpoint) -> Embedder:
-    from memoryhub.llm.bundled_embedder import TwoEncoders
     from memoryhub.llm.openai_compatible import BundledElsewhere, OpenAIEmbedder
 
     return (BundledElsewhere if endpoint.model == TwoEncoders.name else OpenAIEmbedder)(endpoint)
@@ -247,10 +227,7 @@ class Reader:
         self._recent: OrderedDict[str, States] = OrderedDict()
 
     def states(self, texts: Sequence[str]) -> list[States]:
-        """Return the hidden states of each text's pieces, from a cache of recent texts.
-
-        Raises EmbedderError on failure.
-        """
+        """Return the hidden states of each text's pieces, from a cache of recent texts. Raises EmbedderError."""
         with self._lock:
             known = {text: self._recent[text] for text in texts if text in self._recent}
         missing = [text for text in dict.fromkeys(texts) if text not in known]

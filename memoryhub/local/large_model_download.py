@@ -225,10 +225,7 @@ def remove(data_dir: Path) -> None:
 
 
 def _fetch_from_hub(data_dir: Path, url: str, on_progress: Callable[[Status], None]) -> bool:
-    """Append the rest of the file from the publisher's hub.
-
-    Return False if the hub does not respond or stops sending.
-    """
+    """Append the rest from the publisher's hub. Return False if the hub does not respond or stops sending."""
     part = part_file(data_dir)
     while (have := _size(part)) < SIZE:
         request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"})  # noqa: S310  (https, above)

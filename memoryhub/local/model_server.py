@@ -210,10 +210,7 @@ def fetch_and_serve(data_dir: Path, port: int, api_key: str, *, anyway: bool = F
 
 
 def _fetched(data_dir: Path, *, anyway: bool) -> Path:
-    """Download the model's file and return its path.
-
-    Waits while the administrator has paused or removed it, and retries after failures.
-    """
+    """Return the path of the downloaded file. Waits while it is paused or removed, and retries after failures."""
     tell = partial(download.write_status, data_dir)
     while True:
         choice = download.wanted(data_dir)

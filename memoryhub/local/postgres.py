@@ -60,10 +60,7 @@ def connection_settings(data_dir: Path) -> dict[str, str]:
 
 
 class EmbeddedPostgres:
-    """The PostgreSQL server of one data folder.
-
-    `durable=False` is for tests: it is faster, and a power failure loses the data.
-    """
+    """The PostgreSQL server of one data folder. `durable=False` is for tests: faster, but unsafe at a power failure."""
 
     def __init__(self, data_dir: Path, *, durable: bool = True) -> None:
         self.data_dir = data_dir.absolute()

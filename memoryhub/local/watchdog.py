@@ -63,9 +63,7 @@ def _states(groups: Iterable[int]) -> dict[int, bool]:
 
 
 def _states_elsewhere(groups: Iterable[int]) -> dict[int, bool]:
-    """Return the running process groups on systems without /proc. Each leader counts as running, which is unknown
-    there.
-    """
+    """Return the running process groups on systems without /proc, where each leader is taken to be running."""
     states: dict[int, bool] = {}
     for group in groups:
         with contextlib.suppress(ProcessLookupError, PermissionError):

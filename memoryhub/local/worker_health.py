@@ -31,10 +31,7 @@ def oldest_waiting_seconds(database: Mapping[str, object]) -> float:
 
 
 class WorkerHealth:
-    """A health check of the cluster.
-
-    Call it every second with the cluster's process id. It returns the reason for a restart, or None.
-    """
+    """A health check, called each second with the cluster's process id. Returns the reason for a restart, or None."""
 
     def __init__(self, oldest_waiting: Callable[[], float]) -> None:
         self._oldest_waiting = oldest_waiting

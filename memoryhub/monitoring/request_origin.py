@@ -105,10 +105,7 @@ def serves_only_here(host: str | None = None) -> bool:
 
 
 def comes_from_here(request: HttpRequest) -> bool:
-    """Return whether a request comes from this machine and not through a proxy.
-
-    The result is reliable only for a server that ``serves_only_here``.
-    """
+    """Return whether a request comes from this machine without a proxy. Reliable only if ``serves_only_here``."""
     between = any(header.title().startswith(FORWARDED) for header in request.headers)
     # HTTP 1.0 shows a proxy: nginx uses it by default and adds no header, while browsers use 1.1 or later.
     version = request.META.get("SERVER_PROTOCOL", "").removeprefix("HTTP/")

@@ -81,10 +81,7 @@ def _replica(url: str) -> dict[str, Any]:
 
 
 def _connected(database: dict[str, Any], *, wait: float) -> dict[str, Any]:
-    """Return the settings of a database with this process's connection options.
-
-    ``wait`` is the pool's timeout in seconds.
-    """
+    """Add this process's connection options to a database's settings. ``wait`` is the pool's timeout in seconds."""
     database["ENGINE"] = "django.db.backends.postgresql"
     # Prepare statements of server-side binding cursors (memoryhub.database.queries) at once. Django's own never are.
     database["OPTIONS"].setdefault("prepare_threshold", 0)

@@ -183,10 +183,7 @@ def _mail(connection: psycopg.Connection[Any]) -> Iterator[str]:
 
 
 def _clock(connection: psycopg.Connection[Any]) -> Iterator[str]:
-    """Yield a message if the clocks of the database and of this machine differ too much.
-
-    Due times depend on both, two-factor codes on the machine's.
-    """
+    """Yield a message if the database's clock and this machine's, which two-factor codes depend on, differ."""
     apart = (datetime.now(UTC) - _one(connection, "SELECT clock_timestamp()")).total_seconds()
     if abs(apart) > MOST_APART:
         yield (

@@ -87,10 +87,7 @@ def _rewrite(connection: psycopg.Connection[Any], say: Callable[[str], None]) ->
 
 
 def _renew_log(connection: psycopg.Connection[Any], say: Callable[[str], None]) -> None:
-    """Switch to new WAL segments until all old ones are deleted by checkpoints.
-
-    Raises ScrubError if that never happens.
-    """
+    """Switch to new WAL segments until checkpoints have deleted all old ones. Raises ScrubError if they never do."""
     connection.execute("ALTER SYSTEM SET wal_recycle = off")
     try:
         _reload(connection)

@@ -69,7 +69,7 @@ def endpoint(
     monkeypatch.setattr(openai_compatible, "EMBEDDING_TIMEOUT_PER_TEXT_SECONDS", 0.0)
     monkeypatch.setattr("memoryhub.llm.openai_errors.RETRY_DELAYS_SECONDS", (0.0,))
     monkeypatch.setattr(resting, "_resting", {})
-    registry.reset()
+    monkeypatch.setattr(registry, "_embedder", None)
     return scripted_openai
 
 

@@ -23,7 +23,7 @@ def loaded() -> OnnxEmbedder:
 @pytest.fixture
 def embedder(loaded: OnnxEmbedder) -> OnnxEmbedder:
     """Return the embedder with an empty cache."""
-    loaded._recent.clear()
+    loaded._recent._recent.clear()
     return loaded
 
 
@@ -47,7 +47,7 @@ def test_a_known_vector_stays_the_same(embedder: OnnxEmbedder) -> None:
 def test_vectors_are_those_of_the_files_own_graph_without_its_table_of_words(embedder: OnnxEmbedder) -> None:
     """The copy in memory omits the word table of 47 MB, of which a text needs a few rows."""
     assert len(bert.model_of(MiniLM(EMBEDDER.path()).layers(), rounded=False)) < 45e6
-    session = open_session(EMBEDDER.content(), 1)
+    session = open_session(EMBEDDER.content())
     _, tokenizer = embedder._load()
     texts = ["tea", "Where does Ines keep the keys of the boat house?", "The 3rd report, due 15 March. " * 12]
     for text, ours in zip(texts, embedder.embed(texts), strict=True):

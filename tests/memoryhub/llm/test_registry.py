@@ -64,8 +64,6 @@ def test_models_are_made_once_until_settings_change(
     settings.LLM_MODEL = "another"
     assert registry.get_chat_model().name == "another"
     assert registry.get_embedder() is embedder
-    registry.reset()
-    assert registry.get_embedder() is not embedder
 
 
 def test_the_embedded_model_before_it_runs(embedded: Path) -> None:
