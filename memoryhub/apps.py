@@ -6,8 +6,7 @@ import sys
 from typing import Any
 
 from django.apps import AppConfig
-from django.conf import settings
-from django.core.checks import CheckMessage, Error, Warning, register
+from django.core.checks import CheckMessage, Warning, register
 from django.db.models.signals import post_migrate, pre_migrate
 
 from memoryhub.monitoring import tracing
@@ -30,25 +29,6 @@ class MemoryHubConfig(AppConfig):
 
         if sys.argv[1:2] in (["qcluster"], ["migrate"]):  # these commands do not check the version
             refuse_to_serve_other_version()
-
-
-ENGINES = {"django.db.backends.postgresql", "memoryhub.database"}
-
-
-@register()
-def queue_times(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    """Check that a job's time limit ends before the queue gives the job to another worker."""
-    cluster: dict[str, Any] = settings.Q_CLUSTER
-    if cluster["timeout"] >= cluster["retry"]:
-        return [Error("Q_CLUSTER's timeout must be shorter than its retry.", id="memoryhub.E001")]
-    return []
-
-
-@register()
-def postgres_only(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    if settings.DATABASES["default"]["ENGINE"] not in ENGINES:
-        return [Error("MemoryHub needs PostgreSQL with pgvector.", id="memoryhub.E002")]
-    return []
 
 
 @register()

@@ -49,7 +49,7 @@ class Environment:
                 hint = f" Is {near[0]} meant?" if near else ""
                 raise ImproperlyConfigured(f"{name} is no setting.{hint} docs/options.md lists all of them.")
 
-    def _raw(self, name: str) -> str | None:
+    def optional(self, name: str) -> str | None:
         self._known |= {self.prefix + name, f"{self.prefix}{name}_FILE"}
         return value_or_file(self.source, self.prefix + name)
 
@@ -57,10 +57,7 @@ class Environment:
         return ImproperlyConfigured(f"{self.prefix}{name} is {value!r}, but must be {allowed}.")
 
     def text(self, name: str, default: str = "") -> str:
-        return self._raw(name) or default
-
-    def optional(self, name: str) -> str | None:
-        return self._raw(name)
+        return self.optional(name) or default
 
     def words(self, name: str, default: str = "") -> list[str]:
         """Read a comma-separated list. Commas without words are an error."""
@@ -71,11 +68,11 @@ class Environment:
         return entries
 
     def path(self, name: str, default: Path) -> Path:
-        value = self._raw(name)
+        value = self.optional(name)
         return Path(value).expanduser().resolve() if value else default
 
     def boolean(self, name: str, default: bool | None) -> bool | None:
-        value = self._raw(name)
+        value = self.optional(name)
         if value is None:
             return default
         if value.lower() in TRUE:
@@ -88,7 +85,7 @@ class Environment:
         return bool(self.boolean(name, default))
 
     def _number(self, name: str, default: T, kind: Callable[[str], T], low: Any, high: Any, word: str) -> T:
-        value = self._raw(name)
+        value = self.optional(name)
         if value is None:
             return default
         try:
@@ -126,7 +123,7 @@ class Environment:
 
         Each word must match the pattern ``shape``; ``example`` describes it in the error.
         """
-        value = self._raw(name)
+        value = self.optional(name)
         try:
             read = json.loads(value or "{}")
             mapping = {key: [each] if isinstance(each, str) else list(each) for key, each in read.items()}
@@ -139,7 +136,7 @@ class Environment:
 
     def url(self, name: str) -> str | None:
         """Read an http(s) base URL, without its trailing slash."""
-        value = self._raw(name)
+        value = self.optional(name)
         if value is None:
             return None
         parts = urlsplit(value)

@@ -94,10 +94,7 @@ class UnreadReply(DomainError):
 
 
 class SecretRefused(Invalid):
-    """The text looks like a credential. The secret itself is never part of the error.
-
-    ``kind`` names the type of credential for metrics; it is not shown to the user.
-    """
+    """The text looks like a credential, which is never part of the error. ``kind`` names its type, only for metrics."""
 
     code = "secret"
     names_fields = False

@@ -52,11 +52,7 @@ class JobFailed(Exception):
 
 
 def job(function: Callable[P, T]) -> Callable[P, T]:
-    """Wrap a task so that only an error's type and traceback are recorded, by raising JobFailed.
-
-    The queue stores error messages, and database errors quote rows. "Forget for good" cannot delete from the queue's
-    tables.
-    """
+    """Wrap a task, so that the queue stores an error's type and traceback but not its message, which may quote rows."""
 
     @wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> T:

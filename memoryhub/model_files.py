@@ -36,19 +36,13 @@ class ModelFile:
         raise ModelFileMissing(f"{self.package}/{self.relative} is missing")
 
     def content(self) -> bytes:
-        """Return the verified content.
-
-        Raises ModelFileMissing if there is no file, ModelFileAltered if its hash is wrong.
-        """
+        """Return the verified content. Raises ModelFileMissing or ModelFileAltered."""
         content = self.path().read_bytes()
         self._require(hashlib.sha256(content).hexdigest())
         return content
 
     def checked_path(self) -> Path:
-        """Return the path of the verified file, for libraries that load by path.
-
-        Raises ModelFileMissing if there is no file, ModelFileAltered if its hash is wrong.
-        """
+        """Return the path of the verified file. Raises ModelFileMissing or ModelFileAltered."""
         path = self.path()
         with path.open("rb") as file:
             self._require(hashlib.file_digest(file, "sha256").hexdigest())

@@ -36,10 +36,7 @@ class Event:
 
 
 def publish(channel: str, name: str, data: dict[str, Any] | None = None) -> None:
-    """Send an event to the subscribers of ``channel`` when the transaction commits. One query.
-
-    ``data`` may contain only ids and numbers, because Postgres limits a notification to 7,900 bytes.
-    """
+    """Send an event, whose ``data`` are ids and numbers (7,900 bytes), when the transaction commits. One query."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_notify(%s, %s)", [NOTIFY_CHANNEL, payload(channel, name, data)])
 

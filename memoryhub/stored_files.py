@@ -80,10 +80,7 @@ class Folder(FileSystemStorage):
 
 
 def file_stores(env: Environment) -> tuple[dict[str, dict[str, Any]], bool]:
-    """Return the entries of Django's ``STORAGES`` for users' files, and whether the files stay on this machine.
-
-    Raises ImproperlyConfigured if the MEMORYHUB_S3_… variables are inconsistent.
-    """
+    """Return the entries of ``STORAGES`` for users' files, and whether they stay here. Raises ImproperlyConfigured."""
     bucket, endpoint, here = env.text("S3_BUCKET"), env.url("S3_ENDPOINT_URL"), env.boolean("S3_LOCAL", None)
     values = {
         "region_name": env.text("S3_REGION"),
@@ -170,10 +167,7 @@ class Stored:
 
 
 class StoredFiles:
-    """The files in one entry of ``STORAGES``.
-
-    ``workspace_lookups`` maps each model that has a ``file_name`` to the lookup of its workspace.
-    """
+    """The files in one entry of ``STORAGES``. ``workspace_lookups``: by model, the lookup of its workspace."""
 
     every: ClassVar[dict[str, StoredFiles]] = {}  # by name, which is also the folder in a backup
 
@@ -182,10 +176,7 @@ class StoredFiles:
         self.every[name] = self
 
     def store(self, content: Iterable[bytes], most: int) -> Stored:
-        """Store ``content``, reading it once, under a new random name.
-
-        Raises TooLarge above ``most`` bytes, Invalid if it is empty, and Unavailable if the storage fails.
-        """
+        """Store ``content`` under a new random name. Raises TooLarge (above ``most`` bytes), Invalid or Unavailable."""
         size, digest, head = 0, hashlib.sha256(), b""
         with tempfile.SpooledTemporaryFile(IN_MEMORY) as file:
             for chunk in content:

@@ -45,10 +45,6 @@ DAMAGED = "Damaged: %s is not what was written. Take another backup."
 Show = Callable[[str], object]  # shows progress, replacing the previous text
 
 
-def ignore_progress(text: str) -> None:
-    """Discard a progress message."""
-
-
 @dataclass
 class Manifest:
     made_at: str  # ISO 8601, UTC; the time of the database's snapshot
@@ -67,18 +63,9 @@ class Manifest:
 class Writer:
     """A new archive, written sequentially. ``show`` receives the progress."""
 
-    def __init__(self, place: Place, show: Show = ignore_progress) -> None:
-        self.place = place
-        self._show = show
+    def __init__(self, archive: zipfile.ZipFile, show: Show) -> None:
+        self._zip, self._show = archive, show
         self._members: dict[str, tuple[int, str]] = {}
-
-    @contextmanager
-    def open(self) -> Iterator[Writer]:
-        with (
-            self.place.writing() as file,
-            zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as self._zip,
-        ):
-            yield self
 
     def add(self, name: str, source: IO[bytes]) -> int:
         """Copy ``source`` into the archive under ``name`` and return its size in bytes."""
@@ -100,21 +87,18 @@ class Writer:
 class Reader:
     """An existing archive. Raises BackupError if it is incomplete or its format is unknown."""
 
-    def __init__(self, place: Place, show: Show = ignore_progress) -> None:
+    def __init__(self, place: Place, show: Show = lambda text: None) -> None:
         self.place, self._show, self._file = place, show, place.reading()
         try:
             self._open(place)
         except BaseException:
-            self.close()
+            self._file.close()
             raise
 
     def __enter__(self) -> Reader:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        self.close()
-
-    def close(self) -> None:
         self._file.close()
 
     def _open(self, place: Place) -> None:
@@ -126,9 +110,8 @@ class Reader:
                     f"{place} was written by a newer MemoryHub: its format is {fields['format']}."
                 )
             self.manifest = manifest = Manifest(**fields)
-            if not all(
-                isinstance(part, dict) for part in (manifest.migrations, manifest.rows, manifest.members)
-            ):
+            parts = (manifest.migrations, manifest.rows, manifest.members)
+            if not all(isinstance(part, dict) for part in parts):
                 raise TypeError
             _ = manifest.when  # raises if it is no date
         except BackupError:
@@ -202,11 +185,10 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-NO_STORE = "The store of files does not answer (%s), so there is no backup."
 Say = Callable[[str], None]
 
 
-def make_backup(place: Place, passphrase: str, say: Say, show: Show = ignore_progress) -> Manifest:
+def make_backup(place: Place, passphrase: str, say: Say, show: Show = lambda text: None) -> Manifest:
     """Write a snapshot of the database, the stored files and the keys to a new file.
 
     The files are copied after the snapshot, so every file that the snapshot refers to is included unless it was deleted
@@ -217,25 +199,20 @@ def make_backup(place: Place, passphrase: str, say: Say, show: Show = ignore_pro
         raise BackupError(f"{place} is there already, and no backup is written over.")
     if passphrase and len(passphrase) < SHORTEST_PASSPHRASE:
         raise BackupError(f"MEMORYHUB_BACKUP_PASSPHRASE must have at least {SHORTEST_PASSPHRASE} characters.")
-    writer = Writer(place, show)
-    with writer.open():
+    with place.writing() as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        writer = Writer(archive, show)
         manifest = _dump_into(writer, say)
         number = _add_files(writer)
         say(f"{number} stored files")
         if passphrase:
             writer.add(KEYS, io.BytesIO(sealed_keys(present_keys(), passphrase)))
         writer.finish(manifest)
-    _record_backup(place.size(), say)
-    return manifest
-
-
-def _record_backup(size: int, say: Say) -> None:
-    """Record in the audit log that a backup was made. Database errors are shown and do not lose the backup."""
     try:
         for path in settings.AFTER_BACKUP:
-            import_string(path)(size, installation())
-    except DatabaseError as error:
+            import_string(path)(place.size(), installation())
+    except DatabaseError as error:  # does not lose the backup
         say(f"That it was made could not be noted: {error}")
+    return manifest
 
 
 def older_than_newest(folder: Place, pattern: str, keep: int) -> list[Place]:
@@ -270,12 +247,11 @@ def _dump_into(writer: Writer, say: Say) -> Manifest:
         connection.read_only = True
         row = connection.execute("SELECT pg_export_snapshot()").fetchone()
         assert row is not None
+        last_migrations = connection.execute("SELECT app, max(name) FROM django_migrations GROUP BY app")
         manifest = Manifest(
             made_at=now(),
             postgres=connection.info.server_version // 10_000,
-            migrations=dict(
-                connection.execute("SELECT app, max(name) FROM django_migrations GROUP BY app").fetchall()
-            ),
+            migrations=dict(last_migrations.fetchall()),
             rows=rows_of(connection),
             installation=installation(),
         )
@@ -313,4 +289,5 @@ def _answering() -> Iterator[None]:
     except FileNotFoundError:
         raise
     except Exception as error:  # a storage's library may raise anything
-        raise BackupError(NO_STORE % type(error).__name__) from error
+        kind = type(error).__name__
+        raise BackupError(f"The store of files does not answer ({kind}), so there is no backup.") from error

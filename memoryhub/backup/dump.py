@@ -60,10 +60,7 @@ def kept_of_before(connection: psycopg.Connection[Any]) -> str:
 
 @contextmanager
 def dump(snapshot: str, only: Iterable[str] = ()) -> Iterator[IO[bytes]]:
-    """Yield pg_dump's output (custom format) of an exported snapshot, limited to the tables ``only`` if given.
-
-    Raises BackupError if pg_dump fails.
-    """
+    """Yield pg_dump's output of a snapshot, limited to the tables ``only`` if given. Raises BackupError if it fails."""
     arguments = ["--format=custom", QUICKLY, *_NOT_TAKEN, f"--snapshot={snapshot}", *_tables(only)]
     with _started("pg_dump", arguments, own_name(), stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -78,10 +75,9 @@ def restore_into(name: str, source: Iterable[bytes], only: Iterable[str] = ()) -
     """
     drop(name)
     with connect(autocommit=True) as open_connection:
+        create = sql.SQL("CREATE DATABASE {} TEMPLATE template0").format(sql.Identifier(name))
         try:
-            open_connection.execute(
-                sql.SQL("CREATE DATABASE {} TEMPLATE template0").format(sql.Identifier(name))
-            )
+            open_connection.execute(create)
         except psycopg.errors.InsufficientPrivilege:
             raise BackupError(
                 "The user in DATABASE_URL may not make databases, and a restore is made beside the present one. "
@@ -122,12 +118,9 @@ def swap(restored: str) -> str:
     own, earlier = own_name(), own_name() + REPLACED
     drop(earlier)
     with connect("postgres") as open_connection:
+        rename = sql.SQL("ALTER DATABASE {} RENAME TO {}")
         for before, after in ((own, earlier), (restored, own)):
-            open_connection.execute(
-                sql.SQL("ALTER DATABASE {} RENAME TO {}").format(
-                    sql.Identifier(before), sql.Identifier(after)
-                )
-            )
+            open_connection.execute(rename.format(sql.Identifier(before), sql.Identifier(after)))
     return earlier
 
 
@@ -152,9 +145,8 @@ def _started(
     parameters = psycopg_settings() | {"dbname": database}
     password = {"PGPASSWORD": str(parameters.pop("password"))} if "password" in parameters else {}
     libpq = {option.keyword.decode() for option in psycopg.pq.Conninfo.get_defaults()}
-    address = psycopg.conninfo.make_conninfo(
-        "", **{name: value for name, value in parameters.items() if name in libpq}
-    )
+    own = {name: value for name, value in parameters.items() if name in libpq}
+    address = psycopg.conninfo.make_conninfo("", **own)
     with TemporaryFile() as error_output:  # a pipe could fill up and deadlock
         with subprocess.Popen(  # noqa: S603  (PostgreSQL's own program and our arguments)
             [str(programs_folder() / program), *arguments, f"--dbname={address}"],
@@ -186,10 +178,6 @@ def rows_of(connection: psycopg.Connection[Any]) -> dict[str, int]:
     """Return the row count of each table. One query per table."""
     counts = {}
     for (table,) in connection.execute(_TABLES).fetchall():
-        row = connection.execute(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(table))).fetchone()
-        counts[table] = row[0] if row else 0
+        query = sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(table))
+        [(counts[table],)] = connection.execute(query).fetchall()
     return counts
-
-
-def which_differ(one: dict[str, int], other: dict[str, int]) -> list[str]:
-    return sorted(table for table in one.keys() | other if one.get(table) != other.get(table))

@@ -15,7 +15,7 @@ from psycopg import sql
 
 from memoryhub.backup import dump
 from memoryhub.backup.archive import DUMP, FORGOTTEN, Reader, forgotten_in, installation, present_keys
-from memoryhub.backup.dump import rows_of, which_differ
+from memoryhub.backup.dump import rows_of
 from memoryhub.backup.storage import BackupError, Place
 from memoryhub.database.startup import close_connections, is_from_before, newer_migrations
 from memoryhub.stored_files import StoredFiles
@@ -105,8 +105,9 @@ def _fill(name: str, archive: Reader, say: Say) -> None:
     dump.restore_into(name, archive.chunks(DUMP, "restoring"))
     with dump.connect(name) as connection:
         counts = rows_of(connection)
-    if tables := which_differ(counts, manifest.rows):
-        raise BackupError(f"Restored rows are not those that were counted, in {', '.join(tables)}.")
+    tables = sorted(counts.keys() | manifest.rows)
+    if wrong := [table for table in tables if counts.get(table) != manifest.rows.get(table)]:
+        raise BackupError(f"Restored rows are not those that were counted, in {', '.join(wrong)}.")
     say(f"{sum(counts.values()):,} rows in {len(counts)} tables: as they were counted")
 
 
@@ -115,10 +116,8 @@ def _compare_files(name: str, archive: Reader, say: Say) -> None:
 
     Raises BackupError if not.
     """
-    told, stored = (
-        _files_referenced_by(name),
-        {file: archive.manifest.members[file][1] for file in archive.files()},
-    )
+    told = _files_referenced_by(name)
+    stored = {file: archive.manifest.members[file][1] for file in archive.files()}
     if wrong := sorted(file for file in told.keys() & stored.keys() if told[file] != stored[file]):
         raise BackupError(
             f"Of the files that rows tell of {len(wrong)} are others in the backup, such as {wrong[0]}."
@@ -168,11 +167,8 @@ def _put_back_keys(keys: dict[str, object] | None, say: Say) -> None:
                 f"{file_name} is the backup's; the earlier one is {file_name}.before-restore. Where "
                 f"MEMORYHUB_{name} is set, set it to the same."
             )
-    if (
-        isinstance(theirs := keys["ENCRYPTION_KEYS"], list)
-        and theirs
-        and theirs != list(present["ENCRYPTION_KEYS"])
-    ):
+    theirs = keys["ENCRYPTION_KEYS"]
+    if isinstance(theirs, list) and theirs and theirs != list(present["ENCRYPTION_KEYS"]):
         _write_secret(settings.DATA_DIR / ENCRYPTION_KEYS, ",".join(theirs))
         say(
             f"Set MEMORYHUB_ENCRYPTION_KEYS to what is in {settings.DATA_DIR / ENCRYPTION_KEYS}, then remove that file."
@@ -191,7 +187,6 @@ def _write_secret(path: Path, text: str) -> None:
 # It is recorded in newer databases of the installation: the replaced database, and those in newer backups.
 
 READ = "_forgotten"  # suffix of the database's name
-HAS_TABLES = "SELECT to_regclass('django_migrations') IS NOT NULL"
 BEGAN = "SELECT min(applied) FROM django_migrations"  # in microseconds, so it is equal only in copies of one database
 NO_KEY = (
     "Newer backups lie beside it. Their keys say what was forgotten until they were made: restore with "
@@ -200,20 +195,14 @@ NO_KEY = (
 
 
 def forget_again(newer: psycopg.Connection[Any], say: Say) -> None:
-    """Repeat in Django's database the deletions for good and the revocations that the ``newer`` database records.
-
-    Django's database was restored to an earlier state, in which the deleted data exists again.
-    """
+    """Repeat in Django's database, an earlier state, what the ``newer`` one records as deleted for good or revoked."""
     for path in settings.AFTER_RESTORE:
         import_string(path)(newer, say)
 
 
 def is_kin(newer: psycopg.Connection[Any]) -> bool:
-    """Return whether the ``newer`` database and Django's are copies of the same installation's database.
-
-    If they are not, what the ``newer`` database records as deleted has nothing to do with Django's.
-    """
-    if newer.execute(HAS_TABLES).fetchone() != (True,):
+    """Return whether the ``newer`` database and Django's are copies of the same installation's database."""
+    if newer.execute("SELECT to_regclass('django_migrations') IS NOT NULL").fetchone() != (True,):
         return False
     with connection.cursor() as cursor:
         cursor.execute(BEGAN)
@@ -280,11 +269,7 @@ def _newer_beside(archive: Reader, say: Say) -> list[Place]:
 
 @contextmanager
 def _key_of(keys: Mapping[str, Any] | None) -> Iterator[None]:
-    """Use the backup's key for hashes of forgotten texts inside the block, because the backup may come from another
-    machine.
-
-    ``keys``: the keys in the backup; None keeps the current key.
-    """
+    """Use the backup's FORGET_KEY, if ``keys`` are given, inside the block: another machine may have made it."""
     present = settings.FORGET_KEY
     settings.FORGET_KEY = keys["FORGET_KEY"] if keys else present
     try:

@@ -70,7 +70,10 @@ class FilePlace:
     @contextmanager
     def writing(self) -> Iterator[IO[bytes]]:
         """Open the file for writing. It appears under its name when the block ends, or not at all after an error."""
-        self._remove_left()
+        for left in self.path.absolute().parent.glob(LEFT):  # by killed backups, hidden and maybe large
+            with suppress(OSError):
+                if left.stat().st_mtime < time.time() - LEFT_AFTER:
+                    left.unlink()
         unfinished = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}.unfinished")
         try:  # created exclusively, because a file that another user placed there could be read by that user
             descriptor = os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
@@ -84,13 +87,6 @@ class FilePlace:
         finally:
             unfinished.unlink(missing_ok=True)
 
-    def _remove_left(self) -> None:
-        """Remove unfinished files of killed backups, which are hidden and may be large."""
-        for left in self.path.absolute().parent.glob(LEFT):
-            with suppress(OSError):
-                if left.stat().st_mtime < time.time() - LEFT_AFTER:
-                    left.unlink()
-
     def reading(self) -> IO[bytes]:
         """Open the file for reading. The file is seekable."""
         try:
@@ -102,16 +98,12 @@ class FilePlace:
 # Backups in an S3-compatible store, which are uploaded and downloaded in parts.
 
 PART = 100 * 1024 * 1024  # bytes, in memory until they are uploaded; an object may have 10,000 parts, so 1 TB
-READ_AHEAD = 1024 * 1024
 NOT_THERE = {"404", "NoSuchKey", "NotFound"}
 REFUSED = {"403", "AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "Forbidden"}
 
 
 class BucketPlace:
-    """A backup in an object of a bucket, with the methods of ``FilePlace``.
-
-    If its key is empty or ends in a slash, it is a folder of all objects with that prefix.
-    """
+    """A backup in an object of a bucket, or a folder of backups if its key is empty or ends in a slash."""
 
     def __init__(self, bucket: str, key: str) -> None:
         self.bucket, self.key = bucket, key
@@ -133,15 +125,11 @@ class BucketPlace:
 
     def named_like(self, pattern: str) -> Sequence[BucketPlace]:
         with self.backup_errors("listed"):
-            listed = (
-                _client()
-                .get_paginator("list_objects_v2")
-                .paginate(Bucket=self.bucket, Prefix=self.key, Delimiter="/")
-            )
-            names = [
-                each["Key"].removeprefix(self.key) for part in listed for each in part.get("Contents", [])
-            ]
-        return [self.inside(name) for name in sorted(names) if fnmatch(name, pattern)]
+            pages = _client().get_paginator("list_objects_v2")
+            listed = pages.paginate(Bucket=self.bucket, Prefix=self.key, Delimiter="/")
+            keys = [each["Key"] for page in listed for each in page.get("Contents", [])]
+        names = sorted(key.removeprefix(self.key) for key in keys)
+        return [self.inside(name) for name in names if fnmatch(name, pattern)]
 
     def exists(self) -> bool:
         with self.backup_errors("looked for"):
@@ -198,7 +186,7 @@ class _Download(Reader):
             response = _client().head_object(Bucket=place.bucket, Key=place.key)
         same = {"S3.Client.get_object": {"IfMatch": response["ETag"]}}  # fail if the object is replaced
         super().__init__(
-            place.bucket, place.key, buffer_size=READ_AHEAD, client=_client(), client_kwargs=same
+            place.bucket, place.key, buffer_size=1024 * 1024, client=_client(), client_kwargs=same
         )
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
@@ -262,10 +250,7 @@ Place = FilePlace | BucketPlace
 
 
 def place_of(text: str | Path) -> Place:
-    """Return the location that a text names: a path, or ``s3://bucket/folder/`` with or without a file name.
-
-    Raises BackupError if the URL names no bucket.
-    """
+    """Return the location that a text names: a path or an s3:// URL. Raises BackupError if the URL names no bucket."""
     if not str(text).startswith(SCHEME):
         return FilePlace(Path(text))
     bucket, _, key = str(text).removeprefix(SCHEME).partition("/")

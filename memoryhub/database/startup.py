@@ -50,11 +50,7 @@ def _our_migrations() -> dict[tuple[str, str], Migration]:
 
 
 def newer_migrations(applied: Iterable[tuple[str, str]]) -> list[str]:
-    """Return applied migrations of our apps that are newer than the last one in this code.
-
-    Unknown migrations in between were removed from the code, and packages may squash theirs, so neither means that the
-    database is newer.
-    """
+    """Return applied migrations that are newer than our last ones. Unknown ones in between were removed or squashed."""
     last: dict[str, str] = {}
     for app, name in _our_migrations():
         last[app] = max(name, last.get(app, ""))

@@ -237,7 +237,6 @@ def _worker(connection: psycopg.Connection[Any]) -> Part:
     return Part(False, f"silent for {int(silent)} s") if silent > settings.JOB_TIMEOUT + 30 else GOOD
 
 
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 LAST_BACKUP: LiteralString = (
     "SELECT at FROM workspaces_auditevent WHERE verb = 'backup_made' ORDER BY id DESC LIMIT 1"
 )
@@ -252,7 +251,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
         token.strip().encode(), settings.METRICS_TOKEN.encode()
     ):
         return HttpResponse("A token is needed.\n", status=401, headers={"WWW-Authenticate": "Bearer"})
-    return HttpResponse(exposition(), content_type=CONTENT_TYPE)
+    return HttpResponse(exposition(), content_type="text/plain; version=0.0.4; charset=utf-8")
 
 
 def exposition() -> bytes:

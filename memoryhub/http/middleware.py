@@ -60,7 +60,6 @@ PERMISSIONS = (
     "accelerometer=(), browsing-topics=(), camera=(), display-capture=(), geolocation=(), gyroscope=(), "
     "magnetometer=(), microphone=(self), midi=(), payment=(), serial=(), usb=()"
 )
-RELAXED_PATHS = ("/admin/",)
 PROGRAMS = ("/v1/", "/mcp", "/scim/")
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 
@@ -121,7 +120,7 @@ class ProbesMiddleware(Middleware):
 class SecurityHeadersMiddleware(Middleware):
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         response = self.get_response(request)
-        policy = RELAXED if request.path.startswith(RELAXED_PATHS) else STRICT
+        policy = RELAXED if request.path.startswith("/admin/") else STRICT
         response.headers.setdefault("Content-Security-Policy", policy)
         if response.status_code == 429:
             response.headers.setdefault("Retry-After", "60")  # allauth's limits do not set it
@@ -349,16 +348,14 @@ def asked_for(accept_language: str) -> str:
 # The time zone of pages is the browser's, which js/theme.js stores in a cookie; UTC until then. API responses, the
 # admin and shared chats use UTC, as stored.
 
-COOKIE = "zone"
 NAME = re.compile(r"[A-Za-z0-9_+-]{1,32}(/[A-Za-z0-9_+-]{1,32}){0,2}")
 LONGEST = 100  # characters of a name that are used, and so cached
-FOR_ALL = (*ENGLISH, SHARED)
 
 
 class TimeZoneMiddleware(Middleware):
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        for_all = speaks_json(request.path_info) or request.path_info.startswith(FOR_ALL)
-        with timezone.override(UTC if for_all else zone_named(request.COOKIES.get(COOKIE, "")[:LONGEST])):
+        for_all = speaks_json(request.path_info) or request.path_info.startswith((*ENGLISH, SHARED))
+        with timezone.override(UTC if for_all else zone_named(request.COOKIES.get("zone", "")[:LONGEST])):
             return self.get_response(request)
 
 

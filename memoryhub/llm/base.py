@@ -32,28 +32,19 @@ def estimated_tokens(*texts: str) -> int:
 class Speaker(StrEnum):
     """Author of a text in a prompt. Only a person's own words become a memory without review."""
 
-    PERSON = "person"
-    """A member of the workspace, in this conversation."""
-    IMPORT = "import"
-    """Imported words of another person."""
-    MODEL = "model"
-    """The model itself: earlier answers, plans, summaries of this conversation."""
-    SYSTEM = "system"
-    """Our own prompts, which contain no facts about people."""
-    ASSISTANT = "assistant"
-    """The instructions of a named assistant."""
+    PERSON = "person"  # a member of the workspace, in this conversation
+    IMPORT = "import"  # imported words of another person
+    MODEL = "model"  # the model itself: earlier answers, plans, summaries of this conversation
+    SYSTEM = "system"  # our own prompts, which contain no facts about people
+    ASSISTANT = "assistant"  # the instructions of a named assistant
     MEMORY = "memory"
     DOCUMENT = "document"
     ARTIFACT = "artifact"
-    CHAT = "chat"
-    """Another chat's summary, or a message of it that a search returned."""
-    TOOL = "tool"
-    """A tool's report about its own work."""
+    CHAT = "chat"  # another chat's summary, or a message of it that a search returned
+    TOOL = "tool"  # a tool's report about its own work
     WEB = "web"
-    RUN = "run"
-    """A run's plan, inputs, results and messages between its steps."""
-    PROGRAM = "program"
-    """An API client's instructions, tools, and messages that it sends as the model's answers."""
+    RUN = "run"  # a run's plan, inputs, results and messages between its steps
+    PROGRAM = "program"  # an API client's instructions, tools, and messages as the model's answers
 
 
 @dataclass(frozen=True)
@@ -98,14 +89,10 @@ class Picture:
 class Message:
     role: Role
     content: str
-    tool_calls: tuple[ToolCall, ...] = ()
-    """Calls that an assistant message makes."""
-    tool_call_id: str | None = None
-    """Id of the call that a tool message answers."""
-    pictures: tuple[Picture, ...] = ()
-    """Only in user messages. A model without vision receives their labels instead."""
-    speaker: Speaker | None = None
-    """Author of the text. Set on every message of a turn or run (tests/chat/turns/test_provenance_routes.py)."""
+    tool_calls: tuple[ToolCall, ...] = ()  # calls that an assistant message makes
+    tool_call_id: str | None = None  # id of the call that a tool message answers
+    pictures: tuple[Picture, ...] = ()  # of a user message; a model without vision receives their labels
+    speaker: Speaker | None = None  # set on every message of a turn or run
 
     @cached_property
     def tokens(self) -> int:
@@ -119,40 +106,25 @@ class Capabilities:
 
     has_tools: bool
     can_extract: bool
-    context_tokens: int
-    """Limit of prompt and answer together."""
-    local: bool
-    """Whether the model runs on this machine, so that texts do not leave it."""
-    answer_tokens: int | None = None
-    """Limit of an answer; None means the setting LLM_MAX_TOKENS."""
-    history_tokens: int | None = None
-    """Limit of the conversation in a prompt; None means the setting LLM_HISTORY_TOKENS."""
-    sees: bool | None = None
-    """Whether the model accepts pictures; None means unknown until one is sent."""
-    answers_well: bool | None = None
-    """Whether the page may suggest questions; None means the same as `can_extract`."""
-    needs_help: bool = False
-    """True for very small models: a memory that answers the question replaces the answer, and repetition is cut."""
-    writes_on: bool = False
-    """Whether the model continues its own last message. Other models start a new answer or return an error."""
+    context_tokens: int  # limit of prompt and answer together
+    local: bool  # whether the model runs on this machine, so that texts do not leave it
+    answer_tokens: int | None = None  # limit of an answer; None means the setting LLM_MAX_TOKENS
+    history_tokens: int | None = None  # limit of the conversation; None means LLM_HISTORY_TOKENS
+    sees: bool | None = None  # whether the model accepts pictures; None means unknown until one is sent
+    answers_well: bool | None = None  # whether the page may suggest questions; None means `can_extract`
+    needs_help: bool = False  # a memory may replace the answer, and repetition is cut: it is very small
+    writes_on: bool = False  # whether the model continues its own last message
 
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """A piece of a streamed answer.
-
-    The last piece has a `finish_reason` ("stop", "tool_calls", or "length" if max_tokens cut the answer off). It has
-    all tool calls, which can come with any finish reason, and possibly no text.
-
-    `thought` is the hidden reasoning of a reasoning model, never part of the answer. `retracts` means that all text
-    streamed so far was reasoning, which is now repeated in `thought`.
-    """
+    """A piece of a streamed answer. The last piece has the finish reason and all tool calls."""
 
     text: str
-    finish_reason: str | None = None
-    tool_calls: tuple[ToolCall, ...] = ()
-    thought: str = ""
-    retracts: bool = False
+    finish_reason: str | None = None  # "stop", "tool_calls", or "length" if max_tokens cut the answer off
+    tool_calls: tuple[ToolCall, ...] = ()  # with any finish reason
+    thought: str = ""  # hidden reasoning, never part of the answer
+    retracts: bool = False  # all text so far was reasoning, which `thought` repeats
 
 
 class RawModel(Protocol):

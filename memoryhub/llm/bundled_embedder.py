@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 # Loading takes 300 ms and happens with the first text, not at import.
 
 DIMENSION = 384
-MAX_TOKENS = 256  # the model's training length; longer text is truncated
 
 
 class OnnxEmbedder:
@@ -89,7 +88,7 @@ def _load_model() -> tuple[bert.Encoder, Tokenizer]:
         tokenizer = Tokenizer.from_buffer(vocabulary)
     except Exception as error:  # the library raises plain exceptions
         raise EmbedderNotInstalled(detail=str(error)) from error
-    tokenizer.enable_truncation(MAX_TOKENS)
+    tokenizer.enable_truncation(256)  # the model's training length
     tokenizer.no_padding()  # the file pads all texts to 128 tokens; here each batch is padded to its longest text
     return bert.Encoder(model.words, model.places(), model.evening(), session), tokenizer
 
@@ -195,10 +194,7 @@ CACHED_TEXTS = 256
 
 
 class RecentTexts:
-    """A cache of the vectors that ``infer`` returned for recent texts.
-
-    Only one call of ``infer`` runs at a time, so concurrent requests for a text compute its vector once.
-    """
+    """A cache of recent texts' vectors. One ``infer`` runs at a time, so requests at once compute a vector once."""
 
     def __init__(self, infer: Callable[[Sequence[str]], Vectors], dimension: int) -> None:
         self._infer = infer

@@ -136,9 +136,9 @@ def places_of(text: str, pieces: Sequence[str]) -> list[tuple[int, int]]:
 # The encoder. It is loaded with the first text, which takes about a second.
 
 MAX_PIECES = 512  # the model's limit; longer text is truncated
-Prefix = Literal["query: ", "passage: "]
-"""Prefix that the model expects before a question or before a stored text. For symmetric similarity use "query: ".
-"""
+Prefix = Literal[
+    "query: ", "passage: "
+]  # before a question, or in symmetric comparison; before a stored text
 
 
 @dataclass(frozen=True)
@@ -235,8 +235,8 @@ BLOCK = 32
 class Weights:
     raw: NDArray[np.uint8]  # the memory-mapped file
     offsets: dict[str, tuple[int, int]]  # byte offset and number of elements, by tensor name
+    # The vocabulary: the byte offset of each piece in the joined text, its score, and the joined text in UTF-8.
     pieces: tuple[NDArray[np.uint32], NDArray[np.float32], bytes]
-    """The vocabulary: the byte offset of each piece in the joined text, its score, and the joined text in UTF-8."""
 
     def vector(self, name: str) -> NDArray[np.float32]:
         at, count = self.offsets[name]
@@ -248,10 +248,7 @@ class Weights:
         return np.frombuffer(self.raw, _BLOCK, count // BLOCK, at).reshape(rows, -1)
 
     def layers(self) -> Iterator[Layer]:
-        """Yield the layers, with weights converted from the file's four bits to eight.
-
-        The model then runs in a third of the time, with equal search results (docs/figures.md).
-        """
+        """Yield the layers with weights of eight bits instead of the file's four, which run in a third of the time."""
         for own in (f"l{number}." for number in range(LAYERS)):
             bias = np.concatenate([self.vector(f"{own}{name}.b") for name in "qkv"])
             vectors = {name: self.vector(own + name) for name in VECTORS}
@@ -323,10 +320,7 @@ def fitted() -> Fitted:
 
 
 def meaning_of(vectors: Vectors) -> Vectors:
-    """Return unit vectors without the language component, so that texts in different languages can be compared.
-
-    Before that, most of the mean vector of a large set of texts is subtracted.
-    """
+    """Return unit vectors that compare across languages: without the language component and most of a common mean."""
     centre, directions, _ = fitted()
     rest = vectors - CENTRED * centre
     rest = rest - (rest @ directions.T) @ directions

@@ -31,7 +31,6 @@ KEY_VARIABLE = "MEMORYHUB_EMBEDDER_KEY"
 MOST_BYTES = 8 * 1024 * 1024  # limit of a request
 MOST_TEXTS = 512
 AT_ONCE = 200  # connections; more are refused with status 503
-KEEP_ALIVE_SECONDS = 120  # as long as our own clients keep theirs
 
 Answer = Callable[[Request], Awaitable[JSONResponse]]
 
@@ -144,7 +143,7 @@ def main() -> None:
         application(embedder, key),
         fd=options.fd,
         limit_concurrency=AT_ONCE,
-        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_keep_alive=120,  # as long as our own clients keep theirs
         log_level="warning",
         access_log=False,
         server_header=False,

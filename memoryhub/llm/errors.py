@@ -18,16 +18,14 @@ class _ServiceError(Exception):
     code: str = "error"
     retryable: bool = False
     sentence: str = "Something went wrong."
-    about_the_text: bool = True
-    """Whether the server's message may quote the request; False if the server did not process the text."""
+    about_the_text: bool = True  # whether the server's message may quote the request
 
     def __init__(
         self, sentence: str | None = None, *, detail: str = "", retry_after: float | None = None
     ) -> None:
         super().__init__(sentence or self.sentence)
         self.detail = detail[:MAX_DETAIL_CHARS]
-        self.retry_after = retry_after
-        """Seconds that the server asked to wait, if it did."""
+        self.retry_after = retry_after  # seconds that the server asked to wait, if it did
 
     @property
     def for_log(self) -> str:
@@ -139,10 +137,8 @@ class ModelBadRequest(ModelError):
 
     code = "model_bad_request"
     sentence = kept("The model's endpoint rejected the request.")
-    param: str | None = None
-    """The parameter that the server names, if its messages may be passed on."""
-    server_code: str | None = None
-    """The server's error code, if its messages may be passed on."""
+    param: str | None = None  # the parameter that the server names, if its messages may be passed on
+    server_code: str | None = None  # the server's error code, if its messages may be passed on
 
 
 class ContentFiltered(ModelError):

@@ -123,10 +123,7 @@ def ask_for_models(endpoint: Endpoint, *, seconds: float) -> httpx2.Response:
 
 
 def async_client(endpoint: Endpoint) -> httpx2.AsyncClient:
-    """Return an HTTP client that enforces the endpoint's address range.
-
-    Redirects and replies of unlimited size are allowed only for endpoints that the operator configured.
-    """
+    """Return a client for the endpoint's addresses. Only an operator's endpoint may redirect or reply without limit."""
     options = {**_transport_options(endpoint), "event_hooks": {"request": [refuse_metadata]}}
     if endpoint.address_range is AddressRange.CONFIGURED:
         return httpx2.AsyncClient(follow_redirects=True, **options)

@@ -22,7 +22,6 @@ from opentelemetry.trace import INVALID_SPAN, Span
 from memoryhub.llm.base import estimated_tokens
 
 MOST_PRICE = Decimal(1_000_000)
-MILLION = Decimal(1_000_000)
 SMALLEST = Decimal("0.00000001")  # unit of the currency to which costs are rounded
 
 
@@ -84,10 +83,7 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Price per million tokens in the installation's currency (``settings.CURRENCY``).
-
-    Without a price for cached tokens, they cost the same as other input tokens.
-    """
+    """Price per million tokens in ``settings.CURRENCY``. Cached tokens cost as much as others if they have no price."""
 
     tokens_in: Decimal
     tokens_out: Decimal
@@ -109,7 +105,7 @@ def cost_of(usage: Usage, price: Price | None) -> Decimal | None:
     cached_price = price.tokens_in if price.cached is None else price.cached
     whole = (usage.tokens_in - cached) * price.tokens_in + cached * cached_price
     whole += usage.tokens_out * price.tokens_out
-    return (whole / MILLION).quantize(SMALLEST, ROUND_HALF_EVEN)
+    return (whole / 1_000_000).quantize(SMALLEST, ROUND_HALF_EVEN)
 
 
 logger = logging.getLogger(__name__)
@@ -185,10 +181,7 @@ def on_embeddings(listen: Callable[[str, Usage], None]) -> None:
 
 
 def report_embedding(model: str, usage: Usage) -> None:
-    """Add the usage of an embedding call to the active meter, or else pass it to the listeners.
-
-    Errors of a listener are logged, so that the vectors are not lost.
-    """
+    """Add the usage of an embedding call to the active meter, or pass it to the listeners, whose errors are logged."""
     meter = _meter.get()
     if meter is not None and meter.takes_embeddings:
         meter.add(usage)

@@ -21,8 +21,8 @@ from memoryhub.llm.openai_replies import error_text
 from memoryhub.monitoring.tracing import failed, model_call
 from memoryhub.stored_messages import kept
 
+# All errors that a call may raise. ValueError stands for invalid JSON (JSONDecodeError, UnicodeDecodeError).
 VENDOR_ERRORS: Final = (openai.OpenAIError, httpx2.HTTPError, ValueError)
-"""All errors that a call may raise. ValueError stands for invalid JSON (JSONDecodeError, UnicodeDecodeError)."""
 
 MAX_WAIT_SECONDS = 5.0
 RETRY_DELAYS_SECONDS = (0.25, 1.0)

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 Chunk = dict[str, Any]
 MOST_LINE = 8 * 1024 * 1024  # characters of one event
-DRAIN_SECONDS = 1.0
 MOST_SAID = 2000  # characters of an error body that are used
 
 
@@ -131,7 +130,7 @@ def _has_ended(chunk: Chunk) -> bool:
 async def _drain(events: AsyncIterator[str]) -> None:
     """Read the remaining events for at most a second, so that the connection can be reused."""
     with suppress(TimeoutError):
-        async with asyncio.timeout(DRAIN_SECONDS):
+        async with asyncio.timeout(1.0):
             async for _ in events:
                 pass
 
@@ -264,11 +263,7 @@ class StreamedAnswer:
         delta = choices[0].get("delta") or {} if isinstance(choices[0], dict) else None
         if not isinstance(delta, dict):
             raise ModelBadReply(detail=f"a chunk without a delta: {str(chunk)[:100]}")
-        text = delta.get("content") or ""
-        if not isinstance(text, str):
-            raise ModelBadReply(detail=f"content is {type(text).__name__}")
-        if delta.get("refusal"):
-            raise ContentFiltered(detail=str(delta["refusal"]))
+        text = _text_in(delta)
         thought = next(filter(None, (delta.get(name) for name in THOUGHT_FIELDS)), "")
         self.thought = thought if isinstance(thought, str) else ""
         for fragment in _as_list(delta.get("tool_calls")):
@@ -388,6 +383,15 @@ class _CallSoFar:
     arguments: str = ""
 
 
+def _text_in(message: Chunk) -> str:
+    text = message.get("content") or ""
+    if not isinstance(text, str):
+        raise ModelBadReply(detail=f"content is {type(text).__name__}")
+    if message.get("refusal"):
+        raise ContentFiltered(detail=str(message["refusal"]))
+    return text
+
+
 def _check_end(finish_reason: str | None, has_text: bool) -> None:
     if finish_reason == "content_filter":
         raise ContentFiltered()
@@ -404,11 +408,7 @@ def whole_text(reply: Chunk) -> str:
     message = choice.get("message")
     if not isinstance(message, dict):
         raise ModelBadReply(detail=f"no chat completion: {str(reply)[:200]}")
-    text = message.get("content") or ""
-    if not isinstance(text, str):
-        raise ModelBadReply(detail=f"content is {type(text).__name__}")
-    if message.get("refusal"):
-        raise ContentFiltered(detail=str(message["refusal"]))
+    text = _text_in(message)
     if choice.get("finish_reason") == "length" and not text and any(map(message.get, THOUGHT_FIELDS)):
         raise ModelBadReply(ONLY_THOUGHTS, detail="the limit was reached while thinking")
     _check_end(choice.get("finish_reason"), bool(text))

@@ -198,10 +198,7 @@ class OutputParser:
         return self._passed(self._thoughts.feed(text))
 
     def end(self, answer: StreamedAnswer) -> Delta | None:
-        """Return the rest of the answer.
-
-        If the held text is a tool call, add the call to ``answer`` and return None.
-        """
+        """Return the rest of the answer. If the held text is a tool call, add it to ``answer`` and return None."""
         rest = self._passed(self._thoughts.end())
         if not self._held:
             return rest

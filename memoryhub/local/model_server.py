@@ -21,13 +21,13 @@ from functools import partial
 from pathlib import Path
 
 from memoryhub.local import large_model_download as download
+from memoryhub.local.data_folder import write_file
 from memoryhub.local.large_model_download import FetchFailed, Interrupted, State, Status, Wanted
 from memoryhub.model_files import CHAT_MODEL, ModelFileAltered, ModelFileMissing
 
 KEY_VARIABLE = "MEMORYHUB_MODEL_SERVER_KEY"
 LOOPBACK = "127.0.0.1"
 MODEL_NAME = "smollm2-135m-instruct"
-PROMPT_CACHE_MB = 256
 QUIET = 2  # llama.cpp's verbosity: warnings and errors
 # Interval of checks for the administrator's choice, and pause before a failed download is retried.
 WATCH_SECONDS = 1.0
@@ -72,13 +72,8 @@ def endpoint_file(data_dir: Path, profile: Profile = SMALL) -> Path:
 
 
 def write_endpoint(data_dir: Path, endpoint: Endpoint, profile: Profile = SMALL) -> None:
-    """Publish a server's address to other processes. The file is written atomically and readable only by its owner."""
-    path = endpoint_file(data_dir, profile)
-    draft = path.with_suffix(f".{os.getpid()}")
-    draft.unlink(missing_ok=True)
-    draft.touch(mode=0o600, exist_ok=False)
-    draft.write_text(json.dumps(asdict(endpoint)), encoding="utf-8")
-    draft.replace(path)
+    """Publish a server's address to other processes."""
+    write_file(endpoint_file(data_dir, profile), json.dumps(asdict(endpoint)))
 
 
 def read_endpoint(data_dir: Path) -> Endpoint | None:
@@ -180,7 +175,7 @@ def serve(
     parameters.sampling.top_p = profile.top_p
     parameters.sampling.penalty_repeat = profile.repeat_penalty
     parameters.cache_prompt = True
-    parameters.cache_ram_mib = PROMPT_CACHE_MB
+    parameters.cache_ram_mib = 256
     parameters.offline = True
     parameters.ui = parameters.endpoint_slots = False
     parameters.cors_origins = ""
@@ -192,10 +187,7 @@ def serve(
 
 
 def fetch_and_serve(data_dir: Path, port: int, api_key: str, *, anyway: bool = False) -> None:
-    """Download and serve the larger model, until an administrator removes it. The supervisor then restarts the process.
-
-    `anyway` skips the check of memory and disk space.
-    """
+    """Download and serve the larger model until it is removed. `anyway` skips the check of memory and disk space."""
     weights = _fetched(data_dir, anyway=anyway)
 
     def watch() -> None:

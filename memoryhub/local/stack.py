@@ -33,7 +33,6 @@ from memoryhub.local.postgres import EmbeddedPostgres, PostgresError, remove_soc
 from memoryhub.local.supervisor import NAME, Service, StartFailed, Stopping, Supervisor, say
 from memoryhub.local.worker_health import WorkerHealth, oldest_waiting_seconds
 
-WORKER_STOP_SECONDS = 5.0  # an unfinished job runs again at the next start
 HTTP_SERVER = (
     *("-m", "uvicorn"),
     # Longer than browsers, proxies and API clients reuse an idle connection. If the server closed it first, a client
@@ -45,9 +44,6 @@ HTTP_SERVER = (
 )
 WEB_SERVER = (*HTTP_SERVER, "memoryhub.asgi:application")
 PROBES_SERVER = (*HTTP_SERVER, "memoryhub.worker_asgi:application")
-WEB_STOP_SECONDS = 6.0  # uvicorn waits three seconds for open streams
-DATABASE_STOP_SECONDS = 20.0
-CLEANER_SECONDS = 25.0
 METRICS_BYTES = 2**20  # space for the counters of all processes
 TOGETHER = ("model", "worker", "web")
 PARTS = (*TOGETHER, "embedder")  # the embedder needs a host or data folder of its own
@@ -102,7 +98,7 @@ def run(stack: Stack) -> int:
         return 1
     try:
         with suppress(Stopping):  # stopped while starting: not a failure
-            wait_for_cleaner(stack.data_dir, CLEANER_SECONDS)
+            wait_for_cleaner(stack.data_dir, seconds=25.0)
             with metrics_folder(stack.data_dir) as folder:
                 _start_and_run(replace(stack, metrics_folder=folder))
     except (AddressInUse, DataFolderError, PostgresError, StartFailed) as error:
@@ -262,7 +258,7 @@ def database_service(stack: Stack) -> Service:
         before_start=postgres.clear_leftovers,
         is_ready=is_ready,
         stop_signal=signal.SIGINT,
-        stop_seconds=DATABASE_STOP_SECONDS,
+        stop_seconds=20.0,
         stops_last=True,
     )
 
@@ -327,15 +323,12 @@ def worker_service(stack: Stack) -> Service:
         environment=_environment(stack),
         folder=stack.base_dir,
         ailment=WorkerHealth(partial(oldest_waiting_seconds, stack.database)),
-        stop_seconds=WORKER_STOP_SECONDS,
+        stop_seconds=5.0,  # an unfinished job runs again at the next start
     )
 
 
 def web_service(stack: Stack, listener: socket.socket, name: str) -> Service:
-    """Return the service of a web process or, with the name "probes", of the health checks of a host without one.
-
-    All these processes accept connections on the same socket.
-    """
+    """Return the service of a web process or, named "probes", of the health checks of a host without one."""
     server, path = (PROBES_SERVER, "/healthz") if name == "probes" else (WEB_SERVER, "/accounts/login/")
     arguments = [*server, "--fd", str(listener.fileno()), "--timeout-graceful-shutdown", "3"]
     arguments += ["--limit-concurrency", str(stack.connections)]
@@ -345,14 +338,13 @@ def web_service(stack: Stack, listener: socket.socket, name: str) -> Service:
         environment=_environment(stack),
         folder=stack.base_dir,
         is_ready=partial(answers, stack.host, stack.port, path),
-        stop_seconds=WEB_STOP_SECONDS,
+        stop_seconds=6.0,  # uvicorn waits three seconds for open streams
         keep_open=[listener.fileno()],
     )
 
 
 # The web server's socket, and a check whether a server answers.
 
-LONGEST_PROBE_SECONDS = 1.0
 STARTING_PAGE = b"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <meta http-equiv="refresh" content="2"><meta name="color-scheme" content="light dark">
@@ -400,7 +392,7 @@ def listen(host: str, port: int) -> socket.socket:
 def answers(host: str, port: int, path: str) -> bool:
     """Return whether the server answers within a second with a status below 500."""
     local = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
-    connection = http.client.HTTPConnection(local, port, timeout=LONGEST_PROBE_SECONDS)
+    connection = http.client.HTTPConnection(local, port, timeout=1.0)
     try:
         connection.request("GET", path)
         return connection.getresponse().status < 500

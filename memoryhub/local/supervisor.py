@@ -42,11 +42,7 @@ class Stopping(Exception):
 
 
 class Supervisor:
-    """A context manager that runs services and stops all of them on exit.
-
-    Call its methods only from the main thread, because Linux sends the parent death signal when the forking thread
-    ends.
-    """
+    """A context manager that runs services. Use it in the main thread, at whose end Linux would signal the children."""
 
     def __init__(self, data_dir: Path, *, remove_when_killed: Sequence[Path] = ()) -> None:
         self.data_dir = data_dir
@@ -220,17 +216,14 @@ class Supervisor:
 
 # A child process of the supervisor: start, health, log and stop.
 
-LOG_BYTES = 5_000_000
-LOG_COPIES = 2
 COMPLAINT_SECONDS = 60.0
-NAME_WIDTH = 9
 _console = threading.Lock()
 
 
 def say(name: str, text: str) -> None:
     """Print a line on the console, prefixed with the service's name, if any. Errors of a closed console are ignored."""
     with _console, contextlib.suppress(OSError, ValueError):
-        print(f"{name:<{NAME_WIDTH}} | {text}" if name else text, flush=True)  # noqa: T201
+        print(f"{name:<{9}} | {text}" if name else text, flush=True)  # noqa: T201
 
 
 class LogFile(logging.handlers.RotatingFileHandler):
@@ -238,7 +231,7 @@ class LogFile(logging.handlers.RotatingFileHandler):
 
     def __init__(self, path: Path) -> None:
         super().__init__(
-            path, maxBytes=LOG_BYTES, backupCount=LOG_COPIES, encoding="utf-8", errors="replace", delay=True
+            path, maxBytes=5_000_000, backupCount=2, encoding="utf-8", errors="replace", delay=True
         )
         self._stamped, self._whole = logging.Formatter("%(asctime)s %(message)s"), logging.Formatter()
         self._complain_at = 0.0
@@ -327,10 +320,7 @@ class Child:
                 self._log.write(line, is_json=is_json)
 
     def exit_status(self) -> int | None:
-        """Return the exit status, or None while the process runs. After its end, kill the rest of its process group.
-
-        The group is killed before its leader is reaped, because afterwards the group's id may be reused.
-        """
+        """Return the exit status, or None while it runs. Kills the rest of its group before its id can be reused."""
         process = self.process
         if process is None:
             return None
@@ -348,10 +338,7 @@ class Child:
             self._pump.join(1)
 
     def ask_to_stop(self) -> None:
-        """Send the stop signal once, and only to the process itself, which ends its own children.
-
-        A second SIGTERM that interrupts the first would block django-q2's signal handler.
-        """
+        """Send the stop signal to the process alone, once: a second SIGTERM during the first would block django-q2."""
         if self.process is not None and self.kill_at is None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.process.pid, self.service.stop_signal)

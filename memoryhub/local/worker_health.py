@@ -65,10 +65,7 @@ class WorkerHealth:
 
 
 def cluster_members(cluster: int) -> dict[int, str]:
-    """Return the titles of the cluster's workers, pusher and monitor, by process id.
-
-    They are grandchildren of the main process ``cluster``. Deeper processes, which jobs start, are not included.
-    """
+    """Return the titles of a cluster's workers, pusher and monitor, which are its grandchildren, by process id."""
     members: dict[int, str] = {}
     try:
         for sentinel in psutil.Process(cluster).children():

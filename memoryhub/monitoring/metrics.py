@@ -9,6 +9,7 @@ import os
 import struct
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from django.http import HttpRequest, HttpResponseBase
@@ -115,50 +116,28 @@ SOURCES = frozenset(
     {"user", "model", "auto_chat", "auto_deep_think", "auto_research", "auto_compaction", "import"}
 )
 REGISTRY = CollectorRegistry()
+_counter, _histogram = partial(Counter, registry=REGISTRY), partial(Histogram, registry=REGISTRY)
 
-REQUESTS = Counter(
-    "memoryhub_requests", "Requests answered.", ["route", "method", "status"], registry=REGISTRY
-)
-SECONDS = Histogram(
+REQUESTS = _counter("memoryhub_requests", "Requests answered.", ["route", "method", "status"])
+SECONDS = _histogram(
     "memoryhub_request_seconds",
     "Time until an answer began; streams go on after it.",
     ["route"],
     buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
-    registry=REGISTRY,
 )
-TURNS = Counter("memoryhub_turns", "Answers finished, by how they ended.", ["status"], registry=REGISTRY)
-TOKENS = Counter(
-    "memoryhub_tokens",
-    "Tokens of answers in chats, estimated from their text.",
-    ["direction"],
-    registry=REGISTRY,
-)
-RECALLS = Counter(
-    "memoryhub_recalls", "Recalls, degraded ones apart.", ["ranking", "degraded"], registry=REGISTRY
-)
-RECALL_SECONDS = Histogram(
+TURNS = _counter("memoryhub_turns", "Answers finished, by how they ended.", ["status"])
+TOKENS = _counter("memoryhub_tokens", "Tokens of answers in chats, estimated from their text.", ["direction"])
+RECALLS = _counter("memoryhub_recalls", "Recalls, degraded ones apart.", ["ranking", "degraded"])
+RECALL_SECONDS = _histogram(
     "memoryhub_recall_seconds",
     "Time of a recall.",
     buckets=(0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5),
-    registry=REGISTRY,
 )
-READS = Counter(
-    "memoryhub_reads",
-    "Recalls, lists and searches with replicas, by who answered.",
-    ["by"],
-    registry=REGISTRY,
-)
-SAVES = Counter(
-    "memoryhub_memories_saved", "Memories stored, by where they came from.", ["source"], registry=REGISTRY
-)
-REFUSED = Counter("memoryhub_memories_refused", "Memories refused, by why.", ["kind"], registry=REGISTRY)
-SHED = Counter(
-    "memoryhub_shed",
-    "What was refused at once, as there was more than can be done.",
-    ["what"],
-    registry=REGISTRY,
-)
-THROTTLED = Counter("memoryhub_throttled", "Requests over a limit.", ["limit"], registry=REGISTRY)
+READS = _counter("memoryhub_reads", "Recalls, lists and searches with replicas, by who answered.", ["by"])
+SAVES = _counter("memoryhub_memories_saved", "Memories stored, by where they came from.", ["source"])
+REFUSED = _counter("memoryhub_memories_refused", "Memories refused, by why.", ["kind"])
+SHED = _counter("memoryhub_shed", "What was refused at once, as there was more than can be done.", ["what"])
+THROTTLED = _counter("memoryhub_throttled", "Requests over a limit.", ["limit"])
 
 
 def count_request(request: HttpRequest, response: HttpResponseBase, seconds: float) -> str:

@@ -24,10 +24,7 @@ PROCESS_ROLE = (
 
 
 def _kept_key(key: str | None, file_name: str) -> str:
-    """Return the environment's key or, without one, a key that is generated once and stored in the data folder.
-
-    Raises ImproperlyConfigured if the key is too short or the data folder is not writable.
-    """
+    """Return the environment's key, or one that is generated and stored once. Raises ImproperlyConfigured."""
     if key:
         if len(key) < 32:
             name = file_name.replace("-", "_").upper()

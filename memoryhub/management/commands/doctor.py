@@ -107,9 +107,7 @@ def _disk() -> Iterator[str]:
 
 
 def _of_before() -> Iterator[str]:
-    for folder in sorted(
-        settings.DATA_DIR.glob("postgres.before-*")
-    ):  # kept by an upgrade of an earlier version
+    for folder in sorted(settings.DATA_DIR.glob("postgres.before-*")):  # from an earlier version's upgrade
         yield f"upgrade: {folder} is the database of before it, with what was forgotten since. Remove it in time."
 
 

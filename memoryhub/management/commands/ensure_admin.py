@@ -8,15 +8,13 @@ from django.core.management.base import BaseCommand, CommandError
 
 from memoryhub.environment import Environment
 
-NAMES = ("ADMIN_USERNAME", "ADMIN_PASSWORD")
-
 
 class Command(BaseCommand):
     help = "Make the administrator of MEMORYHUB_ADMIN_USERNAME, _PASSWORD and _EMAIL unless it is there."
 
     def handle(self, *args: Any, **options: Any) -> None:
         environment = Environment("MEMORYHUB_")
-        username, password = (environment.text(name) for name in NAMES)
+        username, password = environment.text("ADMIN_USERNAME"), environment.text("ADMIN_PASSWORD")
         email = environment.text("ADMIN_EMAIL")
         if not (username or password or email):
             return

@@ -1,7 +1,4 @@
-"""`manage.py forget_again SOURCE`: repeat deletions for good after the database was recovered to an earlier time.
-
-They are read from a newer backup or database, SOURCE.
-"""
+"""`manage.py forget_again SOURCE`: repeat deletions for good from a newer backup or database, after a recovery."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -11,11 +11,7 @@ from django.db.migrations.state import ProjectState
 
 
 class OneTransactionExecutor(MigrationExecutor):
-    """Commits each migration together with its record.
-
-    Django records some migrations after the commit. If the process is killed in between, the next start would apply the
-    migration again and fail, because its tables exist.
-    """
+    """Commits each migration with its record, so that a process killed in between does not apply it twice."""
 
     def apply_migration(
         self, state: ProjectState, migration: Migration, *args: Any, **kwargs: Any

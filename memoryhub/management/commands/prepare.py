@@ -21,9 +21,6 @@ from memoryhub.database.startup import OtherVersion, psycopg_settings, refuse_ot
 from memoryhub.http import static_files
 from memoryhub.management import Progress
 
-CONNECT_SECONDS = 10
-WAIT_SECONDS = 0.5
-
 
 class _Steps(io.StringIO):
     """An output stream for `migrate` that shows the number of applied migrations."""
@@ -64,7 +61,7 @@ class Command(BaseCommand):
             if not announced:
                 self.stdout.write("Another host brings the database up to date; waiting for it …")
                 announced = True
-            time.sleep(WAIT_SECONDS)
+            time.sleep(0.5)
 
     def _migrate(self) -> None:
         executor = MigrationExecutor(connection)
@@ -88,7 +85,7 @@ def check_database() -> None:
     """Raise CommandError if the database is unreachable, of another version, without pgvector or not UTF-8."""
     whose = "the embedded database" if settings.EMBEDDED_DATABASE else "the database that DATABASE_URL names"
     try:
-        with psycopg.connect(**psycopg_settings() | {"connect_timeout": CONNECT_SECONDS}) as connection:
+        with psycopg.connect(**psycopg_settings() | {"connect_timeout": 10}) as connection:
             row = connection.execute("SELECT 1 FROM pg_available_extensions WHERE name = 'vector'").fetchone()
             refuse_other_version(connection)
             encoding = connection.info.parameter_status("server_encoding")
@@ -125,9 +122,8 @@ def static_files_state() -> str:
 SOURCES = Path(__file__).resolve().parents[2] / "locale"
 
 
-def compile_translations(into: Path | None = None) -> list[str]:
-    """Compile each changed ``.po`` file to a ``.mo`` file, in 0.1 s. Return the languages that have changed."""
-    changed = []
+def compile_translations(into: Path | None = None) -> None:
+    """Compile each changed ``.po`` file to a ``.mo`` file."""
     for source in sorted(SOURCES.glob("*/LC_MESSAGES/django.po")):
         target = (into or Path(settings.LOCALE_PATHS[0])) / source.relative_to(SOURCES).with_suffix(".mo")
         status = source.stat()
@@ -139,5 +135,3 @@ def compile_translations(into: Path | None = None) -> list[str]:
         polib.pofile(str(source)).save_as_mofile(str(draft))
         draft.replace(target)
         stamp.write_text(state, encoding="utf-8")
-        changed.append(source.parts[-3])
-    return changed

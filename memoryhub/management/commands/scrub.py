@@ -33,8 +33,6 @@ SELECT pid FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid() AND xact_start < %s AND backend_type = 'client backend'
 """
 # Statistics are deleted first, because ANALYZE keeps the old statistics of a table that is now empty.
-_NO_STATISTICS: LiteralString = "DELETE FROM pg_statistic WHERE starelid >= 16384"
-_STATISTICS = ("pg_catalog", "pg_statistic")
 _SEGMENTS: LiteralString = "SELECT name FROM pg_ls_waldir() WHERE name ~ '^[0-9A-F]{24}$' ORDER BY name"
 
 
@@ -70,8 +68,8 @@ def _wait_for_older_transactions(connection: psycopg.Connection[Any]) -> None:
 
 
 def _rewrite(connection: psycopg.Connection[Any], say: Callable[[str], None]) -> None:
-    connection.execute(_NO_STATISTICS)
-    tables = [*connection.execute(_TABLES).fetchall(), _STATISTICS]
+    connection.execute("DELETE FROM pg_statistic WHERE starelid >= 16384")
+    tables = [*connection.execute(_TABLES).fetchall(), ("pg_catalog", "pg_statistic")]
     for number, (schema, table) in enumerate(tables, start=1):
         say(f"table {number} of {len(tables)}: {table}")
         try:

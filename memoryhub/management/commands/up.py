@@ -81,21 +81,17 @@ def _what_is_missing(parts: frozenset[str]) -> str:
     """Return a sentence about shared settings that are missing on this host; empty if none is missing."""
     if parts == frozenset(TOGETHER):
         return ""
-    if parts == {"embedder"}:
-        if settings.EMBEDDING_API_KEY:
-            return ""
-        same = "MEMORYHUB_EMBEDDING_BASE_URL, MEMORYHUB_EMBEDDING_API_KEY and MEMORYHUB_EMBEDDING_MODEL"
-        return f"An embedder on its own is found by {same}: set them here as elsewhere."
+    alone = {"embedder": ("An embedder", "EMBEDDING"), "model": ("A model", "LLM")}
+    for part, (what, prefix) in alone.items():
+        if parts == {part}:
+            same = f"MEMORYHUB_{prefix}_BASE_URL, MEMORYHUB_{prefix}_API_KEY and MEMORYHUB_{prefix}_MODEL"
+            missing = f"{what} on its own is found by {same}: set them here as elsewhere."
+            return "" if getattr(settings, f"{prefix}_API_KEY") else missing
     if "embedder" in parts:
         return (
             "Web and worker have the embedder in them, or ask the one that MEMORYHUB_EMBEDDING_BASE_URL names: "
             "start that by --only embedder, on a host or with a MEMORYHUB_DATA_DIR of its own."
         )
-    if parts == {"model"}:
-        if settings.LLM_API_KEY:
-            return ""
-        same = "MEMORYHUB_LLM_BASE_URL, MEMORYHUB_LLM_API_KEY and MEMORYHUB_LLM_MODEL"
-        return f"A model on its own is found by {same}: set them here as elsewhere."
     if settings.EMBEDDED_DATABASE:
         return "Parts on their own share one database: set DATABASE_URL."
     if not settings.KEYS_ARE_GIVEN:
