@@ -25,6 +25,7 @@ SOON = {
     "keepalives_count": "2",
 }
 FALSE = frozenset({"0", "false", "no", "off"})
+LIBPQ_NAMES = {"NAME": "dbname", "USER": "user", "PASSWORD": "password", "HOST": "host", "PORT": "port"}
 
 
 class Environment:
@@ -58,6 +59,13 @@ class Environment:
 
     def text(self, name: str, default: str = "") -> str:
         return self.optional(name) or default
+
+    def secret(self, name: str, shortest: int) -> str:
+        """Read a key. Raises ImproperlyConfigured if it has fewer than ``shortest`` characters."""
+        value = self.text(name)
+        if value and len(value) < shortest:
+            raise ImproperlyConfigured(f"{self.prefix}{name} is shorter than {shortest} characters.")
+        return value
 
     def words(self, name: str, default: str = "") -> list[str]:
         """Read a comma-separated list. Commas without words are an error."""
@@ -196,8 +204,7 @@ def database_from_url(url: str, name: str = "DATABASE_URL") -> dict[str, Any]:
 
 def libpq_settings(database: Mapping[str, Any]) -> dict[str, Any]:
     """Convert Django's settings of a database to libpq's names."""
-    names = {"NAME": "dbname", "USER": "user", "PASSWORD": "password", "HOST": "host", "PORT": "port"}
-    params = {theirs: database[ours] for ours, theirs in names.items() if database.get(ours)}
+    params = {theirs: database[ours] for ours, theirs in LIBPQ_NAMES.items() if database.get(ours)}
     return params | {name: value for name, value in database.get("OPTIONS", {}).items() if name != "pool"}
 
 

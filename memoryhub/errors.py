@@ -225,11 +225,7 @@ def is_disk_full(error: BaseException | None) -> bool:
 
 
 def refuse_writes(*, ask: bool = False) -> None:
-    """Raise ReadOnly if this connection cannot write.
-
-    Needs no query, because Postgres reports its state to the client. ``ask`` makes one query to also detect a read-only
-    transaction.
-    """
+    """Raise ReadOnly if Postgres has reported that it takes no writes, or if a query, ``ask``, shows it."""
     connection.ensure_connection()
     status_of = connection.connection.info.parameter_status
     if "on" in map(status_of, ("default_transaction_read_only", "in_hot_standby")):

@@ -117,10 +117,7 @@ def file_stores(env: Environment) -> tuple[dict[str, dict[str, Any]], bool]:
 
 
 def client_config(*, own_address: bool, past_proxies: bool) -> Any:
-    """Return boto3's configuration of the client for a store.
-
-    ``own_address``: the store is not Amazon's. ``past_proxies``: ignore the environment's proxies.
-    """
+    """Return boto3's client configuration. ``own_address``: not Amazon's store. ``past_proxies``: ignore proxies."""
     from botocore.config import Config  # slow to import, and only needed with such a store
 
     return Config(
@@ -260,10 +257,7 @@ class StoredFiles:
             yield name, not isinstance(self._place_of(name), FileSystemStorage)
 
     def move(self) -> Iterator[bool]:
-        """Move the folder's files to the configured store, and yield for each whether it was moved.
-
-        Raises any error of the storage's library. Files that were moved before the error stay in the store.
-        """
+        """Move the folder's files to the configured store until an error occurs, and yield whether each was moved."""
         folder = Folder(self.name)
         for name, goes in self.left():
             if goes:

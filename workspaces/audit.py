@@ -154,7 +154,7 @@ def record(
         raise ValueError(f"{verb!r} is no verb of the audit log")
     if target and not PATTERN.fullmatch(target):
         raise ValueError("the target of an audit event is a public id")
-    source = request_origin.current()
+    source = request_origin.current.get()
     AuditEvent.objects.create(
         at=timezone.now(),
         verb=verb,

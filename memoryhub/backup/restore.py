@@ -112,10 +112,7 @@ def _fill(name: str, archive: Reader, say: Say) -> None:
 
 
 def _compare_files(name: str, archive: Reader, say: Say) -> None:
-    """Check that each file that the database refers to is in the archive with the same SHA-256.
-
-    Raises BackupError if not.
-    """
+    """Raise BackupError unless the archive has each file that the database refers to, with the same SHA-256."""
     told = _files_referenced_by(name)
     stored = {file: archive.manifest.members[file][1] for file in archive.files()}
     if wrong := sorted(file for file in told.keys() & stored.keys() if told[file] != stored[file]):

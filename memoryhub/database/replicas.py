@@ -261,14 +261,12 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return new_connection
 
     def _given_out(self, conn_params: Any) -> Any:
-        for last in (False,) * (ATTEMPTS - 1) + (True,):
+        for _ in range(ATTEMPTS - 1 if settings.REPLICAS and self.alias == DEFAULT_DB_ALIAS else 0):
             try:
                 return super().get_new_connection(conn_params)
             except PoolTimeout:
-                if last or not settings.REPLICAS or self.alias != DEFAULT_DB_ALIAS:
-                    raise
                 _fail_fast(self.alias)
-        raise AssertionError("the last attempt returns or raises")
+        return super().get_new_connection(conn_params)
 
 
 def was_cut(connection: Any) -> bool:

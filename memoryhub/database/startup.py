@@ -42,26 +42,24 @@ class OtherVersion(Exception):
 
 
 @cache
-def _our_migrations() -> dict[tuple[str, str], Migration]:
-    folder = Path(settings.BASE_DIR)
-    ours = {app.label for app in apps.get_app_configs() if Path(app.path).parent == folder}
-    migrations = MigrationLoader(None).disk_migrations or {}
-    return {(app, name): migration for (app, name), migration in migrations.items() if app in ours}
+def _our_migrations() -> dict[str, dict[str, Migration]]:
+    """Return the migrations of our apps, by app and name."""
+    ours: dict[str, dict[str, Migration]] = {}
+    for (app, name), migration in (MigrationLoader(None).disk_migrations or {}).items():
+        if Path(apps.get_app_config(app).path).parent == Path(settings.BASE_DIR):
+            ours.setdefault(app, {})[name] = migration
+    return ours
 
 
 def newer_migrations(applied: Iterable[tuple[str, str]]) -> list[str]:
     """Return applied migrations that are newer than our last ones. Unknown ones in between were removed or squashed."""
-    last: dict[str, str] = {}
-    for app, name in _our_migrations():
-        last[app] = max(name, last.get(app, ""))
+    last = {app: max(names) for app, names in _our_migrations().items()}
     return sorted(f"{app} {name}" for app, name in applied if name > last.get(app, name))
 
 
 def is_from_before(applied: Iterable[tuple[str, str]]) -> bool:
     """Return whether a migration is older than 0100_initial, with which each app began again (docs/decisions/0002)."""
-    first: dict[str, str] = {}
-    for app, name in _our_migrations():
-        first[app] = min(name, first.get(app, name))
+    first = {app: min(names) for app, names in _our_migrations().items()}
     return any(name[:4] < first.get(app, name)[:4] for app, name in applied)
 
 
@@ -80,8 +78,9 @@ def store_backward_compatible_migrations(**_signal: Any) -> None:
         listed = set(json.loads(cursor.fetchone()[0] or "[]"))
         mild = {
             f"{app} {name}"
-            for (app, name), each in _our_migrations().items()
-            if getattr(each, "older_may_run", False)
+            for app, migrations in _our_migrations().items()
+            for name, migration in migrations.items()
+            if getattr(migration, "older_may_run", False)
         }
         if mild - listed:
             statement = sql.SQL("COMMENT ON TABLE django_migrations IS {}").format(

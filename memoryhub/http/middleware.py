@@ -74,7 +74,7 @@ class OriginMiddleware(Middleware):
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         source = request_origin.origin_of(request)
-        request_origin.begin(source)
+        request_origin.current.set(source)
         began, method = time.perf_counter(), metrics.method_of(request)
         # It controls sampling, so only proxies may set it.
         parent = request.headers.get("traceparent", "") if settings.TRUSTED_PROXIES else ""

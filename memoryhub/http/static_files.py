@@ -26,10 +26,7 @@ _SCRIPT = re.compile(r'^import "\./([\w.-]+\.js)";$', re.M)
 
 
 class StaticFiles:
-    """An ASGI middleware that serves static files without Django's threads and sessions.
-
-    A first visit requests ten files, and the page appears only when they have arrived.
-    """
+    """An ASGI middleware that serves static files, of which a page needs ten, without Django's threads."""
 
     def __init__(self, application: Application) -> None:
         self.application = application

@@ -132,28 +132,22 @@ class RawModel(Protocol):
 
     def whole(self, body: dict[str, Any]) -> dict[str, Any]:
         """Return the answer to a request without streaming. Blocks."""
-        ...
 
     def stream(self, body: dict[str, Any]) -> AsyncGenerator[dict[str, Any], None]:
         """Yield the chunks of a streamed answer. Close it to stop the model."""
-        ...
 
 
 class ChatModel(Protocol):
+    capabilities: Capabilities
+    sees: (
+        bool | None
+    )  # whether the model accepts pictures, as configured or learned from a call; None if unknown
+
     @property
     def name(self) -> str: ...
 
-    @property
-    def capabilities(self) -> Capabilities: ...
-
-    @property
-    def sees(self) -> bool | None:
-        """Return whether the model accepts pictures, as configured or learned from a call; None if unknown."""
-        ...
-
     def detect_vision(self) -> None:
         """Set ``sees`` from the server's list of models if it is unknown. Requests the list once, for at most 2 s."""
-        ...
 
     @property
     def raw(self) -> RawModel: ...
@@ -179,7 +173,6 @@ class ChatModel(Protocol):
         `break` does so only when the generator is garbage collected, so callers that may stop early use
         `contextlib.aclosing(...)`.
         """
-        ...
 
     def complete(
         self,
@@ -194,14 +187,12 @@ class ChatModel(Protocol):
 
         `json` asks the server to enforce a JSON object if it can; the caller must still validate the answer.
         """
-        ...
 
 
 class Embedder(Protocol):
     @property
     def name(self) -> str:
         """Return the model's name, which is stored with each vector. Vectors of different names are never compared."""
-        ...
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Return one vector per text, in order: float32 of shape (n, dimension), of length 1. Blocks; thread-safe.
@@ -209,11 +200,9 @@ class Embedder(Protocol):
         Raises an EmbedderError on any failure, also when the model returns a wrong number or size of vectors, NaN,
         infinity or a zero vector. Without texts the array has no rows.
         """
-        ...
 
     def embed_question(self, texts: Sequence[str]) -> Vectors:
         """Return a vector for each text. The first text is a question, the others are shorter variants of it."""
-        ...
 
 
 # Validation of every embedder's output.

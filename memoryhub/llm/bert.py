@@ -89,10 +89,7 @@ _Node = tuple[str, list[str], str, dict[str, Any]]
 
 
 def _layer(own: str, state: str, after: str, *, rounded: bool) -> Iterator[_Node]:
-    """Yield the nodes of a layer: attention and feed-forward, each added to its input and normalized.
-
-    ``own`` is the prefix of the layer's names, ``state`` the name of its input, ``after`` that of its output.
-    """
+    """Yield the nodes of a layer, attention and feed-forward, whose names have the prefix ``own``."""
 
     def product(name: str, of: str) -> _Node:
         if rounded:

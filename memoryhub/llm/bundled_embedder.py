@@ -62,16 +62,12 @@ class OnnxEmbedder:
             encodings = tokenizer.encode_batch(list(texts))
             pooled = np.empty((len(texts), DIMENSION), dtype=np.float32)
             for batch in in_batches([len(encoding.ids) for encoding in encodings]):
-                pooled[batch] = _run(encoder, [encodings[i].ids for i in batch])
+                ids = [encodings[at].ids for at in batch]
+                for at, own, states in zip(batch, ids, encoder.run(ids)[0], strict=True):
+                    pooled[at] = states[: len(own)].mean(axis=0)  # without padding
         except Exception as error:  # errors of onnxruntime and tokenizers have no common base class
             raise EmbedderError(detail=str(error)) from error
         return normalised(pooled, count=len(texts))
-
-
-def _run(encoder: bert.Encoder, ids: Sequence[Sequence[int]]) -> Vectors:
-    """Return the mean of each text's token vectors, ignoring padding."""
-    pairs = zip(encoder.run(ids)[0], ids, strict=True)
-    return np.stack([states[: len(own)].mean(axis=0) for states, own in pairs])
 
 
 def _load_model() -> tuple[bert.Encoder, Tokenizer]:
@@ -260,10 +256,7 @@ class TwoEncoders:
         return self._asked.embed(texts)
 
     def embed_question(self, texts: Sequence[str]) -> Vectors:
-        """Return the vectors of a question and its shorter variants, in order. Implements ``Embedder.embed_question``.
-
-        Only MiniLM embeds the variants, since e5 gives them nearly the same vector as the question.
-        """
+        """Implement ``Embedder.embed_question``. Only MiniLM embeds the variants: e5's vectors would hardly differ."""
         self._start_minilm(texts)
         vectors = self._asked.embed(texts[:1]).repeat(len(texts), axis=0)
         if len(texts) > 1 and _is_latin(texts[0]):

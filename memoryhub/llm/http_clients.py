@@ -7,7 +7,7 @@ import ipaddress
 import os
 import ssl
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import cache
@@ -43,10 +43,6 @@ class Endpoint:
             return ipaddress.ip_address(host).is_loopback
         except ValueError:
             return host == "localhost" or host.endswith(".localhost")
-
-
-EndpointSource = Callable[[], Endpoint | None]
-"""Called before every attempt, so that a server that restarted on another port is found; None if it is not ready."""
 
 
 class Clients:

@@ -33,19 +33,14 @@ def names_of(of: type[Any]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one model call, or the sum of several calls.
+    """Tokens of one model call, or the sum of several calls."""
 
-    ``tokens_in`` is the whole prompt, ``cached`` its part that the provider read from its cache. ``tokens_out`` is all
-    generated text, ``reasoning`` its part that is reasoning. ``estimated`` is the number of ``calls`` whose usage is
-    estimated from the length of the texts, because the provider reported none.
-    """
-
-    tokens_in: int = 0
-    cached: int = 0
-    tokens_out: int = 0
-    reasoning: int = 0
+    tokens_in: int = 0  # the whole prompt
+    cached: int = 0  # its part that the provider read from its cache
+    tokens_out: int = 0  # all generated text
+    reasoning: int = 0  # its part that is reasoning
     calls: int = 0
-    estimated: int = 0
+    estimated: int = 0  # calls whose provider reported none, so that the texts' length was used
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(*(getattr(self, each) + getattr(other, each) for each in names_of(Usage)))
@@ -57,15 +52,12 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Estimated tokens of the parts of prompts.
-
-    The parts are memories, documents and tools (descriptions and results); ``whole`` is the complete prompt.
-    """
+    """Estimated tokens of the parts of prompts: memories, documents and tools (descriptions and results)."""
 
     memory: int = 0
     documents: int = 0
     tools: int = 0
-    whole: int = 0
+    whole: int = 0  # the complete prompt
 
     def __add__(self, other: Parts) -> Parts:
         return Parts(*(getattr(self, each) + getattr(other, each) for each in names_of(Parts)))
@@ -94,11 +86,7 @@ NOTHING = Price(Decimal(0), Decimal(0))
 
 
 def cost_of(usage: Usage, price: Price | None) -> Decimal | None:
-    """Return the cost in the installation's currency, to eight places, or None if the price is unknown.
-
-    A connection's price is ``Connection.price``; a chosen model's price is
-    ``workspaces.spending.usage_records.rate_of(chosen).price``. Does not access the database.
-    """
+    """Return the cost in the installation's currency, to eight places, or None if the price is unknown."""
     if price is None:
         return None
     cached = min(usage.cached, usage.tokens_in)

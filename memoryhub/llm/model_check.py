@@ -119,6 +119,9 @@ class Trial:
         """Return whether the model can chat, regardless of tools and JSON."""
         return self.outcomes["streams"] == "works"
 
+    def works_before(self, step: str) -> None:
+        self.outcomes |= dict.fromkeys(STEPS[: STEPS.index(step)], "works")
+
     def fails(self, step: str, error: ModelError) -> None:
         self.outcomes[step], self.errors[step] = "fails", error
 
@@ -141,7 +144,7 @@ async def _try(endpoint: Endpoint, capabilities: Capabilities) -> Trial:
                 await _step(trial, "json", _writes_json(model))
     except TimeoutError:  # the steps that were not reached stay untried
         if trial.first_piece is not None:  # slow, but usable for a chat
-            trial.outcomes |= dict.fromkeys(STEPS[: STEPS.index("streams") + 1], "works")
+            trial.works_before("tools")
         trial.fails(next(step for step in STEPS if trial.outcomes[step] == "untried"), ModelTimeout())
     finally:
         await model.aclose()
@@ -158,21 +161,16 @@ async def _hello(trial: Trial, model: OpenAIChatModel, began: float) -> None:
                     trial.first_piece = time.monotonic() - began
     except ModelError as error:
         step = _stopped_at(error, trial.first_piece is not None)
-        for reached in STEPS[: STEPS.index(step)]:
-            trial.outcomes[reached] = "works"
+        trial.works_before(step)
         trial.fails(step, error)
-        return
-    for reached in STEPS[: STEPS.index("streams") + 1]:
-        trial.outcomes[reached] = "works"
+    else:
+        trial.works_before("tools")
 
 
 def _stopped_at(error: ModelError, has_begun: bool) -> str:
-    if isinstance(error, ModelRefused):
-        return "key"
-    if isinstance(error, ModelNotFound):
-        return "model"
-    if isinstance(error, ModelAddressRefused):
-        return "reachable"
+    for kind, step in ((ModelRefused, "key"), (ModelNotFound, "model"), (ModelAddressRefused, "reachable")):
+        if isinstance(error, kind):
+            return step
     # Any error that only a reached server can return means that the steps before "streams" work.
     return "streams" if has_begun or not error.retryable or isinstance(error, ModelBadReply) else "reachable"
 

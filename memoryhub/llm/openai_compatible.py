@@ -24,7 +24,7 @@ from memoryhub.llm.base import (
     normalised,
 )
 from memoryhub.llm.errors import EMPTY, ModelBadReply, ModelCut, ModelError, ModelUnavailable
-from memoryhub.llm.http_clients import Clients, Endpoint, EndpointSource, reply_within, timeout_of
+from memoryhub.llm.http_clients import Clients, Endpoint, reply_within, timeout_of
 from memoryhub.llm.metering import Usage, guessed, report, report_embedding
 from memoryhub.llm.openai_errors import (
     VENDOR_ERRORS,
@@ -74,13 +74,13 @@ NOT_READY = kept("The model is not ready yet.", "Try again in a few seconds.")
 class OpenAIChatModel:
     def __init__(
         self,
-        endpoint: EndpointSource,
+        endpoint: Callable[[], Endpoint | None],
         capabilities: Capabilities,
         *,
         timeout: float = DEFAULT_TIMEOUT_SECONDS,
         not_ready: Callable[[], ModelUnavailable] = lambda: ModelUnavailable(NOT_READY),
     ) -> None:
-        """Create the client. While `endpoint` returns None, calls raise the error that `not_ready` returns."""
+        """Create a client that calls `endpoint` before each attempt. While that is None, it raises `not_ready()`."""
         self.capabilities = capabilities
         self._endpoint = endpoint
         self._timeout = timeout
@@ -255,10 +255,7 @@ class OpenAIChatModel:
             self.sees = listed_vision(self._ready_endpoint())
 
     def _learn_roles(self, message: str, sent: dict[str, Any]) -> bool:
-        """Remember that the model is strict about the order of roles, if the error ``message`` shows it.
-
-        Return whether sending the same messages again, merged as such models require (``fold``), may help.
-        """
+        """Remember that the model is strict about roles, if the error shows it. Return whether ``fold`` may help."""
         none = bool(NO_SYSTEM.search(message))
         if not none and not STRICT.search(message):
             return False
@@ -362,10 +359,7 @@ class OpenAIEmbedder:
 
 
 class BundledElsewhere(OpenAIEmbedder):
-    """The bundled embedder in another process (``memoryhub.llm.embedder_server``).
-
-    As in this process, it embeds questions differently from stored texts.
-    """
+    """The bundled embedder in another process (``memoryhub.llm.embedder_server``), with its own way for questions."""
 
     def embed_question(self, texts: Sequence[str]) -> Vectors:
         """Return the vectors of a question and its shorter variants. Implements ``Embedder.embed_question``."""

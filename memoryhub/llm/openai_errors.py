@@ -96,10 +96,7 @@ def _stream_error(error: openai.APIError, streaming: bool) -> errors.ModelError:
 
 
 def hide_from_log(failure: errors.ModelError, endpoint: Endpoint) -> errors.ModelError:
-    """Make a failure safe to log, and return it.
-
-    A server's message is logged only if the operator configured the server, and without the API key, which some quote.
-    """
+    """Make a failure safe to log: without a server's message or, for the operator's own server, without the API key."""
     if endpoint.address_range is not AddressRange.CONFIGURED:
         failure.about_the_text = True
     elif endpoint.api_key:

@@ -13,15 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import httpx2
 
+from memoryhub.llm import errors
 from memoryhub.llm.base import BYTES_PER_TOKEN, ToolCall
-from memoryhub.llm.errors import (
-    EMPTY,
-    ONLY_THOUGHTS,
-    ContentFiltered,
-    EmbedderBadReply,
-    ModelBadReply,
-    ModelCut,
-)
 from memoryhub.llm.metering import Usage
 
 if TYPE_CHECKING:
@@ -49,7 +42,10 @@ async def chunks_of(response: httpx2.Response) -> AsyncIterator[Chunk]:
     events = _events(response)
     async for text in events:
         if text.strip() == "[DONE]":
-            await _drain(events)
+            with suppress(TimeoutError):  # read the rest for a second, so that the connection can be reused
+                async with asyncio.timeout(1.0):
+                    async for _ in events:
+                        pass
             return
         try:
             chunk = _parsed(text, response)
@@ -58,7 +54,7 @@ async def chunks_of(response: httpx2.Response) -> AsyncIterator[Chunk]:
                 continue
             raise
         if chunk is not None:
-            is_complete = is_complete or _has_ended(chunk)
+            is_complete = is_complete or any(each.get("finish_reason") for each in _choices(chunk)[:1])
             yield chunk
 
 
@@ -121,18 +117,6 @@ def _said(body: object) -> str:
     if isinstance(body, str):
         return body[:MOST_SAID]
     return "" if body is None else json.dumps(body, ensure_ascii=False, default=str)[:MOST_SAID]
-
-
-def _has_ended(chunk: Chunk) -> bool:
-    return any(choice.get("finish_reason") for choice in _choices(chunk)[:1])
-
-
-async def _drain(events: AsyncIterator[str]) -> None:
-    """Read the remaining events for at most a second, so that the connection can be reused."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(1.0):
-            async for _ in events:
-                pass
 
 
 async def _lines(response: httpx2.Response) -> AsyncIterator[str]:
@@ -250,10 +234,7 @@ class StreamedAnswer:
         self._length = 0
 
     def read(self, chunk: Chunk) -> str:
-        """Read a chunk and return its text; empty for a chunk without choices, such as one with the usage.
-
-        Raises ModelBadReply if the chunk is invalid or the answer too long, ContentFiltered if the model refuses.
-        """
+        """Read a chunk and return its text, if any. Raises ModelBadReply or, if the model refuses, ContentFiltered."""
         self.thought = ""
         self.usage = reported_usage(chunk.get("usage")) or self.usage
         choices = chunk.get("choices")
@@ -262,7 +243,7 @@ class StreamedAnswer:
         self.has_begun = True
         delta = choices[0].get("delta") or {} if isinstance(choices[0], dict) else None
         if not isinstance(delta, dict):
-            raise ModelBadReply(detail=f"a chunk without a delta: {str(chunk)[:100]}")
+            raise errors.ModelBadReply(detail=f"a chunk without a delta: {str(chunk)[:100]}")
         text = _text_in(delta)
         thought = next(filter(None, (delta.get(name) for name in THOUGHT_FIELDS)), "")
         self.thought = thought if isinstance(thought, str) else ""
@@ -273,7 +254,7 @@ class StreamedAnswer:
         self.has_text = self.has_text or bool(text)
         self._length += len(text) + len(self.thought)
         if self._length > MOST_TEXT:
-            raise ModelBadReply(detail="an answer without end")
+            raise errors.ModelBadReply(detail="an answer without end")
         return text
 
     @property
@@ -306,13 +287,13 @@ class StreamedAnswer:
         if isinstance(part, dict):
             part = json.dumps(part)
         if not isinstance(name, str) or not isinstance(part, str):
-            raise ModelBadReply(detail=f"a tool call whose arguments are {type(part).__name__}")
+            raise errors.ModelBadReply(detail=f"a tool call whose arguments are {type(part).__name__}")
         call = self._call_of(fragment if isinstance(fragment, dict) else {}, name)
         if name != call.name:
             call.name += name
         call.arguments += part
         if len(call.arguments) > MOST_ARGUMENTS:
-            raise ModelBadReply(detail="a tool call with arguments without end")
+            raise errors.ModelBadReply(detail="a tool call with arguments without end")
 
     def _call_of(self, fragment: dict[str, Any], name: str) -> _CallSoFar:
         """Return the call that a fragment belongs to, or a new one. Raises ModelBadReply above MOST_CALLS calls."""
@@ -327,7 +308,7 @@ class StreamedAnswer:
         )
         if call is None or is_other:
             if len(self._calls) >= MOST_CALLS:
-                raise ModelBadReply(detail="more tool calls than anybody needs")
+                raise errors.ModelBadReply(detail="more tool calls than anybody needs")
             call = _CallSoFar(index, call_id, "")
             self._calls.append(call)
         call.id = call.id or call_id
@@ -340,11 +321,11 @@ class StreamedAnswer:
         if it is empty or consists only of reasoning.
         """
         if not self.has_begun:
-            raise ModelBadReply(detail="the reply was no stream of events")
+            raise errors.ModelBadReply(detail="the reply was no stream of events")
         if self.finish_reason is None:
-            raise ModelCut(detail="the stream ended without a finish_reason")
+            raise errors.ModelCut(detail="the stream ended without a finish_reason")
         if self.finish_reason == "length" and self.has_thought and not self.has_text and not self._calls:
-            raise ModelBadReply(ONLY_THOUGHTS, detail="the limit was reached while thinking")
+            raise errors.ModelBadReply(errors.ONLY_THOUGHTS, detail="the limit was reached while thinking")
         _check_end(self.finish_reason, self.has_text or bool(self._calls))
         return self.finish_reason
 
@@ -386,45 +367,39 @@ class _CallSoFar:
 def _text_in(message: Chunk) -> str:
     text = message.get("content") or ""
     if not isinstance(text, str):
-        raise ModelBadReply(detail=f"content is {type(text).__name__}")
+        raise errors.ModelBadReply(detail=f"content is {type(text).__name__}")
     if message.get("refusal"):
-        raise ContentFiltered(detail=str(message["refusal"]))
+        raise errors.ContentFiltered(detail=str(message["refusal"]))
     return text
 
 
 def _check_end(finish_reason: str | None, has_text: bool) -> None:
     if finish_reason == "content_filter":
-        raise ContentFiltered()
+        raise errors.ContentFiltered()
     if not has_text:
-        raise ModelBadReply(EMPTY, detail=f"no text, finish_reason {finish_reason}")
+        raise errors.ModelBadReply(errors.EMPTY, detail=f"no text, finish_reason {finish_reason}")
 
 
 def whole_text(reply: Chunk) -> str:
-    """Return the text of an unstreamed completion.
-
-    Raises ContentFiltered if it was filtered or refused, ModelBadReply if it is invalid, empty or only reasoning.
-    """
+    """Return an unstreamed completion's text. Raises ContentFiltered or, if it is invalid or empty, ModelBadReply."""
     choice = next(iter(_choices(reply)), {})
     message = choice.get("message")
     if not isinstance(message, dict):
-        raise ModelBadReply(detail=f"no chat completion: {str(reply)[:200]}")
+        raise errors.ModelBadReply(detail=f"no chat completion: {str(reply)[:200]}")
     text = _text_in(message)
     if choice.get("finish_reason") == "length" and not text and any(map(message.get, THOUGHT_FIELDS)):
-        raise ModelBadReply(ONLY_THOUGHTS, detail="the limit was reached while thinking")
+        raise errors.ModelBadReply(errors.ONLY_THOUGHTS, detail="the limit was reached while thinking")
     _check_end(choice.get("finish_reason"), bool(text))
     return text
 
 
 def vectors_in_order(reply: Any, count: int) -> list[list[float]]:
-    """Return a reply's vectors in the order of the texts, because servers may reorder them.
-
-    Raises EmbedderBadReply unless there is exactly one vector for each of the ``count`` texts.
-    """
+    """Return a reply's vectors in the order of the texts. Raises EmbedderBadReply unless there is one for each."""
     try:
         by_index = {item.index: item.embedding for item in reply.data}
         returned = len(reply.data)
     except (AttributeError, TypeError) as error:
-        raise EmbedderBadReply(detail=f"no embeddings: {str(reply)[:200]}") from error
+        raise errors.EmbedderBadReply(detail=f"no embeddings: {str(reply)[:200]}") from error
     if returned != count or set(by_index) != set(range(count)):
-        raise EmbedderBadReply(detail=f"{returned} vectors for {count} texts, or numbered wrongly")
+        raise errors.EmbedderBadReply(detail=f"{returned} vectors for {count} texts, or numbered wrongly")
     return [by_index[index] for index in range(count)]

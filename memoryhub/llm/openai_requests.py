@@ -30,6 +30,7 @@ from memoryhub.llm.openai_errors import (
 from memoryhub.llm.openai_replies import chunks_of, error_text, reported_usage, whole_reply
 from memoryhub.monitoring.tracing import Span, failed, model_call
 
+Body = dict[str, Any]  # a JSON object of the API
 SECONDS = 2.0  # timeout of a request for the list of models
 UNSEEN = "(You cannot be shown this picture.)"
 # Error messages of OpenAI, Mistral, DeepSeek, Groq, OpenRouter, Ollama, vLLM, llama.cpp and LM Studio for a model
@@ -43,9 +44,9 @@ NO_PICTURES = re.compile(
 )
 
 
-def body_of(message: Message) -> dict[str, Any]:
+def body_of(message: Message) -> Body:
     """Return the message as a JSON object for the API."""
-    body: dict[str, Any] = {"role": message.role, "content": _content_of(message)}
+    body: Body = {"role": message.role, "content": _content_of(message)}
     if message.tool_calls:
         body["tool_calls"] = [
             {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
@@ -56,7 +57,7 @@ def body_of(message: Message) -> dict[str, Any]:
     return body
 
 
-def _content_of(message: Message) -> str | list[dict[str, Any]]:
+def _content_of(message: Message) -> str | list[Body]:
     """Return a message's content: plain text, or with pictures a list of parts, each picture after its label."""
     if not message.pictures:
         return message.content
@@ -71,7 +72,7 @@ def _content_of(message: Message) -> str | list[dict[str, Any]]:
     return parts
 
 
-def without_pictures(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def without_pictures(messages: Sequence[Body]) -> list[Body]:
     """Return the messages for a model without vision: labels instead of pictures, marked as not shown."""
     return [
         {**message, "content": _unseen(message["content"])}
@@ -81,7 +82,7 @@ def without_pictures(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]
     ]
 
 
-def have_pictures(messages: Sequence[dict[str, Any]]) -> bool:
+def have_pictures(messages: Sequence[Body]) -> bool:
     return any(isinstance(message["content"], list) for message in messages)
 
 
@@ -111,7 +112,7 @@ def listed_vision(endpoint: Endpoint) -> bool | None:
     return next((sees for row in ours if (sees := _vision_of(row)) is not None), None)
 
 
-def _vision_of(row: dict[str, Any]) -> bool | None:
+def _vision_of(row: Body) -> bool | None:
     """Return whether a listed model sees pictures, as OpenRouter, Mistral and llama.cpp say it; None if unknown."""
     abilities = row.get("capabilities")
     if isinstance(abilities, dict) and isinstance(abilities.get("vision"), bool):
@@ -128,11 +129,11 @@ def _list(container: Any, name: str) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _text(text: str) -> dict[str, Any]:
+def _text(text: str) -> Body:
     return {"type": "text", "text": text}
 
 
-def _unseen(parts: Sequence[dict[str, Any]]) -> str:
+def _unseen(parts: Sequence[Body]) -> str:
     """Return a message's parts as text, with each picture's label marked as not shown."""
     texts: list[str] = []
     for part in parts:
@@ -144,8 +145,6 @@ def _unseen(parts: Sequence[dict[str, Any]]) -> str:
 
 
 # Messages for strict chat templates: one system message at the start, then user and assistant messages in turn.
-
-Body = dict[str, Any]  # a message as it is sent
 
 # Error messages of the templates of Mistral, Gemma, Llama 2, Qwen 3.5 and others, in vLLM, llama.cpp, TGI and Ollama.
 STRICT = re.compile(
@@ -181,7 +180,6 @@ def fold(messages: Sequence[Body], *, keeps_system: bool = True) -> list[Body]:
     return folded
 
 
-Reply = dict[str, Any]
 # Servers whose error messages may be passed on. Internal servers are excluded, since only we may call them.
 TELLABLE = (AddressRange.CONFIGURED, AddressRange.PUBLIC)
 CLOSED = "The text has a character that cannot be sent."
@@ -189,23 +187,18 @@ CLOSED = "The text has a character that cannot be sent."
 
 @dataclass
 class RawChat:
-    """A client for raw chat completions.
+    """A client for raw chat completions. Its flags are learned from errors."""
 
-    ``endpoint`` is called before every attempt and raises ModelUnavailable if there is no endpoint. Two flags are
-    learned from errors. ``is_strict``: messages marked INSERTED must be merged into the next message. ``is_silent``:
-    the server rejects ``stream_options``, which request a stream's usage.
-    """
-
-    endpoint: Callable[[], Endpoint]
+    endpoint: Callable[[], Endpoint]  # called before every attempt; raises ModelUnavailable if there is none
     clients: Clients
     timeout: float
-    is_strict: bool = False
-    is_silent: bool = False
+    is_strict: bool = False  # messages marked INSERTED must be merged into the next message
+    is_silent: bool = False  # the server rejects ``stream_options``, which request a stream's usage
 
-    def whole(self, body: Reply) -> Reply:
+    def whole(self, body: Body) -> Body:
         """Return the answer to a request without streaming. Blocks. Raises a ModelError if the call fails."""
 
-        def ask(endpoint: Endpoint, call: Span, seconds: float) -> Reply:
+        def ask(endpoint: Endpoint, call: Span, seconds: float) -> Body:
             sent = self._options(self._sent(body, endpoint))
             response = self.clients.complete(endpoint, seconds, **sent)
             answer = whole_reply(response)
@@ -219,11 +212,8 @@ class RawChat:
             self.endpoint, ask, lambda error: self._learns_from(error, body), _failure, limit=self.timeout
         )
 
-    async def stream(self, body: Reply) -> AsyncGenerator[Reply, None]:
-        """Yield the chunks of a streamed answer.
-
-        Raises a ModelError if the call fails, possibly in the middle. Close the generator to stop the model.
-        """
+    async def stream(self, body: Body) -> AsyncGenerator[Body, None]:
+        """Yield the chunks of a streamed answer until it is closed. Raises a ModelError, possibly in the middle."""
         attempt, has_begun, deadline = 0, False, time.monotonic() + self.timeout
         while True:
             endpoint = self.endpoint()
@@ -261,7 +251,7 @@ class RawChat:
             attempt += 1
             await asyncio.sleep(delay)
 
-    def _options(self, sent: Reply) -> dict[str, Any]:
+    def _options(self, sent: Body) -> Body:
         """Return the library's arguments. Fields other than model and messages go unchanged into ``extra_body``.
 
         A ``timeout`` in the client's request is dropped: it is an argument of the library, not a field of the API.
@@ -270,10 +260,10 @@ class RawChat:
         rest = {name: value for name, value in sent.items() if name not in known and name != "timeout"}
         return known | {"extra_body": rest}
 
-    def _sent(self, body: Reply, endpoint: Endpoint) -> Reply:
+    def _sent(self, body: Body, endpoint: Endpoint) -> Body:
         return {**body, "model": endpoint.model, "messages": _placed(body["messages"], merge=self.is_strict)}
 
-    def _learns_from(self, error: Exception, body: Reply) -> bool:
+    def _learns_from(self, error: Exception, body: Body) -> bool:
         """Remember what of ours the server rejected, and return whether the request can be sent again without it."""
         text = error_text(error)
         if isinstance(error, openai.APIError) and "stream_options" in text:
@@ -294,22 +284,22 @@ class _Read:
     usage: Usage | None = None
     pieces: list[str] = field(default_factory=list)
 
-    def chunk(self, chunk: Reply) -> bool:
+    def chunk(self, chunk: Body) -> bool:
         """Add a chunk. Return False if it contains only usage."""
         self.usage = reported_usage(chunk.get("usage")) or self.usage
         self.pieces.append(_text_in(chunk, "delta"))
         return bool(chunk["choices"]) or not chunk.get("usage")
 
 
-def _text_in(reply: Reply, part: str) -> str:
+def _text_in(reply: Body, part: str) -> str:
     """Return the text of all choices of a reply. ``part`` is "message" or "delta"."""
     parts = (choice.get(part) for choice in reply["choices"] if isinstance(choice, dict))
     texts = (each.get("content") for each in parts if isinstance(each, dict))
     return "".join(text for text in texts if isinstance(text, str))
 
 
-def _placed(messages: list[Reply], *, merge: bool) -> list[Reply]:
-    placed: list[Reply] = []
+def _placed(messages: list[Body], *, merge: bool) -> list[Body]:
+    placed: list[Body] = []
     waiting: list[str] = []
     for message in messages:
         if INSERTED not in message:

@@ -243,10 +243,7 @@ _NAME = re.compile(r"\w{1,40}")
 def repaired_object(
     text: str, start: int, *, longest: int = _LONGEST_JSON, deepest: int = _DEEPEST
 ) -> tuple[dict[str, Any], int] | None:
-    """Return the object that starts at ``start``, and its end; None if it is not an object or never ends.
-
-    ``longest`` limits its characters, ``deepest`` its nesting.
-    """
+    """Return the object at ``start`` and its end, or None, limited to ``longest`` characters and ``deepest`` levels."""
     depth = 0
     for token in _TOKEN.finditer(text, start, start + longest):
         sign = token[0]

@@ -49,7 +49,7 @@ class AlreadyRunning(Exception):
 
 
 class RunLock:
-    """The lock on a data folder, held until `release()` or the process's end. Its file names the holder."""
+    """The lock on a data folder, held until `release()` or the process's end. Its file names the process."""
 
     def __init__(self, data_dir: Path, address: str) -> None:
         self.data_dir, self.address = data_dir, address

@@ -191,11 +191,7 @@ def why_too_small(data_dir: Path) -> str:
 
 
 def fetch(data_dir: Path, *, on_progress: Callable[[Status], None], hub_url: str = HUB_URL) -> Path:
-    """Download the rest of the file and return its path.
-
-    Raises FetchFailed if neither source is available or the disk is full. Also raises it if the file's hash is wrong,
-    and removes the file. Raises Interrupted as soon as the choice is no longer FETCH.
-    """
+    """Download the rest of the file and return its path. Raises FetchFailed or, if the choice changes, Interrupted."""
     path, part = model_file(data_dir), part_file(data_dir)
     folder(data_dir).mkdir(mode=0o700, parents=True, exist_ok=True)
     with (folder(data_dir) / "lock").open("w") as lock:

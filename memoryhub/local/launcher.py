@@ -61,11 +61,6 @@ def _hold_capabilities(held: int, retained: int) -> bool:
     return bool(_libc().capset(header, data) == 0)
 
 
-def _permitted_capabilities() -> int:
-    status = Path("/proc/self/status").read_text(encoding="utf-8")
-    return int(next(line.split()[1] for line in status.splitlines() if line.startswith("CapPrm:")), 16)
-
-
 def become(account: pwd.struct_passwd, must_reach: Sequence[Path]) -> None:
     """Change from root to `account` permanently, with the fewest capabilities that make all of `must_reach` accessible.
 
@@ -78,7 +73,9 @@ def become(account: pwd.struct_passwd, must_reach: Sequence[Path]) -> None:
         os.setuid(account.pw_uid)
         return
     libc = _libc()
-    choices = _permitted_capabilities() & (1 << CAP_DAC_READ_SEARCH | 1 << CAP_DAC_OVERRIDE)
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
+    permitted = next(line.split()[1] for line in status.splitlines() if line.startswith("CapPrm:"))
+    choices = int(permitted, 16) & (1 << CAP_DAC_READ_SEARCH | 1 << CAP_DAC_OVERRIDE)
     # Without this bit access(2), which initdb calls for its own program, ignores the capabilities.
     libc.prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP, 0, 0, 0)
     libc.prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0)
@@ -95,13 +92,6 @@ def become(account: pwd.struct_passwd, must_reach: Sequence[Path]) -> None:
                 libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, capability, 0, 0)
             return
     raise PermissionError(f"the account '{account.pw_name}' cannot reach {unreachable}")
-
-
-def _die_with_parent(parent: int, death_signal: int) -> None:
-    if sys.platform.startswith("linux"):
-        _libc().prctl(PR_SET_PDEATHSIG, death_signal, 0, 0, 0)
-    if os.getppid() != parent:  # the parent died before the signal was requested
-        sys.exit(LAUNCH_FAILED)
 
 
 def main() -> None:
@@ -121,7 +111,10 @@ def main() -> None:
                 "ordinary user, or have the program and MEMORYHUB_DATA_DIR where this account can enter.\n"
             )
             sys.exit(LAUNCH_FAILED)
-    _die_with_parent(options.parent, options.death_signal)
+    if sys.platform.startswith("linux"):
+        _libc().prctl(PR_SET_PDEATHSIG, options.death_signal, 0, 0, 0)
+    if os.getppid() != options.parent:  # the parent died before the signal was requested
+        sys.exit(LAUNCH_FAILED)
     os.execv(options.command[0], options.command)  # noqa: S606  (the point of this program)
 
 

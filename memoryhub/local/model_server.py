@@ -14,7 +14,6 @@ import socket
 import sys
 import threading
 import time
-import urllib.request
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -36,15 +35,11 @@ RETRY_SECONDS = 3600.0
 
 @dataclass(frozen=True)
 class Profile:
-    """Settings with which a model is served.
-
-    Each slot answers one request at a time, and further requests wait. All slots share the machine's speed. A slot's
-    context is slightly larger than the model's ``Capabilities`` in memoryhub.llm.registry promise.
-    """
+    """Settings with which a model is served. All slots share the machine's speed."""
 
     name: str
-    slots: int
-    context_tokens: int
+    slots: int  # requests at a time; further ones wait
+    context_tokens: int  # of a slot, slightly more than ``Capabilities`` in memoryhub.llm.registry promise
     temperature: float  # default for requests without a temperature
     top_p: float = 0.95
     repeat_penalty: float = 1.0
@@ -111,15 +106,6 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind((LOOPBACK, 0))
         return int(probe.getsockname()[1])
-
-
-def is_ready(port: int, host: str = LOOPBACK) -> bool:
-    """Return whether the server answers within a second and its model is loaded."""
-    try:
-        with urllib.request.urlopen(f"http://{host}:{port}/health", timeout=1) as answer:
-            return bool(answer.status == 200)
-    except OSError:
-        return False
 
 
 def model_path() -> Path:

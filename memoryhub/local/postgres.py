@@ -116,10 +116,7 @@ class EmbeddedPostgres:
         return variables | {"LC_ALL": c_locale(), "TZ": "UTC"}
 
     def initialise(self) -> None:
-        """Create the cluster if it does not exist. Idempotent; after a crash no half-created cluster remains.
-
-        Raises PostgresError if the cluster cannot be created or belongs to another major version.
-        """
+        """Create the cluster if it does not exist, completely or not at all. Raises PostgresError if it is unusable."""
         make_data_folders(self.data_dir, passable=self.account is not None)
         self._make_folder(self.socket_folder)
         with (self.data_dir / "run" / "initialise.lock").open("w") as lock:
@@ -235,10 +232,7 @@ class EmbeddedPostgres:
             time.sleep(0.03)
 
     def start(self) -> None:
-        """Start the server as a child process, wait until it is ready and create the database.
-
-        Raises PostgresError with the end of its log if it is not ready within 60 seconds.
-        """
+        """Start the server, wait until it is ready and create the database. Raises PostgresError after 60 seconds."""
         self._make_folder(self.socket_folder)  # `stop()` removes it if it is below /tmp
         self.clear_leftovers()
         with self.log_file.open("wb") as log:

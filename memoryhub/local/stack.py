@@ -53,22 +53,17 @@ PRIVATE = re.compile(r"^(MEMORYHUB_|DATABASE_URL$|PG|OTEL_)|KEY|TOKEN|SECRET|PAS
 
 @dataclass(frozen=True)
 class Stack:
-    """The services to start on this host, and their settings.
-
-    `parts` names them. `database` holds psycopg's connection settings. Without `embedded_database` or `embedded_model`,
-    a server elsewhere is used. With `model_key`, the model listens at `host` and `port` for other hosts that have the
-    same key; `embedder_key` does the same for the embedder.
-    """
+    """The services to start on this host, and their settings."""
 
     base_dir: Path
     data_dir: Path
     host: str
     port: int
-    database: Mapping[str, object]
+    database: Mapping[str, object]  # psycopg's connection settings
     web_processes: int = 1
     connections: int = 3_000  # limit per web process, streams included; more get status 503
-    embedded_database: bool = True
-    embedded_model: bool = True
+    embedded_database: bool = True  # else one elsewhere is used
+    embedded_model: bool = True  # likewise
     # Whether the larger built-in model is downloaded in the background and then replaces the small one: "auto" if the
     # machine has room for it, "large" always, "" never.
     large_model: str = ""
@@ -76,8 +71,8 @@ class Stack:
     first_is_administrator: bool = False
     has_administrator: Callable[[], bool] = lambda: False  # called when everything is ready
     parts: frozenset[str] = frozenset(TOGETHER)
-    model_key: str = ""
-    embedder_key: str = ""
+    model_key: str = ""  # of other hosts, for which the model then listens at `host` and `port`
+    embedder_key: str = ""  # likewise of the embedder
     metrics_folder: Path | None = None  # shared counters of all processes
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
 
@@ -292,7 +287,7 @@ def _model_server(
         _python("-m", "memoryhub.local.model_server", *own, *arguments),
         environment={**_public_environment(stack), model_server.KEY_VARIABLE: key},
         folder=stack.base_dir,
-        is_ready=partial(model_server.is_ready, port, host),
+        is_ready=partial(answers, host, port, "/health"),  # 503 while the model is loaded
         when_ready=partial(model_server.write_endpoint, stack.data_dir, endpoint, profile),
     )
 
@@ -364,10 +359,7 @@ class AddressInUse(Exception):
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Open the web server's socket in this process, so that no connection is refused while the web server restarts.
-
-    Raises AddressInUse if the address is not available.
-    """
+    """Open the socket in this process, so that it stays open while the web server restarts. Raises AddressInUse."""
     try:
         addresses = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, kind, protocol, _, where = min(addresses, key=lambda entry: entry[0] != socket.AF_INET)

@@ -83,10 +83,7 @@ class Supervisor:
         return child
 
     def add_and_wait(self, service: Service) -> None:
-        """Start a service and wait until it is ready.
-
-        Raises StartFailed if it fails repeatedly, Stopping on a stop request.
-        """
+        """Start a service and wait until it is ready. Raises StartFailed or, on a stop request, Stopping."""
         child = self.add(service)
 
         def ready() -> bool:

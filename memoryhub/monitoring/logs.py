@@ -27,7 +27,7 @@ class Formatter(logging.Formatter):
     """A formatter that logs only the first line of an error's message, since later lines may quote rows or requests."""
 
     def format(self, record: logging.LogRecord) -> str:
-        request_id = request_origin.current().request_id
+        request_id = request_origin.current.get().request_id
         record.request = f" [{request_id}]" if request_id else ""
         return without_keys(super().format(record))
 
@@ -56,7 +56,7 @@ class JsonFormatter(Formatter):
             "process": record.process,
             "message": record.getMessage(),
         }
-        if request_id := request_origin.current().request_id:
+        if request_id := request_origin.current.get().request_id:
             line["request_id"] = request_id
         if trace_id := tracing.trace_id():
             line["trace_id"] = trace_id

@@ -27,16 +27,7 @@ class Origin:
 
 
 NOWHERE = Origin()
-_current: ContextVar[Origin] = ContextVar("origin", default=NOWHERE)
-
-
-def current() -> Origin:
-    return _current.get()
-
-
-def begin(origin: Origin) -> None:
-    """Set the current origin, until the next request sets its own."""
-    _current.set(origin)
+current: ContextVar[Origin] = ContextVar("origin", default=NOWHERE)  # until the next request sets its own
 
 
 def origin_of(request: HttpRequest) -> Origin:

@@ -105,9 +105,7 @@ SSO_GROUPS_CLAIM = env.text("SSO_GROUPS_CLAIM")
 SSO_GROUPS = env.lists(
     "SSO_GROUPS", r"staff|ws_[A-Za-z0-9]{24}:(owner|editor|viewer)", "staff or ws_…:editor"
 )
-SCIM_TOKEN = env.text("SCIM_TOKEN")  # if empty, /scim/v2 does not exist
-if SCIM_TOKEN and len(SCIM_TOKEN) < 32:
-    raise ImproperlyConfigured("MEMORYHUB_SCIM_TOKEN is shorter than 32 characters.")
+SCIM_TOKEN = env.secret("SCIM_TOKEN", 32)  # if empty, /scim/v2 does not exist
 if SSO_GROUPS_CLAIM and (not SSO_GROUPS or OIDC is None):
     raise ImproperlyConfigured(
         "MEMORYHUB_SSO_GROUPS_CLAIM needs MEMORYHUB_SSO_GROUPS and MEMORYHUB_OIDC_URL."

@@ -23,14 +23,11 @@ PROCESS_ROLE = (
 )
 
 
-def _kept_key(key: str | None, file_name: str) -> str:
+def _kept_key(name: str) -> str:
     """Return the environment's key, or one that is generated and stored once. Raises ImproperlyConfigured."""
-    if key:
-        if len(key) < 32:
-            name = file_name.replace("-", "_").upper()
-            raise ImproperlyConfigured(f"MEMORYHUB_{name} is shorter than 32 characters.")
+    if key := env.secret(name, 32):
         return key
-    path = DATA_DIR / file_name
+    path = DATA_DIR / name.lower().replace("_", "-")
     try:
         DATA_DIR.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not path.exists():
@@ -50,9 +47,9 @@ def _kept_key(key: str | None, file_name: str) -> str:
         ) from None
 
 
-SECRET_KEY = _kept_key(env.optional("SECRET_KEY"), "secret-key")
+SECRET_KEY = _kept_key("SECRET_KEY")
 # The key for hashes of forgotten texts. Separate from SECRET_KEY, which may be changed to end all sessions.
-FORGET_KEY = _kept_key(env.optional("FORGET_KEY"), "forget-key")
+FORGET_KEY = _kept_key("FORGET_KEY")
 # So that several hosts can share them.
 KEYS_ARE_GIVEN = bool(env.optional("SECRET_KEY") and env.optional("FORGET_KEY"))
 # Keys of stored secrets (memoryhub.encryption): the first encrypts, all decrypt. If empty, SECRET_KEY is used.
@@ -71,9 +68,7 @@ if LOG_LEVEL not in {"DEBUG", "INFO", "WARNING", "ERROR"}:
 LOG_FORMAT = env.text("LOG_FORMAT", "plain").lower()
 if LOG_FORMAT not in {"plain", "json"}:
     raise ImproperlyConfigured(f"MEMORYHUB_LOG_FORMAT is {LOG_FORMAT!r}, but must be plain or json.")
-METRICS_TOKEN = env.text("METRICS_TOKEN")  # if empty, /metrics does not exist
-if METRICS_TOKEN and len(METRICS_TOKEN) < 16:
-    raise ImproperlyConfigured("MEMORYHUB_METRICS_TOKEN is shorter than 16 characters.")
+METRICS_TOKEN = env.secret("METRICS_TOKEN", 16)  # if empty, /metrics does not exist
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,

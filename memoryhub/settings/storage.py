@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
-from memoryhub.environment import SOON, database_from_url, libpq_settings, value_or_file
+from memoryhub.environment import LIBPQ_NAMES, SOON, database_from_url, libpq_settings, value_or_file
 from memoryhub.local.postgres import connection_settings
 from memoryhub.settings.base import BASE_DIR, DATA_DIR, PROCESS_ROLE, RUNNING_WORKER, env
 from memoryhub.settings.web import DEBUG
@@ -57,13 +57,8 @@ def _database() -> dict[str, Any]:
         database = database_from_url(DATABASE_URL)
     else:
         embedded = connection_settings(DATA_DIR)
-        database = {
-            "NAME": embedded["dbname"],
-            "USER": embedded["user"],
-            "HOST": embedded["host"],
-            "PORT": embedded["port"],
-            "OPTIONS": {},
-        }
+        database = {ours: embedded[theirs] for ours, theirs in LIBPQ_NAMES.items() if theirs in embedded}
+        database["OPTIONS"] = {}
     if POOLER_URL and PROCESS_ROLE == "web":
         # Each transaction may use another session, so statements are not prepared and cursors do not outlive one.
         database = database_from_url(POOLER_URL, "MEMORYHUB_POOLER_URL") | {

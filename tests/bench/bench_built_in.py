@@ -31,6 +31,7 @@ from memoryhub.llm.base import Capabilities, ChatModel, Delta, Message, Tool  # 
 from memoryhub.llm.http_clients import Endpoint  # noqa: E402
 from memoryhub.llm.openai_compatible import OpenAIChatModel  # noqa: E402
 from memoryhub.local import large_model_download, model_server  # noqa: E402
+from memoryhub.local.stack import answers  # noqa: E402
 from tests.bench.bench_keeping import ENOUGH, _likeness, shingles  # noqa: E402
 from tests.bench.judging_data import messages  # noqa: E402
 
@@ -156,7 +157,7 @@ def running(small: bool) -> Iterator[tuple[ChatModel, psutil.Process, float]]:
     began = time.monotonic()
     with subprocess.Popen(command, env={**os.environ, model_server.KEY_VARIABLE: key}) as process:
         try:
-            while not model_server.is_ready(port):
+            while not answers(model_server.LOOPBACK, port, "/health"):
                 time.sleep(0.1)
             endpoint = Endpoint(f"http://127.0.0.1:{port}/v1", key, name)
             model = OpenAIChatModel(lambda: endpoint, can, timeout=300)

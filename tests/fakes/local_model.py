@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from memoryhub.local import large_model_download, model_server
+from memoryhub.local.stack import answers
 from tests.memoryhub.local.processes import wait_until
 
 START_SECONDS = 60
@@ -44,7 +45,7 @@ def running_local_model(data_dir: Path, *, key: str = "") -> Iterator[Path]:
         )
     try:
         deadline = time.monotonic() + START_SECONDS
-        while not model_server.is_ready(port):
+        while not answers(model_server.LOOPBACK, port, "/health"):
             if process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError(f"The embedded model server did not start:\n{log.read_text()[-3000:]}")
             time.sleep(0.05)
@@ -73,7 +74,7 @@ def running_large_model(data_dir: Path) -> Iterator[None]:
         env={**os.environ, model_server.KEY_VARIABLE: "sesame"},
     ) as process:
         try:
-            wait_until(lambda: model_server.is_ready(port), "the larger model is loaded")
+            wait_until(lambda: answers(model_server.LOOPBACK, port, "/health"), "the larger model is loaded")
             endpoint = model_server.Endpoint(
                 f"http://127.0.0.1:{port}/v1", "sesame", large_model_download.NAME
             )

@@ -89,10 +89,10 @@ def test_failure_of_ours_keeps_its_traceback(console: io.StringIO) -> None:
 
 @pytest.fixture
 def from_a_request() -> Iterator[None]:
-    before = request_origin.current()
-    request_origin.begin(request_origin.Origin("0123456789abcdef"))
+    before = request_origin.current.get()
+    request_origin.current.set(request_origin.Origin("0123456789abcdef"))
     yield
-    request_origin.begin(before)
+    request_origin.current.set(before)
 
 
 def test_a_line_of_json_says_what_when_and_for_which_request(from_a_request: None) -> None:
@@ -117,7 +117,7 @@ def test_a_plain_line_names_its_request_and_has_no_brackets_without_one(from_a_r
     record = logging.LogRecord("x", logging.INFO, "", 0, "Hello", (), None)
     line = Formatter("{name}{request}: {message}", style="{")
     assert line.format(record) == "x [0123456789abcdef]: Hello"
-    request_origin.begin(request_origin.NOWHERE)
+    request_origin.current.set(request_origin.NOWHERE)
     assert line.format(record) == "x: Hello"
 
 

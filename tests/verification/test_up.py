@@ -18,8 +18,9 @@ import pytest
 
 from memoryhub.local import large_model_download
 from memoryhub.local.large_model_download import State, Status, Wanted
-from memoryhub.local.model_server import MODEL_NAME, free_port, is_ready, read_endpoint
+from memoryhub.local.model_server import MODEL_NAME, free_port, read_endpoint
 from memoryhub.local.postgres import connection_settings, socket_folder
+from memoryhub.local.stack import answers
 from memoryhub.local.supervisor import HEALTH_SECONDS
 from memoryhub.model_files import CHAT_MODEL
 from tests.memoryhub.local.processes import is_running, named_in_command, running, wait_until
@@ -136,7 +137,8 @@ class Installation:
 
     def model_answers(self) -> bool:
         endpoint = read_endpoint(self.data_dir)
-        return endpoint is not None and is_ready(int(endpoint.base_url.split(":")[2].split("/")[0]))
+        port = int(endpoint.base_url.split(":")[2].split("/")[0]) if endpoint else 0
+        return bool(endpoint) and answers("127.0.0.1", port, "/health")
 
     def counters(self) -> list[Path]:
         """Return the files of processes' counters, which are in memory."""

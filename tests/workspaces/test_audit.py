@@ -35,12 +35,12 @@ def test_an_event_says_who_what_where_and_outlives_them(cast: Cast) -> None:
 
 
 def test_an_event_knows_its_request(cast: Cast) -> None:
-    before = request_origin.current()
+    before = request_origin.current.get()
     try:
-        request_origin.begin(request_origin.Origin("abcdef0123456789", "203.0.113.0/24"))
+        request_origin.current.set(request_origin.Origin("abcdef0123456789", "203.0.113.0/24"))
         record(Verb.SIGNED_IN, by=cast.owner)
     finally:
-        request_origin.begin(before)
+        request_origin.current.set(before)
     event = AuditEvent.objects.get()
     assert (event.request_id, event.network) == ("abcdef0123456789", "203.0.113.0/24")
 

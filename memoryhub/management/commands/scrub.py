@@ -36,15 +36,10 @@ WHERE datname = current_database() AND pid <> pg_backend_pid() AND xact_start < 
 _SEGMENTS: LiteralString = "SELECT name FROM pg_ls_waldir() WHERE name ~ '^[0-9A-F]{24}$' ORDER BY name"
 
 
-class ScrubError(Exception):
-    """Raised when scrubbing cannot be finished. No data is lost, and the message says what to do."""
-
-
 def scrub(settings: dict[str, Any], say: Callable[[str], None]) -> None:
-    """Remove deleted data from the database's files. Idempotent.
+    """Remove deleted data from the database's files, connected as a superuser. Idempotent.
 
-    ``settings`` are psycopg's connection settings of a superuser; ``say`` receives progress messages. Raises ScrubError
-    if a transaction or lock lasts more than 60 seconds, or the log grows too fast.
+    Raises CommandError if a transaction or lock lasts more than 60 seconds, or the log grows too fast.
     """
     with psycopg.connect(**settings, autocommit=True) as connection:
         connection.execute(sql.SQL("SET lock_timeout = {}").format(sql.Literal(int(PATIENCE * 1000))))
@@ -54,13 +49,13 @@ def scrub(settings: dict[str, Any], say: Callable[[str], None]) -> None:
 
 
 def _wait_for_older_transactions(connection: psycopg.Connection[Any]) -> None:
-    """Wait until all transactions that are older than this call have ended. Raises ScrubError after 60 seconds."""
+    """Wait until all transactions that are older than this call have ended. Raises CommandError after 60 seconds."""
     row = connection.execute("SELECT clock_timestamp()").fetchone()
     deadline = time.monotonic() + PATIENCE
     while older := connection.execute(_OLDER, row).fetchall():
         if time.monotonic() > deadline:
             ids = ", ".join(str(pid) for (pid,) in older)
-            raise ScrubError(
+            raise CommandError(
                 f"Database processes {ids} have been in a transaction for more than {PATIENCE:.0f} seconds and may "
                 "see what was deleted. Wait until they are done, or stop MemoryHub, and scrub again."
             )
@@ -77,7 +72,7 @@ def _rewrite(connection: psycopg.Connection[Any], say: Callable[[str], None]) ->
         except psycopg.errors.UndefinedTable:
             continue
         except psycopg.errors.LockNotAvailable:
-            raise ScrubError(
+            raise CommandError(
                 f"The table {table} was in use for more than {PATIENCE:.0f} seconds. Scrub again at a quieter time."
             ) from None
     say("making the statistics anew")
@@ -85,7 +80,7 @@ def _rewrite(connection: psycopg.Connection[Any], say: Callable[[str], None]) ->
 
 
 def _renew_log(connection: psycopg.Connection[Any], say: Callable[[str], None]) -> None:
-    """Switch to new WAL segments until checkpoints have deleted all old ones. Raises ScrubError if they never do."""
+    """Switch to new WAL segments until checkpoints have deleted all old ones. Raises CommandError if they never do."""
     connection.execute("ALTER SYSTEM SET wal_recycle = off")
     try:
         _reload(connection)
@@ -103,7 +98,7 @@ def _renew_log(connection: psycopg.Connection[Any], say: Callable[[str], None]) 
     finally:
         connection.execute("ALTER SYSTEM RESET wal_recycle")
         _reload(connection)
-    raise ScrubError(
+    raise CommandError(
         "The database's log keeps growing faster than it can be renewed. Stop MemoryHub and scrub again."
     )
 
@@ -136,12 +131,9 @@ class Command(BaseCommand):
             raise CommandError(ELSEWHERE)
         began = time.monotonic()
         with running_database():
-            try:
-                scrub(psycopg_settings(), self.stdout.write)
-                with psycopg.connect(**psycopg_settings()) as connection:
-                    notice = kept_of_before(connection)
-            except ScrubError as error:
-                raise CommandError(str(error)) from error
+            scrub(psycopg_settings(), self.stdout.write)
+            with psycopg.connect(**psycopg_settings()) as connection:
+                notice = kept_of_before(connection)
         seconds = time.monotonic() - began
         if notice:
             raise CommandError(

@@ -36,6 +36,7 @@ from memoryhub.local.large_model_download import (
     want,
     write_status,
 )
+from memoryhub.local.stack import answers
 from memoryhub.model_files import CHAT_MODEL
 from tests.memoryhub.local.processes import wait_until
 from tests.small_disk import make_room, small_disk
@@ -366,7 +367,7 @@ def test_a_fetched_model_is_checked_started_and_answers_until_it_is_removed(
     settings += "; large_model_download.LEAST_MEMORY = large_model_download.LEAST_DISK = 0"
     data_dir.mkdir()
     with serving_process(data_dir, hub=url, settings=settings, port=port) as process:
-        wait_until(lambda: model_server.is_ready(port), "it answers")
+        wait_until(lambda: answers(model_server.LOOPBACK, port, "/health"), "it answers")
         wait_until(lambda: (status := read_status(data_dir)) and status.state == State.READY, "it says so")
         request = urllib.request.Request(
             f"http://127.0.0.1:{port}/v1/models", headers={"Authorization": "Bearer sesame"}

@@ -21,7 +21,6 @@ from memoryhub.local.model_server import (
     Endpoint,
     endpoint_file,
     free_port,
-    is_ready,
     main,
     read_endpoint,
     read_trouble,
@@ -29,6 +28,7 @@ from memoryhub.local.model_server import (
     serve,
     write_endpoint,
 )
+from memoryhub.local.stack import answers
 from tests.memoryhub.local.processes import wait_until
 
 ENDPOINT = Endpoint("http://127.0.0.1:9/v1", "sesame", "a-model")
@@ -67,7 +67,7 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     with subprocess.Popen(
         [*command, "--port", str(found)], env={**os.environ, KEY_VARIABLE: "sesame"}
     ) as process:
-        wait_until(lambda: is_ready(found), "the model is loaded")
+        wait_until(lambda: answers("127.0.0.1", found, "/health"), "the model is loaded")
         yield found
         process.kill()
 
