@@ -61,7 +61,8 @@ def kept_of_before(connection: psycopg.Connection[Any]) -> str:
 @contextmanager
 def dump(snapshot: str, only: Iterable[str] = ()) -> Iterator[IO[bytes]]:
     """Yield pg_dump's output of a snapshot, limited to the tables ``only`` if given. Raises BackupError if it fails."""
-    arguments = ["--format=custom", QUICKLY, *_NOT_TAKEN, f"--snapshot={snapshot}", *_tables(only)]
+    arguments = ["--format=custom", QUICKLY, *_NOT_TAKEN, f"--snapshot={snapshot}"]
+    arguments += [f"--table={name}" for name in only]
     with _started("pg_dump", arguments, own_name(), stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         yield process.stdout
@@ -84,17 +85,14 @@ def restore_into(name: str, source: Iterable[bytes], only: Iterable[str] = ()) -
                 "Give it CREATEDB, or use pg_restore on the file database.dump of the backup, which is a ZIP."
             ) from None
         knows_all = open_connection.info.server_version >= 17_00_00
-    arguments = [*_NOT_TAKEN, *(["--exit-on-error"] if knows_all else []), *_tables(only)]
+    arguments = [*_NOT_TAKEN, *(["--exit-on-error"] if knows_all else [])]
+    arguments += [f"--table={name}" for name in only]
     with _started("pg_restore", arguments, name, stdin=subprocess.PIPE) as process:
         assert process.stdin is not None
         with suppress(BrokenPipeError):  # pg_restore has ended; leaving the outer block raises its error
             for chunk in source:
                 process.stdin.write(chunk)
             process.stdin.close()
-
-
-def _tables(names: Iterable[str]) -> list[str]:
-    return [f"--table={name}" for name in names]
 
 
 def drop(name: str) -> None:
@@ -165,8 +163,6 @@ def _started(
         hint = "" if "version mismatch" not in words else f" It is PostgreSQL {MAJOR_VERSION}'s."
         raise BackupError(f"{program} failed: {words[-600:]}{hint}")
 
-
-# Row counts of all tables, to compare a database with its restored copy.
 
 _TABLES: LiteralString = """
 SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace

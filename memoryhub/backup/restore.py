@@ -180,7 +180,6 @@ def _write_secret(path: Path, text: str) -> None:
 
 
 # Repeat the forgetting that happened after a backup was made, or after the time to which a database was recovered.
-#
 # It is recorded in newer databases of the installation: the replaced database, and those in newer backups.
 
 READ = "_forgotten"  # suffix of the database's name
@@ -217,7 +216,10 @@ def forget_since(archive: Reader, present: str, keys: Mapping[str, Any] | None, 
             if is_kin(replaced):
                 forget_again(replaced, say)
     newer = _newer_beside(archive, say)
-    with _key_of(keys):
+    present_key = settings.FORGET_KEY
+    if keys:  # another machine may have made the backups
+        settings.FORGET_KEY = keys["FORGET_KEY"]
+    try:
         if newer and archive.manifest.installation != installation():
             raise BackupError(NO_KEY)
         for place in newer:
@@ -229,6 +231,8 @@ def forget_since(archive: Reader, present: str, keys: Mapping[str, Any] | None, 
                 raise BackupError(
                     f"{error} It is newer: move it away to restore without what it knows."
                 ) from error
+    finally:
+        settings.FORGET_KEY = present_key
 
 
 @contextmanager
@@ -262,14 +266,3 @@ def _newer_beside(archive: Reader, say: Say) -> list[Place]:
         if manifest.installation == ours.installation and manifest.when > ours.when:
             backups.append((manifest.when, place))
     return [place for _, place in sorted(backups, key=lambda each: each[0])]
-
-
-@contextmanager
-def _key_of(keys: Mapping[str, Any] | None) -> Iterator[None]:
-    """Use the backup's FORGET_KEY, if ``keys`` are given, inside the block: another machine may have made it."""
-    present = settings.FORGET_KEY
-    settings.FORGET_KEY = keys["FORGET_KEY"] if keys else present
-    try:
-        yield
-    finally:
-        settings.FORGET_KEY = present

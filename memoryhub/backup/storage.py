@@ -95,8 +95,6 @@ class FilePlace:
             raise BackupError(f"{self} cannot be read: {error.strerror or error}.") from error
 
 
-# Backups in an S3-compatible store, which are uploaded and downloaded in parts.
-
 PART = 100 * 1024 * 1024  # bytes, in memory until they are uploaded; an object may have 10,000 parts, so 1 TB
 NOT_THERE = {"404", "NoSuchKey", "NotFound"}
 REFUSED = {"403", "AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "Forbidden"}
@@ -243,8 +241,6 @@ def _why(error: Exception, bucket: str) -> str:
         return "there is no such file, or no such bucket."
     return f"the store says {code}."
 
-
-# Parsing of a location from the command line.
 
 Place = FilePlace | BucketPlace
 

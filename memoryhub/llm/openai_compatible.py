@@ -273,12 +273,9 @@ def _failure(error: Exception, endpoint: Endpoint, *, streaming: bool = False) -
 def _request(
     messages: Sequence[Message], max_tokens: int | None, temperature: float | None
 ) -> dict[str, Any]:
-    request: dict[str, Any] = {"messages": [body_of(message) for message in messages]}
-    if max_tokens is not None:
-        request["max_tokens"] = max_tokens
-    if temperature is not None:
-        request["temperature"] = temperature
-    return request
+    optional = {"max_tokens": max_tokens, "temperature": temperature}
+    parameters = {name: value for name, value in optional.items() if value is not None}
+    return {"messages": [body_of(message) for message in messages], **parameters}
 
 
 def _offer(tools: Sequence[Tool], choice: ToolChoice) -> dict[str, Any]:

@@ -151,8 +151,6 @@ def embedder_error(error: errors.ModelError) -> errors.EmbedderError:
     return kind(detail=error.detail, retry_after=error.retry_after)
 
 
-# Retries of a model call.
-
 T = TypeVar("T")
 
 

@@ -99,7 +99,6 @@ def _may_be(text: str, opening: str) -> bool:
 
 
 # Tool calls that a model wrote as text, in the formats that common model families are trained on.
-#
 # Only an answer that consists of one call of an offered tool is treated as a call. Anything else stays text.
 
 MOST_HELD = 20_000  # limit of characters held back because they may be a tool call
@@ -228,7 +227,6 @@ class OutputParser:
 
 
 # Repair of slightly invalid JSON: a trailing comma, single quotes, a truncated list.
-#
 # Only complete values are read. A truncated list yields its complete entries, because half a statement could have
 # another meaning.
 

@@ -64,19 +64,18 @@ class RunLock:
         except OSError:
             with file:
                 file.seek(0)
-                raise AlreadyRunning(self._describe(file.read())) from None
+                try:
+                    other = json.load(file)
+                    who, stop = f"process {other['pid']}, {other['address']}", f"kill {other['pid']}"
+                except (ValueError, KeyError):  # the other process has not written its id yet
+                    who, stop = "starting this moment", "Ctrl-C in its window"
+            raise AlreadyRunning(
+                f"MemoryHub is already running on {self.data_dir} ({who}). Stop it with: {stop}"
+            ) from None
         file.truncate(0)
         json.dump({"pid": os.getpid(), "address": self.address}, file)
         file.flush()
         self._file = file
-
-    def _describe(self, text: str) -> str:
-        try:
-            holder = json.loads(text)
-            who, stop = f"process {holder['pid']}, {holder['address']}", f"kill {holder['pid']}"
-        except (ValueError, KeyError):  # the other process has not written its id yet
-            who, stop = "starting this moment", "Ctrl-C in its window"
-        return f"MemoryHub is already running on {self.data_dir} ({who}). Stop it with: {stop}"
 
     def release(self) -> None:
         if self._file is not None:

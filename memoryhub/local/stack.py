@@ -205,9 +205,6 @@ def _welcome(stack: Stack) -> None:
     say(NAME, f"stop: Ctrl-C, or kill {os.getpid()}")
 
 
-# The services
-
-
 def _python(*arguments: str, death_signal: signal.Signals = signal.SIGKILL) -> Callable[[], Sequence[str]]:
     """Return a function that returns the command line of a Python program.
 

@@ -88,9 +88,8 @@ class Supervisor:
 
         def ready() -> bool:
             if child.failures >= START_ATTEMPTS:
-                raise StartFailed(
-                    f"{service.name} did not start: see {self.data_dir / 'logs' / service.name}.log"
-                )
+                log = self.data_dir / "logs" / f"{service.name}.log"
+                raise StartFailed(f"{service.name} did not start: see {log}")
             return child.ready
 
         self._wait_for(ready)
@@ -174,13 +173,20 @@ class Supervisor:
             say(NAME, f"{child.service.name}: {reason}; restarting it")
             child.ask_to_stop()
 
-    # The watchdog
-
     def _guard(self) -> None:
-        """Start a watchdog and register all children with it, if none is running."""
+        """Start a watchdog (see watchdog.py) and register all children with it, if none is running."""
         if self._watchdog is not None and self._watchdog.poll() is None:
             return
-        self._watchdog = start_watchdog(cleaner_lock_file(self.data_dir), *self._remove_when_killed)
+        arguments = [cleaner_lock_file(self.data_dir), *self._remove_when_killed]
+        self._watchdog = subprocess.Popen(  # noqa: S603  (our own script and arguments)
+            [sys.executable, "-I", "-S", Path(__file__).with_name("watchdog.py"), *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            text=True,
+            bufsize=1,
+        )
         for child in self.children:
             self._report_start(child)
 
@@ -210,8 +216,6 @@ class Supervisor:
                     child.kill()
             time.sleep(TICK_SECONDS / 2)
 
-
-# A child process of the supervisor: start, health, log and stop.
 
 COMPLAINT_SECONDS = 60.0
 _console = threading.Lock()
@@ -355,17 +359,3 @@ def describe_exit(status: int) -> str:
     with contextlib.suppress(ValueError):
         return f"was ended by {signal.Signals(-status).name}"
     return f"was ended by signal {-status}"
-
-
-def start_watchdog(lock_file: Path, *remove: Path) -> subprocess.Popen[str]:
-    """Start the process that cleans up if this process is killed. It reads commands from `stdin` (see watchdog.py)."""
-    script = Path(__file__).with_name("watchdog.py")
-    return subprocess.Popen(  # noqa: S603  (our own script and arguments)
-        [sys.executable, "-I", "-S", str(script), str(lock_file), *map(str, remove)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-        text=True,
-        bufsize=1,
-    )

@@ -17,7 +17,6 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, values
 from prometheus_client.mmap_dict import MmapedDict
 
 # The shared counter files, written without memory-mapping.
-#
 # prometheus_client maps sparse files, and the kernel kills a process (SIGBUS) that writes to such a map when the disk
 # is full. Here an update is a ``pwrite`` of 16 bytes, which raises an ordinary error.
 

@@ -117,8 +117,6 @@ def static_files_state() -> str:
     return digest.hexdigest()
 
 
-# The compiled translation catalogues, built from memoryhub/locale.
-
 SOURCES = Path(__file__).resolve().parents[2] / "locale"
 
 

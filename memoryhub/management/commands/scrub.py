@@ -12,11 +12,9 @@ from psycopg import sql
 from memoryhub.backup.dump import kept_of_before
 from memoryhub.database.startup import psycopg_settings, running_database
 
-# Removal of deleted data from the files of the embedded database. PostgreSQL keeps deleted data on disk: in
-# pages until they are reused, in column statistics, and in its write-ahead log (WAL), whose old segments it
-# recycles later. ``scrub`` rewrites every table and the statistics, moves on to new WAL segments and deletes
-# the old ones. It can run beside a running MemoryHub. It locks each table while rewriting it, and needs as
-# much free space as the largest table takes.
+# PostgreSQL keeps deleted data on disk: in pages until they are reused, in column statistics, and in old segments of
+# its write-ahead log (WAL). ``scrub`` rewrites the statistics and every table, which is locked and needs as much free
+# space, and replaces the segments.
 
 PATIENCE = 60.0  # seconds to wait for older transactions, and for each table's lock
 RELOAD_SECONDS = 1.0  # until every server process has reloaded its settings
