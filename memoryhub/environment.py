@@ -29,10 +29,7 @@ LIBPQ_NAMES = {"NAME": "dbname", "USER": "user", "PASSWORD": "password", "HOST":
 
 
 class Environment:
-    """A reader of environment variables ``PREFIX_NAME``. Unset and blank variables give the default.
-
-    ``PREFIX_NAME_FILE`` names a file that contains the value, as is usual for secrets of containers.
-    """
+    """A reader of variables ``PREFIX_NAME`` or files that ``PREFIX_NAME_FILE`` names. Blank ones give the default."""
 
     def __init__(self, prefix: str, source: Mapping[str, str] | None = None) -> None:
         self.prefix = prefix

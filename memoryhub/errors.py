@@ -198,7 +198,10 @@ def trouble_of(error: BaseException | None) -> Unavailable | None:
 
     Also handles psycopg's own errors, because Django does not wrap those that are raised while a cursor is closed.
     """
-    if is_disk_full(error):
+    no_folder = "No usable temporary directory"  # Python's message if the disk is full
+    if isinstance(error, OSError) and (
+        error.errno in {errno.ENOSPC, errno.EDQUOT} or no_folder in str(error)
+    ):
         logger.error("The disk is full: %s", error)
         return DiskFull()
     if not isinstance(error, DatabaseError | InterfaceError | psycopg.Error):
@@ -215,13 +218,6 @@ def trouble_of(error: BaseException | None) -> Unavailable | None:
         return None
     logger.error("The database failed: %s %s", type(cause or error).__name__, state or "")
     return error_class()
-
-
-def is_disk_full(error: BaseException | None) -> bool:
-    """Return whether an error means a full disk, such as Python's error about an unusable temporary folder."""
-    return isinstance(error, OSError) and (
-        error.errno in {errno.ENOSPC, errno.EDQUOT} or "No usable temporary directory" in str(error)
-    )
 
 
 def refuse_writes(*, ask: bool = False) -> None:

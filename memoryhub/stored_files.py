@@ -231,12 +231,8 @@ class StoredFiles:
         transaction.on_commit(partial(self.remove, instance.file_name))
 
     def sweep(self, *, now: datetime) -> int:
-        """Remove files that have no row, and return their number. Each hour another of the 256 folders is checked.
-
-        Such files remain when a backup replaces a newer database, or when a process is killed before the row is
-        committed.
-        """
-        folder, removed = f"{int(now.timestamp() / 3600) % 256:02x}", 0
+        """Remove files that a restore or a killed process left without a row, in one of 256 folders. Count them."""
+        folder, removed = f"{int(now.timestamp() / 3600) % 256:02x}", 0  # another one each hour
         for place in self._places():
             names = _listed(place, folder)[1]
             known = self._names_with_row(names)

@@ -69,11 +69,7 @@ def dump(snapshot: str, only: Iterable[str] = ()) -> Iterator[IO[bytes]]:
 
 
 def restore_into(name: str, source: Iterable[bytes], only: Iterable[str] = ()) -> None:
-    """Create the database ``name`` and fill it from a dump, limited to the tables ``only`` if given.
-
-    An existing database of that name is dropped. Raises BackupError if the database cannot be created or pg_restore
-    fails.
-    """
+    """Create the database ``name`` from a dump or its tables ``only``, dropping an earlier one. Raises BackupError."""
     drop(name)
     with connect(autocommit=True) as open_connection:
         create = sql.SQL("CREATE DATABASE {} TEMPLATE template0").format(sql.Identifier(name))

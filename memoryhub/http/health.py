@@ -76,25 +76,19 @@ GOOD = Part(True)
 UNKNOWN = Part(False, "unknown without the database")
 
 
-@dataclass(frozen=True)
-class Readiness:
-    parts: dict[str, Part]
-
-    @property
-    def status(self) -> str:
-        if not all(self.parts[name].ok for name in ESSENTIAL):
-            # A replica still answers reads, and another host could not write either.
-            is_away = not self.parts["database"].ok
-            stands_in = is_away and any(
-                self.parts[each].why not in {AWAY, ALONE} for each in settings.REPLICAS
-            )
-            return "degraded" if stands_in else "not_ready"
-        return "ok" if all(part.ok for part in self.parts.values()) else "degraded"
+def status_of(parts: dict[str, Part]) -> str:
+    if all(part.ok for part in parts.values()):
+        return "ok"
+    # While the database is away, a replica still answers reads, and another host could not write either.
+    is_read = not parts["database"].ok and any(
+        parts[each].why not in {AWAY, ALONE} for each in settings.REPLICAS
+    )
+    return "degraded" if is_read or all(parts[name].ok for name in ESSENTIAL) else "not_ready"
 
 
 _lock = threading.Lock()
 _threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="readiness")
-_kept: tuple[float, Readiness] | None = None
+_kept: tuple[float, dict[str, Part]] | None = None
 _counts: dict[str, tuple[LiteralString, str]] = {}
 _migrations: frozenset[tuple[str, str]] | None = None
 
@@ -104,29 +98,27 @@ def healthz(request: HttpRequest) -> HttpResponse:
 
 
 def readyz(request: HttpRequest) -> HttpResponse:
-    report = readiness()
-    parts = {name: asdict(part) for name, part in report.parts.items()}
-    status = 503 if report.status == "not_ready" else 200
-    return JsonResponse({"status": report.status, "parts": parts}, status=status)
+    parts = readiness()
+    body = {"status": status_of(parts), "parts": {name: asdict(part) for name, part in parts.items()}}
+    return JsonResponse(body, status=503 if body["status"] == "not_ready" else 200)
 
 
-def readiness() -> Readiness:
-    """Return the state, at most five seconds old. Concurrent requests wait for one check."""
+def readiness() -> dict[str, Part]:
+    """Return the state of all parts, at most five seconds old. Concurrent requests wait for one check."""
     global _kept
     with _lock:
         if _kept is None or time.monotonic() - _kept[0] > KEPT_SECONDS:
-            report = check()
-            if _kept is None or _kept[1].status != report.status:
-                troubles = "; ".join(
-                    f"{name}: {part.why}" for name, part in report.parts.items() if not part.ok
-                )
-                level = logging.INFO if report.status == "ok" else logging.WARNING
-                logger.log(level, "Readiness: %s%s", report.status, f" ({troubles})" if troubles else "")
-            _kept = (time.monotonic(), report)
+            parts = check()
+            status = status_of(parts)
+            if _kept is None or status_of(_kept[1]) != status:
+                troubles = "; ".join(f"{name}: {part.why}" for name, part in parts.items() if not part.ok)
+                level = logging.INFO if status == "ok" else logging.WARNING
+                logger.log(level, "Readiness: %s%s", status, f" ({troubles})" if troubles else "")
+            _kept = (time.monotonic(), parts)
         return _kept[1]
 
 
-def check() -> Readiness:
+def check() -> dict[str, Part]:
     """Check all parts in parallel. A part that does not answer within four seconds counts as faulty."""
     futures: dict[str, Future[Any]] = {
         "database": _threads.submit(_database),
@@ -143,7 +135,7 @@ def check() -> Readiness:
             trouble = _trouble(futures[name])
             parts[name] = Part(not trouble, trouble)
     silent = dict.fromkeys(settings.REPLICAS, Part(False, AWAY))
-    return Readiness(parts | (futures["replicas"].result() if futures["replicas"].done() else silent))
+    return parts | (futures["replicas"].result() if futures["replicas"].done() else silent)
 
 
 def _trouble(future: Future[str]) -> str:

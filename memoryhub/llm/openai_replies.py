@@ -315,11 +315,7 @@ class StreamedAnswer:
         return call
 
     def finish(self) -> str:
-        """Return the finish reason after the end of the stream.
-
-        Raises ModelCut if the stream ended without one, ContentFiltered if the answer was filtered, and ModelBadReply
-        if it is empty or consists only of reasoning.
-        """
+        """Return the finish reason. Raises ModelCut if none came, ContentFiltered, or ModelBadReply without text."""
         if not self.has_begun:
             raise errors.ModelBadReply(detail="the reply was no stream of events")
         if self.finish_reason is None:

@@ -9,7 +9,7 @@ import base64
 import re
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import httpx2
@@ -217,7 +217,8 @@ class RawChat:
         attempt, has_begun, deadline = 0, False, time.monotonic() + self.timeout
         while True:
             endpoint = self.endpoint()
-            read = _Read()
+            usage: Usage | None = None
+            pieces: list[str] = []
             with model_call(endpoint.model) as call:
                 try:
                     client = self.clients.for_running_loop(endpoint)
@@ -231,7 +232,10 @@ class RawChat:
                             if not isinstance(chunk.get("choices"), list):
                                 continue
                             has_begun = True
-                            if read.chunk(chunk) or "stream_options" in body:
+                            usage = reported_usage(chunk.get("usage")) or usage
+                            pieces.append(_text_in(chunk, "delta"))
+                            has_only_usage = chunk.get("usage") and not chunk["choices"]
+                            if not has_only_usage or "stream_options" in body:
                                 yield chunk
                     if not has_begun:
                         raise ModelBadReply(detail="the reply was no stream of events")
@@ -247,7 +251,7 @@ class RawChat:
                     failed(call, failure)
                 finally:
                     if has_begun:
-                        report(read.usage or guessed(body["messages"], "".join(read.pieces)), call)
+                        report(usage or guessed(body["messages"], "".join(pieces)), call)
             attempt += 1
             await asyncio.sleep(delay)
 
@@ -275,20 +279,6 @@ class RawChat:
             return False
         self.is_strict = True
         return True
-
-
-@dataclass
-class _Read:
-    """The usage and text of the part of a stream that has been read."""
-
-    usage: Usage | None = None
-    pieces: list[str] = field(default_factory=list)
-
-    def chunk(self, chunk: Body) -> bool:
-        """Add a chunk. Return False if it contains only usage."""
-        self.usage = reported_usage(chunk.get("usage")) or self.usage
-        self.pieces.append(_text_in(chunk, "delta"))
-        return bool(chunk["choices"]) or not chunk.get("usage")
 
 
 def _text_in(reply: Body, part: str) -> str:

@@ -5,8 +5,9 @@ import json
 import os
 import stat
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
 
 
 class DataFolderError(Exception):
@@ -48,40 +49,29 @@ class AlreadyRunning(Exception):
     """Raised when another supervisor uses this data folder. The message says which process."""
 
 
-class RunLock:
-    """The lock on a data folder, held until `release()` or the process's end. Its file names the process."""
-
-    def __init__(self, data_dir: Path, address: str) -> None:
-        self.data_dir, self.address = data_dir, address
-        self.path = data_dir / "run" / "supervisor.lock"
-        self._file: IO[str] | None = None
-
-    def acquire(self) -> None:
-        """Acquire the lock. Raises AlreadyRunning if another process holds it."""
-        file = self.path.open("a+", encoding="utf-8")
+@contextmanager
+def run_lock(data_dir: Path, address: str) -> Iterator[None]:
+    """Lock the data folder inside the block, for a process with this address. Raises AlreadyRunning if it is locked."""
+    with (data_dir / "run" / "supervisor.lock").open("a+", encoding="utf-8") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            with file:
-                file.seek(0)
-                try:
-                    other = json.load(file)
-                    who, stop = f"process {other['pid']}, {other['address']}", f"kill {other['pid']}"
-                except (ValueError, KeyError):  # the other process has not written its id yet
-                    who, stop = "starting this moment", "Ctrl-C in its window"
+            file.seek(0)
+            try:
+                other = json.load(file)
+                who, stop = f"process {other['pid']}, {other['address']}", f"kill {other['pid']}"
+            except (ValueError, KeyError):  # the other process has not written its id yet
+                who, stop = "starting this moment", "Ctrl-C in its window"
             raise AlreadyRunning(
-                f"MemoryHub is already running on {self.data_dir} ({who}). Stop it with: {stop}"
+                f"MemoryHub is already running on {data_dir} ({who}). Stop it with: {stop}"
             ) from None
         file.truncate(0)
-        json.dump({"pid": os.getpid(), "address": self.address}, file)
+        json.dump({"pid": os.getpid(), "address": address}, file)
         file.flush()
-        self._file = file
-
-    def release(self) -> None:
-        if self._file is not None:
-            self._file.truncate(0)
-            self._file.close()
-            self._file = None
+        try:
+            yield
+        finally:
+            file.truncate(0)
 
 
 def wait_for_cleaner(data_dir: Path, seconds: float) -> bool:

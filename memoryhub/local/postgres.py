@@ -222,15 +222,6 @@ class EmbeddedPostgres:
             if row is None:
                 connection.execute(f'CREATE DATABASE "{DATABASE}"')
 
-    def _wait_ready(self) -> None:
-        end = time.monotonic() + START_SECONDS
-        while not self.is_ready():
-            ended = self._process is not None and self._process.poll() is not None
-            if ended or time.monotonic() > end:
-                log = self.log_file.read_text(encoding="utf-8", errors="replace")[-2000:]
-                raise PostgresError(f"The embedded database did not start. Its log ({self.log_file}):\n{log}")
-            time.sleep(0.03)
-
     def start(self) -> None:
         """Start the server, wait until it is ready and create the database. Raises PostgresError after 60 seconds."""
         self._make_folder(self.socket_folder)  # `stop()` removes it if it is below /tmp
@@ -245,7 +236,14 @@ class EmbeddedPostgres:
                 stderr=log,
                 start_new_session=True,
             )
-        self._wait_ready()
+        end = time.monotonic() + START_SECONDS
+        while not self.is_ready():
+            if self._process.poll() is not None or time.monotonic() > end:
+                tail = self.log_file.read_text(encoding="utf-8", errors="replace")[-2000:]
+                raise PostgresError(
+                    f"The embedded database did not start. Its log ({self.log_file}):\n{tail}"
+                )
+            time.sleep(0.03)
         self.create_database()
 
     def stop(self) -> None:

@@ -24,8 +24,8 @@ from memoryhub.local import large_model_download, model_server
 from memoryhub.local.data_folder import (
     AlreadyRunning,
     DataFolderError,
-    RunLock,
     make_data_folders,
+    run_lock,
     wait_for_cleaner,
 )
 from memoryhub.local.launcher import launch_command
@@ -86,23 +86,19 @@ def run(stack: Stack) -> int:
     """Start all services and run them until Ctrl-C or SIGTERM. Return the exit status; errors are printed."""
     try:
         make_data_folders(stack.data_dir)
-        lock = RunLock(stack.data_dir, stack.address)
-        lock.acquire()
-    except (DataFolderError, AlreadyRunning) as error:
+        with run_lock(stack.data_dir, stack.address):
+            try:
+                wait_for_cleaner(stack.data_dir, seconds=25.0)
+                with metrics_folder(stack.data_dir) as folder:
+                    _start_and_run(replace(stack, metrics_folder=folder))
+            except Stopping:
+                pass  # stopped while starting: not a failure
+            finally:
+                model_server.remove_endpoint(stack.data_dir)
+                remove_socket_folder(stack.data_dir)
+    except (AddressInUse, AlreadyRunning, DataFolderError, PostgresError, StartFailed) as error:
         print(error, file=sys.stderr)  # noqa: T201
         return 1
-    try:
-        with suppress(Stopping):  # stopped while starting: not a failure
-            wait_for_cleaner(stack.data_dir, seconds=25.0)
-            with metrics_folder(stack.data_dir) as folder:
-                _start_and_run(replace(stack, metrics_folder=folder))
-    except (AddressInUse, DataFolderError, PostgresError, StartFailed) as error:
-        print(error, file=sys.stderr)  # noqa: T201
-        return 1
-    finally:
-        model_server.remove_endpoint(stack.data_dir)
-        remove_socket_folder(stack.data_dir)
-        lock.release()
     say(NAME, "stopped")
     return 0
 

@@ -45,7 +45,7 @@ class Command(BaseCommand):
         number = 0
         if not settings.EMBEDDING_BASE_URL:
             embedder_trouble()  # loads the embedder here, since that may exceed the timeout of check()
-        for name, part in check().parts.items():
+        for name, part in check().items():
             if part.ok:
                 self.stdout.write(f"{name}: well")
             elif part == UNKNOWN:

@@ -103,14 +103,10 @@ def check_database() -> None:
 
 
 def static_files_state() -> str:
-    """Return a digest that changes when a static file, or the storage's settings or code, changes.
-
-    It uses each file's path, size and modification time. Files are sorted by path, because the order in a folder
-    depends on the file system.
-    """
+    """Return a digest of each static file's path, size and modification time, and the storage's settings and code."""
     digest = hashlib.sha256(repr(settings.STORAGES["staticfiles"]).encode())
     digest.update(Path(static_files.__file__).read_bytes())
-    for finder in get_finders():
+    for finder in get_finders():  # sorted, because the order in a folder depends on the file system
         for path, storage in sorted(finder.list(ignore_patterns=[]), key=itemgetter(0)):
             status = Path(storage.path(path)).stat()
             digest.update(f"{path} {status.st_size} {status.st_mtime_ns}\n".encode())

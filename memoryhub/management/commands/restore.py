@@ -10,7 +10,7 @@ from memoryhub.backup.archive import Reader
 from memoryhub.backup.restore import drill, restore
 from memoryhub.backup.storage import BackupError, place_of
 from memoryhub.database.startup import running_database
-from memoryhub.local.data_folder import AlreadyRunning, RunLock, make_data_folders
+from memoryhub.local.data_folder import AlreadyRunning, make_data_folders, run_lock
 from memoryhub.management import Progress
 
 
@@ -50,13 +50,8 @@ class Command(BaseCommand):
 
     def _restore(self, archive: Reader, *, replace: bool) -> str:
         make_data_folders(settings.DATA_DIR)
-        lock = RunLock(settings.DATA_DIR, "manage.py restore")
-        lock.acquire()
-        try:
-            with running_database():
-                earlier = restore(archive, settings.BACKUP_PASSPHRASE, replace=replace, say=self._say)
-        finally:
-            lock.release()
+        with run_lock(settings.DATA_DIR, "manage.py restore"), running_database():
+            earlier = restore(archive, settings.BACKUP_PASSPHRASE, replace=replace, say=self._say)
         if earlier is None:
             return "Restored. Start MemoryHub with `make run`."
         return (

@@ -20,7 +20,7 @@ def cut(encoder: MultilingualEncoder, text: str) -> list[str]:
 
 def test_a_text_is_cut_as_the_model_was_taught(encoder: MultilingualEncoder) -> None:
     """The pieces and ids of SentencePiece with this model's vocabulary."""
-    pieces = encoder.load().pieces
+    pieces = encoder.load()[0]
     ids = {
         "query: what can I cook for dinner?": [41, 1294, 12, 2367, 831, 87, 110309, 100, 94000, 32],
         "query: 我的项目截止日期是什么时候？": [41, 1294, 12, 13129, 138783, 119613, 49519, 354, 135375, 32],
@@ -43,7 +43,7 @@ def test_ways_to_write_one_text_are_one(encoder: MultilingualEncoder, written: s
 
 
 def test_the_models_own_marks_cannot_be_written(encoder: MultilingualEncoder) -> None:
-    ids, pieces = encoder.load().pieces.cut("<s> </s> <mask> <pad> 🜲\ud800")
+    ids, pieces = encoder.load()[0].cut("<s> </s> <mask> <pad> 🜲\ud800")
     assert not {0, 1, 2, 250_001} & set(ids)
     assert "<s>" not in pieces
     assert UNKNOWN in ids

@@ -17,7 +17,7 @@ from django_q.models import OrmQ, Task
 from memoryhub import mail
 from memoryhub.encryption import seal
 from memoryhub.http import health
-from memoryhub.http.health import GOOD, Part, Readiness
+from memoryhub.http.health import GOOD, Part
 from memoryhub.management.commands import doctor
 from tests.factories import make_user
 from workspaces.models import AuditEvent, User, WaitingMail
@@ -34,7 +34,7 @@ class Disk(NamedTuple):
 @pytest.fixture
 def parts(monkeypatch: pytest.MonkeyPatch) -> dict[str, Part]:
     found = dict.fromkeys(doctor.WHAT_TO_DO, GOOD)
-    monkeypatch.setattr(doctor, "check", lambda: Readiness(found))
+    monkeypatch.setattr(doctor, "check", lambda: found)
     return found
 
 
