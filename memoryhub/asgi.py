@@ -22,10 +22,8 @@ from memoryhub.llm.registry import get_chat_model  # noqa: E402
 refuse_to_serve_other_version()
 djangos_own: Any = get_asgi_application()
 django_application = StaticFiles(djangos_own)
-ENVELOPE = 1_048_576  # bytes of a form besides its file
-application = BodyLimit(
-    django_application, most=max(settings.IMPORT_MAX_BYTES, settings.ASSET_MAX_BYTES) + ENVELOPE
-)
+most = max(settings.IMPORT_MAX_BYTES, settings.ASSET_MAX_BYTES) + 2**20  # and the form besides its file
+application = BodyLimit(django_application, most)
 
 # Each takes half a second, which would otherwise delay the first turn and the first page.
 get_chat_model()

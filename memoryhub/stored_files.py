@@ -152,7 +152,6 @@ def _is_loopback(endpoint: str | None) -> bool:
 logger = logging.getLogger(__name__)
 ORPHAN_AGE = timedelta(days=1)  # a newer file without a row may belong to an unfinished upload
 SPREAD = re.compile("[0-9a-f]{2}")
-Rows = type[models.Model]
 
 
 @dataclass(frozen=True)
@@ -168,7 +167,7 @@ class StoredFiles:
 
     every: ClassVar[dict[str, StoredFiles]] = {}  # by name, which is also the folder in a backup
 
-    def __init__(self, name: str, workspace_lookups: Mapping[Rows, str]) -> None:
+    def __init__(self, name: str, workspace_lookups: Mapping[type[models.Model], str]) -> None:
         self.name, self._workspace_lookups = name, workspace_lookups
         self.every[name] = self
 

@@ -65,7 +65,7 @@ class Writer:
 
     def __init__(self, archive: zipfile.ZipFile, show: Show) -> None:
         self._zip, self._show = archive, show
-        self._members: dict[str, tuple[int, str]] = {}
+        self.members: dict[str, tuple[int, str]] = {}
 
     def add(self, name: str, source: IO[bytes]) -> int:
         """Copy ``source`` into the archive under ``name`` and return its size in bytes."""
@@ -76,12 +76,8 @@ class Writer:
                 digest.update(chunk)
                 size += len(chunk)
                 self._show(f"{name}: {size:,} bytes")
-        self._members[name] = (size, digest.hexdigest())
+        self.members[name] = (size, digest.hexdigest())
         return size
-
-    def finish(self, manifest: Manifest) -> None:
-        manifest.members = self._members
-        self._zip.writestr(MANIFEST, json.dumps(asdict(manifest), indent=1, sort_keys=True))
 
 
 class Reader:
@@ -206,7 +202,8 @@ def make_backup(place: Place, passphrase: str, say: Say, show: Show = lambda tex
         say(f"{number} stored files")
         if passphrase:
             writer.add(KEYS, io.BytesIO(sealed_keys(present_keys(), passphrase)))
-        writer.finish(manifest)
+        manifest.members = writer.members
+        archive.writestr(MANIFEST, json.dumps(asdict(manifest), indent=1, sort_keys=True))
     try:
         for path in settings.AFTER_BACKUP:
             import_string(path)(place.size(), installation())

@@ -150,7 +150,6 @@ def _no_database(why: str = "cannot be reached") -> dict[str, Part]:
 
 
 def _replicas() -> dict[str, Part]:
-    """Return the state of each replica, by its number in MEMORYHUB_REPLICA_URLS."""
     troubles = {alias: what_ails(probe_state(alias)) for alias in settings.REPLICAS}
     return {alias: Part(not why, why) for alias, why in troubles.items()}
 
@@ -269,9 +268,6 @@ def register_gauge(name: str, help_text: str, count: Callable[[datetime], float]
 
 class DatabaseState(Collector):
     """A collector of queue and table counts, which are the same in every process."""
-
-    def describe(self) -> list[Metric]:
-        return []  # prevents a database query at registration
 
     def collect(self) -> Iterator[Metric]:
         """Yield all gauges, without those from the database if neither it nor a replica in its place responds."""

@@ -22,10 +22,8 @@ from memoryhub.llm.addresses import AddressRange, PinnedTransport, refuse_metada
 if TYPE_CHECKING:
     import openai
 
-CONNECT_TIMEOUT_SECONDS = 5.0
+PINNED = (AddressRange.PUBLIC, AddressRange.INTERNAL)  # never through a proxy, which resolves names
 # Connections stay open for two minutes (keepalive_expiry), so that the next turn of a conversation needs no handshake.
-# Never through a proxy, which would resolve the name itself.
-PINNED = (AddressRange.PUBLIC, AddressRange.INTERNAL)
 LIMITS = httpx2.Limits(max_connections=1000, max_keepalive_connections=100, keepalive_expiry=120.0)
 
 
@@ -153,7 +151,7 @@ def _shared_tls_context() -> ssl.SSLContext:
 def timeout_of(seconds: float) -> httpx2.Timeout:
     """Return httpx timeouts: ``seconds`` without data, and at most 5 s to connect. 0 fails, so 0.05 s is the least."""
     seconds = max(seconds, 0.05)
-    return httpx2.Timeout(seconds, connect=min(seconds, CONNECT_TIMEOUT_SECONDS))
+    return httpx2.Timeout(seconds, connect=min(seconds, 5.0))
 
 
 # A limit on the size of replies from servers that the operator did not configure.

@@ -214,11 +214,11 @@ class RawChat:
 
     async def stream(self, body: Body) -> AsyncGenerator[Body, None]:
         """Yield the chunks of a streamed answer until it is closed. Raises a ModelError, possibly in the middle."""
-        attempt, has_begun, deadline = 0, False, time.monotonic() + self.timeout
+        attempt, deadline = 0, time.monotonic() + self.timeout
         while True:
             endpoint = self.endpoint()
             usage: Usage | None = None
-            pieces: list[str] = []
+            pieces: list[str] = []  # a text, maybe empty, of each chunk
             with model_call(endpoint.model) as call:
                 try:
                     client = self.clients.for_running_loop(endpoint)
@@ -231,26 +231,25 @@ class RawChat:
                         async for chunk in chunks_of(response.http_response):
                             if not isinstance(chunk.get("choices"), list):
                                 continue
-                            has_begun = True
                             usage = reported_usage(chunk.get("usage")) or usage
                             pieces.append(_text_in(chunk, "delta"))
                             has_only_usage = chunk.get("usage") and not chunk["choices"]
                             if not has_only_usage or "stream_options" in body:
                                 yield chunk
-                    if not has_begun:
+                    if not pieces:
                         raise ModelBadReply(detail="the reply was no stream of events")
                     return
                 except VENDOR_ERRORS as error:
-                    if not has_begun and self._learns_from(error, body):
+                    if not pieces and self._learns_from(error, body):
                         continue
-                    failure = _failure(error, endpoint, streaming=has_begun)
+                    failure = _failure(error, endpoint, streaming=bool(pieces))
                     left = deadline - time.monotonic()
-                    delay = None if has_begun else delay_before_retry(failure, attempt, left=left)
+                    delay = None if pieces else delay_before_retry(failure, attempt, left=left)
                     if delay is None:
                         raise failure from error
                     failed(call, failure)
                 finally:
-                    if has_begun:
+                    if pieces:
                         report(usage or guessed(body["messages"], "".join(pieces)), call)
             attempt += 1
             await asyncio.sleep(delay)

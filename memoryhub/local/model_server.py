@@ -27,7 +27,6 @@ from memoryhub.model_files import CHAT_MODEL, ModelFileAltered, ModelFileMissing
 KEY_VARIABLE = "MEMORYHUB_MODEL_SERVER_KEY"
 LOOPBACK = "127.0.0.1"
 MODEL_NAME = "smollm2-135m-instruct"
-QUIET = 2  # llama.cpp's verbosity: warnings and errors
 # Interval of checks for the administrator's choice, and pause before a failed download is retried.
 WATCH_SECONDS = 1.0
 RETRY_SECONDS = 3600.0
@@ -165,7 +164,7 @@ def serve(
     parameters.offline = True
     parameters.ui = parameters.endpoint_slots = False
     parameters.cors_origins = ""
-    parameters.verbosity = QUIET
+    parameters.verbosity = 2  # warnings and errors
     server = xllamacpp.Server(parameters)
     sys.stdout.write(f"{profile.name} answers at {server.listening_address} with {threads()} thread(s)\n")
     sys.stdout.flush()

@@ -191,8 +191,8 @@ class Supervisor:
             self._report_start(child)
 
     def _report_start(self, child: Child) -> None:
+        service = child.service
         if child.process is not None:
-            service = child.service
             self._notify_watchdog(started(child.process.pid, service.stop_signal, service.stops_last))
 
     def _notify_watchdog(self, line: str) -> None:
