@@ -29,8 +29,7 @@ _MESSAGE = PreparedQuery(_messages, user=int, chat=int, public_id=str)
 def get_chat(user: User, public_id: str, *, need: Role = Role.VIEWER, include_deleted: bool = False) -> Chat:
     """Return the chat, annotated with the user's ``role`` in its workspace.
 
-    ``need`` is the minimum role. Raises NotFound if the user may not see the chat, and Forbidden if the role is below
-    ``need``.
+    Raises NotFound if the user may not see the chat, and Forbidden if the role is below ``need``.
     """
     chat = (_CHAT if include_deleted else _LIVE_CHAT).first(user=user.pk, public_id=public_id)
     if chat is None:
@@ -42,10 +41,7 @@ def get_chat(user: User, public_id: str, *, need: Role = Role.VIEWER, include_de
 def get_message(
     user: User, chat_id: str, public_id: str, *, need: Role = Role.VIEWER
 ) -> tuple[Chat, Message]:
-    """Return the chat and the message.
-
-    Raises NotFound if the user may not see the chat or the message, and Forbidden if the role is below ``need``.
-    """
+    """Return the chat and the message. Raises NotFound if the user may not see them, and Forbidden as ``get_chat``."""
     chat = get_chat(user, chat_id, need=need)
     message = _MESSAGE.first(user=user.pk, chat=chat.pk, public_id=public_id)
     if message is None:

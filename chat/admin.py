@@ -72,9 +72,7 @@ class ChatAdmin(ReadOnlyAdmin):
         return format_html('<a href="{}?chat={}">Messages of this chat</a>', url, chat.pk)
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Return whether the administrator may use the soft-delete action. The admin has no page that deletes
-        permanently.
-        """
+        """Return whether the administrator may use the soft-delete action. No admin page deletes permanently."""
         return obj is None and request.user.has_perm("chat.delete_chat")
 
     @action(
@@ -113,18 +111,13 @@ class MessageAdmin(ReadOnlyAdmin):
     actions = None
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        """Exclude private chats.
-
-        Administrators who may read private chats can open a single one, or one of its messages. That is recorded in the
-        audit log.
-        """
+        """Exclude private chats, except the one that the URL names, for administrators who may read private chats."""
         return super().get_queryset(request).filter(self._named_in_url(request) | NOT_PRIVATE_OF_CHAT)
 
     def _named_in_url(self, request: HttpRequest) -> Q:
         """Return a filter for the one chat or message that the URL names.
 
-        The filter matches nothing if the URL names no single chat or message, or if the administrator may not read
-        private chats.
+        It matches nothing if there is no such chat or message, or the administrator may not read private chats.
         """
         match = request.resolver_match
         chats, rows = request.GET.getlist("chat"), [match.kwargs.get("object_id", "")] if match else []

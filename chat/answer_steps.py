@@ -37,9 +37,7 @@ QUERY_SHOWN = 120  # characters
 
 @dataclass(frozen=True)
 class ShownCall:
-    """A tool call for display. ``memories``: those it saved or found, without forgotten ones and those hidden from the
-    reader.
-    """
+    """A tool call for display, with the memories that it saved or found and that the reader may see."""
 
     call: ToolCall
     memories: tuple[Memory, ...]
@@ -77,10 +75,7 @@ def count_of(call: ToolCall) -> int:
 
 
 def call_line(call: ToolCall, *, is_over: bool = False) -> str:
-    """Return a one-line description of a tool call and its result, without the text of any memory.
-
-    ``is_over``: the answer is finished.
-    """
+    """Return one line about a tool call and its result, without memory texts. ``is_over``: the answer is finished."""
     if call.status == ToolStatus.RUNNING:
         return (_("%(tool)s did not finish") % {"tool": call.name}) if is_over else _running(call)
     if call.name in ARTIFACTS and (call.outcome in _DONE or call.arguments.get("tells")):
@@ -147,9 +142,9 @@ def _searched(call: ToolCall) -> str:
 
 
 def call_event(call: ToolCall) -> dict[str, Any]:
-    """Return the data of the stream event for a tool call: ids and fixed text only, no stored text.
+    """Return the data of the stream event for a tool call: ids and fixed text only. One query if memories were found.
 
-    All readers receive the same event, so personal memories are not counted. One query if memories were found.
+    All readers receive the same event, so personal memories are not counted.
     """
     call.known = for_everyone(call.memory_ids)
     return {
@@ -199,9 +194,7 @@ def with_memories(entries: Iterable[N], user: User) -> dict[int, list[tuple[N, t
 
 @dataclass(frozen=True)
 class Finding:
-    """A memory that confirms or contradicts the answer. ``quote``: the statement in the answer, or "" if the model did
-    not quote it exactly.
-    """
+    """A memory that confirms or contradicts the answer. ``quote``: the statement, "" if not quoted exactly."""
 
     quote: str
     memory: Memory
@@ -260,9 +253,8 @@ class ShownStep:
 
 
 def outcome_of(step: Step) -> str:
-    """Return the outcome of a step, judged only by the memories that the reader may see.
-
-    If the check corrected the answer, its real outcome is returned, since all readers see the correction.
+    """Return a step's outcome for the reader: its real outcome if it corrected the answer, which all readers see, else
+    one judged only by the memories that the reader may see.
     """
     if step.outcome not in (StepOutcome.AGREES, StepOutcome.DIFFERS) or step.text:
         return step.outcome
@@ -276,10 +268,7 @@ def _differing(step: Step) -> int:
 
 
 def step_line(step: Step, *, is_over: bool = False) -> str:
-    """Return a one-line description of a step and its outcome, without the text of any memory.
-
-    ``is_over``: the answer is finished.
-    """
+    """Return one line about a step and its outcome, without any memory's text. ``is_over``: the answer is finished."""
     if step.kind == StepKind.READING:
         return _awaited(step, is_over=is_over)
     if step.kind == StepKind.RESEARCH:
@@ -300,10 +289,7 @@ def _researched(step: Step, *, is_over: bool) -> str:
 
 
 def _awaited(step: Step, *, is_over: bool) -> str:
-    """Return the line of a step in which an answer waited for attached files to be read.
-
-    While it waits, the line names these files. Afterwards it says which were read and which were not.
-    """
+    """Return the line of a step that waits for attached files: which files, and later which were read and which not."""
 
     def named(*statuses: str) -> str:
         ids = [
@@ -459,7 +445,7 @@ MOST_THOUGHT = 20_000  # characters stored per thought
 
 
 class Thinking:
-    """Recorder of a reasoning model's thought before one reply. Stores it as a step of the answer.
+    """Recorder of a reasoning model's thought before one reply, stored as a step of the answer.
 
     Readers receive one event at its start and one at its end, because the page shows it collapsed.
     """

@@ -28,10 +28,7 @@ from workspaces.spending.usage_records import Account
 
 
 class LiveAnswer:
-    """An answer that this process is writing.
-
-    The turns' thread appends to it, and any thread may read it. Readers are woken in their own event loops.
-    """
+    """An answer that this process is writing. The turns' thread appends to it; readers wake in their event loops."""
 
     def __init__(self, public_id: str, pk: int, attempt: int, text: str = "") -> None:
         """Start writing. ``text``: the text so far, if the answer is being continued."""
@@ -100,9 +97,7 @@ class LiveAnswer:
 
     @contextmanager
     def reader(self) -> Iterator[asyncio.Event]:
-        """Context manager for a reader of the answer. Yields an ``asyncio.Event`` that is set on every change; the
-        reader clears it.
-        """
+        """Yield an ``asyncio.Event`` that is set on every change of the answer. The reader clears it."""
         mine = (asyncio.get_running_loop(), asyncio.Event())
         with self._lock:
             self._readers.add(mine)
@@ -180,8 +175,7 @@ def message_channel(answer_id: str) -> str:
 def stop_answer(answer: Message, *, by: User, now: datetime) -> Message:
     """Stop an answer and store its text so far. When this returns, another turn can begin.
 
-    The process that writes the answer notices within a second. If that is another process, wait until it has stopped or
-    has sent no heartbeat for three seconds.
+    If another process writes it, wait until that has stopped or has sent no heartbeat for three seconds.
     """
     Message.objects.filter(pk=answer.pk, status=MessageStatus.STREAMING).update(stop_requested=True)
     live = live_answer(answer.public_id)
@@ -234,10 +228,7 @@ def _as_abandoned(answer: Message, now: datetime) -> dict[str, Any]:
 
 
 def as_interrupted(*, is_whole: bool, now: datetime) -> dict[str, Any]:
-    """Return the field values that close an answer whose process ended.
-
-    ``is_whole``: the text was complete and only being checked, so the answer counts as finished.
-    """
+    """Return the field values that close an answer whose process ended. ``is_whole``: only the check was unfinished."""
     if is_whole:
         return {"status": MessageStatus.DONE, "finished_at": now}
     return {

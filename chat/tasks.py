@@ -63,11 +63,7 @@ def render_answers(*, message_ids: list[int]) -> str:
 
 @job
 def sweep() -> str:
-    """Clean up after interrupted and expired work. Runs every minute.
-
-    Close answers whose process died; delete temporary chats a day after their last message, API clients' turns after
-    extraction, and expired links; restart imports and runs that have no job; purge chats deleted long ago.
-    """
+    """Clean up after interrupted and expired work. Runs every minute."""
     now = timezone.now()
     streaming = Message.objects.filter(status=MessageStatus.STREAMING)
     closed = sum(close_abandoned(answer, now=now) for answer in streaming)

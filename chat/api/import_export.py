@@ -215,9 +215,7 @@ class ChatExport(ApiView):
 
 
 class OneUpload(MultiPartParser):
-    """Multipart parser for one upload. Raises TooLarge before the body is read if its Content-Length is above the
-    limit.
-    """
+    """Multipart parser that raises TooLarge before it reads the body, if the Content-Length is above the limit."""
 
     def parse(self, stream: Any, media_type: Any = None, parser_context: Any = None) -> Any:
         request: HttpRequest = (parser_context or {})["request"]

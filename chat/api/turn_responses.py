@@ -1,6 +1,4 @@
-"""Responses for a turn (a user's message and its answer): JSON after the answer is finished, or server-sent events
-while it is being written.
-"""
+"""Responses for a turn (a user's message and its answer): JSON when it is finished, or server-sent events before."""
 
 import json
 from collections.abc import AsyncGenerator, Callable
@@ -52,10 +50,9 @@ def turn_json(message: Message, answer: Message, user: User) -> dict[str, Any]:
 def turn_once(
     view: ApiView, begin: Callable[[], Turn], *, chat: Chat, stream: bool
 ) -> Response | StreamingHttpResponse:
-    """Start a turn by calling ``begin``, and return its response.
+    """Start a turn by calling ``begin``, and return its response, as server-sent events with ``stream``.
 
-    If the request repeats an ``Idempotency-Key``, ``begin`` is not called and the response is for the turn that the
-    first request started. ``stream``: respond with server-sent events.
+    If the request repeats an ``Idempotency-Key``, the response is for the turn that the first request started.
     """
     slot = StreamSlot(view.person) if stream else None  # may refuse the request, so it comes first
     turn = view.once(
@@ -67,10 +64,9 @@ def turn_once(
 
 
 def _turn_of(user: User, chat: Chat, answer_id: str, *, wait: bool) -> Turn:
-    """Return the turn with this answer, which an earlier request started.
+    """Return the turn with this answer, which an earlier request started. ``wait``: the client wants no events.
 
-    ``wait``: the client wants the finished answer. Raises StillRunning if it is still being written; without ``wait``
-    the client receives its events instead.
+    Raises StillRunning if the client waits for an answer that is still being written.
     """
     answer = get_message(user, chat.public_id, answer_id)[1]
     assert answer.reply_to is not None, "an answer replies to a message"
@@ -82,8 +78,8 @@ def _turn_of(user: User, chat: Chat, answer_id: str, *, wait: bool) -> Turn:
 def turn_response(
     message: Message, answer: Message, user: User, *, slot: StreamSlot | None
 ) -> Response | StreamingHttpResponse:
-    """Return the response for a turn that has begun: server-sent events if a stream slot (``slot``) is given, otherwise
-    a 201 with the finished turn.
+    """Return the response for a turn that has begun: events if a stream ``slot`` is given, else a 201 when it is
+    finished.
 
     The answer is written even if the client disconnects.
     """
@@ -133,8 +129,7 @@ async def _events(message: Message, answer: Message, user: User) -> AsyncGenerat
 def _begun_json(message: Message, answer: Message, user: User) -> dict[str, Any]:
     """Return the JSON for the first event of a stream: the message and the answer so far.
 
-    For the first attempt at an answer this takes no query: its tool calls, steps and receipt do not exist yet, and
-    follow as events.
+    For the first attempt this takes no query: its tool calls, steps and receipt follow as events.
     """
     is_first = answer.status == MessageStatus.STREAMING and answer.attempt == 1
     if not is_first or answer.is_abandoned(timezone.now()):
@@ -161,8 +156,5 @@ def _reading(function: Any) -> Any:
 
 
 def _sse(event: str, data: object) -> str:
-    """Return one server-sent event, with its data as JSON on one line.
-
-    The JSON is ASCII, so it is valid even if the model returned half of a surrogate pair.
-    """
+    """Return one server-sent event. Its JSON is ASCII, so it is valid even with half of a surrogate pair."""
     return f"event: {event}\ndata: {json.dumps(data)}\n\n"

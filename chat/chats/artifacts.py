@@ -29,10 +29,7 @@ class Block:
 
 
 def blocks_of(text: str, budget: Budget) -> list[Block]:
-    """Return the code blocks and tables of a Markdown text, in order.
-
-    Raises TooHeavy if the text is too expensive to parse.
-    """
+    """Return the code blocks and tables of a Markdown text, in order. Raises TooHeavy if parsing is too expensive."""
     lines, blocks, heading = text.split("\n"), list[Block](), ""
     tokens = parsed(text, budget)
     for token, following in zip(tokens, [*tokens[1:], None], strict=True):
@@ -60,10 +57,9 @@ def save_answer(
 ) -> Artifact:
     """Save the whole answer as a Markdown artifact, or only its code block or table with the index ``block``.
 
-    If ``by`` saved the same text before, the existing artifact is returned. The artifact is personal if the chat is
-    private or temporary, or if the answer used personal or local-only data. ``confirmed``: the user confirmed a text
-    that looks like a credential or a private number. Raises NotFound if there is no such block, Conflict while the
-    answer is being written, and the errors of ``artifacts.create_artifact``.
+    Return the existing artifact if ``by`` saved the same text before. ``confirmed``: the user confirmed a text that
+    looks like a credential or a private number. Raises NotFound if there is no such block, Conflict while the answer is
+    being written, and the errors of ``workspace_for_saving`` and ``create_artifact``.
     """
     if answer.role != MessageRole.ASSISTANT or not answer.content.strip():
         raise NotFound(_("Only answers can be saved as artifacts."))

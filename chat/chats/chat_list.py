@@ -78,8 +78,7 @@ class Match:
 
 
 def matching(chats: ChatQuerySet, question: str, *, reader: User, within: Iterable[int]) -> ChatQuerySet:
-    """Filter chats to those with all words of the search query ``question`` in the title, or in one message that the
-    reader may read.
+    """Filter chats by words in the title, or in one message that the reader may read.
 
     ``chats`` must be visible to the reader. ``within``: primary keys of their workspaces. At most three additional
     queries.
@@ -96,10 +95,7 @@ def matching(chats: ChatQuerySet, question: str, *, reader: User, within: Iterab
 
 
 def matches_in(chats: Sequence[Chat], question: str, *, reader: User) -> dict[int, Match]:
-    """Return the newest message of each chat that matches the search query ``question``, by the chat's primary key.
-
-    Chats that match only by title are left out. At most three queries.
-    """
+    """Return each chat's newest message that matches the search, by the chat's primary key. At most three queries."""
     question = _without_nulls(question)
     here = Chat.objects.filter(pk__in=[chat.pk for chat in chats])
     keys = _messages_with(question, {chat.workspace_id for chat in chats})
@@ -151,9 +147,7 @@ def _window(text: str, begins: int, ends: int) -> tuple[int, int]:
 
 
 def _messages_with(question: str, places: Iterable[int]) -> list[int]:
-    """Return the primary keys of messages that contain the words of the search query, in the workspaces with the
-    primary keys ``places``. Does not check access.
-    """
+    """Return the keys of messages with the query's words in the workspaces ``places``. Does not check access."""
     at = " | ".join(f"'at:{place}'" for place in places)
     if not at:
         return []
@@ -203,9 +197,8 @@ def find_messages(
 ) -> list[Found]:
     """Return the messages in this workspace that match best and that the user may read. Four queries.
 
-    Leaves out temporary chats, messages that an edit replaced, private chats unless ``private_chats`` is set, and
-    personal data if ``policy`` forbids it. Raises ModelNotLocal if the workspace's data may not leave this
-    machine.
+    Leaves out temporary chats, replaced messages, private chats unless ``private_chats`` is set, and data that
+    ``policy`` forbids. Raises ModelNotLocal if the workspace's data may not leave this machine.
     """
     if policy.leaves and workspace.local_only:
         raise ModelNotLocal
@@ -236,10 +229,9 @@ def find_messages(
 
 
 def _candidates(query: str, workspace: Workspace) -> tuple[dict[int, list[int]], int]:
-    """Return the messages that match any word of the query, and the number of words in the query. Does not check
-    access.
+    """Return the numbers of the query's words in each matching message, by primary key, and the number of words.
 
-    The first value maps each message's primary key to the numbers of the words that it contains.
+    Does not check access.
     """
     params: dict[str, str | int] = {"query": query, "place": f"'at:{workspace.pk}'", "most": NEWEST_MESSAGES}
     with current_connection().cursor() as cursor:
@@ -333,10 +325,7 @@ def _one_line(name: str) -> str:
 
 
 def _by_key(names: Iterable[str]) -> dict[str, str]:
-    """Return the names keyed by their lower case, as Postgres computes it. One query.
-
-    Names with the same key are the same tag. Python's lower case would differ, for example for İ.
-    """
+    """Return the names keyed by their lower case, as Postgres computes it; Python's differs, for İ. One query."""
     with current_connection().cursor() as cursor:
         cursor.execute("SELECT LOWER(name), name FROM UNNEST(%s::text[]) AS name", [list(names)])
         return dict(cursor.fetchall())
@@ -377,9 +366,7 @@ def with_marks(chats: ChatQuerySet, reader: User) -> ChatQuerySet:
 
 
 def marked(chats: ChatQuerySet, kind: str, *, by: User) -> ChatQuerySet:
-    """Filter chats to those that the user ``by`` pinned or archived (``kind``), or to those without a mark if ``kind``
-    is "".
-    """
+    """Filter chats to those that the user ``by`` pinned or archived (``kind``), or those without a mark if it is ""."""
     mine = ChatMark.objects.filter(user=by)
     if kind:
         return chats.filter(pk__in=mine.filter(kind=kind).values("chat"))

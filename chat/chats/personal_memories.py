@@ -1,8 +1,7 @@
 """Rules for using a user's personal memories, documents and artifacts in a chat.
 
 If other people can read a chat, its prompts contain no personal data, unless the owner of the data allowed that for the
-chat. The same holds for text of other chats: without that permission, a prompt contains only chats that all readers may
-open.
+chat, and only texts of other chats that all readers may open.
 
 An answer that used personal data is marked (``Message.personal``). It is left out of share links. People who could not
 read the chat when it was written never see it, and while they can read the chat, later prompts leave it out.
@@ -43,8 +42,8 @@ class Personal:
 
 
 def _readers(*, chat: int, user: int) -> ChatQuerySet:
-    """Return a queryset of the one chat, annotated with ``alone`` (only the user can read it), ``permitted`` (the user
-    allowed personal data in it) and ``joined`` (when the newest other member joined).
+    """Return a queryset of the one chat, annotated with ``alone`` (only the user can read it), ``permitted`` and
+    ``joined``.
     """
     others = Membership.objects.filter(workspace=OuterRef("workspace")).exclude(user=user)
     alone = (~SHARED & Q(created_by=user)) | (SHARED & ~Exists(others))
@@ -58,11 +57,7 @@ _READERS = PreparedQuery(_readers, chat=int, user=int)
 
 
 def personal_in(chat: Chat, user: User) -> Personal:
-    """Return the current rules for the chat and the user. One query.
-
-    Others can read a shared chat if its workspace has another member, and a private chat if the user is not its
-    creator. A deleted chat counts as readable by others.
-    """
+    """Return the current rules for the chat and the user. One query. A deleted chat counts as readable by others."""
     row: Any = _READERS.first(chat=chat.pk, user=user.pk)
     if row is None:
         return Personal(read_by_others=True, is_permitted=False)
@@ -77,10 +72,9 @@ def personal_allowed(chat: Chat, user: User) -> bool:
 
 @dataclass(frozen=True)
 class PromptPolicy:
-    """A filter for the messages that a prompt may contain.
+    """A filter for the messages that a prompt may contain: those that the user and all current readers may read.
 
-    It selects messages that the user and all current readers may read. If the model is remote, messages with local-only
-    text are excluded.
+    If the model is remote, messages with local-only text are excluded.
     """
 
     user: User
@@ -139,10 +133,7 @@ def workspace_for_saving(chat: Chat, user: User, *, answer: Message | None = Non
 
 
 def chats_with_personal_data_of(user: User, workspace: Workspace) -> ChatQuerySet:
-    """Return the workspace's chats that other members can read and that have an answer with this user's personal data.
-
-    Such an answer was written while the user was the only member, or with the user's permission.
-    """
+    """Return the workspace's chats that others can read and that have an answer with this user's personal data."""
     used = ReceiptItem.objects.filter(used=True, memory__owner=user, receipt__workspace=workspace)
     by_sources = Q(public_id__in=used.values("receipt__message_id")) | Q(sources__document__owner=user)
     turn = Q(personal=PersonalUse.HELD, reply_to__author=user)
@@ -152,10 +143,7 @@ def chats_with_personal_data_of(user: User, workspace: Workspace) -> ChatQuerySe
 
 
 def use_personal(chat: Chat, *, allowed: bool, by: User) -> None:
-    """Set whether prompts in this chat may use the user's personal data although others can read the chat.
-
-    Applies from the next message on. Earlier answers are not changed.
-    """
+    """Set whether later prompts in this chat may use the user's personal data although others can read the chat."""
     if allowed:
         chat.personal_of.add(by)
     else:

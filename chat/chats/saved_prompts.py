@@ -24,16 +24,14 @@ VARIABLE = re.compile(r"{{[ \t]*([^{}\n]{1,40}?)[ \t]*}}")
 
 
 def variables_of(text: str) -> list[str]:
-    """Return the variables' names in order, without duplicates: for “Write to {{name}} about {{topic}}”, name and
-    topic.
-    """
+    """Return the variables' names in order, without duplicates: for “Write to {{name}}”, name."""
     return list(dict.fromkeys(name for name in VARIABLE.findall(text) if name.strip()))
 
 
 def prompts_for(workspace: Workspace, user: User, q: str = "") -> SavedPromptQuerySet:
-    """Return the prompts that the user may use in this workspace, by name. One query.
+    """Return the prompts that the user may use in this workspace and that contain ``q``, by name. One query.
 
-    With ``q``, only those that contain it; matches in the name come before matches in the text.
+    With ``q``, matches in the name come before matches in the text.
     """
     prompts = SavedPrompt.objects.visible_to(user, workspace).select_related("workspace", "created_by")
     if not q:
@@ -52,10 +50,7 @@ def get_prompt(user: User, workspace: Workspace, public_id: str) -> SavedPrompt:
 
 
 def may_change(prompt: SavedPrompt, workspace: Workspace, user: User) -> bool:
-    """Return whether the user may change the prompt.
-
-    Users may change their own prompts. A workspace's prompt may be changed by owners, and by its creator if an editor.
-    """
+    """Return whether the user may change the prompt: its owner, or of a workspace's prompt an owner and its creator."""
     if prompt.is_personal:
         return prompt.owner_id == user.pk
     role = Role(workspace.role)
@@ -72,8 +67,7 @@ def save_prompt(
 ) -> SavedPrompt:
     """Create a prompt: a personal one, or one for the workspace, which requires the role of editor.
 
-    Raises Invalid for an invalid or taken name and for an invalid text, Conflict if there are MOST prompts already, and
-    Forbidden for a viewer who saves for the workspace.
+    Raises Invalid for an invalid name or text, Conflict if there are MOST prompts, and Forbidden for viewers.
     """
     workspace = get_workspace(by, workspace.public_id, need=Role.VIEWER if personal else Role.EDITOR)
     of = {"owner": by} if personal else {"workspace": workspace}

@@ -1,7 +1,6 @@
 """Changes and permanent deletion of chats, events for open pages, ratings and usage of answers.
 
-Callers check access to the chat. These functions only check rights that members do not all have, such as those of the
-chat's creator.
+Callers check access to the chat. These functions only check rights that not all members have.
 """
 
 from collections import Counter
@@ -115,10 +114,7 @@ def set_agent(chat: Chat, *, agent: Agent | None, by: User) -> Chat:
 
 
 def set_connection(chat: Chat, *, connection_id: str | None, by: User) -> Chat:
-    """Set the model for the next answers; None or "" is the workspace's default.
-
-    Raises Invalid for a connection that cannot be chosen here.
-    """
+    """Set the model for the next answers; None or "" is the workspace's default. Raises Invalid for any other."""
     chosen = choose_connection(chat.workspace, connection_id, by=by) if connection_id else None
     chat.connection = chosen
     chat.save(update_fields=["connection"])
@@ -171,10 +167,7 @@ def soft_delete(chat: Chat, *, now: datetime) -> bool:
 
 
 def audit_workspace(chat: Chat) -> Workspace | None:
-    """Return the workspace in whose audit log to record an action on the chat.
-
-    None if only the creator may see the chat, so that the workspace's owners do not learn about it.
-    """
+    """Return the workspace in whose audit log to record an action on the chat; None if only its creator may see it."""
     return chat.workspace if chat.is_shared else None
 
 
@@ -228,7 +221,7 @@ LONG = 10.0  # seconds
 def notify_done(user: User, kind: Literal["answer", "run"], url: str, *, took: float) -> None:
     """Notify the user's open pages that an answer or run is done, if it took at least LONG seconds. One statement.
 
-    The event contains the URL but no content, and is sent when the caller's transaction commits.
+    The event is sent when the caller's transaction commits.
     """
     if took >= LONG:
         pubsub.publish(f"user:{user.public_id}", "work.done", {"kind": kind, "url": url})
@@ -245,7 +238,7 @@ def set_rating(
 ) -> AnswerRating:
     """Store a reader's rating and replace an earlier one. The caller checks that ``by`` may read the message.
 
-    Raises Invalid for a message that is not a finished answer, and for an invalid rating, reason or comment.
+    Raises Invalid for anything but a finished answer, and for an invalid rating, reason or comment.
     """
     if message.role != MessageRole.ASSISTANT or message.status == MessageStatus.STREAMING:
         raise Invalid(_("Only a finished answer can be rated."))
@@ -293,8 +286,7 @@ def usage_of(chat: Chat) -> Bill:
 def most_expensive_chats(user: User, workspace: Workspace | None, first: date) -> list[Line]:
     """Return the ``LISTED`` most expensive chats of the month that starts on ``first``. One query.
 
-    Includes the chats of ``workspace`` that the user may read or, if it is None, all chats that the user created. Chats
-    of equal cost are ordered by tokens.
+    Includes the chats of ``workspace`` that the user may read or, if it is None, all chats that the user created.
     """
     chats = Chat.objects.visible_to(user).live()
     chats = chats.filter(workspace=workspace) if workspace else chats.filter(created_by=user)
@@ -328,8 +320,7 @@ def forget_chat(chat: Chat, *, by: User, now: datetime, memories: bool = False) 
     """Permanently delete a chat with its messages and all data derived from them.
 
     ``memories``: also forget the memories from this chat that ``by`` may forget. Other memories lose their excerpt and
-    source. Raises Forbidden unless ``by`` is the chat's creator or a workspace owner, and NotFound if the chat no
-    longer exists.
+    source. Raises Forbidden unless ``by`` created the chat or owns the workspace, and NotFound if the chat is gone.
     """
     require_own(chat, by)
     with transaction.atomic():
@@ -343,9 +334,8 @@ def forget_chat(chat: Chat, *, by: User, now: datetime, memories: bool = False) 
 
 
 def purge(*, now: datetime, seconds: float) -> int:
-    """Permanently delete chats that were deleted ``MEMORYHUB_PURGE_AFTER_DAYS`` ago, and return how many.
-
-    Their memories stay.
+    """Permanently delete chats that were deleted ``MEMORYHUB_PURGE_AFTER_DAYS`` ago, and return how many. Memories
+    stay.
     """
 
     def remove(keys: list[int]) -> None:
@@ -356,12 +346,10 @@ def purge(*, now: datetime, seconds: float) -> int:
 
 
 def leave_chats(*, workspace_ids: list[int], user_id: int | None, by: User) -> Counts:
-    """Delete or hand over chats and imports before workspaces or a user are deleted. Return the numbers of deleted
-    rows.
+    """Delete or hand over chats and imports before workspaces or a user are deleted. Return the counts of deleted rows.
 
-    In the workspaces, private chats and imports of users other than ``by`` are deleted, but not counted, because their
-    number is private. If ``user_id`` is given, that user's private chats are deleted, and the user's shared chats pass
-    to another owner of their workspace.
+    Other users' private chats and imports in the workspaces are deleted but not counted, because their number is
+    private. If ``user_id`` is given, that user's private chats are deleted, and the shared ones pass to another owner.
     """
     Chat.objects.filter(~SHARED, workspace_id__in=workspace_ids).exclude(created_by=by).delete()
     Import.objects.filter(workspace_id__in=workspace_ids).exclude(user=by).delete()
@@ -383,9 +371,9 @@ def _remove(
 ) -> tuple[for_good.Gone, Counts]:
     """Delete the chat and its messages, then the data derived from them, and the memories ``wanted``.
 
-    Return the result of deleting the derived data, and the numbers of rows deleted with the chat. Messages are deleted
-    first: if an answer is still being written, its process finds no row and queues no extraction. Raises NotFound if
-    the chat no longer exists.
+    Return what was deleted: the derived data, and the counts of other rows. Messages are deleted first: if an answer is
+    still being written, its process finds no row and queues no extraction. Raises NotFound if the chat no longer
+    exists.
     """
     locked = Chat.objects.select_for_update(of=("self",)).filter(pk=chat.pk).first()
     if locked is None:
@@ -403,10 +391,7 @@ def _remove(
 
 
 def _unpinned() -> ChatQuerySet:
-    """Return the chats that a retention rule may delete: those that no user has pinned, without temporary ones.
-
-    Temporary chats are deleted after a day in any case.
-    """
+    """Return the chats that a retention rule may delete: none that are pinned, or temporary and end after a day."""
     pins = ChatMark.objects.filter(chat=OuterRef("pk"), kind=ChatMark.Kind.PINNED)
     return Chat.objects.live().filter(~Exists(pins), is_temporary=False).select_related("created_by")
 

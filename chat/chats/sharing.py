@@ -49,10 +49,10 @@ NEVER_SHARED = (MessageStatus.STREAMING, MessageStatus.FAILED)
 
 @dataclass(frozen=True)
 class Shareable:
-    """The content of a new link.
+    """The content of a new link. ``personal``: number of answers left out because they used personal data.
 
-    ``personal``: number of answers left out because they used personal data. ``later``: answers after the first of
-    those. They may repeat personal data, which cannot be detected, so the user decides whether the link includes them.
+    ``later``: answers after the first of those. They may repeat personal data, so the user decides whether to show
+    them.
     """
 
     message_ids: list[int]
@@ -116,8 +116,7 @@ def shareable(chat: Chat, by: User) -> Shareable:
 def current_messages(chat: Chat, reader: User | None) -> MessageQuerySet:
     """Return the chat's current messages that can be shared, without unfinished, failed and empty ones.
 
-    Messages that ``reader`` may not read are left out. If ``reader`` is None, all are returned; this is for messages
-    that are already in a share link.
+    Messages that ``reader`` may not read are left out; None is for messages that are already in a share link.
     """
     rows = Message.objects.filter(chat=chat).current()
     if reader is not None:
@@ -126,11 +125,7 @@ def current_messages(chat: Chat, reader: User | None) -> MessageQuerySet:
 
 
 def _used_in(keys: dict[str, int]) -> list[tuple[str, int]]:
-    """Return a (memory id, message's primary key) pair for each memory that a message used, in its prompt or by its
-    tools.
-
-    ``keys``: maps the public ids of the messages to their primary keys.
-    """
+    """Return (memory id, message key) for each memory in a message's prompt or tools. ``keys``: keys by public id."""
     items = ReceiptItem.objects.filter(receipt__message_id__in=keys, used=True)
     pairs = [
         (memory, keys[message_id])
@@ -172,9 +167,7 @@ def forgotten_since(links: Sequence[ShareLink]) -> dict[int, set[int]]:
 
 
 def _forgotten() -> Q:
-    """Return a filter for memories that a user deleted. Memories that were evicted, merged or await review do not
-    match.
-    """
+    """Return a filter for memories that a user deleted, without those evicted, merged or waiting for review."""
     return Q(deleted_at__isnull=False, review=Review.NONE, revisions__action=RevisionAction.DELETE)
 
 
@@ -216,8 +209,8 @@ def create_link(
     """Create a link to the chat as it is now. Return it with its token, which is not stored.
 
     The caller checks that ``by`` may write in the chat. ``days``: lifetime, one of DAYS, or None for no end.
-    ``with_later``: also include the answers after the first one that used personal data, because they may repeat it.
-    Raises Invalid for other ``days``, for a chat that cannot be shared or has nothing to share, and beyond MOST_LINKS.
+    ``with_later``: include ``Shareable.later``. Raises Invalid for other ``days``, for a chat that cannot be shared or
+    has nothing to share, and beyond MOST_LINKS.
     """
     if days is not None and days not in DAYS:
         raise Invalid(
@@ -237,8 +230,7 @@ def create_link(
 
 
 def update_link(link: ShareLink, *, by: User, now: datetime) -> ShareLink:
-    """Make the link show the chat as it is now. Answers after a personal one (``Shareable.later``) stay in or out, as
-    before.
+    """Make the link show the chat as it is now. ``Shareable.later`` stays in or out, as before.
 
     Raises Forbidden unless ``by`` created the link, because only its creator knows who has it.
     """
@@ -254,10 +246,7 @@ def update_link(link: ShareLink, *, by: User, now: datetime) -> ShareLink:
 
 
 def close_link(link: ShareLink, *, by: User) -> None:
-    """Delete a link. Idempotent.
-
-    Raises Forbidden unless ``by`` created the link or the chat, or is an owner of the workspace.
-    """
+    """Delete a link. Idempotent. Raises Forbidden unless ``by`` made the link or the chat, or owns the workspace."""
     may = (
         by.pk in (link.made_by_id, link.chat.created_by_id) or role_in(by, link.chat.workspace) == Role.OWNER
     )
@@ -280,10 +269,7 @@ def get_link(chat: Chat, public_id: str) -> ShareLink:
 
 
 def open_link(token: str, *, now: datetime) -> ShareLink | None:
-    """Return the link with this token if it is still open, else None.
-
-    The lookup uses an index over hashes, so that its duration reveals nothing about existing tokens.
-    """
+    """Return the open link with this token, else None. Hashes are looked up, so the duration reveals no tokens."""
     if len(token) != len(PREFIX) + LENGTH or not token.isascii():
         return None
     links = ShareLink.objects.open(now).select_related("chat__workspace")
@@ -302,10 +288,7 @@ def record_opened(link: ShareLink, *, now: datetime) -> None:
 
 
 def forget_in_share_links(wanted: Wanted, by: User) -> Counts:
-    """Remove from all share links the messages that the permanently forgotten memories ``wanted`` came from.
-
-    Return an empty count, because nothing visible to the user is deleted.
-    """
+    """Remove the messages of the forgotten memories ``wanted`` from all share links. Nothing visible is deleted."""
     messages = Message.objects.filter(public_id__in=wanted.messages, chat__share_links__isnull=False)
     for message in messages.distinct():
         for link in ShareLink.objects.filter(chat=message.chat_id, message_ids__contains=[message.pk]):
@@ -314,12 +297,10 @@ def forget_in_share_links(wanted: Wanted, by: User) -> Counts:
 
 
 def sweep(*, now: datetime) -> None:
-    """Delete links that have expired or are no longer allowed, and remove messages of forgotten memories from the
-    others.
+    """Delete links that are expired or no longer allowed, and remove messages of forgotten memories from the others.
 
-    Both are permanent: a link does not return if its creator joins the workspace again, nor a message if its memory is
-    restored. Two queries for every ``SWEPT`` links of workspaces with a memory deleted in the last day, and two for
-    each link that changes.
+    Both are permanent: a link does not return with its creator, nor a message with a restored memory. Two queries for
+    every ``SWEPT`` links of workspaces with a memory deleted in the last day, and two for each link that changes.
     """
     ShareLink.objects.exclude(pk__in=ShareLink.objects.open(now).values("pk")).delete()
     lately = Memory.objects.filter(deleted_at__gte=now - timedelta(days=1))
@@ -333,10 +314,9 @@ def sweep(*, now: datetime) -> None:
 
 
 def close_again(newer: psycopg.Connection[Any], say: Callable[[str], None]) -> None:
-    """Delete the links in a restored backup that were closed after the backup was made.
+    """Delete the links in a restored backup that were closed after it was made. ``say`` receives a sentence about it.
 
-    ``newer``: connection to the database before the restore, which lists the links still open. Django's connection is
-    to the restored database. ``say`` receives a sentence with the number of deleted links.
+    ``newer``: connection to the database before the restore. Django's connection is to the restored database.
     """
     left = newer.execute("SELECT token_hash FROM chat_sharelink").fetchall()
     closed, _rows = ShareLink.objects.exclude(token_hash__in=[each for (each,) in left]).delete()
@@ -350,10 +330,7 @@ def links_in(workspace: Workspace, user: User, *, now: datetime) -> ShareLinkQue
 
 
 def _locked(chat: Chat, by: User) -> Chat:
-    """Return the current row of the chat, locked until the transaction ends.
-
-    Raises NotFound without access, and Invalid if the chat cannot be shared.
-    """
+    """Return the chat, locked. Raises NotFound without access, and Invalid if the chat cannot be shared."""
     rows = Chat.objects.visible_to(by).live().select_related("workspace")
     locked = rows.select_for_update(of=("self",), no_key=True).filter(pk=chat.pk).first()
     if locked is None:

@@ -1,7 +1,6 @@
 """Construction of the prompt from a conversation and the recalled memories, and its token counts.
 
-The stable parts come first, followed by the conversation, the recalled memories and the question. ``conversation_of``
-loads a stored chat. Endpoints without a stored chat build a conversation from their request.
+``conversation_of`` loads a stored chat. Endpoints without a stored chat build a conversation from their request.
 """
 
 from collections.abc import Iterable, Sequence
@@ -51,11 +50,11 @@ ByMessage = dict[int, tuple[Picture, ...]]
 def pictures_of(
     messages: Sequence[Message], workspace: Workspace, user: User, policy: DataPolicy, *, shows: bool
 ) -> ByMessage:
-    """Return the pictures to send with each message, by the message's primary key.
+    """Return the pictures to send with each message, by the message's primary key. No query without documents, else
+    two.
 
     ``messages`` are ordered newest first. The first ``MOST`` pictures contain image data, or none if ``shows`` is
-    False. The others have only a name. ``policy``: data policy that decides which documents may be used. No query if no
-    message names a document, else two.
+    False. The others have only a name. ``policy``: data policy that decides which documents may be used.
     """
     wanted = {each for message in messages for each in message.only_documents or ()}
     if not wanted:
@@ -85,10 +84,7 @@ LOOKED_AT = 200  # maximum number of earlier messages
 
 @dataclass(frozen=True)
 class Line:
-    """A message of a conversation.
-
-    ``key``: primary key of the stored message, or its index in the request. Later messages have larger keys.
-    """
+    """A message of a conversation. ``key``: its primary key, or index in the request; it grows with each message."""
 
     role: Literal["user", "assistant"]
     content: str
@@ -105,10 +101,9 @@ class Line:
 
 @dataclass(frozen=True)
 class Conversation:
-    """A question and the messages before it.
+    """A question and the messages before it, newest first, without empty ones.
 
-    ``earlier``: the messages before it, newest first, without empty ones. At most ``LOOKED_AT`` + 1; the last one only
-    shows that there are more.
+    At most ``LOOKED_AT`` + 1 are ``earlier``; the last one only shows that there are more.
     """
 
     question: Line
@@ -127,8 +122,7 @@ def conversation_of(
 ) -> Conversation:
     """Return the conversation of a stored chat: its current messages, without those that ``compaction`` summarises.
 
-    ``shown``: filter for messages that the prompt may contain. Pictures are only named if ``shows_pictures`` is False.
-    One query, and two more if messages name documents.
+    ``shown``: filter for messages that the prompt may contain. One query, and two more if messages name documents.
     """
     earlier = Message.objects.filter(
         chat_id=question.chat_id, pk__lt=question.pk, pk__gt=compaction.upto_id if compaction else 0
@@ -200,12 +194,9 @@ def build_prompt(
 ) -> BuiltPrompt:
     """Build the prompt of a turn.
 
-    It consists of the system text, the summary of older messages, as much of the latest history as fits, short-term
-    memory, ``documents``, ``profile``, the recalled memories and the question. Parts that do not change between turns
-    come first, so that providers can cache them.
-
-    The token budget is the model's context minus the maximum answer. ``reserve`` tokens of it stay free for later
-    additions. The question is cut only if it does not fit alone. ``closing`` is the last line of the recalled block.
+    Parts that do not change between turns come first, so that providers can cache them. The token budget is the model's
+    context minus the maximum answer. ``reserve`` tokens of it stay free for later additions. The question is cut only
+    if it does not fit alone. ``closing`` is the last line of the recalled block.
     """
     whole = prompt_token_limit(capabilities) - reserve - tokens_of_tools(tools)
     text = system_text(conversation.agent, now=now, has_tools=bool(tools), room=whole)
@@ -241,9 +232,8 @@ def build_prompt(
 
 
 def history_token_limit(capabilities: Capabilities, room: int, *, has_tools: bool) -> int:
-    """Return how many tokens the history may use if ``room`` tokens are left.
-
-    A share is reserved for tool results. The configured maximum applies as well.
+    """Return the tokens for the history if ``room`` are left: less a share for tool results, at most the configured
+    limit.
     """
     if has_tools:
         room -= int(prompt_token_limit(capabilities) * TOOLS_SHARE)
@@ -293,9 +283,9 @@ def recalled_token_limit(
 
 
 def system_text(agent: Agent | None, *, now: datetime, has_tools: bool, room: int) -> str:
-    """Return the system text, which begins every prompt of a chat. The date is last, because it changes most often.
+    """Return the system text, which begins every prompt of a chat. ``room``: the token budget of the whole prompt.
 
-    ``room`` is the token budget of the whole prompt.
+    The date is last, because it changes most often.
     """
     parts = [prompt_text("system")]
     if has_tools:
@@ -313,11 +303,10 @@ def agent_text(agent: Agent, *, room: int) -> str:
 
 
 def recalled_block(used: Sequence[Recalled], *, names_people: bool = False, closing: str = "") -> str:
-    """Return the prompt block with the recalled memories, or "" if there are none.
+    """Return the prompt block with the recalled memories, or "" if there are none. Stored text is escaped.
 
-    Stored text is escaped, so that it cannot end the block or open a tag. ``names_people``: several people write in the
-    chat, so each line names its author. ``closing``: a last line after the memories. A memory is marked as older if
-    another one in the block may replace it.
+    ``names_people``: several people write in the chat, so each line names its author. ``closing``: the last line. A
+    memory is marked as older if another one in the block may replace it.
     """
     if not used:
         return ""
@@ -331,10 +320,7 @@ def recalled_block(used: Sequence[Recalled], *, names_people: bool = False, clos
 
 
 def profile_block(lines: Sequence[Recalled], *, names_people: bool = False) -> str:
-    """Return the prompt block with the profile (memories that apply to any message), or "" if there are none.
-
-    Text is escaped as in ``recalled_block``.
-    """
+    """Return the escaped prompt block with the profile (memories that apply to any message), "" if there are none."""
     if not lines:
         return ""
     told = [_recalled_line(line, names_people=names_people, is_older=False) for line in lines]
@@ -356,10 +342,7 @@ def _recalled_line(item: Recalled, *, names_people: bool = True, is_older: bool 
 def leave_out_what_does_not_fit(
     recalled_memories: Sequence[Recalled], verdicts: Sequence[tuple[bool, str]], room: int
 ) -> list[tuple[bool, str]]:
-    """Return the verdicts, changed so that memories that do not fit into ``room`` tokens are not used.
-
-    A verdict is a pair: whether the memory at the same index of ``recalled_memories`` is used and, if not, why.
-    """
+    """Return the verdicts, changed so that memories that do not fit into ``room`` tokens are not used."""
     lines = [
         _recalled_line(item) if used else ""
         for item, (used, _) in zip(recalled_memories, verdicts, strict=True)
@@ -431,10 +414,10 @@ PROFILE_TOKENS = 500
 
 @dataclass(frozen=True)
 class Found:
-    """The result of a recall for a prompt.
+    """The result of a recall for a prompt. ``stored``: number of memories that were searched.
 
-    ``verdicts``: for each recalled memory whether it is used and, if not, why. ``stored``: number of memories that were
-    searched. ``profile``: memories that apply to any message, which the prompt contains as well.
+    ``verdicts``: for each recalled memory whether it is used and, if not, why. ``profile``: memories that apply to any
+    message.
     """
 
     recall: Recall
@@ -445,18 +428,13 @@ class Found:
 
     @property
     def more(self) -> int:
-        """The number of matching memories that a list of many (an overview) leaves out. 0 if the result is not an
-        overview.
-        """
+        """The number of matching memories that an overview leaves out, or 0 if the result is no overview."""
         if self.recall.overview is None or not self.recall.more:
             return 0
         return self.recall.more + len(self.recall.items) - len(self.used)
 
     def closing(self, page: str) -> str:
-        """Return the last line of the recalled block, or "" if no memories are left out.
-
-        It says how many are left out, and that the page ``page`` lists them.
-        """
+        """Return the last line of the recalled block: how many memories are left out, and that ``page`` lists them."""
         return prompt_text("overview_closing").format(count=self.more, page=page) if self.more else ""
 
     @cached_property
@@ -478,10 +456,9 @@ def with_profile(
     policy: DataPolicy,
     now: datetime,
 ) -> Found:
-    """Return ``prompt_memories`` with a profile: memories that apply to any message, in addition to the recalled ones.
+    """Return ``prompt_memories`` with as many memories of the profile as fit, without those that were recalled already.
 
-    It consists of the user's profile and of the workspace's pinned memories, instructions and preferences, as many as
-    fit into the token budget. Memories that were recalled already are not repeated.
+    The profile is the user's, and the workspace's pinned memories, instructions and preferences.
     """
     profile = profile_of(workspace, person, policy=policy, now=now)
     room, recalled = min(PROFILE_TOKENS, room // 4), {item.memory.pk for item in prompt_memories.used}
@@ -504,10 +481,7 @@ def find_for_prompt(
     policy: DataPolicy,
     now: datetime,
 ) -> Found:
-    """Recall memories, and decide which of them are used: those that are relevant enough and fit into ``room`` tokens.
-
-    Raises the same errors as ``recall``.
-    """
+    """Recall memories, and decide which are used: those that are relevant and fit into ``room`` tokens."""
     limit = settings.RECALL_LIMIT
     live = count_live(workspace, person, personal=policy.personal, now=now)
     threshold = injection_threshold(settings.RECALL_THRESHOLD, live)

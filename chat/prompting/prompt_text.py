@@ -1,7 +1,4 @@
-"""Text of prompts: templates, token counts, escaping of stored text, and labels that name the author of a text.
-
-User text can neither close nor imitate a label.
-"""
+"""Text of prompts: templates, token counts, escaping of stored text, and labels with the author of a text."""
 
 import unicodedata
 from collections.abc import Iterable
@@ -30,10 +27,7 @@ def prompt_text(name: str) -> str:
 
 
 def loop_length(text: str) -> int:
-    """Return how many characters at the end of a text are repetitions, or 0 if the text does not loop.
-
-    A loop is three consecutive occurrences of the same 16 to 300 characters, which include a letter.
-    """
+    """Return the length of the repetitions at the end of a text, which occur three times and include a letter, or 0."""
     for size in range(LOOP[0], min(LOOP[1], len(text) // 3) + 1):
         tail = text[-size:]
         if text.endswith(tail * 3) and any(sign.isalpha() for sign in tail):
@@ -66,9 +60,8 @@ _ESCAPES |= (
 
 
 def escape(text: str) -> str:
-    """Return the text on one line, without invisible characters, with ``<``, ``>`` and ``&`` escaped.
-
-    An item escaped so can neither contain a tag nor look like two items.
+    """Return the text on one line, without invisible characters, escaped, so that it cannot contain a tag or a second
+    item.
     """
     return " ".join(text.translate(_ESCAPES).split())
 
@@ -107,18 +100,12 @@ def imported_label(row: Attributed) -> str:
 
 
 def writer_label(row: Attributed, *, is_edited: bool) -> str:
-    """Return a label with the author of a memory or message, or with its importer if it was imported.
-
-    ``is_edited``: the text was edited, so the label says "edited by" instead of "from".
-    """
+    """Return a label with the importer, or else the author, of a memory or message that may have been edited."""
     return imported_label(row) or f"{'edited by' if is_edited else 'from'} {named(row.written_by)}"
 
 
 def text_of(row: Message | Memory, *, names_people: bool = False) -> str:
-    """Return the text of a message or memory for a prompt, after a label with its importer if it was imported.
-
-    ``names_people``: several people write in the chat, so each text has a label with its author.
-    """
+    """Return a text for a prompt, labelled with its importer, if any, or with ``names_people`` also its author."""
     label = writer_label(row, is_edited=False) if names_people else imported_label(row)
     return f"[{label}]\n{row.content}" if label else row.content
 
@@ -198,11 +185,10 @@ PART_LENGTH = 1000
 
 
 def excerpt_around(message: Message) -> str:
-    """Return an excerpt of the chat: two messages before this one, the message, and one after it.
+    """Return an excerpt of the chat: two messages before this one, the message, and one after it, one line each.
 
-    Each is one line that begins with its speaker. Secrets are removed when the memory is saved. Returns "" for private
-    and temporary chats and for personal answers, because everyone who can see the memory can see the excerpt, even
-    after the chat is deleted.
+    Return "" for private and temporary chats and for personal answers, because everyone who can see the memory can see
+    the excerpt, even after the chat is deleted.
     """
     if message.personal or not message.chat.is_shared:
         return ""

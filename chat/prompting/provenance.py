@@ -1,9 +1,7 @@
-"""The sources that a model was shown in a turn or a run, and the flags of answers that use personal or local-only
-sources.
+"""The sources that a model was shown in a turn or a run, and the flags of answers that use personal or local-only ones.
 
-Source texts are not copied. An answer stores only the ids of documents, memories, artifacts and messages, and the texts
-are loaded when a statement is compared with them. Forgetting therefore needs no extra step. A deleted source counts as
-unreadable.
+An answer stores only the ids of sources, and their texts are loaded when a statement is compared with them, so that
+forgetting needs no extra step. A deleted source counts as unreadable.
 """
 
 from __future__ import annotations
@@ -87,17 +85,12 @@ class _Turn:
 
     @property
     def readable(self) -> Q:
-        """The filter for memories of ``by``, without other people's personal ones.
-
-        A turn may have used those, but a comparison would reveal their content to ``by``.
-        """
+        """The memories of ``by``, without other people's personal ones, whose content a comparison would reveal."""
         return Q(owner=None) | Q(owner=self.by, owner__isnull=False)
 
 
 def provenance_until(last: Message, by: User | None) -> Provenance:
-    """Return all sources that the model was shown up to and including the message ``last``. At most about fifteen
-    queries.
-    """
+    """Return all sources that the model was shown up to the message ``last``. At most about fifteen queries."""
     before = Message.objects.filter(chat_id=last.chat_id, pk__lte=last.pk).order_by("-pk")
     rows = before.values_list(*_Line._fields)[: 2 * MESSAGES]
     turn = _Turn(last, by, [_Line(*row) for row in rows])
@@ -114,10 +107,9 @@ def provenance_of_run(run: Run) -> Provenance:
 
 
 def _people(turn: _Turn) -> Iterator[Source]:
-    """Yield the texts of users: their own words, text that they imported, and statements that they confirmed.
+    """Yield the texts of users: their own words, text that they imported, and statements that they confirmed ("yes").
 
-    A user confirms a statement of the answer before the message, as with "yes". If that answer is personal or
-    local-only, this counts only if the answer of this turn is so too.
+    If the confirmed answer is personal or local-only, it counts only if the answer of this turn is so too.
     """
     for at, line in enumerate(turn.lines):
         if line.role != MessageRole.USER:
@@ -169,8 +161,7 @@ def _pictures(turn: _Turn) -> Iterator[Source]:
 def _tools(turn: _Turn) -> Iterator[Source]:
     """Yield the results of tools and checks, without texts that the model itself saved.
 
-    Those texts were compared with their sources when they were saved. With them as sources, one of several similar
-    parallel calls would be sent to review.
+    With those as sources, one of several similar parallel calls would be sent to review.
     """
     own = (ToolOutcome.NOTED, ToolOutcome.SAVED, ToolOutcome.DUPLICATE)
     calls = list(ToolCall.objects.filter(message_id__in=turn.answers).exclude(outcome__in=own))
@@ -321,9 +312,7 @@ def _texts_of(value: object) -> str:
 
 @dataclass
 class AnswerFlags:
-    """Flags that say whether an answer used personal or local-only data. Stored in ``Message``; only set, never
-    cleared.
-    """
+    """Flags of an answer that used personal or local-only data, as in ``Message``. They are only set, never cleared."""
 
     other_chats: list[str] = field(default_factory=list)
     personal: str = PersonalUse.NONE
@@ -343,10 +332,7 @@ class AnswerFlags:
     def add_given(
         self, workspace_id: int, memories: Collection[Memory], passages: Sequence[FoundPassage] = ()
     ) -> None:
-        """Set the flags according to the memories and document passages in the prompt.
-
-        One query if any is from another workspace.
-        """
+        """Set the flags by the memories and passages in the prompt. One query if any is from another workspace."""
         sources: list[Memory | Document] = [*memories, *(each.passage.document for each in passages)]
         places = {each.workspace_id for each in sources} - {workspace_id}
         self.add(
@@ -362,10 +348,7 @@ class AnswerFlags:
             self.add(seen=told.own.personal_at is not None, stays_here=told.own.stays_here)
 
     def add_history(self, keys: Collection[int], compaction: Compaction | None) -> None:
-        """Set the flags according to the earlier answers in the prompt.
-
-        ``keys``: primary keys of messages in full text. ``compaction``: the summary of older ones. At most one query.
-        """
+        """Set the flags by earlier answers in the prompt, in full text (``keys``) or summarised. At most one query."""
         rows = Message.objects.filter(pk__in=keys).marked() if keys else Message.objects.none()
         if compaction is not None and compaction.is_marked:
             rows |= Message.objects.filter(chat=compaction.chat_id, pk__lte=compaction.upto_id).marked()
@@ -374,10 +357,7 @@ class AnswerFlags:
 
 
 def mark_tool_call(call: ToolCall, *, stays_here: bool) -> None:
-    """Flag the answer if the result of a finished tool call is personal or local-only. No query if it is neither.
-
-    ``stays_here``: the result includes local-only text.
-    """
+    """Flag the answer if the result of a tool call is personal or (``stays_here``) local-only. No query if neither."""
     flags = AnswerFlags()
     if call.memory_ids:
         place = Chat.objects.values_list("workspace_id", flat=True).get(messages=call.message_id)
@@ -387,10 +367,7 @@ def mark_tool_call(call: ToolCall, *, stays_here: bool) -> None:
 
 
 def mark_answer(answer_pk: int, flags: AnswerFlags) -> None:
-    """Set the flags ``flags`` on the stored answer, in addition to earlier ones.
-
-    They remain if the sources are deleted later.
-    """
+    """Set the flags on the stored answer, in addition to earlier ones. They remain if the sources are deleted later."""
     answer = Message.objects.filter(pk=answer_pk)
     if flags.personal == PersonalUse.HELD:
         answer.update(personal=PersonalUse.HELD)

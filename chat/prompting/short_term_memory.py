@@ -34,9 +34,8 @@ from workspaces.models import Role, User
 
 
 def live_memory(chat: Chat, reader: User, *, now: datetime) -> ShortTermMemory | None:
-    """Return the chat's short-term memory, or None if it has expired.
-
-    Also None if it summarises an answer with personal data that was written before ``reader`` could read the chat.
+    """Return the chat's short-term memory unless it has expired or is personal from before ``reader`` could read the
+    chat.
     """
     rows = ShortTermMemory.objects.filter(chat=chat, expires_at__gte=now)
     return rows.filter(Q(personal_at=None) | was_reader(reader, at="personal_at")).first()
@@ -91,9 +90,7 @@ def recent(
 
 
 def is_personal(row: ShortTermMemory, told_in: Chat) -> bool:
-    """Return whether another chat's summary would be personal data in the chat ``told_in``: some of its readers may not
-    read the summary's chat.
-    """
+    """Return whether another chat's summary would be personal in ``told_in``: not all readers may read its chat."""
     place = told_in.workspace_id
     return row.chat.is_private or row.chat.workspace_id != place or row.personal_at is not None
 
@@ -105,9 +102,7 @@ def stays_here(row: ShortTermMemory, told_in: Chat) -> bool:
 
 
 def _is_shown_in(own: ShortTermMemory, chat: Chat, user: User, policy: DataPolicy) -> bool:
-    """Return whether prompts of the chat may contain its own summary: the user, the other readers and the model may
-    read it.
-    """
+    """Return whether the user, the chat's other readers and the model may all read its own summary."""
     if own.stays_here and policy.leaves:
         return False
     if own.personal_at is None:
@@ -148,10 +143,9 @@ RECALLING = re.compile(
 
 @dataclass(frozen=True)
 class ShortTerm:
-    """The short-term part of a prompt.
+    """The short-term part of a prompt: ``items`` before the question, after a system message with the ``directive``.
 
-    ``items``: messages in the user's role, placed before the question. ``directive``: the text of a system message
-    before them. ``own`` and ``others``: the rows of this chat and of other chats that the items were made from.
+    ``own`` and ``others``: the rows of this chat and of other chats that the items were made from.
     """
 
     items: tuple[PromptMessage, ...] = ()
@@ -169,11 +163,11 @@ def short_term_for(
     policy: DataPolicy,
     now: datetime,
 ) -> ShortTerm:
-    """Return the summaries of other chats, this chat's summary, and the hint about the tool that updates it.
+    """Return the summaries of other chats, this chat's summary, and the hint about the tool that updates it. Never
+    raises.
 
-    ``can_update``: the model is offered that tool in this turn. ``room``: the maximum tokens of a prompt. Other chats
-    get a share of it. A model with a small ``room`` gets nothing, since every line costs it time and attention.
-    ``policy``: data policy of the model. Never raises.
+    ``can_update``: the model is offered that tool in this turn. ``room``: the maximum tokens of a prompt. A model with
+    a small ``room`` gets nothing, since every line costs it time and attention. ``policy``: data policy of the model.
     """
     if room < LEAST_ROOM:
         return ShortTerm()
@@ -197,9 +191,7 @@ def _gather(
     room: int,
     now: datetime,
 ) -> ShortTerm:
-    """Build the prompt items from the summaries. ``own`` and ``others`` are the rows of this chat and of other
-    chats.
-    """
+    """Build the prompt items from the rows of this chat (``own``) and of other chats."""
     items: list[tuple[str, Speaker]] = []
     if others:
         writers = {snippet[2] for row in others for snippet in row.last_said if len(snippet) > 2} - {user.pk}
@@ -272,10 +264,7 @@ def update_short_term(answer: Message, *, now: datetime) -> None:
 
 
 def forget_replaced(chat: Chat, *, now: datetime) -> None:
-    """Remove messages that an edit replaced from the chat's short-term memory. Never raises.
-
-    A summary by the model is deleted if its answer was replaced. A summary by a person stays.
-    """
+    """Remove messages that an edit replaced, and the model's summary, from a chat's short-term memory. Never raises."""
     try:
         with transaction.atomic():
             row = ShortTermMemory.objects.select_for_update().filter(chat=chat).first()
@@ -309,10 +298,7 @@ def _mark(row: ShortTermMemory, answer: Message) -> None:
 
 
 def _with_turn(earlier: list[list[Any]], answer: Message) -> list[list[Any]]:
-    """Return the last messages with those of this turn appended. A question that was answered again occurs once.
-
-    Each message is a list of role and text. A user's message has the author's primary key as a third item.
-    """
+    """Return the last messages with this turn's, as lists of role, text and, for a user, the author's primary key."""
     question = answer.reply_to
     messages = [("User", text_of(question) if question else ""), ("Assistant", answer.content)]
     turn: list[list[Any]] = [

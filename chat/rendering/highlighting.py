@@ -141,10 +141,7 @@ LANGUAGES = (*_LANGUAGES,)
 
 
 def coloured(code: str, language: str) -> str:
-    """Return the code as HTML. Its ``span``s have the classes of static/css/prose.css.
-
-    Code in an unknown language is only escaped.
-    """
+    """Return the code as HTML with the classes of static/css/prose.css, or only escaped if the language is unknown."""
     name = language.lower()
     known = _LANGUAGES.get(_ALIASES.get(name, name))
     return "".join(_spans(code, known)) if known else escape(code)

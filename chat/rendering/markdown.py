@@ -1,10 +1,7 @@
-"""Markdown rendering of answers: sanitised, without raw HTML, with formulas as MathML.
+"""Markdown rendering of answers: sanitised, without raw HTML, with formulas as MathML (docs/decisions/0021).
 
 Some texts take long to render. The cost is therefore counted in steps of a ``Budget``, and a text that exceeds it is
 shown as plain source. ``chat.rendering.stored_html`` sets the budgets; ``tests/bench/bench_markdown.py`` measures them.
-
-Browsers display MathML without scripts, fonts or inline styles, which the content security policy forbids, and display
-formulas while an answer is streaming (docs/decisions/0021). A formula that cannot be parsed is shown as its source.
 """
 
 import re
@@ -84,10 +81,7 @@ def _inline(state: StateInline, silent: bool) -> bool:
 
 
 def _end_of(source: str, begin: int, limit: int, mark: str) -> int | None:
-    """Return the position of a formula's closing delimiter, or None if the text at ``begin`` is not a formula.
-
-    ``mark``: the opening delimiter.
-    """
+    """Return the position of the closing delimiter of a formula that begins with ``mark``; None if it is no formula."""
     start = begin + len(mark)
     limit = min(limit, start + MOST)
     end = source.find(PAIRS[mark], start, limit)
@@ -134,9 +128,7 @@ def _block(state: StateBlock, line: int, end: int, silent: bool) -> bool:
 
 
 def _add(state: StateInline | StateBlock, formula: str, source: str, mark: str) -> None:
-    """Add a token for a formula. ``source``: its Markdown. ``mark``: its closing delimiter, or "" if that is still
-    missing.
-    """
+    """Add a token for a formula. ``source``: its Markdown. ``mark``: its closing delimiter, "" while missing."""
     state.env["budget"].spend(STEPS_A_CHARACTER * len(formula))
     token = state.push("formula", "math", 0)
     token.content, token.markup = formula.strip(), mark
@@ -175,10 +167,7 @@ def _known(match: re.Match[str]) -> str:
 
 
 def _written(element: Element) -> str:
-    """Return the element as HTML. Only allowed attributes remain, so there are no links, colours or styles.
-
-    The library's texts contain entities. They are unescaped first, so that they are not escaped twice.
-    """
+    """Return the element as HTML with allowed attributes only. The library's entities are unescaped before escaping."""
     tag = element.tag if element.tag in FORMULA_TAGS else "mrow"
     held = {name: value for name, value in element.attrib.items() if name in FORMULA_ATTRIBUTES.get(tag, ())}
     held.pop("class", None)
@@ -305,10 +294,9 @@ class Budget:
 
 
 def _count_block(state: StateBlock, line: int, end: int, silent: bool) -> bool:
-    """Spend steps for each line that the block rules read, and for the tokens added since the last call.
+    """Spend steps for each line that the block rules read, and for new tokens. Never matches, so that other rules run.
 
-    Runs before the other block rules and never matches. Tokens are counted because a short row of a wide table is
-    filled up with thousands of cells.
+    Tokens are counted because a short row of a wide table is filled up with thousands of cells.
     """
     length, token_count = state.eMarks[line] - state.bMarks[line], len(state.tokens)
     state.env["budget"].spend(
@@ -326,10 +314,7 @@ def _count_inline(state: StateInline, silent: bool) -> bool:
 
 class _Inline(ParserInline):
     def skipToken(self, state: StateInline) -> None:
-        """Spend a step for each token skipped while searching for the end of a link's label.
-
-        Nested brackets repeat this search many times.
-        """
+        """Spend a step for each token skipped in the search for a label's end, which nested brackets repeat."""
         state.env["budget"].spend(1)
         super().skipToken(state)
 
@@ -358,11 +343,7 @@ _markdown = _parser()
 
 
 def render_markdown(text: str, budget: Budget) -> SafeString:
-    """Return sanitised HTML. External links send no referrer. Each code block is in a ``div`` of the class
-    ``code-block``.
-
-    Raises TooHeavy as soon as the cost exceeds the budget.
-    """
+    """Return sanitised HTML. Raises TooHeavy as soon as the cost exceeds the budget."""
     env: dict[str, Any] = {}
     tokens = parsed(text, budget, env)
     _leave_plain(tokens, budget)
@@ -389,10 +370,7 @@ def render_markdown(text: str, budget: Budget) -> SafeString:
 def parsed(
     text: str, budget: Budget, env: dict[str, Any] | None = None, *, inline: bool = False
 ) -> list[Token]:
-    """Return the Markdown tokens of a text. ``inline``: the text is one line without block elements such as lists.
-
-    Raises TooHeavy if the cost exceeds the budget.
-    """
+    """Return the Markdown tokens. ``inline``: without blocks such as lists. Raises TooHeavy above the budget."""
     budget.spend(len(text) // SOURCE_A_STEP + sum(text.count(sign) * cost for sign, cost in SIGNS.items()))
     env = {} if env is None else env
     env |= {"budget": budget, "made": 0}
@@ -400,9 +378,7 @@ def parsed(
 
 
 def _leave_plain(tokens: Sequence[Token], budget: Budget) -> None:
-    """Limit highlighting to the first COLOURED_LENGTH characters of code, by removing the language of later code
-    blocks.
-    """
+    """Limit highlighting to COLOURED_LENGTH characters of code, by removing the language of later blocks."""
     left = COLOURED_LENGTH
     for token in tokens:
         if token.type == "fence" and token.info:

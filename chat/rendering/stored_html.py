@@ -1,8 +1,7 @@
 """HTML of answers, rendered once when an answer is stored and saved in ``Message.html``.
 
-Answers from imports and from earlier versions of the renderer have no HTML. A GET request stores nothing, so a page
-renders a few of them, shows the others as plain source, and queues a job that renders and stores them all. The limit
-counts steps instead of time (``markdown``), so that a text looks the same on every machine.
+Answers from imports and from earlier versions of the renderer have none. A GET request stores nothing, so a page
+renders a few of them, shows the others as plain source, and queues a job that renders and stores them all.
 
 Links of citations are added on display, because their documents may have been deleted since. In share links, links and
 images of this server are removed, because their URLs contain workspace ids.
@@ -34,11 +33,7 @@ PAGE_STEPS = 20_000  # sixty answers of a thousand characters need 12,000
 
 @dataclass(frozen=True)
 class Shown:
-    """The HTML of an answer, empty if its plain source is shown instead.
-
-    ``is_late``: the HTML is still to be rendered, by a job. If False, empty HTML means that it is too expensive to
-    render.
-    """
+    """The HTML of an answer, empty if its plain source is shown: until a job renders it (``is_late``), or for good."""
 
     html: SafeString
     is_late: bool = False
@@ -50,10 +45,7 @@ def set_html(answer: Message) -> None:
 
 
 def store_html(message_ids: Iterable[int]) -> int:
-    """Render these answers if their stored HTML is not current, and save it. Return the number rendered.
-
-    Takes up to 0.2 s of CPU time per answer.
-    """
+    """Render and save stale HTML of these answers, up to 0.2 s of CPU time each. Return the number rendered."""
     count = 0
     for key in message_ids:
         answer = Message.objects.filter(pk=key, role=MessageRole.ASSISTANT).first()
@@ -67,8 +59,7 @@ def store_html(message_ids: Iterable[int]) -> int:
 def show(answers: Sequence[Message]) -> dict[int, Shown]:
     """Return the HTML of a page's answers by primary key.
 
-    Answers without stored HTML are rendered within one budget, the latest first, and a job is queued that stores their
-    HTML.
+    Missing HTML is rendered within one budget, the latest first, and a job that stores it is queued.
     """
     budget, shown, late = Budget(PAGE_STEPS), {}, []
     for answer in reversed(answers):
@@ -86,9 +77,7 @@ def show(answers: Sequence[Message]) -> dict[int, Shown]:
 
 
 def _queue(late: list[int]) -> None:
-    """Queue a job that renders these answers. If the database is full or read-only, only log a warning: the next view
-    tries again.
-    """
+    """Queue a job that renders these answers. A full or read-only database is logged: the next view tries again."""
     try:
         with transaction.atomic():  # so that a failure does not break the outer transaction
             async_task("chat.tasks.render_answers", message_ids=late, task_name="render answers")
@@ -158,19 +147,14 @@ _CITED = re.compile(r"\[(\d{1,2}(?:, ?\d{1,2}){0,9})\]")
 
 
 def cited_in(text: str, sources: Sequence[AnswerSource]) -> Sequence[AnswerSource]:
-    """Return the sources that an answer cites.
-
-    If it cites none, return the sources with at least the score FLOOR or, without any, the first one.
-    """
+    """Return the sources that an answer cites or, if it cites none, those with the score FLOOR or else the first."""
     numbers = {int(number) for group in _CITED.findall(text) for number in group.split(",")}
     cited = [source for source in sources if source.number in numbers]
     return cited or [source for source in sources if source.score >= FLOOR] or sources[:1]
 
 
 def with_links(html: SafeString, sources: Iterable[AnswerSource]) -> SafeString:
-    """Replace citations such as ``[1]`` and ``[1, 2]`` in sanitised ``html`` with links to the sources of these
-    numbers.
-    """
+    """Replace citations such as ``[1]`` and ``[1, 2]`` in sanitised ``html`` with links to these sources."""
     links = {source.number: _link(source) for source in sources}
     if not links:
         return html

@@ -26,10 +26,7 @@ MOST_NAMED = 20
 
 @register.inclusion_tag("chat/sidebar.html", takes_context=True)
 def sidebar(context: Context) -> dict[str, Any]:
-    """Return the context of the sidebar. Four queries.
-
-    It shows the chats of the page's workspace or, on pages without one, of the last visited workspace.
-    """
+    """Return the context of the sidebar, for the page's workspace or else the last visited one. Four queries."""
     request = context["request"]
     user = request.user
     workspaces = workspaces_of(user)
@@ -73,10 +70,10 @@ def edited_sources(memories: Iterable[Memory]) -> set[str]:
 
 @register.simple_tag(takes_context=True)
 def given_sources(context: Context, memories: Iterable[Any]) -> dict[str, Chat]:
-    """Map the ids of sources of these memories to the chats to link to, if the user may open them. Two queries.
+    """Map the chats and messages that API clients named as sources of these memories to the chats to link to. Two
+    queries.
 
-    A source is a chat or a message that an API client named when it saved the memory. The memories must have the
-    attribute ``origins``, which ``memories.views.panel_context.on_cards`` sets.
+    The memories must have the attribute ``origins``, which ``memories.views.panel_context.on_cards`` sets.
     """
     ids = {source.source_id for memory in memories for source in memory.origins}
     if not ids:
@@ -90,9 +87,7 @@ def given_sources(context: Context, memories: Iterable[Any]) -> dict[str, Chat]:
 
 @register.simple_tag(takes_context=True)
 def chats_with_own(context: Context, workspace: Workspace) -> list[Chat]:
-    """Return the newest chats that other members can read and that have an answer with this user's personal data. One
-    query.
-    """
+    """Return the newest chats that others can read and with an answer from this user's personal data. One query."""
     return list(chats_with_personal_data_of(context["request"].user, workspace)[:MOST_NAMED])
 
 

@@ -62,10 +62,7 @@ def icon(name: str, classes: str = "") -> SafeString:
 
 @register.simple_tag
 def icon_button(symbol: str, label: str, classes: str = "", **attributes: Any) -> SafeString:
-    """Render a button with only an icon. ``label`` is its tooltip and its text for screen readers.
-
-    Other arguments become attributes: ``hx_get=…`` becomes ``hx-get="…"``.
-    """
+    """Render a button with an icon and a tooltip. Other arguments become attributes: ``hx_get=…`` as ``hx-get``."""
     return format_html(
         '<button type="button" class="button button--quiet button--small button--icon {}" title="{}"{}>'
         '{}<span class="visually-hidden">{}</span></button>',
@@ -216,8 +213,7 @@ def is_new(memory: Memory) -> bool:
 def leads_to(address: str, symbol: str, **words: Any) -> dict[str, Any]:
     """Return the context of a section of a settings page with a button to another page.
 
-    ``words``: the section's ``id``, ``title`` and ``text``, the button's ``label``, and ``danger`` for an irreversible
-    action.
+    ``words``: the section's ``id``, ``title`` and ``text``, the button's ``label``, and ``danger``.
     """
     return {"address": address, "symbol": symbol, **words}
 
@@ -239,10 +235,7 @@ def saves(url: str, section: str, also: str = "") -> SafeString:
 
 @register.simple_tag
 def artifact_html(shown: ArtifactVersion, kind: str) -> SafeString:
-    """Return a version of an artifact as HTML: Markdown and tables rendered, code highlighted.
-
-    A text that is too expensive to render is shown as plain source.
-    """
+    """Return a version of an artifact as HTML, or as plain source if that is too expensive."""
     text = shown.content
     if kind in (ArtifactKind.MARKDOWN, ArtifactKind.TABLE):
         try:

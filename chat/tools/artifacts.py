@@ -1,6 +1,4 @@
-"""The tools that read documents and that write, change and read artifacts. They act as the user, who can undo each
-change.
-"""
+"""The tools that read documents, and that write, change and read artifacts as the user, who can undo each change."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -86,10 +84,7 @@ def write(caller: ToolCaller, arguments: ToWrite) -> Result:
 
 
 def _write_new(caller: ToolCaller, arguments: ToWrite) -> Result:
-    """Write a new artifact; it is personal if the chat is private or the answer is personal.
-
-    If ``kind`` is not one of ``ArtifactKind``, it is a programming language and the text is code.
-    """
+    """Write a new artifact. A ``kind`` that is not one of ``ArtifactKind`` is the programming language of code."""
     if arguments.title is None or not arguments.content:
         raise ToolTrouble("a new artifact needs a title and content; to change one, give its id")
     require(caller.role, Role.EDITOR)
@@ -133,10 +128,7 @@ def _change(caller: ToolCaller, artifact: Artifact, content: str, *, seen: str) 
 
 
 def _would_disclose(caller: ToolCaller, artifact: Artifact) -> bool:
-    """Return whether text from this answer, written into the artifact, could reveal more than allowed.
-
-    It could reveal personal data to the artifact's readers, or local-only text to remote models.
-    """
+    """Return whether a change could reveal personal data to other readers or local-only text to remote models."""
     if caller.turn is None:
         return False
     answer = caller.turn.answer
@@ -154,8 +146,8 @@ def read(caller: ToolCaller, arguments: ToRead) -> Result:
 
 
 def _artifact(caller: ToolCaller, public_id: str, need: Role) -> Artifact:
-    """Return an artifact of this workspace, or a personal one if nobody else reads the chat. Raises ToolTrouble if
-    there is none, Forbidden if the role is below ``need``, and ModelNotLocal if the model may not read it.
+    """Return an artifact that the caller and the model may read. Raises ToolTrouble, Forbidden below ``need``,
+    ModelNotLocal.
     """
     try:
         if not PATTERN.fullmatch(public_id):
@@ -207,8 +199,8 @@ class Piece:
 
 
 def piece_of(caller: ToolCaller, document_id: str, start: int, *, most: int = READ_AT_ONCE) -> Piece:
-    """Return up to ``most`` characters of a document, from ``start`` on. Raises NotFound if the caller may not read it,
-    and ModelNotLocal if the model may not.
+    """Return up to ``most`` characters of a document, from ``start`` on. Raises NotFound or ModelNotLocal without
+    access.
     """
     if not PATTERN.fullmatch(document_id) or not caller.may_draw_on(document_id):
         raise NotFound
@@ -220,9 +212,7 @@ def piece_of(caller: ToolCaller, document_id: str, start: int, *, most: int = RE
 
 
 def read_document(caller: ToolCaller, arguments: ToRead) -> Result:
-    """Return the document's text from ``start`` on, escaped as data. Raises ToolTrouble if the caller may not read
-    it.
-    """
+    """Return the document's text from ``start`` on, escaped. Raises ToolTrouble if the caller may not read it."""
     try:
         return as_result(caller, piece_of(caller, arguments.id, arguments.start))
     except NotFound:

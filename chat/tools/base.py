@@ -33,9 +33,7 @@ MOST_ARGUMENTS = 20_000  # characters per call
 
 
 class ToolTrouble(Exception):
-    """Raised when a tool call fails, with a message that lets the model correct it. The message never quotes stored
-    text.
-    """
+    """A failed tool call. The message lets the model correct it, and never quotes stored text."""
 
     def __init__(self, message: str, outcome: str = ToolOutcome.ERROR) -> None:
         super().__init__(message)
@@ -55,10 +53,10 @@ class InChat:
 class ToolCaller(Caller):
     """The user and context of a tool call.
 
-    ``turn`` is None if the conversation is not stored, as with API clients. ``call`` is a key of this call that stays
-    the same if another worker repeats it. ``provenance`` loads the sources that the model was shown; None if only the
-    API client knows them. ``alone``: the call is part of a run that only this user may read. ``stays_here``: it is part
-    of a run that may have read local-only text.
+    ``turn`` is None if the conversation is not stored, as with API clients. ``call`` is a key that stays the same if
+    another worker repeats the call. ``provenance`` loads the sources that the model was shown; None if only the client
+    knows them. ``alone`` and ``stays_here``: the call is part of a run that only this user may read, or that may have
+    read local-only text.
     """
 
     turn: InChat | None = None
@@ -68,11 +66,10 @@ class ToolCaller(Caller):
     stays_here: bool = False
 
     def home(self, *, own_words: bool = False) -> tuple[Workspace, bool]:
-        """Return (workspace, is personal) for an object that the model creates: where to store it, and whether only the
-        user may see it.
+        """Return where to store what the model creates, and whether it is personal.
 
-        ``own_words``: a person stated it in the chat, so that personal data in the answer does not make it personal.
-        Raises Conflict if no workspace allows it.
+        ``own_words``: a person stated it in the chat, so personal data in the answer does not matter. Raises Conflict
+        if no workspace allows it.
         """
         if self.turn is not None:
             return workspace_for_saving(
@@ -92,10 +89,9 @@ class ToolCaller(Caller):
 class Result:
     """The result of a tool call. ``text`` is for the model.
 
-    ``output``: text from which memories are extracted later; most results have none. ``noted``: ids and numbers that
-    are stored with the call's arguments. ``personal``: the text includes personal data other than memories.
-    ``stays_here``: the text includes local-only text of another workspace. ``shown``: the parts of documents, artifacts
-    and other chats that the text quotes.
+    ``output``: text from which memories are extracted later. ``noted``: ids and numbers that are stored with the call's
+    arguments. ``personal``: the text includes personal data other than memories. ``stays_here``: it includes local-only
+    text of another workspace. ``shown``: the parts of documents, artifacts and other chats that it quotes.
     """
 
     text: str
@@ -110,10 +106,9 @@ class Result:
 
 
 class Arguments(BaseModel):
-    """Base class of the arguments that a model writes for a tool.
+    """Base class of the arguments that a model writes for a tool. Unknown arguments are ignored.
 
-    Numbers may be strings. Null counts as missing, and so does "" for an optional field, except in the fields of
-    ``nullable``. Unknown arguments are ignored.
+    Null counts as missing, and so does "" for an optional field, except in the fields of ``nullable``.
     """
 
     nullable: ClassVar[frozenset[str]] = frozenset()
@@ -136,9 +131,7 @@ def at_most(longest: int) -> StringConstraints:
 
 
 def within(low: float, high: float) -> tuple[Any, ...]:
-    """Return the annotations of a number field with a range. A number outside the range is replaced by the nearest
-    allowed number, so that the model need not call again.
-    """
+    """Return the annotations of a number field that replaces numbers outside a range by the nearest in it."""
     nearest = AfterValidator(lambda number: min(max(number, low), high))
     return nearest, Field(json_schema_extra={"minimum": low, "maximum": high})
 
@@ -148,11 +141,10 @@ A = TypeVar("A", bound=Arguments)
 
 @dataclass(frozen=True)
 class ChatTool(Generic[A]):
-    """A tool that a chat's model can call.
+    """A tool that a chat's model can call. ``speaker`` is the author of the result.
 
     ``kept``: names of the arguments that are stored with the call, never the text of a memory. ``is_aside``: the tool
-    only stores something, so if the model also wrote text in the same reply, the answer is complete. ``speaker`` is the
-    author of the result; ``Result.memory_ids`` and ``Result.shown`` name further sources.
+    only stores something, so if the model also wrote text in the same reply, the answer is complete.
     """
 
     name: str
@@ -195,9 +187,7 @@ def read_arguments(takes: type[A], text: str) -> A:
 
 
 def _plain(field: dict[str, Any]) -> dict[str, Any]:
-    """Return a field's schema without titles, defaults and bounds. Bounds are checked on each call, and every word of
-    the schema costs tokens in every turn.
-    """
+    """Return a field's schema without titles, defaults and bounds, whose every word costs tokens in every turn."""
     of_type: dict[str, Any] = next((kind for kind in field.pop("anyOf", ()) if kind["type"] != "null"), {})
     return {
         name: value
@@ -254,10 +244,7 @@ def require_within_policy(caller: ToolCaller, resource: Owned) -> Owned:
 
 
 def portion(caller: ToolCaller, resource: Owned, title: str, text: str, shown: Shown, *, of: int) -> Result:
-    """Return the result that contains one part of a long text, and says from which position to continue.
-
-    ``of`` is the length of the whole text.
-    """
+    """Return one part of a long text, and from which position to continue. ``of`` is the length of the whole text."""
     start = shown.begins
     if not text:
         return Result("There is no text from there on.", ToolOutcome.FOUND)

@@ -1,7 +1,4 @@
-"""The loop of an answer: the model writes or calls tools, receives their results, and continues.
-
-The calls of a round run concurrently; each is stored and has a timeout. A failed call does not fail the answer.
-"""
+"""The loop of an answer: the model writes or calls tools, receives their results, and continues."""
 
 import asyncio
 import json
@@ -117,10 +114,7 @@ def _call(
 
 
 def _distil_later(row: StoredCall, caller: ToolCaller, result: Result) -> None:
-    """Store the output of a call, and queue the extraction of memories from it.
-
-    Does nothing without an output: results that are memories have none, since these are stored already.
-    """
+    """Store the output of a call, if it has one, and queue the extraction of memories from it."""
     row.output = result.output
     if result.output and caller.turn is not None:
         row.save(update_fields=["output"])
@@ -212,10 +206,7 @@ NO_MORE = "Error: no more tool calls in this answer. Answer now with what you ha
 
 @dataclass(frozen=True)
 class Plan:
-    """All inputs for writing an answer: model, prompt, tools and mode.
-
-    ``is_tight``: the history nearly fills its token budget, so older messages should be summarised.
-    """
+    """All inputs for writing an answer. ``is_tight``: the history nearly fills its budget, to be summarised."""
 
     model: ChatModel
     prompt: Sequence[Message]
@@ -334,10 +325,9 @@ async def replied(
     temperature: float | None = None,
     parts: Parts | None = None,
 ) -> AsyncGenerator[Delta, None]:
-    """Call the model and yield its output, without characters that cannot be stored. Record its usage in the metrics.
+    """Call the model, record its usage, and yield its output without characters that cannot be stored.
 
-    ``may_call``: whether the model may call the tools. ``parts``: the estimated tokens of messages and tools, if they
-    are counted already.
+    ``parts``: the estimated tokens of messages and tools, if they are counted already.
     """
     parts = parts or parts_of(messages, tools)
     metrics.TOKENS.labels("in").inc(parts.whole)
@@ -360,11 +350,9 @@ async def replied(
 def with_less_history(
     prompt: Sequence[Message], history: Sequence[int], begins: int
 ) -> tuple[list[Message], int | None] | None:
-    """Return the prompt with the newest quarter of its history, and the key of the first message left. None if there is
-    no history to remove.
+    """Return the prompt with the newest quarter of its history, and the key of the first message left, if any.
 
-    The history then begins with a person's message; the key is None if no message is left. ``history`` holds the keys
-    of the messages from the index ``begins`` of the prompt on.
+    Return None if there is no history to remove. ``history``: keys of the messages from the index ``begins`` on.
     """
     if not history:
         return None
@@ -382,19 +370,13 @@ def with_less_history(
 
 
 def _store_seen_from(answer_pk: int, seen_from: int | None) -> None:
-    """Store with the answer the primary key of the first message that its prompt contained in full.
-
-    None stands for the question, the only one then.
-    """
+    """Store the key of the first message that the prompt contained in full. None stands for the question alone."""
     answer = StoredMessage.objects.filter(pk=answer_pk)
     answer.update(seen_from=F("reply_to") if seen_from is None else seen_from)
 
 
 def _readable(arguments: str) -> str:
-    """Return the arguments of a call if they are a JSON object of allowed length, else "{}".
-
-    The next prompt repeats them, and model endpoints would refuse invalid JSON.
-    """
+    """Return the arguments of a call for the next prompt: "{}" unless they are a JSON object of allowed length."""
     try:
         fits = len(arguments) <= MOST_ARGUMENTS and isinstance(json.loads(arguments), dict)
     except (ValueError, RecursionError):

@@ -1,7 +1,4 @@
-"""Tools that save, recall, search and summarise, over the memory of the workspace, an assistant and the chat.
-
-They act as the user of the turn.
-"""
+"""Tools that save, recall, search and summarise, as the user of the turn."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -77,17 +74,12 @@ class ToRecall(Arguments):
 
     @property
     def how_many(self) -> dict[str, int]:
-        """Return the arguments of ``recall`` that limit the number of memories.
-
-        An overview (a list of many memories) may have more than other results, unless the model gave a limit.
-        """
+        """The limits for ``recall``. An overview may have more memories, unless the model gave a limit."""
         return {"limit": self.limit, "lines": self.limit if "limit" in self.model_fields_set else LINES}
 
 
 class ToSearch(Arguments):
-    """Arguments of a search. If ``query`` is the id of a document or artifact, it is read from character ``start``
-    on.
-    """
+    """Arguments of a search. If ``query`` is the id of a document or artifact, that is read from ``start`` on."""
 
     query: Query
     limit: Limit = RECALLED
@@ -106,11 +98,11 @@ def store(
     importance: float = 0.5,
     agent: Agent | None = None,
 ) -> Result:
-    """Save a memory as the user, with the checks of ``save_memory``.
+    """Save a memory as the user, with the checks of ``save_memory``. Statements of other members are attributed to
+    them.
 
-    It is personal if the chat is private. It is also personal if the answer is personal, unless the user plainly said
-    it. Statements of other members are attributed to them. Raises ToolTrouble if the memory is refused or invalid, and
-    Forbidden for viewers.
+    It is personal if the chat is private, or the answer is personal and the user did not plainly say it. Raises
+    ToolTrouble if the memory is refused or invalid, and Forbidden for viewers.
     """
     turn, person = caller.turn, caller.person
     require(caller.role, Role.EDITOR)
@@ -172,10 +164,7 @@ def _made_by(caller: ToolCaller) -> Memory | None:
 
 
 def _source_of(content: str, caller: ToolCaller) -> Source | None:
-    """Return the source that a statement is based on, of all that the model was shown.
-
-    None if the sources are unknown, because an API client keeps the conversation.
-    """
+    """Return the source, of all that the model was shown, that a statement is based on. None if they are unknown."""
     if caller.provenance is None:
         return None
     asker = _asker(caller)
@@ -189,10 +178,8 @@ def _asker(caller: ToolCaller) -> User | None:
 
 
 def _said_by(source: Source, caller: ToolCaller) -> dict[str, Any]:
-    """Return the author fields of a memory whose source is a person's message.
-
-    If another person than the question's author wrote it, the fields also make that message the memory's source. The
-    author is None if no longer a member of the workspace.
+    """Return the author and source of a memory that a person's message states. The author is None if no longer a
+    member.
     """
     asker = _asker(caller)
     if asker is not None and source.author == asker.pk:
@@ -229,10 +216,7 @@ def look_up(caller: ToolCaller, arguments: ToRecall) -> Result:
 
 
 def recalled(recall: Recall, *, reader: User, first: int = 1) -> Result:
-    """Return the result of a recall as a Markdown list: id, category and score, then the text on its own line.
-
-    Memories of other people are labelled with their author.
-    """
+    """Return the result of a recall as a Markdown list. Memories of other people are labelled with their author."""
     entries = [_entry(number, item, reader) for number, item in enumerate(recall.items, first)]
     if recall.more:
         rest = first - 1 + len(recall.items)
@@ -247,10 +231,9 @@ def recalled(recall: Recall, *, reader: User, first: int = 1) -> Result:
 
 
 def search(caller: ToolCaller, arguments: ToSearch) -> Result:
-    """Search the workspace, without this chat, which the model already knows.
+    """Search the workspace, without this chat, or read the document or artifact whose id is the query.
 
-    If the query is an id, the document or artifact is read. One tool for both costs fewer tokens in every turn than
-    two.
+    One tool for both costs fewer tokens in every turn than two.
     """
     for prefix, read_one in READ.items():
         if arguments.query.startswith(prefix):
@@ -275,9 +258,7 @@ def search(caller: ToolCaller, arguments: ToSearch) -> Result:
 
 
 def searched(results: Sequence[Found]) -> Result:
-    """Return the results of a workspace search as a numbered Markdown list: id, kind and score, then the text. Counts
-    exclude personal results.
-    """
+    """Return the results of a workspace search as a numbered Markdown list. Counts exclude personal results."""
     entries = [
         f"{number}. **{item.id}** ({_what(item)}, score {item.score:.2f})\n{escape(item.text)}"
         for number, item in enumerate(results, start=1)

@@ -1,7 +1,4 @@
-"""Summaries of older messages, written by the chat's model as a background job before the context is full.
-
-``chat.prompting.context.TIGHT`` is the share of the history's tokens from which one is written.
-"""
+"""Summaries of older messages, written by the chat's model as a job before the context is full (``context.TIGHT``)."""
 
 import logging
 from collections.abc import Sequence
@@ -54,10 +51,9 @@ def can_compact(capabilities: Capabilities) -> bool:
 
 
 def latest_compaction(chat: Chat, shown: PromptPolicy) -> Compaction | None:
-    """Return the latest summary that may be used in a prompt, or None.
+    """Return the latest summary without replaced messages and without answers that ``shown`` excludes, or None.
 
-    It covers no replaced messages, and no answers that the policy ``shown`` excludes. One query, and two for each
-    summary of answers that are personal or must stay on this machine.
+    One query, and two for each summary of answers that are personal or must stay on this machine.
     """
     for compaction in Compaction.objects.filter(chat=chat, upto__superseded_by=None):
         summarised = Message.objects.filter(chat=chat, pk__lte=compaction.upto_id).current()
@@ -67,10 +63,7 @@ def latest_compaction(chat: Chat, shown: PromptPolicy) -> Compaction | None:
 
 
 def compact(answer: Message, user: User, *, now: datetime) -> str:
-    """Summarise the older messages of the answer's chat with the model of ``user``, and return a line for the job log.
-
-    The call blocks while the model writes.
-    """
+    """Summarise the older messages of the answer's chat with the user's model. Return a line for the job log."""
     chosen = chosen_for_chat(answer.chat, user)
     model = chosen.model
     if chosen.trouble is not None:
@@ -100,11 +93,7 @@ def compact(answer: Message, user: User, *, now: datetime) -> str:
 
 
 def _older(chat: Chat, previous: Compaction | None, model: ChatModel, shown: PromptPolicy) -> list[Message]:
-    """Return the oldest messages after the summary ``previous`` that should be summarised, as many as fit into one
-    prompt.
-
-    Empty if the history is short.
-    """
+    """Return the oldest messages after ``previous`` to summarise, as many as fit into one prompt. Empty if few."""
     capabilities = model.capabilities
     whole = prompt_token_limit(capabilities)
     system = tokens(system_text(chat.agent, now=chat.active_at, has_tools=capabilities.has_tools, room=whole))
@@ -184,10 +173,7 @@ def _store(
     *,
     now: datetime,
 ) -> bool:
-    """Store the new summary ``compaction``, and queue the extraction of memories from it.
-
-    Return False if another worker has stored one since ``previous`` was loaded.
-    """
+    """Store the summary and queue extraction from it. Return False if another worker stored one since ``previous``."""
     chat = compaction.chat
     with transaction.atomic():
         Chat.objects.select_for_update(of=("self",)).get(pk=chat.pk)

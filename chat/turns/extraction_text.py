@@ -1,7 +1,7 @@
 """The text that extraction reads: the person's words and the answer, without recalled or system text.
 
 API clients keep a conversation themselves and send it whole each time. The text of such a turn is stored until memories
-have been extracted from it. Then a fingerprint remains, so that a repeated turn is not extracted again.
+have been extracted. Then a fingerprint remains, so that a repeated turn is not extracted again.
 """
 
 import json
@@ -74,19 +74,14 @@ class Said:
 
 @dataclass(frozen=True)
 class Shown:
-    """The words in a prompt that the user did not write.
-
-    ``more``: there are further ones, which are not known, as in an image, or exceed the limit.
-    """
+    """The words in a prompt that the user did not write. ``more``: there are others, unknown or beyond the limit."""
 
     words: Set[str] = frozenset()
     more: bool = False
 
 
 def conversation_id(caller: Caller, conversation: Said) -> str:
-    """Return an id that is the same for every turn of a conversation. It is derived from the first user message, since
-    API clients send no conversation id.
-    """
+    """Return an id for all turns of a conversation, derived from its first user message, as clients send none."""
     first = next(text for role, text in conversation.lines if role == "user")
     return "conv_" + _hash("conversation", caller, first)[:LENGTH]
 
@@ -94,10 +89,9 @@ def conversation_id(caller: Caller, conversation: Said) -> str:
 def begin(
     caller: Caller, conversation: Said, shown: Shown, *, used: Sequence[str], connection: Connection | None
 ) -> PassingTurn | None:
-    """Record a turn of an API client before any part of its answer is sent. Two queries.
+    """Record a turn of an API client before any part of its answer is sent, unless it has already ended. Two queries.
 
-    Return None if a repeated request finds that its turn has already ended. ``shown``: the words in the prompt that the
-    user did not write. ``used``: the ids of the recalled memories.
+    ``shown``: the words in the prompt that the user did not write. ``used``: the ids of the recalled memories.
     """
     defaults = {
         "workspace": caller.workspace,
@@ -123,9 +117,7 @@ def begin(
 
 
 def end(turn_pk: int, answer: str, *, is_over: bool, now: datetime) -> None:
-    """Append the model's answer to the turn. If ``is_over``, also end the turn and queue extraction. Does nothing if
-    the turn has already ended.
-    """
+    """Append the model's answer to an open turn. If ``is_over``, also end the turn and queue extraction."""
     open_one = PassingTurn.objects.filter(pk=turn_pk, ended_at=None).select_related("workspace", "user")
     with transaction.atomic():
         turn = open_one.select_for_update(of=("self",)).first()
@@ -171,18 +163,14 @@ def load_passing(public_id: str) -> TurnText | None:
 
 
 def _may_be_personal(turn: PassingTurn) -> bool:
-    """Return whether the model may have seen personal data: in recalled memories, an earlier answer or the client's
-    text.
-    """
+    """Return whether the model may have seen personal data: in memories, an earlier answer or the client's text."""
     shared = Memory.objects.filter(owner=None, public_id__in=turn.memory_ids)
     answered_before = any(role == "assistant" for role, _text in turn.said)
     return answered_before or bool(turn.shown) or turn.shown_more or shared.count() < len(turn.memory_ids)
 
 
 def _provenance(turn: PassingTurn, readable: MemoryQuerySet) -> Provenance:
-    """Return the sources of the turn. Earlier answers count as the client's words, because the client may have invented
-    them.
-    """
+    """Return the turn's sources. Earlier answers count as the client's words, which may have invented them."""
     user_sources = [Source(Speaker.PERSON, text) for role, text in reversed(turn.said) if role == "user"]
     recalled = [
         Source(Speaker.MEMORY, text, name) for name, text in readable.values_list("public_id", "content")
@@ -199,9 +187,7 @@ def saved_from(conversation: str, user: User, *, now: datetime) -> list[str]:
 
 
 def sweep(*, now: datetime) -> int:
-    """Queue extraction of turns whose process died, and delete texts from which memories have been extracted. Return
-    the number queued.
-    """
+    """Queue extraction of turns whose process died, and return how many. Delete texts that have been extracted from."""
     lost = PassingTurn.objects.filter(ended_at=None, created_at__lt=now - ANSWERED_WITHIN)
     pks = list(lost.values_list("pk", flat=True)[:SWEPT])
     for pk in pks:
@@ -236,11 +222,9 @@ THOUGHT = (SourceType.AUTO_DEEP_THINK, SourceType.AUTO_RESEARCH)
 
 
 def load_turn(public_id: str, source_type: str, by: User | None) -> TurnText | None:
-    """Return the text from which memories are extracted. None if the chat is deleted or temporary, or if the answer was
-    replaced.
+    """Return the text to extract from. None if the chat is deleted or temporary, or the answer was replaced.
 
-    ``public_id`` names an answer, a turn of an API client, a tool call or a summary, depending on ``source_type``.
-    ``by`` is the person whose turn it is.
+    ``public_id`` names an answer, a client's turn, a tool call or a summary, depending on ``source_type``.
     """
     if public_id.startswith(PREFIX):
         return load_passing(public_id)
@@ -295,9 +279,7 @@ def load_message(message_id: str, reader: User | None) -> TurnText | None:
 
 
 def _tool_output(call_id: str, by: User | None) -> TurnText | None:
-    """Return the text of a stored tool call's output; None if its chat is deleted or temporary, or its answer was
-    replaced.
-    """
+    """Return the text of a tool call's output; None if its chat is deleted or temporary, or its answer was replaced."""
     conditions = {"message__chat__deleted_at": None, "message__chat__is_temporary": False}
     calls = ToolCall.objects.filter(message__superseded_by=None, **conditions)
     call = (
@@ -313,9 +295,7 @@ def _tool_output(call_id: str, by: User | None) -> TurnText | None:
 
 
 def _summary(compaction_id: str, by: User | None) -> TurnText | None:
-    """Return the text of a stored summary; None if its chat is deleted or temporary, or its last message was
-    replaced.
-    """
+    """Return the text of a summary; None if its chat is deleted or temporary, or its last message was replaced."""
     summaries = Compaction.objects.filter(chat__deleted_at=None, chat__is_temporary=False)
     summaries = summaries.filter(upto__superseded_by=None)
     compaction = (
@@ -340,10 +320,8 @@ def _summary(compaction_id: str, by: User | None) -> TurnText | None:
 def _output(text: str, until: Message, by: User | None, *extra_sources: Source, source: Message) -> TurnText:
     """Return the text that a model or tool produced, for the extraction of memories.
 
-    ``until``: the answer or message at which it was produced; all that the model had seen by then counts as its
-    sources, in addition to ``extra_sources``. ``source``: the message that the memories will link to. It has no
-    excerpt, since its sources are spread over the chat. The memories become personal if the chat is private or the
-    answer used personal data.
+    ``until``: the message at which it was produced; all that the model had seen by then counts as its sources, in
+    addition to ``extra_sources``. ``source``: the message that the memories will link to, without an excerpt.
     """
     chat = until.chat
     return TurnText(
@@ -369,8 +347,7 @@ def _said_before(question: Message) -> str:
 def _earlier(question: Message, *, is_personal: bool) -> tuple[tuple[str, str], ...]:
     """Return the (role, text) of the messages before the question, oldest first, as context for extraction.
 
-    Personal answers are included only if this turn is personal, because its memories are then personal too. If several
-    people wrote, each of their messages begins with the name of its author or importer.
+    Personal answers are included only if this turn is personal. Several authors are named.
     """
     before = question.chat.messages.current().filter(pk__lt=question.pk).exclude(content="").order_by("-pk")
     before = before.filter(stays_here=False)

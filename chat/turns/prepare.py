@@ -52,9 +52,7 @@ GOES_ON_SHARE = 0.4  # share of the token budget for the text of a continued ans
 
 
 def prepare(answer_pk: int, user_pk: int) -> Plan:
-    """Return all inputs for writing the answer. If memory is on, recall memories and store a receipt; a failed recall
-    does not fail the turn. Raises ModelNotLocal if a continued answer must stay on this server and the model is remote.
-    """
+    """Return all inputs for writing the answer. A failed recall does not fail the turn. Raises ModelNotLocal."""
     chat = ("chat__workspace__connection", "chat__agent", "chat__connection")
     answer = Message.objects.select_related(*chat, "reply_to").get(pk=answer_pk)
     user = User.objects.get(pk=user_pk)
@@ -137,8 +135,7 @@ def prepare(answer_pk: int, user_pk: int) -> Plan:
 def _opening(question: str, prompt_memories: Found, user: User, memory_page: str) -> str:
     """Return the text with which the answer of a small model begins, or "" if no memory answers the question.
 
-    It is the first recalled memory, quoted verbatim, because a small model may misquote it. If the question asks for an
-    overview, it is a list of all memories that are used.
+    It is the first recalled memory, verbatim, because a small model may misquote it, or an overview's list.
     """
     used = prompt_memories.used
     if used and prompt_memories.recall.overview is not None:
@@ -148,9 +145,7 @@ def _opening(question: str, prompt_memories: Found, user: User, memory_page: str
 
 
 def _quoted(item: Recalled, user: User) -> str:
-    """Return the memory's text, prefixed with its author if that is someone else, so that "my" is not read as the
-    user's.
-    """
+    """Return the memory's text, after its author if that is someone else, so that "my" is not the user's."""
     by = item.memory.written_by
     return item.text if by is None or by == user else f"{by.shown_name}: {item.text}"
 
@@ -178,9 +173,7 @@ def _answers(question: str, used: Sequence[Recalled]) -> bool:
 def _conversation(
     question: Message, compaction: Compaction | None, chosen: Chosen, shown: PromptPolicy, policy: DataPolicy
 ) -> Conversation:
-    """Return the conversation, with images unless the model is known not to support them. If its support is unknown and
-    there are images, it is probed.
-    """
+    """Return the conversation, with images if the model supports them. Unknown support is probed if there are any."""
     shows = chosen.model.sees is not False
     conversation = conversation_of(question, compaction, shown=shown, policy=policy, shows_pictures=shows)
     if any(line.pictures for line in (conversation.question, *conversation.earlier)):
@@ -189,9 +182,7 @@ def _conversation(
 
 
 def _forget_attempt_before(answer: Message) -> None:
-    """Delete the tool calls and steps of the replaced attempt, and its receipt if memory is off. Otherwise the receipt
-    is replaced already.
-    """
+    """Delete the tool calls and steps of the replaced attempt, and its receipt if memory is off."""
     answer.tool_calls.all().delete()
     answer.steps.exclude(kind=StepKind.READING).delete()  # the reading step belongs to the new attempt
     if not answer.memory_enabled:
@@ -227,8 +218,8 @@ def _recall_for(
     alone: bool,
     profile: bool,
 ) -> Found:
-    """Recall memories, store their receipt and return the result. Return ``NOTHING`` if memory is off or recall fails;
-    after a failure the receipt shows it.
+    """Recall memories and store their receipt. Return ``NOTHING`` if memory is off or recall fails, as the receipt then
+    shows.
 
     ``alone``: if the first memory answers the question, use no other. ``profile``: add the person's profile.
     """

@@ -58,10 +58,7 @@ def is_question(message: Message) -> bool:
 
 
 def statement_in(text: str) -> str:
-    """Return the part of a text that states something, verbatim; empty if the text only asks.
-
-    Questions and question tags ("…, okay?") at the end are removed.
-    """
+    """Return the part of a text that states something, verbatim, without questions at the end ("…, okay?"); else ""."""
     parts = [part for part in _PARTS.split(text.strip()) if part.strip()]
     while parts and _ASKS.search(_ADDRESS.sub("", parts[-1]).strip()):
         tagged = _TAG.search(parts[-1])
@@ -84,9 +81,8 @@ def says_nothing(text: str) -> bool:
 def proposal_for(message: Message, *, by: User, by_model: bool = True) -> Proposal:
     """Return a statement that the user may edit and save as a memory of this message.
 
-    A model writes it from the question and its answer, and the call blocks until then. If no model can, or ``by_model``
-    is False, it is taken from the message if a person wrote it. Otherwise, or if the message states nothing, it is the
-    first sentence of the answer.
+    A model writes it, and the call blocks until then. If no model can, or ``by_model`` is False, it is taken from a
+    person's message. If that states nothing, it is the first sentence of the answer.
     """
     question, answer = _turn(message, by)
     messages = [(each.role, each.content) for each in (question, answer) if each is not None and each.content]
@@ -129,10 +125,9 @@ def remember_message(
 ) -> Saved:
     """Create a memory from a message, or from ``content``, a text that the user derived from it.
 
-    The message's own text is cut to fit, and questions at the end of a person's message are left out. With
-    ``synthesize`` a model first rewrites the text as one statement. If that fails, the text is stored as it is, and a
-    background job tries again. ``confirmed``: the user confirmed that a personal number may be stored. Raises Invalid
-    if the message says nothing to remember ("OK.").
+    With ``synthesize`` a model first rewrites the text as one statement. If that fails, the text is stored as it is,
+    and a job tries again. ``confirmed``: the user confirmed that a personal number may be stored. Raises Invalid if the
+    message says nothing to remember ("OK.").
     """
     text = content
     if text is None:
@@ -189,8 +184,7 @@ def remember_text(
 def _rests_on(message: Message, content: str | None, by: User) -> Message | None:
     """Return the answer whose personal or local-only data the memory may contain, or None.
 
-    It is the message itself if that is an answer. For a question it is the personal or local-only answer to it, unless
-    ``content`` is quoted from the question.
+    For a question it is the marked answer to it, unless ``content`` is quoted from the question.
     """
     if message.role != MessageRole.USER:
         return message
@@ -216,8 +210,7 @@ def _kept_for(chat: Chat, by: User, *, rests_on: Message | None = None) -> dict[
 def _written_by(message: Message, content: str | None, *, by: User, now: datetime) -> dict[str, Any]:
     """Return the fields of a memory of this message that name its author, editor and importer.
 
-    The author is that of the message or, for an answer, ``by``. If ``content`` is not quoted from another person's
-    message, ``by`` is its editor. The author is None if no longer a member of the workspace.
+    The author is None if no longer a member. Without a quote of the message, ``by`` is the editor.
     """
     if message.role != MessageRole.USER or message.author_id == by.pk:
         return {"author": by}
@@ -230,9 +223,8 @@ def _written_by(message: Message, content: str | None, *, by: User, now: datetim
 
 
 def _completer(chat: Chat, by: User, message: Message | None = None) -> Complete | None:
-    """Return the function that has the chat's model rewrite a text, or None.
-
-    None if the model is too small for that, or may not read the message.
+    """Return the function that has the chat's model rewrite a text. None if it is too small, or may not read the
+    message.
     """
     stays_here = message is not None and message.stays_here
     return completer(chosen_for_chat(chat, by), chat.workspace, by, stays_here=stays_here)

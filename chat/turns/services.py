@@ -1,6 +1,4 @@
-"""Actions on turns: begin, edit, retry, continue, resume research after a plan review, and read or restore earlier
-versions.
-"""
+"""Actions on turns: begin, edit, retry, continue, resume after a plan review, read and restore earlier versions."""
 
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
@@ -45,9 +43,7 @@ class Version:
 
 
 def supersede(messages: MessageQuerySet, *, first: Message, by: Message, now: datetime) -> None:
-    """Mark messages as replaced by the message ``by``. Earlier versions of the first of them become versions of ``by``
-    too.
-    """
+    """Mark messages as replaced by the message ``by``, which also takes over earlier versions of the ``first``."""
     wanted = list(messages.current().exclude(pk=by.pk).values_list("pk", flat=True))
     first.supersedes.update(superseded_by=by)
     Message.objects.filter(pk__in=wanted).update(superseded_by=by, superseded_at=now)
@@ -61,8 +57,8 @@ def require_editable(message: Message, by: User) -> None:
 
 
 def replace_from(question: Message, message: Message, *, by: User, now: datetime) -> None:
-    """Replace this question and all messages after it by ``message``. Raises Forbidden for another person's question,
-    and Conflict if it is replaced already or an answer is being written.
+    """Replace this question and all after it by ``message``. Raises Forbidden for another person's, and Conflict if
+    busy.
     """
     lock_conversation(question.chat)
     question.refresh_from_db(fields=["superseded_by"])
@@ -74,9 +70,7 @@ def replace_from(question: Message, message: Message, *, by: User, now: datetime
 
 
 def versions_of(message: Message, reader: User) -> list[Version]:
-    """Return the earlier versions of this message that ``reader`` may read, oldest first, without failed attempts. One
-    query.
-    """
+    """Return the message's earlier versions that ``reader`` may read, oldest first, without failed ones. One query."""
     rows = message.supersedes.readable_by(reader).select_related("author", "imported_by", "reply_to")
     rows = rows.order_by("superseded_at", "pk")
     versions = [Version(list(group), at) for at, group in groupby(rows, key=_when)]
@@ -92,9 +86,7 @@ class VersionPosition:
 
 
 def count_versions(messages: Iterable[Message]) -> dict[int, VersionPosition]:
-    """Return the position of each message among its versions, by primary key. Messages with one version are missing.
-    One query.
-    """
+    """Return the position of each message that has several versions, by primary key. One query."""
     rows = Message.objects.filter(superseded_by__in=[message.pk for message in messages]).order_by()
     older = Count("superseded_at", distinct=True, filter=Q(pk__lt=F("superseded_by")))
     counted = rows.exclude(content="").values("superseded_by")
@@ -107,9 +99,7 @@ def count_versions(messages: Iterable[Message]) -> dict[int, VersionPosition]:
 
 
 def adjacent_version(message: Message, *, back: bool, by: User) -> Message:
-    """Return the first message of the next version or, with ``back``, of the previous one. Raises Conflict if there is
-    none.
-    """
+    """Return the first message of the next version or (``back``) the previous one. Raises Conflict if there is none."""
     firsts = [version.first for version in versions_of(message, by)]
     on_that_side = [first for first in firsts if (first.pk < message.pk) == back]
     if not on_that_side:
@@ -129,8 +119,7 @@ def current_version_of(message: Message) -> Message:
 def restore_version(message: Message, *, by: User, now: datetime) -> Message:
     """Make the earlier version that contains ``message`` the current one, and return its first message.
 
-    The current version becomes an earlier one. Raises Conflict if the version is current already, if the message that
-    replaced it was itself replaced, or if the conversation continued after the current answer.
+    Raises Conflict if it is current already, inside another version, or if the conversation continued after it.
     """
     chat = message.chat  # the caller's object, whose title is updated
     with transaction.atomic():
@@ -157,9 +146,7 @@ def restore_version(message: Message, *, by: User, now: datetime) -> Message:
 
 
 def lock_conversation(chat: Chat) -> None:
-    """Lock the conversation until the transaction ends. Raises Conflict if an answer is being written, and NotFound if
-    the chat has been deleted.
-    """
+    """Lock the conversation. Raises Conflict if an answer is being written, and NotFound if the chat is gone."""
     if Chat.objects.select_for_update(of=("self",)).filter(pk=chat.pk).first() is None:
         raise NotFound(_("This chat has since been deleted."))
     if chat.messages.filter(status=MessageStatus.STREAMING).exists():
@@ -167,10 +154,7 @@ def lock_conversation(chat: Chat) -> None:
 
 
 def _update_title(chat: Chat, before: Message, now: Message) -> None:
-    """Replace the chat's title if it was derived from its first message and that message was replaced.
-
-    A title given by a person stays.
-    """
+    """Replace the chat's title if it was derived from its first message and that was replaced."""
     if chat.messages.current().filter(pk__lt=before.pk).exists():
         return
     title = title_from(now.content)
@@ -206,10 +190,10 @@ def begin_turn(
 ) -> Turn:
     """Store the message and an empty answer, and start the model when the transaction commits.
 
-    ``memory_enabled`` overrides the chat's setting for this turn. ``in_place_of`` is a question to be replaced,
-    together with all messages after it. ``documents`` are the ids of documents that the answer may use; None means all
-    that the person may read here. Raises Invalid for a blank or too long message, a mode that the model does not
-    support, or an unknown document; TooManyRequests; BudgetReached; and Conflict while another answer is being written.
+    ``memory_enabled`` overrides the chat's setting. ``in_place_of`` is a question to be replaced, with all messages
+    after it. ``documents`` are the ids of documents that the answer may use; None means all that the person may read
+    here. Raises Invalid for a blank or too long message, an unsupported mode or an unknown document; TooManyRequests;
+    BudgetReached; and Conflict while another answer is being written.
     """
     content = _clean_message(content)
     require_documents(documents, chat, by)
@@ -244,9 +228,7 @@ def begin_turn(
 
 
 def _say_active(chat: Chat, content: str, now: datetime) -> None:
-    """Move the chat to the top of the lists, and name a chat without a title after its message. Raises NotFound if the
-    chat has been deleted.
-    """
+    """Move the chat to the top of the lists, and name it if it has no title. Raises NotFound if it is deleted."""
     if not chat.title:
         chat.title = title_from(content)
         Chat.objects.filter(pk=chat.pk, title="").update(
@@ -310,11 +292,10 @@ def edit_message(
     mode: str = "",
     documents: Sequence[str] | Literal["as before"] | None = "as before",
 ) -> Turn:
-    """Replace a question of the user ``by`` with ``content``, and answer it. The mode and documents stay the same
-    unless given.
+    """Replace a question by ``content``, and answer it. The mode and documents stay the same unless given.
 
-    The old question and all messages after it become an earlier version. Memories extracted from them remain. Raises
-    Forbidden for another person's message, and what ``begin_turn`` raises.
+    Memories extracted from the old messages remain. Raises Forbidden for another person's message, and what
+    ``begin_turn`` raises.
     """
     require_editable(message, by)
     answered = message.answers.order_by("pk").last()
@@ -338,9 +319,7 @@ def _mode_as_before(answered: Message | None, by: User) -> str:
 
 
 def retry_answer(answer: Message, *, by: User, now: datetime) -> Message:
-    """Write the last answer of a chat again. A complete or stopped answer is kept as an earlier version; a failed one
-    is replaced. Raises Conflict if the message is not the last answer.
-    """
+    """Write the last answer again. A complete or stopped one stays as a version. Raises Conflict for others."""
     reap_abandoned(answer.chat, now=now)
     if answer.role != MessageRole.ASSISTANT or answer.reply_to_id is None:
         raise Conflict(_("Only an answer can be regenerated."))
@@ -366,9 +345,7 @@ def retry_answer(answer: Message, *, by: User, now: datetime) -> Message:
 
 
 def continue_answer(answer: Message, *, by: User, now: datetime) -> Message:
-    """Continue the last answer of a chat, which was cut off at its length limit. The text is added to the same message.
-    Raises Conflict if the answer was not cut off or is not the last.
-    """
+    """Continue the last answer, which was cut off at its length limit, in its message. Raises Conflict for others."""
     require_paid(answer.chat, by, now=now)
     spend("turns", by, now=now)
     enabled = memory_on(by, answer.chat.memory_enabled) and not answer.chat.is_temporary
@@ -384,10 +361,9 @@ def continue_answer(answer: Message, *, by: User, now: datetime) -> Message:
 
 
 def stream_again(answer: Message, *, by: int, now: datetime) -> None:
-    """Start a new attempt at the answer, which continues its current text.
+    """Start a new attempt that continues the answer's text, as the user with the key ``by``.
 
-    ``by`` is the primary key of the user who starts it. The caller has locked the answer and checked that it is the
-    last of its chat.
+    The caller has locked the answer and checked that it is the last of its chat.
     """
     answer.attempt += 1
     _set_streaming(answer, now=now)
@@ -407,10 +383,7 @@ def _require_last(answer: Message) -> None:
 
 
 def _empty_again(answer: Message, *, now: datetime) -> Message:
-    """Return an unsaved empty answer to be written in place of this one.
-
-    It is a new row if the old text is kept as an earlier version, else the same row.
-    """
+    """Return an unsaved empty answer: a new row if the old text is kept as an earlier version, else the same row."""
     if answer.status in (MessageStatus.DONE, MessageStatus.STOPPED) and answer.content:
         anew = Message(
             chat=answer.chat, role=answer.role, reply_to=answer.reply_to, mode=answer.mode, created_at=now
@@ -433,9 +406,7 @@ def _set_streaming(answer: Message, *, now: datetime) -> None:
 def resume_from_chat(
     run: Run, *, by: User, now: datetime, plan: object = None, budget: Mapping[str, int] | None = None
 ) -> Run:
-    """Resume a run. If its plan waited for review in the last answer of a chat, that answer then streams the report.
-    Otherwise the report is only stored with the run. Raises what ``resume_run`` raises.
-    """
+    """Resume a run. If its plan waited in the last answer of a chat, that answer then streams the report."""
     answer = run.answer
     if answer is None or run.status != RunStatus.WAITING or answer.chat.deleted_at is not None:
         return resume_run(run, by=by, now=now, plan=plan, budget=budget)

@@ -23,11 +23,10 @@ from workspaces.models.documents import READ
 
 
 def documents_block(passages: Sequence[FoundPassage], unread: Sequence[str] = ()) -> str:
-    """Return the prompt block with these passages, or "" if there is nothing to show.
+    """Return the prompt block with these passages, or "" if there is nothing to show. Their text is escaped and quoted.
 
     Passages keep the numbers under which the answer already cites them; else they are numbered from 1. ``unread``:
-    titles of the question's files that have not been read. Document text is escaped and quoted, so that it cannot close
-    the block, open a tag or start an entry.
+    titles of the question's files that have not been read.
     """
     if not passages and not unread:
         return ""
@@ -69,9 +68,7 @@ THRESHOLD = 0.45  # minimum score for word search alone and for embedders other 
 
 
 def require_documents(ids: Sequence[str] | None, chat: Chat, by: User) -> None:
-    """Raise Invalid unless ``ids`` are at most 20 documents of this workspace or of the person. Personal documents are
-    allowed if nobody else reads the chat, or if the person allows personal files in it.
-    """
+    """Raise Invalid unless ``ids`` are at most 20 documents that the question may use here."""
     if not ids:
         return
     if len(ids) > MOST_CHOSEN:
@@ -94,10 +91,9 @@ def require_documents(ids: Sequence[str] | None, chat: Chat, by: User) -> None:
 
 
 def publish_drafts(ids: Sequence[str] | None, chat: Chat, by: User, *, now: datetime) -> list[str] | None:
-    """Publish the draft files with these ids, which a message was sent with.
+    """Publish the draft files among these documents of a message, and return the ids after publishing.
 
-    They become the workspace's, or personal if ``by`` is the only reader of the chat. Returns the ids of the message's
-    documents after publishing. Runs in the transaction that stores the message.
+    Runs in the transaction that stores the message.
     """
     if not ids:
         return None if ids is None else []
@@ -110,9 +106,7 @@ def publish_drafts(ids: Sequence[str] | None, chat: Chat, by: User, *, now: date
 
 
 def still_there(question: Message, by: User) -> list[str] | None:
-    """Return the ids of the question's documents that still exist and that ``by`` may read. None means that the
-    question searches all documents.
-    """
+    """Return the ids of the question's documents that ``by`` may still read. None: it searches all documents."""
     if not question.only_documents:
         return question.only_documents
     personal = personal_allowed(question.chat, by)
@@ -128,8 +122,7 @@ def _those_of(ids: Collection[str], chat: Chat, by: User, *, personal: bool) -> 
 def sources_for(
     answer: Message, question: Message, user: User, *, room: int, policy: DataPolicy
 ) -> list[FoundPassage]:
-    """Return the best passages for this question, and store them as numbered sources of the answer. Never raises: on an
-    error the turn continues without documents.
+    """Return the best passages for this question, and store them as numbered sources of the answer. Never raises.
 
     Without documents in the workspace this costs one query. If the question names documents, their best passages are
     used even if they are not similar. A continued answer keeps its earlier passages.
@@ -198,9 +191,7 @@ def _embed_new(named: DocumentQuerySet) -> None:
 
 
 def _as_before(answer: Message, there: DocumentQuerySet) -> list[FoundPassage]:
-    """Return the passages of the answer's earlier attempt, with their numbers. Passages that changed, or whose document
-    is not in ``there``, are left out.
-    """
+    """Return the unchanged passages of the answer's earlier attempt in the documents ``there``, with their numbers."""
     return [
         FoundPassage(source.passage, source.score, source.number)
         for source in sources_of([answer.pk], there).get(answer.pk, [])
@@ -214,9 +205,7 @@ def sources_for_reader(message_pks: list[int], reader: User) -> dict[int, list[A
 
 
 def sources_of(message_pks: list[int], there: DocumentQuerySet) -> dict[int, list[AnswerSource]]:
-    """Return the sources of each answer, by primary key and ordered by number. Only sources in the documents ``there``
-    are returned. One query.
-    """
+    """Return the sources of each answer in the documents ``there``, by primary key, ordered by number. One query."""
     rows = there.order_by().values("pk")
     sources = AnswerSource.objects.filter(message__in=message_pks, document__in=rows)
     by_message: dict[int, list[AnswerSource]] = {}

@@ -37,9 +37,8 @@ POLL = 1.0  # seconds between queries, because an event may be missed
 class StreamEvent:
     """An event in the stream of an answer. ``id`` is the number of characters sent so far.
 
-    The kind ``token`` carries more text, and after ``restart`` the text begins again. ``tool`` is the state of a tool
-    call, and ``step`` that of a step such as a thought or a check. Both are sent to every new reader, and again on each
-    change.
+    ``token`` carries more text, and after ``restart`` the text begins again. ``tool`` and ``step`` have the state of a
+    tool call or step. They are sent to every new reader, and again on each change.
     """
 
     kind: str
@@ -62,8 +61,7 @@ class _State:
 async def follow(answer_id: str, *, after: int = 0) -> AsyncGenerator[StreamEvent, None]:
     """Yield the events of an answer after its first ``after`` characters, until it is done or has failed.
 
-    The last event is ``done`` {status} or ``error`` {code, message}. The id of every event is the position to resume
-    from (``Last-Event-ID``). If the answer does not exist, the only event is an error.
+    The last event is ``done`` {status} or ``error`` {code, message}. An event's id is the position to resume from.
     """
     reached, attempt, retracted = after, None, 0
     sent: dict[str, tuple[str, dict[str, Any]]] = {}
@@ -102,8 +100,7 @@ async def follow(answer_id: str, *, after: int = 0) -> AsyncGenerator[StreamEven
 async def follow_for(
     user: User, chat_id: str, answer_id: str, *, after: int = 0
 ) -> AsyncGenerator[StreamEvent, None]:
-    """Yield the events of ``follow`` as long as this person may read the answer. Access can end while the answer is
-    written, because a member is removed, the chat is made private, or the answer uses personal sources.
+    """Yield the events of ``follow`` as long as this person may read the answer, which can end while it is written.
 
     Access is checked before the first event, every two seconds, on each event of a tool call and before the last event.
     """
@@ -165,11 +162,7 @@ def _stored_state(answer_id: str) -> _State | None:
 
 
 async def _more(answer_id: str, changes: int, listening: pubsub.Subscription) -> None:
-    """Wait until the answer has changed again, at most one second.
-
-    ``changes`` is the number of changes already seen. If another process writes the answer, its changes arrive at
-    ``listening``.
-    """
+    """Wait until the answer has more than ``changes`` changes, at most one second."""
     live = live_answer(answer_id)
     if live is None:
         await listening.get(POLL)
@@ -201,11 +194,9 @@ def html_so_far(text: str) -> SafeString:
 
 
 async def with_html(stream: AsyncGenerator[StreamEvent, None]) -> AsyncGenerator[StreamEvent, None]:
-    """Yield the events of ``follow`` with ``html`` {keep, html} in place of ``token``. The stream must start at the
-    beginning of the answer.
+    """Yield the events of ``follow`` from the beginning, with ``html`` {keep, html} in place of ``token``.
 
-    ``keep`` is the length of the previous HTML that stays, in UTF-16 units as in JavaScript. ``html`` is appended to
-    it.
+    ``keep`` is the length of the previous HTML that stays, in UTF-16 units as in JavaScript; ``html`` is appended.
     """
     text, sent, reached, due, is_new = "", "", 0, 0.0, False
     waiting: asyncio.Future[StreamEvent | None] | None = None

@@ -40,7 +40,7 @@ def queue_title(answer: Message, user: User) -> None:
 
 
 def write_title(answer: Message, user: User, *, now: datetime) -> str:
-    """Name the chat, and return a line for the job log. A title given by a person is kept.
+    """Name the chat unless a person has named it. Return a line for the job log.
 
     The model reads the first message only, since an answer may contain data that other readers must not see.
     """

@@ -1,5 +1,4 @@
-"""The writing of an answer: wait for attached files, recall memories, build the prompt, run the model and its tools,
-and store the answer.
+"""The writing of an answer: wait for attached files, prepare the prompt, run the model and its tools, store the answer.
 
 Answers are written in an event loop of their own, so that they continue after the request ends.
 """
@@ -64,10 +63,7 @@ UNREAD = (DocumentStatus.WAITING, DocumentStatus.READING)
 
 
 async def _planned(live: LiveAnswer, user_pk: int) -> Plan:
-    """Wait until the files that the question names are read, at most ``FILE_WAIT_SECONDS``. Then prepare the turn.
-
-    During the wait, a step of the answer shows the files. Afterwards it shows which of them were not read.
-    """
+    """Prepare the turn, after waiting for the files that the question names, at most ``FILE_WAIT_SECONDS``."""
     ready = await in_thread(_begin, live, user_pk)
     if isinstance(ready, Plan):
         return ready
@@ -90,9 +86,7 @@ def _named(live: LiveAnswer) -> list[Document]:
 
 
 def _begin(live: LiveAnswer, user_pk: int) -> Step | Plan:
-    """Prepare the turn and return its plan. If the question's files are not read yet, begin and return the step that
-    shows the wait for them instead.
-    """
+    """Return the turn's plan or, if the question's files are not read yet, the step that shows the wait."""
     if live.attempt > 1:
         Step.objects.filter(message_id=live.pk, kind=StepKind.READING).delete()
     unready = [each for each in _named(live) if each.status in (*UNREAD, DocumentStatus.INDEXING)]
@@ -118,9 +112,7 @@ def _end(live: LiveAnswer, step: Step, user_pk: int) -> Plan:
 
 
 def _findings(documents: list[Document]) -> list[dict[str, object]]:
-    """Return the id and state of each document, for the step. Titles are not stored, since a title may be forgotten
-    later.
-    """
+    """Return the id and state of each document, without its title, which may be forgotten later."""
     return [
         {"document": each.public_id, "status": each.status, "by_meaning": each.by_meaning}
         for each in with_shares(documents)
@@ -227,10 +219,7 @@ async def _save_progress(live: LiveAnswer) -> None:
 
 
 def _save_so_far(live: LiveAnswer, text: str) -> bool:
-    """Store the text so far, and a heartbeat. Return False if this process must stop writing.
-
-    It must stop on request, or because another attempt at the answer took over.
-    """
+    """Store the text so far, and a heartbeat. Return False on a stop request, or if another attempt took over."""
     mine = Message.objects.filter(pk=live.pk, attempt=live.attempt, status=MessageStatus.STREAMING)
     with transaction.atomic():
         alive = mine.update(content=text, beat_at=timezone.now())
@@ -292,11 +281,7 @@ def _store_outcome(live: LiveAnswer, outcome: _Outcome, user_pk: int) -> None:
 
 
 def _queue_mining(answer: Message, user: User, *, now: datetime) -> None:
-    """Queue the extraction of memories from this turn.
-
-    After deep thinking or research, also queue one from the answer alone, because it may contain conclusions to
-    remember.
-    """
+    """Queue the extraction of memories from this turn and, after deep thinking or research, from the answer alone."""
     turn: dict[str, Any] = {
         "workspace": answer.chat.workspace,
         "user": user,

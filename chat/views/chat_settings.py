@@ -48,10 +48,9 @@ def forget(request: PageRequest, chat_id: str) -> HttpResponse:
 
 @require_POST
 def personal(request: PageRequest, chat_id: str) -> HttpResponse:
-    """Allow or forbid the user's personal memories in this chat, and return the label ("chip") that shows this.
+    """Allow or forbid the user's personal memories in this chat, and return the chip that shows this.
 
-    If the button in a receipt was clicked (``?receipt``), return a text that replaces the button, and the chip as an
-    out-of-band swap.
+    If the button in a receipt was clicked (``?receipt``), return a text that replaces it, and the chip out of band.
     """
     chat = get_chat(request.user, chat_id, need=Role.EDITOR)
     use_personal(chat, allowed=request.POST.get("personal") == "on", by=request.user)
@@ -108,10 +107,7 @@ def _menu(
 
 @require_http_methods(["GET", "POST"])
 def of_chat(request: PageRequest, chat_id: str) -> HttpResponse:
-    """Show the menu for a chat's model (GET), or select a model (POST).
-
-    After a POST, the toolbar, the notice above the message field and the list of modes are updated.
-    """
+    """Show the menu for a chat's model (GET), or select a model and update the parts that depend on it (POST)."""
     posted = request.method == "POST"
     chat = get_chat(request.user, chat_id, need=Role.EDITOR if posted else Role.VIEWER)
     problem = ""
@@ -129,10 +125,7 @@ def of_chat(request: PageRequest, chat_id: str) -> HttpResponse:
 
 @require_GET
 def of_new_chat(request: PageRequest, ws_id: str) -> HttpResponse:
-    """Show the menu for the model of a new chat.
-
-    A selection changes only the page, since the chat does not exist yet.
-    """
+    """Show the menu for the model of a new chat. A selection changes only the page."""
     workspace = get_workspace(request.user, ws_id)
     wanted = request.GET.get("connection", "")
     context = _menu(workspace, request.user, usable_connection(request.user, wanted), workspace.connection)

@@ -71,8 +71,7 @@ _SUBJECT = re.compile(
 def example_questions(workspace: Workspace, user: User, *, alone: bool, now: datetime) -> list[str]:
     """Return at most three questions that can be answered from memories of this workspace. One query.
 
-    If other people can read the chat (``alone`` is False), only shared memories that the user wrote are used. Memories
-    with personal numbers are never used.
+    Unless the reader is ``alone``, only shared memories that the user wrote are used. Personal numbers never are.
     """
     memories = live_in(workspace, user, now).filter(agent=None)
     if not alone:
@@ -98,10 +97,7 @@ def can_write(workspace: Workspace) -> bool:
 
 
 def _agent_context(workspace: Workspace, chat: Chat | None, wanted: str = "") -> dict[str, Any]:
-    """Return the template context with the workspace's assistants, and the selected one. One query.
-
-    It is the chat's assistant or, for a new chat, the one with the id ``wanted``.
-    """
+    """Return the workspace's assistants, and the chat's or for a new chat the one with the id ``wanted``. One query."""
     agents = agents_in_use(workspace)
     if chat is not None:
         return {"agents": agents, "agent": chat.agent}
@@ -151,10 +147,7 @@ def _page_context(request: PageRequest, workspace: Workspace, chat: Chat | None 
 
 
 def _submitted(request: PageRequest) -> dict[str, Any]:
-    """Return the submitted fields of the message form, as arguments for starting a turn.
-
-    ``documents``: ids of the selected documents, [] for “none”, or None if nothing was selected.
-    """
+    """Return the message form's fields as arguments of a turn. ``documents``: ids, [] for “none”, or None for all."""
     chosen = [each for each in request.POST.getlist("documents") if each]
     return {
         "content": request.POST.get("content", ""),
@@ -325,10 +318,7 @@ def agent(request: PageRequest, chat_id: str) -> HttpResponse:
 
 @require_POST
 def private(request: PageRequest, chat_id: str) -> HttpResponse:
-    """Make a chat private or shared.
-
-    Return the header, the chip for personal memories, and a toast with an Undo button.
-    """
+    """Make a chat private or shared. Return the header, the chip for personal memories, and a toast with Undo."""
     loaded_chat = load_chat(request, chat_id, Role.EDITOR)
     # An Undo sends the value in the query string.
     value = request.GET.get("private") or request.POST.get("private")

@@ -23,9 +23,8 @@ from workspaces.views.forms import KeyForm
 @require_http_methods(["GET", "POST"])
 @confirmed(allow_get=True)
 def connect(request: PageRequest) -> HttpResponse:
-    """Show how to connect programs (GET), or create an API key (POST).
-
-    The key is shown in the response to the POST, without a redirect, so that it is not stored anywhere.
+    """Show how to connect programs (GET), or create an API key and show it without a redirect, which would store it
+    (POST).
     """
     now, new_key = timezone.now(), ""
     default_workspace(request.user)  # make sure that the workspace used most often for keys exists
@@ -51,10 +50,7 @@ NO_KEY = f"{PREFIX}…"  # placeholder if no key was just created
 
 @dataclass(frozen=True)
 class Program:
-    """Instructions for one program.
-
-    ``lines`` are pasted unchanged into ``where``: a file, a shell or a settings page.
-    """
+    """Instructions for one program: ``lines`` to paste into ``where``, a file, a shell or a settings page."""
 
     name: str | Promise
     where: str | Promise
@@ -168,10 +164,7 @@ def tools(base: str, key: str) -> Iterator[Program]:
 
 
 def _by_remote(url: str, key: str) -> Mapping[str, object]:
-    """Return the configuration for programs that can only start local servers: they start a proxy to ``/mcp``.
-
-    No argument contains a space, because some programs would split it there.
-    """
+    """Return the configuration of a local proxy to ``/mcp``. No argument has a space, where some programs split."""
     args = ["-y", "mcp-remote", url, "--header", "Authorization:${MEMORYHUB_HEADER}"]
     if url.startswith("http://"):  # mcp-remote refuses http to other machines without this option
         args.append("--allow-http")

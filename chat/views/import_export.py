@@ -158,9 +158,7 @@ def import_page(request: PageRequest, import_id: str) -> HttpResponse:
 
 @require_GET
 def progress(request: PageRequest, import_id: str) -> HttpResponse:
-    """Show the progress of an import. The page polls this view. When the import has ended, the browser reloads the
-    page.
-    """
+    """Show the progress of an import, which the page polls. When it has ended, the browser reloads the page."""
     imported = import_run.get_import(request.user, import_id)
     if not imported.is_checking and imported.status != ImportStatus.RUNNING:
         response = HttpResponse()
@@ -209,8 +207,7 @@ def _went_to(imported: Import) -> list[Workspace]:
 def _other_readers(imported: Import) -> int:
     """Return how many other members will be able to read the imported rows that are not private.
 
-    This is 0 for conversations of other programs, because they become private, and for an import into several
-    workspaces.
+    Conversations of other programs become private. Imports into several workspaces are not counted.
     """
     if imported.workspace is None or imported.kind != ImportKind.MEMORYHUB:
         return 0
@@ -265,10 +262,7 @@ MEDIA_TYPES = {"md": "text/markdown; charset=utf-8", "json": "application/json"}
 
 
 def chat_response(chat: Chat, *, kind: str, by: User, now: datetime) -> StreamingHttpResponse:
-    """Return the current conversation as a download. ``kind``: a key of MEDIA_TYPES.
-
-    An answer that is still being written and messages that ``by`` may not read are left out.
-    """
+    """Return what ``by`` may read of the current conversation as a download. ``kind``: a key of MEDIA_TYPES."""
     record(Verb.EXPORTED, by=by, workspace=audit_workspace(chat), target=chat.public_id)
     download = (_markdown if kind == "md" else _json)(chat, by)
     response = StreamingHttpResponse(in_pieces(download), content_type=MEDIA_TYPES[kind])

@@ -1,7 +1,6 @@
-"""View of ``/mcp`` with the transport “streamable HTTP”.
+"""View of ``/mcp`` with the transport “streamable HTTP”, stateless, so that any process can answer a request.
 
-Requests are stateless, so any process can answer them. The response is JSON, or server-sent events if the client asks
-for progress. The SDK is imported at the first request, because the import takes a second.
+The SDK is imported at the first request, because the import takes a second.
 """
 
 from __future__ import annotations
@@ -34,10 +33,7 @@ EVENTS = "text/event-stream"
 
 
 class Mcp(KeyedView):
-    """The MCP endpoint.
-
-    It is stateless: there is no stream to open (GET) or session to end (DELETE), so both return 405.
-    """
+    """The MCP endpoint. There is no stream to open (GET) or session to end (DELETE), so both return 405."""
 
     authentication_classes = [KeyAuthentication]
     any_scope = True  # the tools themselves refuse writes with a read-only key

@@ -99,9 +99,8 @@ def start_research(request: PageRequest, chat_id: str, message_id: str) -> HttpR
 def remember(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
     """Save a message as a memory. Replace its button with a confirmation, and make the memory panel reload.
 
-    A question or an answer is not saved directly: the user first edits a proposed statement. Rules make the proposal
-    or, with ``improve``, the model, if it is large enough. A message that is too long for a memory is edited first,
-    too. A personal number needs confirmation.
+    A question, an answer or a message that is too long is first edited. Rules propose a statement or, with ``improve``,
+    the model. A personal number needs confirmation.
     """
     chat, wanted = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
     user, content = request.user, request.POST.get("content")
@@ -151,9 +150,9 @@ def save_again(request: PageRequest, chat_id: str, message_id: str) -> HttpRespo
 
 @require_GET
 async def stream(request: PageRequest, chat_id: str, message_id: str) -> HttpResponseBase:
-    """Stream the answer as server-sent events, starting after the last event that the browser received.
+    """Stream the answer as server-sent events after the last received one. Holds no database connection while waiting.
 
-    ``?as=html`` streams the whole answer as rendered HTML. Holds no database connection while waiting.
+    ``?as=html`` streams the whole answer as rendered HTML.
     """
     user = cast(User, await request.auser())
     await in_thread(get_message, user, chat_id, message_id)
@@ -180,8 +179,7 @@ def _offset(text: str) -> int:
 def rating(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
     """Store the user's rating ("up" or "down") of an answer, or remove it if ``rating`` is empty.
 
-    After a first rating, a form asks for reasons. If it was submitted (``told``), its reasons and comment are stored,
-    and it is not shown again.
+    After a first rating, a form asks for reasons and a comment, and is submitted with ``told``.
     """
     chat, message = get_message(request.user, chat_id, message_id)
     value, told = request.POST.get("rating", ""), "told" in request.POST

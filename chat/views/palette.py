@@ -1,7 +1,4 @@
-"""Command palette.
-
-It lists chats, memories, documents, artifacts, actions and pages that match the typed text.
-"""
+"""Command palette: chats, memories, documents, artifacts, actions and pages that match the typed text."""
 
 import json
 import unicodedata
@@ -34,7 +31,7 @@ from workspaces.views import PageRequest
 
 @dataclass(frozen=True)
 class Entry:
-    """An entry of the command palette: a link to ``url`` or, if ``does`` is given, a button with these HTML attributes.
+    """An entry of the command palette: a link to ``url``, or a button with the HTML attributes ``does``.
 
     ``icon``: name of an icon of the sprite. ``also``: words that find the entry but are not shown.
     """
@@ -125,10 +122,7 @@ def _marks(chat: Chat, mark: str) -> dict[str, str]:
 
 
 def acts(request: PageRequest, workspace: Workspace, *, beside_panel: bool) -> list[Entry]:
-    """Return the palette's entries for actions that the user may take in this workspace.
-
-    ``beside_panel``: the page has the memory panel, so adding a memory opens it there.
-    """
+    """Return the entries for actions in this workspace. ``beside_panel``: the page has the memory panel to open."""
     here = [workspace.public_id]
     home, settings = reverse("chat:workspace", args=here), reverse("workspaces:settings", args=here)
     role, profile = Role(workspace.role), reverse("workspaces:profile")
@@ -358,10 +352,7 @@ def _memories(request: PageRequest, workspace: Workspace, q: str) -> list[Entry]
 def _kept(
     request: PageRequest, workspace: Workspace, rows: OwnedQuerySet[Any], name: str, icon: str, q: str
 ) -> list[Entry]:
-    """Return the palette's entries for documents or artifacts (``rows``) whose title contains the query ``q``.
-
-    ``name``: name of the URL pattern of their page.
-    """
+    """Return the entries for the documents or artifacts ``rows`` whose title contains ``q``, on the page ``name``."""
     matches = within_policy(
         rows.filter(title__icontains=q), workspace, request.user, DataPolicy.here(workspace)
     )[:MOST_ENTRIES]

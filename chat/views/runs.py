@@ -1,7 +1,4 @@
-"""Pages of runs: the list of a workspace, and one run with its tasks, memory, cost and log.
-
-The log shows titles instead of ids, and sentences instead of events.
-"""
+"""Pages of runs: the list of a workspace, and one run with its tasks, memory, cost and log."""
 
 from __future__ import annotations
 
@@ -218,11 +215,7 @@ def _left(number: int, of: int, width: int) -> int:
 
 
 def _levels(needs: dict[str, Sequence[str]]) -> dict[str, int]:
-    """Return for each task the length of the longest chain of dependencies before it. Terminates even if there is a
-    cycle.
-
-    ``needs``: the dependencies of each task.
-    """
+    """Return for each task the length of the longest chain of dependencies before it. A cycle is no problem."""
     levels = dict.fromkeys(needs, 0)
     for _round in needs:
         levels = {name: max((levels[n] + 1 for n in needs[name] if n in levels), default=0) for name in needs}
@@ -382,10 +375,7 @@ def resume(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
 
 @require_POST
 def plan(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
-    """Make one change to a plan that waits for review, and show the plan.
-
-    The change moves, removes or adds a task. Texts that the user has typed in the form stay.
-    """
+    """Move, remove or add a task in a plan that waits for review, and show it. Texts typed in the form stay."""
     workspace, loaded_run = _found(request, ws_id, run_id)
     rows, focus = plan_edits.changed(rows_in(request.POST), request.POST.get("do", ""))
     new = plan_edits.edited(loaded_run.plan, rows) if loaded_run.plan else {"tasks": []}

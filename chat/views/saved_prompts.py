@@ -41,9 +41,7 @@ class PromptForm(DomainForm):
     )
 
     def __init__(self, *args: Any, workspace: Workspace, fixed: bool = False, **kwargs: Any) -> None:
-        """Remove the field ``personal``, which chooses the scope, if the scope cannot change (``fixed``) or the user is
-        a viewer.
-        """
+        """Remove the field ``personal`` if the scope cannot change (``fixed``) or the user is a viewer."""
         super().__init__(*args, **kwargs)
         if fixed or not Role(workspace.role).allows(Role.EDITOR):
             del self.fields["personal"]

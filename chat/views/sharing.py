@@ -33,10 +33,7 @@ PAGE = 60  # messages per page
 
 @dataclass(frozen=True)
 class SharedMessage:
-    """A message on a page of a shared chat or for printing.
-
-    ``person``: a number that stands for its author, or 0 if all messages have the same author.
-    """
+    """A message to read or print. ``person``: the number of its author, or 0 if all messages have the same author."""
 
     message: Message
     shown: Shown | None
@@ -51,10 +48,7 @@ class SharedMessage:
 
 @dataclass(frozen=True)
 class Reading:
-    """A page of messages, for reading only.
-
-    ``before``: number of messages on earlier pages. ``next``: index at which the next page starts, 0 on the last page.
-    """
+    """A page of messages. ``before``: number of messages on earlier pages. ``next``: start of the next page, or 0."""
 
     said: list[SharedMessage]
     before: int = 0
@@ -62,10 +56,9 @@ class Reading:
 
 
 def read(keys: Sequence[int], *, start: int = 0, most: int = PAGE, host: str = "") -> Reading:
-    """Return the page of the messages with these primary keys that starts at index ``start``.
+    """Return the page of the messages with these primary keys that starts at index ``start``. Up to four queries.
 
-    ``host``: this server's host. Links to it are removed, because readers cannot open them. Up to four queries. Queues
-    a job if HTML of an answer is missing.
+    ``host``: this server's host. Links to it are removed, because readers cannot open them.
     """
     rows = {row.pk: row for row in Message.objects.filter(pk__in=keys[start : start + most])}
     messages = fitting([rows[pk] for pk in keys[start : start + most] if pk in rows])
@@ -95,11 +88,7 @@ def read(keys: Sequence[int], *, start: int = 0, most: int = PAGE, host: str = "
 
 
 def _withheld(unanswered: Collection[int]) -> set[int | None]:
-    """Return those of the unanswered questions that have an answer, which is not shown because of personal or
-    local-only data.
-
-    One query, or none without questions.
-    """
+    """Return the unanswered questions whose answer is hidden as personal or local-only. One query, or none."""
     if not unanswered:
         return set()
     answers = Message.objects.current().marked().filter(reply_to__in=unanswered)
@@ -107,11 +96,7 @@ def _withheld(unanswered: Collection[int]) -> set[int | None]:
 
 
 def _people(keys: Sequence[int]) -> dict[int | None, int]:
-    """Return a number for each author, by primary key and in order of their first message. The page shows it instead of
-    names.
-
-    Return {} if there is only one author.
-    """
+    """Return a number for each author, shown instead of names, in order of first messages. {} for one author."""
     user_messages = Message.objects.filter(pk__in=keys, role=MessageRole.USER).order_by("pk")
     people = dict.fromkeys(user_messages.values_list("author_id", flat=True))
     return {person: number for number, person in enumerate(people, 1)} if len(people) > 1 else {}
@@ -186,10 +171,7 @@ def paper(request: PageRequest, chat_id: str) -> HttpResponse:
 @login_not_required
 @csrf_exempt  # the view changes nothing
 def shared(request: HttpRequest, share_token: str) -> HttpResponse:
-    """Show the chat of a share link. No sign-in is needed.
-
-    The page is the same for every reader: it has no names, session or scripts.
-    """
+    """Show the chat of a share link without sign-in, names, session and scripts, the same for every reader."""
     if request.method not in ("GET", "HEAD"):
         return _reading_page("chat/shared_closed.html", {}, status=405, headers={"Allow": "GET, HEAD"})
     if _is_too_much(request):

@@ -35,10 +35,7 @@ from workspaces.models import Document, DocumentPicture, User
 
 @dataclass(frozen=True)
 class ShownPlan:
-    """A run's plan that waits for review, for display.
-
-    ``focus``: id of the task last moved or added. ``can_steer``: the reader may change the plan.
-    """
+    """A run's plan that waits for review. ``focus``: id of the task last moved or added."""
 
     run: Run
     tasks: Sequence[plan.ShownTask]
@@ -83,10 +80,7 @@ MOST_AFTER = 4 * WINDOW  # limit of messages after a requested one
 
 @dataclass
 class Entry:
-    """A message for display, with everything that its reader may see beside it.
-
-    ``kept``: the memory that a user saved it as.
-    """
+    """A message for display, with everything that its reader may see beside it. ``kept``: the memory saved from it."""
 
     message: Message
     now: datetime
@@ -156,10 +150,7 @@ class Entry:
 
     @property
     def shows_receipt(self) -> bool:
-        """Return whether to show the answer's receipt, which lists the recalled memories.
-
-        It is shown if it lists any, or notes that not all memories could be searched.
-        """
+        """Whether the receipt lists memories, or notes that not all could be searched."""
         return self.has_receipt and bool(self.used_count or self.left_out or self.degraded)
 
     @property
@@ -231,10 +222,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Transcript:
-    """A page of the conversation.
-
-    ``earlier``: id of the oldest shown message if there are older ones, else "". ``later``: there are newer messages.
-    """
+    """A page of the conversation. ``earlier``: id of the oldest shown message if there are older ones, else ""."""
 
     entries: list[Entry]
     earlier: str = ""
@@ -249,10 +237,7 @@ class Transcript:
 def load_transcript(
     chat: Chat, user: User, *, now: datetime, before: str = "", around: str = "", window: int = WINDOW
 ) -> Transcript:
-    """Return the latest messages, or those ``before`` or ``around`` the message with this id. At most eleven queries.
-
-    If the message ``around`` was replaced, the message that replaced it is used.
-    """
+    """Return the latest messages, or those ``before`` or ``around`` the message of this id. At most 11 queries."""
     readable = chat.messages.readable_by(user)
     messages = readable.current().select_related("author", "imported_by").order_by("-id")
     if before:
@@ -292,10 +277,7 @@ def fitting(messages: list[Message]) -> list[Message]:
 
 
 def _mark_what_the_model_sees(entries: Sequence[Entry], chat: Chat, user: User) -> None:
-    """Mark the entries where the summarised messages end, and where the messages in the prompt begin. One query.
-
-    The entries must include the chat's latest answer.
-    """
+    """Mark where the summarised messages end, and where the messages in the prompt begin. One query."""
     if not entries:
         return
     compaction = latest_compaction(chat, PromptPolicy(user, since=None, model_is_remote=False))
@@ -312,10 +294,7 @@ def _mark_what_the_model_sees(entries: Sequence[Entry], chat: Chat, user: User) 
 def entries_for(
     messages: Sequence[Message], chat: Chat, user: User, *, now: datetime, ends: bool = True
 ) -> list[Entry]:
-    """Return the messages for display.
-
-    ``ends``: they include the chat's last message, so its answer gets a button to answer again.
-    """
+    """Return the messages for display. ``ends``: the last one is the chat's, which gets a button to answer again."""
     if not messages:
         return []
     answers = [message for message in messages if message.role == MessageRole.ASSISTANT]
@@ -376,10 +355,7 @@ def entries_for(
 
 
 def entries_sent(turn: Turn, chat: Chat, user: User, *, now: datetime) -> list[Entry]:
-    """Return a question that the user has just sent and its still empty answer, for display.
-
-    One query if the question names documents, else none.
-    """
+    """Return a question just sent and its empty answer. One query if the question names documents, else none."""
     question = Entry(turn.message, now, is_own=True, may_step=True)
     question.take_documents(_documents_of([turn.message], chat, user))
     return [question, Entry(turn.answer, now, is_last=True, may_step=True)]
@@ -409,10 +385,7 @@ def _documents_of(messages: Sequence[Message], chat: Chat, user: User) -> dict[s
 
 
 def _unsaved(answers: Sequence[Message], user: User) -> dict[str, str]:
-    """Return the status of each extraction of memories that failed or is being retried, by the answer's id.
-
-    One query, or none if memory was off in all turns.
-    """
+    """Return the status of failed and retried extractions by the answer's id. One query, or none without memory."""
     if not any(answer.memory_enabled for answer in answers):
         return {}
     troubled = Extraction.objects.troubled(user, [answer.public_id for answer in answers])

@@ -44,10 +44,7 @@ class Shown:
 
     @property
     def html(self) -> SafeString:
-        """Return the result's Markdown as HTML, with the query's words marked. Artifacts are shown as plain source.
-
-        Headings become paragraphs, so that the page's own headings stay clear.
-        """
+        """The result's Markdown as HTML with the query's words marked, without headings. Artifacts are plain source."""
         text = Truncator(self.found.text).chars(EXCERPT)
         if self.found.type != "artifact":
             with suppress(TooHeavy):
@@ -56,9 +53,7 @@ class Shown:
 
 
 def marked(html: str, q: str) -> SafeString:
-    """Wrap words that start with a word of the query in ``<mark>``. HTML tags and character references stay as they
-    are.
-    """
+    """Wrap words that start with a word of the query in ``<mark>``, outside HTML tags and character references."""
     words = [rf"\b{word}" if word.isascii() else word for word in re.findall(r"\w{2,}", q)]
     if not words:
         return SafeString(html)
