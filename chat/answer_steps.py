@@ -5,7 +5,7 @@ If storing a step fails, the answer continues.
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -37,12 +37,11 @@ QUERY_SHOWN = 120  # characters
 
 @dataclass(frozen=True)
 class ShownCall:
-    """A tool call for display, with the memories that it saved or found and that the reader may see."""
+    """A tool call for display."""
 
     call: ToolCall
-    memories: tuple[Memory, ...]
-    is_over: bool = True  # False while its answer is being written
-    artifact: Artifact | None = None  # the artifact it wrote or changed, if the reader may see it
+    is_over: bool  # False while its answer is being written
+    artifact: Artifact | None  # the artifact it wrote or changed, if the reader may see it
 
     @property
     def line(self) -> str:
@@ -51,7 +50,7 @@ class ShownCall:
     @property
     def saved(self) -> Memory | None:
         """The memory that the call stored and that can be undone, or None."""
-        return self.memories[0] if self.call.outcome == ToolOutcome.SAVED and self.memories else None
+        return next(iter(self.call.memories), None) if self.call.outcome == ToolOutcome.SAVED else None
 
     @property
     def may_undo(self) -> bool:
@@ -160,35 +159,29 @@ def call_event(call: ToolCall) -> dict[str, Any]:
 def artifacts_of(calls: Iterable[ToolCall], user: User) -> dict[str, Artifact]:
     """Return the artifacts that these calls created or changed, by id, if ``user`` may see them. At most one query."""
     wanted = {str(call.arguments["artifact"]) for call in calls if call.arguments.get("artifact")}
-    if not wanted:
-        return {}
     rows = Artifact.objects.visible_to(user).live().filter(public_id__in=wanted)
     return {each.public_id: each for each in rows.select_related("workspace").defer("content", "gist")}
 
 
-def calls_of(message_pks: Iterable[int], user: User) -> dict[int, list[tuple[ToolCall, tuple[Memory, ...]]]]:
-    """Return the tool calls of these answers by the message's primary key, each with its memories.
-
-    Forgotten memories and those that ``user`` may not see are left out. Two queries.
-    """
-    calls = list(ToolCall.objects.filter(message_id__in=list(message_pks)).defer("output"))
-    return with_memories(calls, user)
+def calls_of(message_pks: Sequence[int], user: User) -> dict[int, list[ToolCall]]:
+    """Return the tool calls of these answers by the message's primary key, each with its ``memories``. Two queries."""
+    return _with_memories(ToolCall.objects.filter(message_id__in=message_pks), user)
 
 
-def with_memories(entries: Iterable[N], user: User) -> dict[int, list[tuple[N, tuple[Memory, ...]]]]:
-    """Group tool calls or steps by the message's primary key, each with its memories.
+def _with_memories(entries: Iterable[N], user: User) -> dict[int, list[N]]:
+    """Group tool calls or steps by the message's primary key, and set their ``memories``. At most one query.
 
-    Forgotten memories and those that ``user`` may not see are left out. At most one query.
+    Forgotten memories and those that ``user`` may not see are left out.
     """
     entries = list(entries)
     wanted = {memory_id for each in entries for memory_id in each.memory_ids}
     rows = Memory.objects.visible_to(user).select_related("workspace").filter(public_id__in=wanted)
-    memories = {memory.public_id: memory for memory in rows} if wanted else {}
-    by_message: dict[int, list[tuple[N, tuple[Memory, ...]]]] = defaultdict(list)
+    memories = {memory.public_id: memory for memory in rows}
+    by_message: dict[int, list[N]] = defaultdict(list)
     for each in entries:
-        each.known = {memory_id for memory_id in each.memory_ids if memory_id in memories}
-        seen = (memories[memory_id] for memory_id in each.memory_ids if memory_id in each.known)
-        by_message[each.message_id].append((each, tuple(memory for memory in seen if memory.is_live)))
+        each.known = [memory_id for memory_id in each.memory_ids if memory_id in memories]
+        each.memories = [memories[memory_id] for memory_id in each.known if memories[memory_id].is_live]
+        by_message[each.message_id].append(each)
     return by_message
 
 
@@ -203,11 +196,10 @@ class Finding:
 
 @dataclass(frozen=True)
 class ShownStep:
-    """A step for display. ``memories``: those it compared, without forgotten ones and those hidden from the reader."""
+    """A step for display."""
 
     step: Step
-    memories: tuple[Memory, ...]
-    is_over: bool = True  # False while its answer is being written
+    is_over: bool  # False while its answer is being written
 
     @property
     def line(self) -> str:
@@ -220,12 +212,14 @@ class ShownStep:
     @property
     def has_more(self) -> bool:
         """Whether the step can be expanded: a check if it compared memories, any other step if it has a text."""
-        return bool(self.memories) and self.step.status == "done" if self.is_check else bool(self.step.text)
+        if self.is_check:
+            return bool(self.step.memories) and self.step.status == "done"
+        return bool(self.step.text)
 
     @property
     def findings(self) -> list[Finding]:
         """The findings, contradictions first."""
-        by_id = {memory.public_id: memory for memory in self.memories}
+        by_id = {memory.public_id: memory for memory in self.step.memories}
         seen = [
             Finding(finding["quote"], by_id[finding["memory_id"]], finding["agrees"])
             for finding in self.step.findings
@@ -237,7 +231,7 @@ class ShownStep:
     def others(self) -> list[Memory]:
         """The compared memories that neither confirm nor contradict the answer."""
         spoke = {finding["memory_id"] for finding in self.step.findings}
-        return [memory for memory in self.memories if memory.public_id not in spoke]
+        return [memory for memory in self.step.memories if memory.public_id not in spoke]
 
     @property
     def differs(self) -> bool:
@@ -292,25 +286,22 @@ def _awaited(step: Step, *, is_over: bool) -> str:
     """Return the line of a step that waits for attached files: which files, and later which were read and which not."""
 
     def named(*statuses: str) -> str:
-        ids = [
-            finding["document"] for finding in step.findings if not statuses or finding["status"] in statuses
-        ]
+        ids = [finding["document"] for finding in step.findings if finding["status"] in statuses]
         return ", ".join(step.titles.get(each) or _("a file") for each in ids)
 
     if not step.outcome and not is_over:
-        return _("Reading %(files)s …") % {"files": named()}
+        return _("Reading %(files)s …") % {"files": named(*DocumentStatus.values)}
     sentences = []
     if late := named(DocumentStatus.WAITING, DocumentStatus.READING):
         sentences.append(_("Not read in time, so the answer does without: %(files)s.") % {"files": late})
     if failed := named(DocumentStatus.FAILED):
         sentences.append(_("Could not be read, so the answer does without: %(files)s.") % {"files": failed})
     if words := named(DocumentStatus.INDEXING):
-        shares = [
-            finding["by_meaning"] for finding in step.findings if finding["status"] == DocumentStatus.INDEXING
-        ]
+        indexing = (finding for finding in step.findings if finding["status"] == DocumentStatus.INDEXING)
+        share = min(finding["by_meaning"] for finding in indexing)
         sentences.append(
             _("Read %(files)s. So far %(percent)s %% of it can be found by meaning, all of it by words.")
-            % {"files": words, "percent": int(100 * min(shares))}
+            % {"files": words, "percent": int(100 * share)}
         )
     if read := named(DocumentStatus.READY):
         sentences.append(_("Read %(files)s.") % {"files": read})
@@ -349,9 +340,8 @@ def _verdict(step: Step) -> str:
     differ = _differing(step)
     if not differ:
         return _("corrected") if step.text else _("nothing differs")
-    verdict = ngettext("%(count)d statement differs", "%(count)d statements differ", differ) % {
-        "count": differ
-    }
+    text = ngettext("%(count)d statement differs", "%(count)d statements differ", differ)
+    verdict = text % {"count": differ}
     return f"{verdict}, {_('corrected')}" if step.text else verdict
 
 
@@ -374,18 +364,14 @@ def step_event(step: Step) -> dict[str, Any]:
     }
 
 
-def steps_of(messages: Iterable[Message], user: User) -> dict[int, list[tuple[Step, tuple[Memory, ...]]]]:
-    """Return the steps of these answers by the message's primary key, each with its memories.
+def steps_of(messages: Iterable[Message], user: User) -> dict[int, list[Step]]:
+    """Return the steps of these answers by the message's primary key, each with its ``memories``.
 
-    Forgotten memories and those that ``user`` may not see are left out. Two queries, one more if the answer waited for
-    files, and none if there are no steps.
+    Two queries, one more if an answer waited for files, and none if there are no steps.
     """
-    thought = [message.pk for message in messages if message.has_steps]
-    if not thought:
-        return {}
-    steps = list(Step.objects.filter(message_id__in=thought))
+    steps = list(Step.objects.filter(message_id__in=[each.pk for each in messages if each.has_steps]))
     _load_titles(steps, Document.objects.visible_to(user).live())
-    return with_memories(steps, user)
+    return _with_memories(steps, user)
 
 
 def _readable_by_all(step: Step) -> DocumentQuerySet:
@@ -398,7 +384,7 @@ def _load_titles(steps: Iterable[Step], readable: DocumentQuerySet) -> None:
     """Set ``titles``, the titles of the files that an answer waited for, on each step. One query if there are any."""
     waits = [step for step in steps if step.kind == StepKind.READING]
     wanted = {finding["document"] for step in waits for finding in step.findings}
-    titles = dict(readable.filter(public_id__in=wanted).values_list("public_id", "title")) if wanted else {}
+    titles = dict(readable.filter(public_id__in=wanted).values_list("public_id", "title"))
     for step in waits:
         step.titles = titles
 
@@ -409,7 +395,7 @@ logger = logging.getLogger(__name__)
 def begin_step(live: LiveAnswer, kind: str, **fields: Any) -> Step:
     """Store a new running step. ``fields``: more fields of the step. Blocking: call it in a thread."""
     step = Step(message_id=live.pk, kind=kind, **fields)
-    _store(live, step)
+    store_step(live, step)
     return step
 
 
@@ -417,15 +403,11 @@ def end_step(live: LiveAnswer, step: Step, outcome: str, *, error: str = "") -> 
     """Store the step's outcome and text. Blocking: call it in a thread."""
     step.outcome, step.error = outcome, error[:200]
     step.finished_at = timezone.now()
-    _store(live, step)
+    store_step(live, step)
 
 
-def store_progress(live: LiveAnswer, step: Step) -> None:
-    """Store the step's current text. Blocking: call it in a thread."""
-    _store(live, step)
-
-
-def _store(live: LiveAnswer, step: Step) -> None:
+def store_step(live: LiveAnswer, step: Step) -> None:
+    """Store the step as it is now. Blocking: call it in a thread."""
     try:
         with transaction.atomic():
             step.save()
@@ -433,12 +415,6 @@ def _store(live: LiveAnswer, step: Step) -> None:
     except DatabaseError:  # the connection is lost, or the chat was deleted
         logger.warning("A step of an answer could not be stored")
     live.set_event("step", step.public_id, step_event(step))
-
-
-def close_unfinished(answer: Message) -> None:
-    """Mark the running steps of an answer as stopped. Called when the answer ends."""
-    running = Step.objects.filter(message=answer, outcome="")
-    running.update(outcome=StepOutcome.STOPPED, finished_at=timezone.now())
 
 
 MOST_THOUGHT = 20_000  # characters stored per thought

@@ -23,7 +23,6 @@ from chat.models.chats import STOPPED_AFTER
 from memoryhub.llm.errors import ModelError
 from memoryhub.llm.metering import Meter
 from memoryhub.stored_messages import kept
-from workspaces.models import User
 from workspaces.spending.usage_records import Account
 
 
@@ -172,7 +171,7 @@ def message_channel(answer_id: str) -> str:
     return f"message:{answer_id}"
 
 
-def stop_answer(answer: Message, *, by: User, now: datetime) -> Message:
+def stop_answer(answer: Message, *, now: datetime) -> None:
     """Stop an answer and store its text so far. When this returns, another turn can begin.
 
     If another process writes it, wait until that has stopped or has sent no heartbeat for three seconds.
@@ -181,25 +180,21 @@ def stop_answer(answer: Message, *, by: User, now: datetime) -> Message:
     live = live_answer(answer.public_id)
     if live is not None:
         live.request_stop()
-        return _as_stored(answer)
+        return
     began = time.monotonic()
-    while _as_stored(answer).status == MessageStatus.STREAMING:
+    answer.refresh_from_db()
+    while answer.status == MessageStatus.STREAMING:
         waited = timedelta(seconds=time.monotonic() - began)
         if close_abandoned(answer, now=now + waited) or waited > STOPPED_AFTER:
-            return _as_stored(answer)
+            return
         time.sleep(STOP_POLL)
-    return answer
+        answer.refresh_from_db()
 
 
-def _as_stored(answer: Message) -> Message:
-    answer.refresh_from_db()
-    return answer
-
-
-def reap_abandoned(chat: Chat, *, now: datetime) -> int:
-    """Close the chat's answers whose process died, with their text so far, and return their number."""
-    streaming = chat.messages.filter(status=MessageStatus.STREAMING)
-    return sum(close_abandoned(answer, now=now) for answer in streaming)
+def reap_abandoned(chat: Chat, *, now: datetime) -> None:
+    """Close the chat's answers whose process died, with their text so far."""
+    for answer in chat.messages.filter(status=MessageStatus.STREAMING):
+        close_abandoned(answer, now=now)
 
 
 def close_abandoned(answer: Message, *, now: datetime) -> bool:
@@ -208,8 +203,13 @@ def close_abandoned(answer: Message, *, now: datetime) -> bool:
     closed = Message.objects.filter(
         pk=answer.pk, status=MessageStatus.STREAMING, attempt=answer.attempt, beat_at=answer.beat_at
     ).update(**_as_abandoned(answer, now))
-    answer.steps.filter(outcome="").update(outcome=StepOutcome.STOPPED, finished_at=now)
+    close_steps(answer, now=now)
     return bool(closed)
+
+
+def close_steps(answer: Message, *, now: datetime) -> None:
+    """Mark the running steps of an answer as stopped, because it has ended."""
+    answer.steps.filter(outcome="").update(outcome=StepOutcome.STOPPED, finished_at=now)
 
 
 def show_abandoned(answers: Iterable[Message], *, now: datetime) -> None:

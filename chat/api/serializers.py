@@ -14,7 +14,6 @@ from chat.models.answer_steps import Mode, Step, StepKind
 from chat.turns.sources import MOST_CHOSEN
 from memories.access import vetoed
 from memories.api.serializers import Confirmable, MemoryJson, ReceiptJson, SavedMemoryJson
-from memories.models import Receipt
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH
 from memoryhub.languages import translated
 from workspaces.api.fields import Body, Choice, Flag, Moment, Text
@@ -117,9 +116,6 @@ class MessageErrorJson(serializers.Serializer[Any]):
 class ToolCallJson(serializers.Serializer[Any]):
     """A tool call."""
 
-    # The context must have ``memories``, which maps the primary key of each call to the ids of the memories that it
-    # saved or found and that the reader may see. Not in the docstring, which the public schema shows.
-
     example = {
         "id": f"call_{ID}",
         "name": "x_recall_memory",
@@ -150,8 +146,7 @@ class ToolCallJson(serializers.Serializer[Any]):
         return count_of(call)
 
     def get_memory_ids(self, call: ToolCall) -> list[str]:
-        seen: dict[int, list[str]] = self.context["memories"]
-        return seen[call.pk]
+        return [memory.public_id for memory in call.memories]
 
 
 class FindingJson(serializers.Serializer[Any]):
@@ -165,9 +160,6 @@ class FindingJson(serializers.Serializer[Any]):
 
 class StepJson(serializers.Serializer[Any]):
     """A step of an answer."""
-
-    # The context must have ``memories``, which maps the primary key of each step to the ids of the memories that it
-    # compared and that the reader may see.
 
     example = {"id": f"step_{ID}", "kind": "check", "outcome": "agrees", "line": "Checked against 1 memory"}
     id = serializers.CharField(source="public_id")
@@ -197,8 +189,7 @@ class StepJson(serializers.Serializer[Any]):
         return step_line(step)
 
     def get_memory_ids(self, step: Step) -> list[str]:
-        seen: dict[int, list[str]] = self.context["memories"]
-        return seen[step.pk]
+        return [memory.public_id for memory in step.memories]
 
     @extend_schema_field(FindingJson(many=True))
     def get_findings(self, step: Step) -> list[dict[str, Any]]:
@@ -389,8 +380,7 @@ class MessageJson(serializers.Serializer[Any]):
 
     @extend_schema_field(ReceiptJson(allow_null=True))
     def get_receipt(self, message: Message) -> Any:
-        receipts: dict[str, Receipt] = self.context["receipts"]
-        receipt = receipts.get(message.public_id)
+        receipt = self.context["receipts"].get(message.public_id)
         return ReceiptJson(receipt).data if receipt else None
 
     @extend_schema_field(AnswerSourceJson(many=True))
@@ -399,15 +389,11 @@ class MessageJson(serializers.Serializer[Any]):
 
     @extend_schema_field(ToolCallJson(many=True))
     def get_tool_calls(self, message: Message) -> Any:
-        calls = self.context["calls"].get(message.pk, [])
-        seen = {call.pk: [memory.public_id for memory in memories] for call, memories in calls}
-        return ToolCallJson([call for call, _ in calls], many=True, context={"memories": seen}).data
+        return ToolCallJson(self.context["calls"].get(message.pk, []), many=True).data
 
     @extend_schema_field(StepJson(many=True))
     def get_steps(self, message: Message) -> Any:
-        steps = self.context["steps"].get(message.pk, [])
-        seen = {step.pk: [memory.public_id for memory in memories] for step, memories in steps}
-        return StepJson([step for step, _ in steps], many=True, context={"memories": seen}).data
+        return StepJson(self.context["steps"].get(message.pk, []), many=True).data
 
 
 class TurnJson(serializers.Serializer[Any]):

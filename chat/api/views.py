@@ -193,15 +193,15 @@ class ChatDetail(ApiView):
         changes = self.body(ChatChanges)
         with transaction.atomic():  # apply all changes or none
             if "title" in changes:
-                services.rename_chat(chat, title=changes["title"], by=self.person)
+                services.rename_chat(chat, title=changes["title"])
             if "agent_id" in changes:
                 agent_id = changes["agent_id"]
                 agent = choose_agent(chat.workspace, agent_id) if agent_id is not None else None
-                services.set_agent(chat, agent=agent, by=self.person)
+                services.set_agent(chat, agent=agent)
             if "connection_id" in changes:
                 services.set_connection(chat, connection_id=changes["connection_id"], by=self.person)
             if "memory_enabled" in changes:
-                services.set_chat_memory(chat, enabled=changes["memory_enabled"], by=self.person)
+                services.set_chat_memory(chat, enabled=changes["memory_enabled"])
             if "is_private" in changes:
                 services.set_private(
                     chat, is_private=changes["is_private"], by=self.person, now=timezone.now()
@@ -300,7 +300,7 @@ class MessageStop(MessageView):
         The text so far is stored. The status may stay `streaming` for a moment. A finished answer does not change.
         """
         answer = self.message(chat_id, message_id)
-        stop_answer(answer, by=self.person, now=timezone.now())
+        stop_answer(answer, now=timezone.now())
         return Response(messages_json([load(answer)], self.person)[0])
 
 

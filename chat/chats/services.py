@@ -87,41 +87,35 @@ def create_chat(
     return chat
 
 
-def rename_chat(chat: Chat, *, title: str, by: User) -> Chat:
+def rename_chat(chat: Chat, *, title: str) -> None:
     title = _clean_title(title)
     if not title:
-        raise Invalid(
-            _("Give the chat a title."), fields={"title": _("is required: 1 to %s characters") % TITLE_LENGTH}
-        )
+        why = _("is required: 1 to %s characters") % TITLE_LENGTH
+        raise Invalid(_("Give the chat a title."), fields={"title": why})
     chat.title = title
     chat.save(update_fields=["title"])
     publish_chat_list(chat)
-    return chat
 
 
-def set_chat_memory(chat: Chat, *, enabled: bool | None, by: User) -> Chat:
+def set_chat_memory(chat: Chat, *, enabled: bool | None) -> None:
     """Set whether this chat uses memory. None restores the user's default."""
     chat.memory_enabled = enabled
     chat.save(update_fields=["memory_enabled"])
-    return chat
 
 
-def set_agent(chat: Chat, *, agent: Agent | None, by: User) -> Chat:
+def set_agent(chat: Chat, *, agent: Agent | None) -> None:
     """Set or remove the assistant for the next answers."""
     chat.agent = agent
     chat.save(update_fields=["agent"])
-    return chat
 
 
-def set_connection(chat: Chat, *, connection_id: str | None, by: User) -> Chat:
+def set_connection(chat: Chat, *, connection_id: str | None, by: User) -> None:
     """Set the model for the next answers; None or "" is the workspace's default. Raises Invalid for any other."""
-    chosen = choose_connection(chat.workspace, connection_id, by=by) if connection_id else None
-    chat.connection = chosen
+    chat.connection = choose_connection(chat.workspace, connection_id, by=by) if connection_id else None
     chat.save(update_fields=["connection"])
-    return chat
 
 
-def set_private(chat: Chat, *, is_private: bool, by: User, now: datetime) -> Chat:
+def set_private(chat: Chat, *, is_private: bool, by: User, now: datetime) -> None:
     """Make a chat private or shared, together with its research runs and their results.
 
     Making it private closes its share links and stops runs of users who can no longer read it. Other runs stay
@@ -146,16 +140,14 @@ def set_private(chat: Chat, *, is_private: bool, by: User, now: datetime) -> Cha
                 record(Verb.LINK_CLOSED, by=by, workspace=place, target=chat.public_id, details=words)
             made_private.send(Chat, chat=chat, now=now)
         publish_chat_list(chat)
-    return chat
 
 
-def delete_chat(chat: Chat, *, by: User, now: datetime) -> Chat:
+def delete_chat(chat: Chat, *, by: User, now: datetime) -> None:
     """Soft-delete a chat. Its memories stay, since they belong to the workspace."""
     require_own(chat, by)
     with transaction.atomic():
         if soft_delete(chat, now=now):
             record(Verb.CHAT_DELETED, by=by, workspace=audit_workspace(chat), target=chat.public_id)
-    return chat
 
 
 def soft_delete(chat: Chat, *, now: datetime) -> bool:
@@ -171,7 +163,7 @@ def audit_workspace(chat: Chat) -> Workspace | None:
     return chat.workspace if chat.is_shared else None
 
 
-def restore_chat(chat: Chat, *, by: User, now: datetime) -> Chat:
+def restore_chat(chat: Chat, *, by: User, now: datetime) -> None:
     require_own(chat, by)
     if is_overdue("chats", chat.workspace, chat.active_at, now=now):
         chat.active_at = now  # otherwise retention would delete it again at once
@@ -182,16 +174,13 @@ def restore_chat(chat: Chat, *, by: User, now: datetime) -> Chat:
             record(Verb.CHAT_RESTORED, by=by, workspace=audit_workspace(chat), target=chat.public_id)
     chat.deleted_at = None
     publish_chat_list(chat)
-    return chat
 
 
 def publish_chat_list(chat: Chat) -> None:
     """Tell open pages to reload the chat list: those of all members, or those of the creator if the chat is private."""
-    readers = (
-        f"workspace:{chat.workspace.public_id}" if chat.is_shared else f"user:{chat.created_by.public_id}"
-    )
-    data = {"workspace_id": chat.workspace.public_id, "chat_id": chat.public_id}
-    pubsub.publish(readers, "chat.changed", data)
+    place = chat.workspace.public_id
+    readers = f"workspace:{place}" if chat.is_shared else f"user:{chat.created_by.public_id}"
+    pubsub.publish(readers, "chat.changed", {"workspace_id": place, "chat_id": chat.public_id})
 
 
 def require_own(chat: Chat, by: User) -> None:
@@ -202,9 +191,8 @@ def require_own(chat: Chat, by: User) -> None:
 def _clean_title(title: str) -> str:
     title = " ".join(UNSTORABLE.sub("", title).split())
     if len(title) > TITLE_LENGTH:
-        raise Invalid(
-            _("The title is too long."), fields={"title": _("may have at most %s characters") % TITLE_LENGTH}
-        )
+        why = _("may have at most %s characters") % TITLE_LENGTH
+        raise Invalid(_("The title is too long."), fields={"title": why})
     return title
 
 
@@ -291,10 +279,9 @@ def most_expensive_chats(user: User, workspace: Workspace | None, first: date) -
     chats = Chat.objects.visible_to(user).live()
     chats = chats.filter(workspace=workspace) if workspace else chats.filter(created_by=user)
     begins, ends = (datetime.combine(day, time(), tzinfo=UTC) for day in (first, first_of_next(first)))
-    answers = Message.objects.filter(
-        chat__in=chats, usage__isnull=False, created_at__gte=begins, created_at__lt=ends
-    )
-    rows = answers.order_by().values("chat__public_id", "chat__title").annotate(**_SUMS, cost=_COST)
+    answers = Message.objects.filter(chat__in=chats, usage__isnull=False)
+    answers = answers.filter(created_at__gte=begins, created_at__lt=ends).order_by()
+    rows = answers.values("chat__public_id", "chat__title").annotate(**_SUMS, cost=_COST)
     size = F("tokens_in") + F("tokens_out")
     return [
         Line(
@@ -327,9 +314,8 @@ def forget_chat(chat: Chat, *, by: User, now: datetime, memories: bool = False) 
         wanted = memories_of(chat, by) if memories else Memory.objects.none()
         gone, removed = _remove(chat, wanted, by=by, now=now)
         words = {name.replace(" ", "_"): number for name, number in (gone.removed + removed).items()}
-        record(
-            Verb.CHAT_FORGOTTEN, by=by, workspace=audit_workspace(chat), target=chat.public_id, details=words
-        )
+        place = audit_workspace(chat)
+        record(Verb.CHAT_FORGOTTEN, by=by, workspace=place, target=chat.public_id, details=words)
     return for_good.report_on(gone, removed, by=by, now=now)
 
 
@@ -358,10 +344,8 @@ def leave_chats(*, workspace_ids: list[int], user_id: int | None, by: User) -> C
     own = Chat.objects.filter(created_by_id=user_id)
     removed = counted(own.filter(~SHARED).delete()[1])
     owners = Membership.objects.filter(role=Role.OWNER).exclude(user_id=user_id).order_by("-pk")
-    heirs = dict(
-        owners.filter(workspace__chats__created_by_id=user_id).values_list("workspace_id", "user_id")
-    )
-    for workspace_id, heir_id in heirs.items():
+    owners = owners.filter(workspace__chats__created_by_id=user_id)
+    for workspace_id, heir_id in dict(owners.values_list("workspace_id", "user_id")).items():
         own.filter(workspace_id=workspace_id).update(created_by_id=heir_id)
     return removed
 

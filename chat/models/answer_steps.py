@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from django.contrib.postgres.fields import ArrayField
@@ -12,6 +12,7 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from memories.models import Memory
 from memoryhub.ids import PublicIdField
 from workspaces.models import Document, DocumentPassage
 
@@ -60,8 +61,10 @@ class Step(models.Model):
     It stores only the ids of memories, so that forgotten text does not remain here.
     """
 
-    # Set by ``chat.answer_steps`` for the reader: ids of visible memories, and titles of visible files by id.
+    # Set by ``chat.answer_steps`` for the reader: ids of visible memories, those that are not forgotten, and titles of
+    # visible files by id.
     known: Collection[str]
+    memories: Sequence[Memory]
     titles: Mapping[str, str]
     public_id = PublicIdField(prefix="step")
     message = models.ForeignKey("chat.Message", on_delete=models.CASCADE, related_name="steps")

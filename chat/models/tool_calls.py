@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from django.contrib.postgres.fields import ArrayField
@@ -10,6 +10,7 @@ from django.db import models
 from django.utils import timezone
 
 from chat.models.chats import Message
+from memories.models import Memory
 from memoryhub.ids import PublicIdField
 
 
@@ -38,7 +39,9 @@ class ToolCall(models.Model):
     It stores only the ids of memories, so that forgotten text does not remain here.
     """
 
-    known: Collection[str]  # ids of memories visible to the reader, set by ``chat.answer_steps``
+    # Set by ``chat.answer_steps`` for the reader: ids of visible memories, and those that are not forgotten.
+    known: Collection[str]
+    memories: Sequence[Memory]
     public_id = PublicIdField(prefix="call")
     message = models.ForeignKey(Message, on_delete=models.CASCADE, related_name="tool_calls")
     name = models.CharField(max_length=64)

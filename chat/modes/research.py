@@ -9,7 +9,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as later
 
-from chat.answer_steps import begin_step, end_step, store_progress
+from chat.answer_steps import begin_step, end_step, store_step
 from chat.live_answers import LiveAnswer, in_thread
 from chat.models import Message, PersonalUse
 from chat.models.answer_steps import Mode, Step, StepKind, StepOutcome
@@ -151,7 +151,7 @@ async def _until_over(live: LiveAnswer, run: Run, step: Step) -> Run:
             run, text = await in_thread(_state, run.pk)
             if text != step.text:
                 step.text = text
-                await in_thread(store_progress, live, step)
+                await in_thread(store_step, live, step)
             if run.status != RunStatus.RUNNING or run.progressed_at < timezone.now() - STUCK:
                 return run
             await listening.get(POLL)

@@ -31,7 +31,7 @@ from memories.judging.extraction.speaker import Provenance, Source
 from memories.models import Extraction, Memory, SourceType
 from memories.models.extraction import ExtractionStatus
 from memories.models.memory import MemoryQuerySet
-from memories.writing.drafts import UNSTORABLE, cut_at_word
+from memories.writing.drafts import cut_at_word
 from memories.writing.extracted_drafts import TurnText
 from memories.writing.extraction_jobs import queue_extraction
 from memoryhub.database.queries import PreparedQuery
@@ -47,9 +47,7 @@ MOST_WORDS = 10_000  # words stored of what the model was shown
 TEXT_LENGTH = 32_000  # characters per message, as in a chat
 EXCERPT_LENGTH = 1_000  # characters per message
 ANSWERED_WITHIN = timedelta(minutes=15)  # after that the request or the client's tool call is considered lost
-MARKED = timedelta(
-    hours=24
-)  # how long fingerprints are kept; a turn repeated later is mined again and found to be a duplicate
+MARKED = timedelta(hours=24)  # how long fingerprints are kept; a turn repeated later is extracted again
 SWEPT = 200
 
 
@@ -98,7 +96,7 @@ def begin(
         "user": caller.person,
         "connection": connection,
         "conversation": conversation_id(caller, conversation),
-        "said": [[role, _stored(text, TEXT_LENGTH)] for role, text in conversation.lines[-SAID:]],
+        "said": [[role, cut_at_word(text, TEXT_LENGTH)] for role, text in conversation.lines[-SAID:]],
         "shown": sorted(shown.words)[:MOST_WORDS],
         "shown_more": shown.more or len(shown.words) > MOST_WORDS,
         "memory_ids": list(used),
@@ -123,7 +121,7 @@ def end(turn_pk: int, answer: str, *, is_over: bool, now: datetime) -> None:
         turn = open_one.select_for_update(of=("self",)).first()
         if turn is None:
             return
-        turn.answer = _stored("\n\n".join(filter(None, (turn.answer, answer))), TEXT_LENGTH)
+        turn.answer = cut_at_word("\n\n".join(filter(None, (turn.answer, answer))), TEXT_LENGTH)
         turn.ended_at = now if is_over else None
         turn.save(update_fields=["answer", "ended_at"])
         if is_over:
@@ -193,8 +191,7 @@ def sweep(*, now: datetime) -> int:
     for pk in pks:
         end(pk, "", is_over=True, now=now)
     pending = Extraction.objects.filter(status=ExtractionStatus.PENDING, message_id__startswith=PREFIX)
-    mined = PassingTurn.objects.filter(ended_at__isnull=False)
-    mined = mined.exclude(public_id__in=pending.values("message_id"))
+    mined = PassingTurn.objects.exclude(ended_at=None).exclude(public_id__in=pending.values("message_id"))
     mined.exclude(said=[]).update(said=[], shown=[], answer="", memory_ids=[])
     mined.filter(created_at__lt=now - MARKED).delete()
     return len(pks)
@@ -203,10 +200,6 @@ def sweep(*, now: datetime) -> int:
 def _hash(purpose: str, caller: Caller, *texts: str) -> str:
     whole = json.dumps([caller.person.public_id, caller.workspace.public_id, *texts])
     return salted_hmac(f"passing {purpose}", whole, algorithm="sha256").hexdigest()
-
-
-def _stored(text: str, longest: int) -> str:
-    return cut_at_word(UNSTORABLE.sub("", text), longest)
 
 
 def _excerpt(turn: PassingTurn) -> str:

@@ -57,9 +57,7 @@ def require_editable(message: Message, by: User) -> None:
 
 
 def replace_from(question: Message, message: Message, *, by: User, now: datetime) -> None:
-    """Replace this question and all after it by ``message``. Raises Forbidden for another person's, and Conflict if
-    busy.
-    """
+    """Replace this question and all after it by ``message``. Raises Forbidden for another person's, or Conflict."""
     lock_conversation(question.chat)
     question.refresh_from_db(fields=["superseded_by"])
     require_editable(question, by)
@@ -77,25 +75,14 @@ def versions_of(message: Message, reader: User) -> list[Version]:
     return sorted((each for each in versions if _is_something(each)), key=lambda each: each.first.pk)
 
 
-@dataclass(frozen=True)
-class VersionPosition:
-    """The position of a message among its versions: the number of other versions, and how many of them are older."""
-
-    number: int
-    older: int
-
-
-def count_versions(messages: Iterable[Message]) -> dict[int, VersionPosition]:
-    """Return the position of each message that has several versions, by primary key. One query."""
+def count_versions(messages: Iterable[Message]) -> dict[int, tuple[int, int]]:
+    """Return (number of other versions, number of older ones) of each message that has any, by key. One query."""
     rows = Message.objects.filter(superseded_by__in=[message.pk for message in messages]).order_by()
     older = Count("superseded_at", distinct=True, filter=Q(pk__lt=F("superseded_by")))
     counted = rows.exclude(content="").values("superseded_by")
     counts = counted.annotate(number=Count("superseded_at", distinct=True), older=older)
-    return {
-        by: VersionPosition(number, older)
-        for by, number, older in counts.values_list("superseded_by", "number", "older")
-        if by
-    }
+    positions = counts.values_list("superseded_by", "number", "older")
+    return {by: (number, older) for by, number, older in positions if by is not None}
 
 
 def adjacent_version(message: Message, *, back: bool, by: User) -> Message:
@@ -150,7 +137,7 @@ def lock_conversation(chat: Chat) -> None:
     if Chat.objects.select_for_update(of=("self",)).filter(pk=chat.pk).first() is None:
         raise NotFound(_("This chat has since been deleted."))
     if chat.messages.filter(status=MessageStatus.STREAMING).exists():
-        raise Conflict(_("An answer is still being written in this chat. Stop it or wait."), code="busy")
+        raise _busy()
 
 
 def _update_title(chat: Chat, before: Message, now: Message) -> None:

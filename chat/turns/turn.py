@@ -21,7 +21,7 @@ from django.urls import reverse
 from django.utils import timezone
 from opentelemetry.trace import StatusCode
 
-from chat.answer_steps import begin_step, close_unfinished, end_step
+from chat.answer_steps import begin_step, end_step
 from chat.chats.services import notify_done, publish_chat_list
 from chat.live_answers import (
     BROKEN,
@@ -34,6 +34,7 @@ from chat.live_answers import (
     all_live,
     as_interrupted,
     being_written,
+    close_steps,
     in_thread,
     reason_of,
 )
@@ -265,7 +266,7 @@ def _store_outcome(live: LiveAnswer, outcome: _Outcome, user_pk: int) -> None:
         transaction.on_commit(metrics.TURNS.labels(outcome.status).inc)
         publish_chat_list(answer.chat)
         if answer.has_steps:
-            close_unfinished(answer)
+            close_steps(answer, now=now)
         user = User.objects.filter(pk=user_pk).first()
         if user is None:  # the account was deleted while the answer was written
             return

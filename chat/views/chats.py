@@ -290,8 +290,8 @@ def delete(request: PageRequest, chat_id: str) -> HttpResponse:
 def restore(request: PageRequest, chat_id: str) -> HttpResponse:
     user = request.user
     deleted_chat = get_chat(user, chat_id, need=Role.EDITOR, include_deleted=True)
-    restored = services.restore_chat(deleted_chat, by=user, now=timezone.now())
-    text = _("Restored “%(title)s”.") % {"title": restored}
+    services.restore_chat(deleted_chat, by=user, now=timezone.now())
+    text = _("Restored “%(title)s”.") % {"title": deleted_chat}
     response = render(request, "partials/toast_oob.html", {"text": text})
     response["HX-Trigger"] = "chats:changed"
     return response
@@ -303,7 +303,7 @@ def agent(request: PageRequest, chat_id: str) -> HttpResponse:
     loaded_chat = load_chat(request, chat_id, Role.EDITOR)
     agent_id = request.POST.get("agent", "")
     chosen = choose_agent(loaded_chat.workspace, agent_id) if agent_id else None
-    services.set_agent(loaded_chat, agent=chosen, by=request.user)
+    services.set_agent(loaded_chat, agent=chosen)
     context = {
         "chat": loaded_chat,
         "workspace": loaded_chat.workspace,
@@ -352,7 +352,7 @@ def memory(request: PageRequest, chat_id: str) -> HttpResponse:
     """Switch memory on or off for a chat."""
     loaded_chat = load_chat(request, chat_id, Role.EDITOR)
     user = request.user
-    services.set_chat_memory(loaded_chat, enabled=request.POST.get("memory") == "on", by=user)
+    services.set_chat_memory(loaded_chat, enabled=request.POST.get("memory") == "on")
     context = {
         "chat": loaded_chat,
         "memory_is_on": memory_on(user, loaded_chat.memory_enabled),
@@ -419,7 +419,7 @@ def rename(request: PageRequest, chat_id: str) -> HttpResponse:
     loaded_chat = load_chat(request, chat_id, Role.EDITOR)
     if request.method == "GET":
         return render(request, "chat/chat_list_rename.html", {"chat": loaded_chat})
-    services.rename_chat(loaded_chat, title=request.POST.get("title", ""), by=request.user)
+    services.rename_chat(loaded_chat, title=request.POST.get("title", ""))
     response = row_of(request, loaded_chat)
     if chat_on_screen(request) == loaded_chat.public_id:
         for part in ("chat/title.html", "chat/tab_title.html"):

@@ -66,7 +66,7 @@ def _message(request: PageRequest, chat: Chat, shown: Message) -> HttpResponse:
 def stop(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
     """Stop an answer. Its open stream ends and shows the text so far."""
     _chat, answer = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
-    stop_answer(answer, by=request.user, now=timezone.now())
+    stop_answer(answer, now=timezone.now())
     return HttpResponse(status=204)
 
 

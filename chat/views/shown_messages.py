@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
 from django.http import QueryDict
@@ -298,13 +299,14 @@ def entries_for(
     if not messages:
         return []
     answers = [message for message in messages if message.role == MessageRole.ASSISTANT]
-    receipts = receipts_for([answer.public_id for answer in answers], user) if answers else {}
-    calls = calls_of([answer.pk for answer in answers], user) if answers else {}
-    written = artifacts_of((call for pairs in calls.values() for call, _memories in pairs), user)
+    answer_pks = [answer.pk for answer in answers]
+    receipts = receipts_for([answer.public_id for answer in answers], user)
+    calls = calls_of(answer_pks, user)
+    written = artifacts_of(chain.from_iterable(calls.values()), user)
     steps = steps_of(answers, user)
-    sources = sources_for_reader([answer.pk for answer in answers], user) if answers else {}
+    sources = sources_for_reader(answer_pks, user)
     shown = show(answers)
-    ratings = ratings_of([answer.pk for answer in answers], user) if answers else {}
+    ratings = ratings_of(answer_pks, user)
     user_memories, noticed = _memories_of(messages, user)
     unsaved = _unsaved(answers, user)
     versions = count_versions(messages)
@@ -313,8 +315,7 @@ def entries_for(
     entries, question = list[Entry](), ""
     for message in messages:
         entry = Entry(message, now, kept=user_memories.get(message.public_id))
-        if place := versions.get(message.pk):
-            entry.versions, entry.older = place.number, place.older
+        entry.versions, entry.older = versions.get(message.pk, (0, 0))
         entry.may_step = message.superseded_by_id is None and message.role == MessageRole.USER
         if message.role == MessageRole.USER:
             question = message.public_id
@@ -329,23 +330,17 @@ def entries_for(
             entry.sources = sources.get(message.pk, [])
             if receipt := receipts.get(message.public_id):
                 entry.take_receipt(receipt)
+            is_over = not entry.is_streaming
             entry.calls = [
-                ShownCall(
-                    call, memories, not entry.is_streaming, written.get(call.arguments.get("artifact", ""))
-                )
-                for call, memories in calls.get(message.pk, ())
+                ShownCall(call, is_over, written.get(call.arguments.get("artifact", "")))
+                for call in calls.get(message.pk, ())
             ]
-            entry.steps = [
-                ShownStep(step, memories, is_over=not entry.is_streaming)
-                for step, memories in steps.get(message.pk, ())
-            ]
+            entry.steps = [ShownStep(step, is_over) for step in steps.get(message.pk, ())]
             entry.saved = [*noticed[question], *noticed[message.public_id]]
             if entries and not message.memory_enabled:
-                question_entry = entries[-1]
-                question_entry.asks_memory = (
-                    question_entry.is_own
-                    and not question_entry.kept
-                    and wants_long_term(question_entry.message.content)
+                previous = entries[-1]
+                previous.asks_memory = (
+                    previous.is_own and not previous.kept and wants_long_term(previous.message.content)
                 )
             entry.unsaved = unsaved.get(message.public_id, "")
         entries.append(entry)
@@ -377,8 +372,6 @@ def entry_for(message: Message, chat: Chat, user: User, *, now: datetime) -> Ent
 def _documents_of(messages: Sequence[Message], chat: Chat, user: User) -> dict[str, Document]:
     """Return the messages' documents by id, with pictures but without their bytes. No query if there are none."""
     wanted = {each for message in messages for each in message.only_documents or ()}
-    if not wanted:
-        return {}
     rows = Document.objects.live().filter(public_id__in=wanted)
     there = within_policy(rows, chat.workspace, user, DataPolicy.here(chat.workspace))
     return {each.public_id: each for each in there.select_related("picture").defer("picture__jpeg")}

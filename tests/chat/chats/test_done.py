@@ -69,7 +69,7 @@ def test_nobody_is_told_of_an_answer_that_they_stopped(
         turn = begin_turn(
             make_chat(cast.owner, cast.workspace), content="Hi", by=cast.owner, now=timezone.now()
         )
-        stop_answer(turn.answer, by=cast.owner, now=timezone.now())
+        stop_answer(turn.answer, now=timezone.now())
         assert wait_until_idle(10)
     assert work_done_events == []
 

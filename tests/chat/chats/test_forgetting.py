@@ -112,7 +112,8 @@ def test_whose_chat_it_is_not_forgets_nothing(cast: Cast) -> None:
 
 def test_a_deleted_chat_is_forgotten_too_and_comes_back_no_more(cast: Cast) -> None:
     now = timezone.now()
-    chat = delete_chat(talk(cast), by=cast.owner, now=now)
+    chat = talk(cast)
+    delete_chat(chat, by=cast.owner, now=now)
     forget_chat(chat, by=cast.owner, now=now)
     for act in (
         lambda: restore_chat(chat, by=cast.owner, now=now),
@@ -136,8 +137,9 @@ def test_the_purge_reads_deleted_chats_alone(cast: Cast) -> None:
 
 def test_deleted_chats_are_purged_after_their_days(cast: Cast, settings: Any) -> None:
     now = timezone.now()
-    old = delete_chat(talk(cast), by=cast.owner, now=now - timedelta(days=31))
-    young = delete_chat(make_chat(cast.owner, cast.workspace), by=cast.owner, now=now - timedelta(days=29))
+    old, young = talk(cast), make_chat(cast.owner, cast.workspace)
+    delete_chat(old, by=cast.owner, now=now - timedelta(days=31))
+    delete_chat(young, by=cast.owner, now=now - timedelta(days=29))
     settings.PURGE_AFTER_DAYS = 0
     assert "0 chats purged" in tasks.sweep()
     settings.PURGE_AFTER_DAYS = 30

@@ -62,7 +62,7 @@ def test_name_that_somebody_gave_stays(cast: Cast, scripted_model: ScriptedOpenA
     chat = make_chat(cast.owner, cast.workspace)
     ask(chat)
     [job] = jobs()
-    rename_chat(chat, title="Holidays", by=cast.owner)
+    rename_chat(chat, title="Holidays")
     assert title_chat(**job) == "it has a name"
     chat.refresh_from_db()
     assert chat.title == "Holidays"

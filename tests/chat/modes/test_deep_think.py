@@ -397,7 +397,7 @@ class TestStop:
         assert scripted_model.wait_for_requests(len(replies))
         if reached == "answer":
             eventually(lambda: Message.objects.get(pk=answer.pk).content == "On ")
-        stop_answer(answer, by=chat.created_by, now=timezone.now())
+        stop_answer(answer, now=timezone.now())
         assert wait_until_idle(10)
         answer.refresh_from_db()
         assert (answer.status, answer.content, steps(answer)) == (status, content, left)

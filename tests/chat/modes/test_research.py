@@ -132,7 +132,7 @@ def test_a_stop_of_the_answer_stops_the_run(
     scripted_model.respond = lambda request: Answer("One ", HOLD, "moment")
     answer = ask(cast, "What?", make_chat(cast.owner, cast.workspace, memory_enabled=True))
     eventually(lambda: Run.objects.filter(rounds=0).exists() and bool(scripted_model.chat_requests))
-    stop_answer(Message.objects.select_related("chat").get(pk=answer.pk), by=cast.owner, now=timezone.now())
+    stop_answer(Message.objects.select_related("chat").get(pk=answer.pk), now=timezone.now())
     eventually(lambda: ended(answer) and Run.objects.get().status != "running", 20)
     scripted_model.release()
     assert Run.objects.get().status == "stopped"

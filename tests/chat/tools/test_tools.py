@@ -465,7 +465,7 @@ def test_stop_in_the_middle_of_a_tool_keeps_text_and_says_what_happened(
     scripted_model.script(Answer("One moment.", calls=[Call("x_recall_memory", {"query": "tea"})]))
     turn = begin_turn(chat, content="Tea?", by=chat.created_by, now=timezone.now(), memory_enabled=True)
     assert slow_recall.begun.wait(10)
-    stop_answer(turn.answer, by=chat.created_by, now=timezone.now())
+    stop_answer(turn.answer, now=timezone.now())
     assert wait_until_idle(10), "it waits for no tool"
     slow_recall.let_go.set()
     turn.answer.refresh_from_db()

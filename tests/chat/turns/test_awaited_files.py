@@ -148,7 +148,7 @@ def test_nothing_is_waited_for_where_all_are_ready_or_none_is_named(
 def test_a_stop_ends_the_wait(chat: Chat, scripted_model: ScriptedOpenAI) -> None:
     answer = ask(chat, brought(chat))
     line_of(answer)
-    stop_answer(answer, by=chat.created_by, now=timezone.now())
+    stop_answer(answer, now=timezone.now())
     assert done(answer).status == MessageStatus.STOPPED
     assert answer.steps.get().outcome == "stopped"
 

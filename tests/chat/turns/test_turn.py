@@ -200,7 +200,7 @@ def test_stop_keeps_the_text_so_far_and_hangs_up_on_the_model(
     scripted_model.script(Answer("One ", HOLD, "two"))
     turn = begin_turn(chat, content="Count", by=chat.created_by, now=timezone.now())
     eventually(lambda: Message.objects.get(pk=turn.answer.pk).content == "One ")
-    stop_answer(turn.answer, by=chat.created_by, now=timezone.now())
+    stop_answer(turn.answer, now=timezone.now())
     assert wait_until_idle(10)
     turn.answer.refresh_from_db()
     assert (turn.answer.status, turn.answer.content) == (MessageStatus.STOPPED, "One ")
@@ -310,7 +310,8 @@ def test_a_message_sent_from_an_old_page_takes_no_new_title_away(
     chat: Chat, scripted_model: ScriptedOpenAI
 ) -> None:
     scripted_model.script(Answer("Hello"))
-    renamed = rename_chat(Chat.objects.get(pk=chat.pk), title="Hills", by=chat.created_by)
+    renamed = Chat.objects.get(pk=chat.pk)
+    rename_chat(renamed, title="Hills")
     ask(chat, "Where to walk?")
     renamed.refresh_from_db()
     assert renamed.title == "Hills"

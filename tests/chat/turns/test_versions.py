@@ -13,7 +13,6 @@ from chat.models import Chat, Compaction, Message, MessageStatus, ShortTermMemor
 from chat.turns.compaction import latest_compaction
 from chat.turns.extraction_text import load_turn
 from chat.turns.services import (
-    VersionPosition,
     begin_turn,
     count_versions,
     edit_message,
@@ -87,7 +86,7 @@ def test_an_edited_question_goes_on_from_there_and_loses_nothing(
     assert prompt == ["First", "One.", "Second, in other words"]
     (version,) = versions_of(edited, edited.chat.created_by)
     assert [message.content for message in version.messages] == ["Second", "Two.", "Third", "Three."]
-    assert count_versions([edited, second]) == {edited.pk: VersionPosition(1, older=1)}
+    assert count_versions([edited, second]) == {edited.pk: (1, 1)}
 
 
 def test_versions_gather_at_the_newest_and_each_can_be_brought_back(
@@ -310,7 +309,7 @@ def test_a_stopped_answer_is_kept_and_a_failed_one_is_not(chat: Chat, monkeypatc
     question = make_message(chat, "Go on")
     answer = make_message(chat, "Half", role="assistant", reply_to=question, status=MessageStatus.STOPPED)
     anew = retry_answer(answer, by=chat.created_by, now=timezone.now())
-    assert anew.pk != answer.pk and count_versions([anew]) == {anew.pk: VersionPosition(1, older=1)}
+    assert anew.pk != answer.pk and count_versions([anew]) == {anew.pk: (1, 1)}
     Message.objects.filter(pk=anew.pk).update(status=MessageStatus.FAILED, content="Quar")
     anew.refresh_from_db()
     assert retry_answer(anew, by=chat.created_by, now=timezone.now()).pk == anew.pk
