@@ -89,37 +89,23 @@ _KEYWORDS = {
     "json": "true false null",
     "css": "important",
 }
-_ALIASES = {
-    **{"py": "python", "python3": "python", "js": "javascript", "jsx": "javascript", "mjs": "javascript"},
-    **{
-        "ts": "typescript",
-        "tsx": "typescript",
-        "sh": "bash",
-        "shell": "bash",
-        "zsh": "bash",
-        "console": "bash",
-    },
-    **{
-        "yml": "yaml",
-        "toml": "yaml",
-        "ini": "yaml",
-        "xml": "html",
-        "svg": "html",
-        "vue": "html",
-        "scss": "css",
-    },
-    **{
-        "golang": "go",
-        "rs": "rust",
-        "kotlin": "java",
-        "kt": "java",
-        "csharp": "java",
-        "cs": "java",
-        "c#": "java",
-    },
-    **{"cpp": "c", "c++": "c", "h": "c", "hpp": "c", "postgres": "sql", "postgresql": "sql", "mysql": "sql"},
-    **{"sqlite": "sql", "jsonc": "json", "json5": "json", "patch": "diff", "swift": "java", "dart": "java"},
+_OTHER_NAMES = {
+    "python": "py python3",
+    "javascript": "js jsx mjs",
+    "typescript": "ts tsx",
+    "bash": "sh shell zsh console",
+    "yaml": "yml toml ini",
+    "html": "xml svg vue",
+    "css": "scss",
+    "go": "golang",
+    "rust": "rs",
+    "java": "kotlin kt csharp cs c# swift dart",
+    "c": "cpp c++ h hpp",
+    "sql": "postgres postgresql mysql sqlite",
+    "json": "jsonc json5",
+    "diff": "patch",
 }
+_ALIASES = {alias: name for name, aliases in _OTHER_NAMES.items() for alias in aliases.split()}
 
 
 @dataclass(frozen=True)
@@ -136,14 +122,13 @@ def _language(name: str) -> _Language:
     return _Language(_PATTERNS[name], frozenset(words.split()), names_by, any_case=name == "sql")
 
 
-_LANGUAGES = {name: _language(name) for name in _PATTERNS}
-LANGUAGES = (*_LANGUAGES,)
+LANGUAGES = {name: _language(name) for name in _PATTERNS}
 
 
 def coloured(code: str, language: str) -> str:
     """Return the code as HTML with the classes of static/css/prose.css, or only escaped if the language is unknown."""
     name = language.lower()
-    known = _LANGUAGES.get(_ALIASES.get(name, name))
+    known = LANGUAGES.get(_ALIASES.get(name, name))
     return "".join(_spans(code, known)) if known else escape(code)
 
 

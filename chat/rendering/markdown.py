@@ -19,6 +19,7 @@ from markdown_it import MarkdownIt
 from markdown_it.common.normalize_url import normalizeLink, validateLink
 from markdown_it.parser_inline import ParserInline
 from markdown_it.renderer import RendererProtocol
+from markdown_it.ruler import RuleOptionsType
 from markdown_it.rules_block import StateBlock
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
@@ -55,23 +56,12 @@ _SURROUNDING = re.compile(r"\\(begin|end)\{([a-z]+\*?)\}")
 _WORDS = re.compile(r"\s*\d[\d.,]*(?:\s[^\\^_=+<>{}]*)?\Z|[^\\^_=+<>{}]*[^\W\d_]{4}[^\\^_=+<>{}]*\Z")
 
 
-def add_formulas(parser: MarkdownIt) -> None:
-    """Add the rules for formulas to the parser, before those for escapes and for paragraphs."""
-    parser.inline.ruler.before("escape", "formula", _inline)
-    parser.block.ruler.before(
-        "fence", "formula", _block, {"alt": ["paragraph", "reference", "blockquote", "list"]}
-    )
-    parser.add_render_rule("formula", _render)
-
-
 def _inline(state: StateInline, silent: bool) -> bool:
     source, begin = state.src, state.pos
     if source[begin] not in "$\\":
         return False
     mark = next((each for each in PAIRS if source.startswith(each, begin)), "")
-    if not mark:
-        return False
-    end = _end_of(source, begin, state.posMax, mark)
+    end = _end_of(source, begin, state.posMax, mark) if mark else None
     if end is None:
         return False
     if not silent:
@@ -152,11 +142,9 @@ def mathml(formula: str, *, display: bool) -> str:
     # The import takes 90 ms, so it is done only when there is a formula.
     from latex2mathml.converter import convert_to_element
 
+    known = _SURROUNDING.sub(_known, formula)
     try:
-        element = convert_to_element(
-            _SURROUNDING.sub(_known, formula), display="block" if display else "inline"
-        )
-        return _written(element)
+        return _written(convert_to_element(known, display="block" if display else "inline"))
     except Exception:  # the library has many exceptions, and hostile text can cause others
         return ""
 
@@ -206,13 +194,7 @@ def _split(text: str) -> list[Token]:
         href = normalizeLink(shown)
         if not validateLink(href):
             continue
-        attributes: dict[str, str | int | float] = {"href": href}
-        tokens += [
-            _text(text[end : match.start()]),
-            Token("link_open", "a", 1, attrs=attributes),
-            _text(shown),
-            Token("link_close", "a", -1),
-        ]
+        tokens += [_text(text[end : match.start()]), *_link(href, shown)]
         end = match.start() + len(shown)
     return [*tokens, _text(text[end:])]
 
@@ -226,39 +208,25 @@ def _trimmed(address: str) -> str:
     return address[: len(address) - min(closing, max(surplus, 0))].rstrip(_AFTER)
 
 
+def _link(href: str, text: str) -> list[Token]:
+    opening = Token("link_open", "a", 1, attrs={"href": href})
+    return [opening, _text(text), Token("link_close", "a", -1)]
+
+
 def _text(content: str) -> Token:
     return Token("text", "", 0, content=content)
 
 
 RENDERER = 4  # increase it with every change of the output, so that stored HTML is rendered again
-TAGS = {
-    *(
-        "p",
-        "br",
-        "hr",
-        "strong",
-        "em",
-        "s",
-        "code",
-        "pre",
-        "blockquote",
-        "ul",
-        "ol",
-        "li",
-        "a",
-        "span",
-        "div",
-        "img",
-    ),
-    *("h1", "h2", "h3", "h4", "h5", "h6", "table", "thead", "tbody", "tr", "th", "td"),
-    *FORMULA_TAGS,
-}
-_CLASSED = ("span", "div", "code", "li", "th", "td")
+TAGS = FORMULA_TAGS | {
+    "p", "br", "hr", "strong", "em", "s", "code", "pre", "blockquote", "ul", "ol", "li", "a", "span", "div", "img",
+    "h1", "h2", "h3", "h4", "h5", "h6", "table", "thead", "tbody", "tr", "th", "td",
+}  # fmt: skip
 ATTRIBUTES = {
     "a": {"href", "title"},
     "ol": {"start"},
     "img": {"src", "alt", "loading"},
-    **{tag: {"class"} for tag in _CLASSED},
+    **{tag: {"class"} for tag in ("span", "div", "code", "li", "th", "td")},
     **FORMULA_ATTRIBUTES,
 }
 # Images are shown only from these views, which check the reader's access.
@@ -269,9 +237,7 @@ BOXES = {"[ ] ": "\u2610", "[x] ": "\u2611", "[X] ": "\u2611"}  # task list item
 SCHEMES = {"http", "https", "mailto"}
 COLOURED_LENGTH = 20_000  # limit in characters of a text's highlighted code; blocks beyond it are plain
 CODE_A_STEP = 2  # characters of highlighted code that count as one step
-SOURCE_A_STEP = (
-    50  # characters of a text, of a line that is read again, and of the output, that count as one step
-)
+SOURCE_A_STEP = 50  # characters of a text, of a line read again, and of the output, that count as one step
 TOKENS_A_STEP = 2
 # Cost in steps of each occurrence: every star in a row becomes a token, and possible links take longer to parse.
 SIGNS = {"\n": 1, "://": 4, "*": 1, "_": 1, "~": 1, "`": 1, "]": 1, "<": 4}
@@ -326,11 +292,12 @@ def _parser() -> MarkdownIt:
         "commonmark", {"html": False, "linkify": False, "breaks": True, "highlight": _code_block}
     )
     parser.enable(["table", "strikethrough"])
-    parser.block.ruler.before(
-        "table", "count", _count_block, {"alt": ["paragraph", "reference", "blockquote", "list"]}
-    )
+    interrupts: RuleOptionsType = {"alt": ["paragraph", "reference", "blockquote", "list"]}
+    parser.block.ruler.before("table", "count", _count_block, interrupts)
     parser.inline.ruler.before("text", "count", _count_inline)
-    add_formulas(parser)
+    parser.block.ruler.before("fence", "formula", _block, interrupts)
+    parser.inline.ruler.before("escape", "formula", _inline)
+    parser.add_render_rule("formula", _render)
     return parser
 
 
@@ -406,9 +373,8 @@ def _mark_tasks(tokens: Sequence[Token]) -> None:
         if first and inline.children and box:
             item.attrSet("class", "task")
             first.content = first.content[4:]
-            inline.children.insert(
-                0, Token("html_inline", "", 0, content=f'<span class="task__box">{box}</span>')
-            )
+            html = f'<span class="task__box">{box}</span>'
+            inline.children.insert(0, Token("html_inline", "", 0, content=html))
 
 
 def _own_images(tokens: Sequence[Token]) -> list[Token]:
@@ -425,10 +391,8 @@ def _own_images(tokens: Sequence[Token]) -> list[Token]:
             token.attrSet("loading", "lazy")
             linked_tokens.append(token)
             continue
-        name = Token("text", "", 0, content=f"{PICTURE} {token.content or source}")
-        attributes: dict[str, str | int | float] = {"href": source}
-        opening = Token("link_open", "a", 1, attrs=attributes)
-        linked_tokens += [name] if depth else [opening, name, Token("link_close", "a", -1)]
+        name = f"{PICTURE} {token.content or source}"
+        linked_tokens += [_text(name)] if depth else _link(source, name)
     return linked_tokens
 
 
