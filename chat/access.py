@@ -27,7 +27,7 @@ _MESSAGE = PreparedQuery(_messages, user=int, chat=int, public_id=str)
 
 
 def get_chat(user: User, public_id: str, *, need: Role = Role.VIEWER, include_deleted: bool = False) -> Chat:
-    """Return the chat, annotated with the user's ``role`` in its workspace.
+    """Return the chat and its workspace, both with the user's ``role`` in it.
 
     Raises NotFound if the user may not see the chat, and Forbidden if the role is below ``need``.
     """
@@ -35,6 +35,7 @@ def get_chat(user: User, public_id: str, *, need: Role = Role.VIEWER, include_de
     if chat is None:
         raise NotFound(_("This chat does not exist, or you do not have access to it."))
     require(chat.role, need)
+    chat.workspace.role = chat.role
     return chat
 
 

@@ -4,38 +4,35 @@ from django.urls import include, path, re_path
 
 from chat.programs.openai_api import views as openai_api
 from chat.views import chat_settings, chats, import_export, messages, palette, runs, sharing, workspace_search
-from chat.views import chat_settings as forget_views
-from chat.views import chats as views
 from chat.views import saved_prompts as prompts
 from chat.views.connect import connect
 from chat.views.mcp import Mcp
 
+RUN = "workspaces/<str:ws_id>/runs/<str:run_id>"
+TEMPLATE = "workspaces/<str:ws_id>/runs/templates/<str:template_id>"
+
 chat_patterns = [
-    path("", views.home, name="home"),
-    path("workspaces/<str:ws_id>/", views.workspace, name="workspace"),
-    path("workspaces/<str:ws_id>/chats/", views.create, name="create"),
+    path("", chats.home, name="home"),
+    path("workspaces/<str:ws_id>/", chats.workspace, name="workspace"),
+    path("workspaces/<str:ws_id>/chats/", chats.create, name="create"),
     path("workspaces/<str:ws_id>/chats/list/", chats.chat_list, name="chat_list"),
     path("workspaces/<str:ws_id>/prompts/", prompts.prompts, name="prompts"),
     path("workspaces/<str:ws_id>/prompts/choices/", prompts.choices, name="prompt_choices"),
     path("workspaces/<str:ws_id>/prompts/<str:prompt_id>/", prompts.prompt, name="prompt"),
     path("workspaces/<str:ws_id>/prompts/<str:prompt_id>/delete/", prompts.delete, name="delete_prompt"),
     path("workspaces/<str:ws_id>/runs/", runs.runs, name="runs"),
-    path(
-        "workspaces/<str:ws_id>/runs/templates/<str:template_id>/delete/",
-        runs.delete,
-        name="run_template_delete",
-    ),
-    path("workspaces/<str:ws_id>/runs/<str:run_id>/", runs.run, name="run"),
-    path("workspaces/<str:ws_id>/runs/<str:run_id>/template/", runs.keep, name="run_template"),
-    path("workspaces/<str:ws_id>/runs/<str:run_id>/live/", runs.live, name="run_live"),
-    path("workspaces/<str:ws_id>/runs/<str:run_id>/entry/", runs.entry, name="run_entry"),
-    path("workspaces/<str:ws_id>/runs/<str:run_id>/stop/", runs.stop, name="run_stop"),
-    path("workspaces/<str:ws_id>/runs/<str:run_id>/plan/", runs.plan, name="run_plan"),
-    path("workspaces/<str:ws_id>/runs/<str:run_id>/resume/", runs.resume, name="run_resume"),
-    path("workspaces/<str:ws_id>/runs/<str:run_id>/again/", runs.repeat, name="rerun"),
+    path(f"{TEMPLATE}/delete/", runs.delete, name="run_template_delete"),
+    path(f"{RUN}/", runs.run, name="run"),
+    path(f"{RUN}/template/", runs.keep, name="run_template"),
+    path(f"{RUN}/live/", runs.live, name="run_live"),
+    path(f"{RUN}/entry/", runs.entry, name="run_entry"),
+    path(f"{RUN}/stop/", runs.stop, name="run_stop"),
+    path(f"{RUN}/plan/", runs.plan, name="run_plan"),
+    path(f"{RUN}/resume/", runs.resume, name="run_resume"),
+    path(f"{RUN}/again/", runs.repeat, name="rerun"),
     path("workspaces/<str:ws_id>/search/", workspace_search.search, name="search"),
     path("workspaces/<str:ws_id>/palette/", palette.palette, name="palette"),
-    path("chats/<str:chat_id>/", views.chat, name="chat"),
+    path("chats/<str:chat_id>/", chats.chat, name="chat"),
     path("chats/<str:chat_id>/row/", chats.row, name="row"),
     path("chats/<str:chat_id>/mark/", chats.mark, name="mark"),
     path("chats/<str:chat_id>/print/", sharing.paper, name="print"),
@@ -47,18 +44,18 @@ chat_patterns = [
     path("shared/<str:share_token>/", sharing.shared, name="shared"),
     path("chats/<str:chat_id>/tags/", chats.tags, name="tags"),
     path("chats/<str:chat_id>/rename/", chats.rename, name="rename"),
-    path("chats/<str:chat_id>/delete/", views.delete, name="delete"),
-    path("chats/<str:chat_id>/restore/", views.restore, name="restore"),
-    path("chats/<str:chat_id>/forget/", forget_views.forget, name="forget"),
-    path("chats/<str:chat_id>/agent/", views.agent, name="agent"),
+    path("chats/<str:chat_id>/delete/", chats.delete, name="delete"),
+    path("chats/<str:chat_id>/restore/", chats.restore, name="restore"),
+    path("chats/<str:chat_id>/forget/", chat_settings.forget, name="forget"),
+    path("chats/<str:chat_id>/agent/", chats.agent, name="agent"),
     path("chats/<str:chat_id>/model/", chat_settings.of_chat, name="model"),
     path("workspaces/<str:ws_id>/models/", chat_settings.of_new_chat, name="models"),
     path("chats/<str:chat_id>/short-term/", chat_settings.short_term, name="short_term"),
-    path("chats/<str:chat_id>/private/", views.private, name="private"),
-    path("chats/<str:chat_id>/memory/", views.memory, name="memory"),
+    path("chats/<str:chat_id>/private/", chats.private, name="private"),
+    path("chats/<str:chat_id>/memory/", chats.memory, name="memory"),
     path("chats/<str:chat_id>/personal/", chat_settings.personal, name="personal"),
-    path("chats/<str:chat_id>/transcript/", views.transcript, name="transcript"),
-    path("chats/<str:chat_id>/messages/", views.send, name="send"),
+    path("chats/<str:chat_id>/transcript/", chats.transcript, name="transcript"),
+    path("chats/<str:chat_id>/messages/", chats.send, name="send"),
     path("chats/<str:chat_id>/messages/<str:message_id>/", messages.message, name="message"),
     path("chats/<str:chat_id>/messages/<str:message_id>/edit/", messages.edit, name="edit"),
     path("chats/<str:chat_id>/messages/<str:message_id>/versions/", messages.versions, name="versions"),

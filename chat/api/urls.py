@@ -4,18 +4,19 @@ from django.urls import path, re_path
 
 import workspaces.api.fields  # noqa: F401  registers the path converters
 from chat.api import import_export, memories, runs, saved_prompts, share_links, views
-from chat.api.memories import ShortTermView
 from workspaces.api.base import NoSuchRoute
 
 CHAT = "<chat_id:chat_id>"
 MESSAGE = f"{CHAT}/messages/<msg_id:message_id>"
 MEMORY = f"{CHAT}/memories/<mem_id:memory_id>"
-RUNS = "workspaces/<ws_id:workspace_id>/runs"
+WORKSPACE = "workspaces/<ws_id:workspace_id>"
+RUNS = f"{WORKSPACE}/runs"
 RUN = f"{RUNS}/<run_id:run_id>"
 TEMPLATES = f"{RUNS}/templates"
 TEMPLATE = f"{TEMPLATES}/<rtp_id:template_id>"
-LINK = "<link_id:link_id>"
-PROMPTS = "workspaces/<ws_id:workspace_id>/prompts"
+LINKS = f"chats/{CHAT}/links"
+LINK = f"{LINKS}/<link_id:link_id>"
+PROMPTS = f"{WORKSPACE}/prompts"
 IMPORT = "imports/<imp_id:import_id>"
 
 app_name = "chat_api"
@@ -24,12 +25,12 @@ urlpatterns = [
     path(f"chats/{CHAT}", views.ChatDetail.as_view(), name="chat"),
     path(f"chats/{CHAT}/mark", views.ChatMarkView.as_view(), name="chat_mark"),
     path(f"chats/{CHAT}/tags", views.ChatTags.as_view(), name="chat_tags"),
-    path("workspaces/<ws_id:workspace_id>/tags", views.WorkspaceTags.as_view(), name="ws_tags"),
+    path(f"{WORKSPACE}/tags", views.WorkspaceTags.as_view(), name="ws_tags"),
     path(f"{MESSAGE}/rating", views.MessageRating.as_view(), name="rating"),
-    path(f"chats/{CHAT}/links", share_links.ChatLinks.as_view(), name="chat_links"),
-    path(f"chats/{CHAT}/links/{LINK}", share_links.ChatLink.as_view(), name="chat_link"),
-    path(f"chats/{CHAT}/links/{LINK}/update", share_links.ChatLinkUpdate.as_view(), name="chat_link_update"),
-    path("workspaces/<ws_id:workspace_id>/links", share_links.WorkspaceLinks.as_view(), name="ws_links"),
+    path(LINKS, share_links.ChatLinks.as_view(), name="chat_links"),
+    path(LINK, share_links.ChatLink.as_view(), name="chat_link"),
+    path(f"{LINK}/update", share_links.ChatLinkUpdate.as_view(), name="chat_link_update"),
+    path(f"{WORKSPACE}/links", share_links.WorkspaceLinks.as_view(), name="ws_links"),
     path(f"chats/{CHAT}/export", import_export.ChatExport.as_view(), name="chat_export"),
     path(f"chats/{CHAT}/restore", views.ChatRestore.as_view(), name="chat_restore"),
     path(f"chats/{CHAT}/forget", views.ChatForget.as_view(), name="chat_forget"),
@@ -42,16 +43,12 @@ urlpatterns = [
     path(f"{MESSAGE}/versions", views.MessageVersions.as_view(), name="versions"),
     path(f"{MESSAGE}/restore", views.MessageRestore.as_view(), name="restore"),
     path(f"{MESSAGE}/receipt", views.MessageReceipt.as_view(), name="receipt"),
-    path(f"{CHAT}/short-term", ShortTermView.as_view(), name="short_term"),
+    path(f"{CHAT}/short-term", memories.ShortTermView.as_view(), name="short_term"),
     path(f"{CHAT}/memory", memories.ChatMemoryCreate.as_view(), name="memory_create"),
     path(f"{CHAT}/memories", memories.ChatMemoryList.as_view(), name="memories"),
     path(MEMORY, memories.ChatMemoryDetail.as_view(), name="memory"),
     path(f"{MEMORY}/rerun-extraction", memories.RerunExtraction.as_view(), name="rerun_extraction"),
-    path(
-        "workspaces/<ws_id:workspace_id>/export",
-        import_export.WorkspaceExport.as_view(),
-        name="workspace_export",
-    ),
+    path(f"{WORKSPACE}/export", import_export.WorkspaceExport.as_view(), name="workspace_export"),
     path(PROMPTS, saved_prompts.PromptList.as_view(), name="prompts"),
     path(f"{PROMPTS}/<prm_id:prompt_id>", saved_prompts.PromptDetail.as_view(), name="prompt"),
     path(RUNS, runs.RunList.as_view(), name="runs"),

@@ -41,7 +41,8 @@ class Shown:
 
 def set_html(answer: Message) -> None:
     """Render the answer's content and set its ``html`` and ``html_of``. The caller saves them."""
-    answer.html, answer.html_of = _rendered(answer.content, Budget(MESSAGE_STEPS)), _mark(answer.content)
+    answer.html = _rendered(answer.content, Budget(MESSAGE_STEPS)) or ""
+    answer.html_of = _mark(answer.content)
 
 
 def store_html(message_ids: Iterable[int]) -> int:
@@ -68,7 +69,7 @@ def show(answers: Sequence[Message]) -> dict[int, Shown]:
         elif answer.status == MessageStatus.STREAMING:  # still growing, or abandoned and soon marked so
             shown[answer.pk] = Shown(SafeString(), is_late=True)
         else:
-            html = _rendered(answer.content, budget)
+            html = _rendered(answer.content, budget) or SafeString()
             shown[answer.pk] = Shown(html, is_late=not html)
             late.append(answer.pk)
     if late:
@@ -85,15 +86,21 @@ def _queue(late: list[int]) -> None:
         logger.warning("Rendering answers was not queued: %s", type(error.__cause__).__name__)
 
 
-def _rendered(text: str, budget: Budget) -> SafeString:
-    """Return the HTML, or "" if the text is too expensive or the renderer fails."""
+def _rendered(text: str, budget: Budget) -> SafeString | None:
+    """Return the HTML, or None if the text is too expensive or the renderer fails."""
     try:
         return render_markdown(text, budget)
     except TooHeavy:
-        return SafeString()
+        return None
     except Exception:
         logger.exception("A text could not be rendered; it is shown as it was written")
-        return SafeString()
+        return None
+
+
+def html_or_source(text: str) -> SafeString:
+    """Return the text as HTML, or as plain source if rendering is too expensive or fails."""
+    html = _rendered(text, Budget(MESSAGE_STEPS))
+    return format_html('<pre class="prose__plain">{}</pre>', text) if html is None else html
 
 
 def _is_kept(answer: Message) -> bool:

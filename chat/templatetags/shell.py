@@ -52,8 +52,6 @@ def sidebar(context: Context) -> dict[str, Any]:
 def source_chats(context: Context, memories: Iterable[Any]) -> dict[str, Chat]:
     """Return the chats that these memories came from, by id, without those that the user may not open. One query."""
     ids = {memory.source_chat_id for memory in memories if memory.source_chat_id}
-    if not ids:
-        return {}
     chats = Chat.objects.visible_to(context["request"].user).live().filter(public_id__in=ids)
     return {chat.public_id: chat for chat in chats}
 
@@ -62,8 +60,6 @@ def source_chats(context: Context, memories: Iterable[Any]) -> dict[str, Chat]:
 def edited_sources(memories: Iterable[Memory]) -> set[str]:
     """Return the ids of messages that memories came from and that were edited since. One query."""
     ids = {memory.source_message_id for memory in memories if memory.source_message_id}
-    if not ids:
-        return set()
     edited = Message.objects.filter(public_id__in=ids).exclude(superseded_by=None)
     return set(edited.values_list("public_id", flat=True))
 
@@ -76,13 +72,11 @@ def given_sources(context: Context, memories: Iterable[Any]) -> dict[str, Chat]:
     The memories must have the attribute ``origins``, which ``memories.views.panel_context.on_cards`` sets.
     """
     ids = {source.source_id for memory in memories for source in memory.origins}
-    if not ids:
-        return {}
     chats = Chat.objects.visible_to(context["request"].user).live()
     chats_by_id = {chat.public_id: chat for chat in chats.filter(public_id__in=ids)}
     messages = Message.objects.filter(public_id__in=ids, chat__in=chats).readable_by(context["request"].user)
-    messages = messages.select_related("chat")
-    return chats_by_id | {message.public_id: message.chat for message in messages.defer("content")}
+    messages = messages.select_related("chat").defer("content")
+    return chats_by_id | {message.public_id: message.chat for message in messages}
 
 
 @register.simple_tag(takes_context=True)
@@ -101,10 +95,7 @@ def _last_visited(request: HttpRequest, workspaces: list[Workspace]) -> Workspac
     return next((workspace for workspace in workspaces if workspace.public_id == last), None)
 
 
-@register.simple_tag
-def memory_vetoed() -> bool:
-    """Return whether the operator switched automatic memory off for all users."""
-    return vetoed()
+register.simple_tag(vetoed, name="memory_vetoed")
 
 
 @register.simple_tag(takes_context=True)

@@ -1,7 +1,6 @@
 """General template tags and filters: icons, avatars, relative dates, and form fields linked to their errors."""
 
 from datetime import datetime
-from decimal import Decimal
 from functools import cache
 from typing import Any
 from zlib import crc32
@@ -21,8 +20,8 @@ from django.utils.translation import gettext_lazy, ngettext_lazy
 
 from chat.prompting.prompt_text import imported, withheld
 from chat.rendering.highlighting import coloured
-from chat.rendering.markdown import COLOURED_LENGTH, Budget, TooHeavy, render_markdown
-from chat.rendering.stored_html import MESSAGE_STEPS
+from chat.rendering.markdown import COLOURED_LENGTH
+from chat.rendering.stored_html import html_or_source
 from memories.models import Memory
 from memoryhub.languages import file_size, isolated, translated
 from workspaces.documents.reading.pictures import FACE_SIDE
@@ -102,18 +101,12 @@ def initials(person: Any) -> str:
     return "".join(name[0] for name in dict.fromkeys([names[0], names[-1]]))
 
 
-@register.filter
-def money(value: Decimal) -> str:
-    """Format an amount in the installation's currency."""
-    return amount(value)
-
-
+register.filter("money", amount)
 register.filter("file_size", file_size)
-
-
 register.filter("isolated", isolated)
 register.filter("imported", imported)
 register.filter("withheld", withheld)
+register.filter("translated", translated)
 
 
 @register.filter
@@ -133,9 +126,6 @@ def ago(moment: datetime | None) -> SafeString | str:
     return format_html(
         '<time datetime="{}" title="{} {}">{}</time>', moment.isoformat(), exact, local.tzname(), words
     )
-
-
-register.filter("translated", translated)
 
 
 @register.filter
@@ -238,10 +228,7 @@ def artifact_html(shown: ArtifactVersion, kind: str) -> SafeString:
     """Return a version of an artifact as HTML, or as plain source if that is too expensive."""
     text = shown.content
     if kind in (ArtifactKind.MARKDOWN, ArtifactKind.TABLE):
-        try:
-            return render_markdown(text, Budget(MESSAGE_STEPS))
-        except TooHeavy:
-            return format_html('<pre class="prose__plain">{}</pre>', text)
+        return html_or_source(text)
     language = "html" if kind == ArtifactKind.HTML else shown.language
     code = coloured(text, language if len(text) <= COLOURED_LENGTH else "")
     return mark_safe(f'<div class="code-block"><pre><code>{code}</code></pre></div>')  # noqa: S308  escaped by coloured

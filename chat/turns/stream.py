@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import logging
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
@@ -12,15 +11,12 @@ from typing import Any
 from django.conf import settings
 from django.db.models import Exists
 from django.utils import timezone
-from django.utils.html import format_html
-from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from chat.answer_steps import call_event, step_event
 from chat.live_answers import close_abandoned, in_thread, live_answer, message_channel
 from chat.models import Chat, Message, MessageQuerySet, MessageStatus
-from chat.rendering.markdown import Budget, TooHeavy, render_markdown
-from chat.rendering.stored_html import MESSAGE_STEPS
+from chat.rendering.stored_html import html_or_source
 from memoryhub import pubsub
 from memoryhub.database.queries import PreparedQuery
 from memoryhub.database.replicas import pin_to_primary
@@ -176,21 +172,9 @@ async def _more(answer_id: str, changes: int, listening: pubsub.Subscription) ->
             return
 
 
-logger = logging.getLogger(__name__)
 EVERY = 0.1  # minimum seconds between two renderings
 # Times the duration of the last rendering, so that a long answer costs at most a twentieth of a core.
 REST = 20
-
-
-def html_so_far(text: str) -> SafeString:
-    """Return the HTML of an answer as if it ended here; plain text if rendering is too expensive or fails."""
-    try:
-        return render_markdown(text, Budget(MESSAGE_STEPS))
-    except TooHeavy:
-        pass  # expected of a long answer, which is plain text until it is complete
-    except Exception:
-        logger.exception("A text could not be rendered while it grew; it is shown as it was written")
-    return format_html('<pre class="prose__plain">{}</pre>', text)
 
 
 async def with_html(stream: AsyncGenerator[StreamEvent, None]) -> AsyncGenerator[StreamEvent, None]:
@@ -216,7 +200,7 @@ async def with_html(stream: AsyncGenerator[StreamEvent, None]) -> AsyncGenerator
                     text, sent, is_new = "", "", False
             if is_new and (event is not None or time.monotonic() >= due):
                 began = time.monotonic()
-                html = await asyncio.to_thread(html_so_far, text)
+                html = await asyncio.to_thread(html_or_source, text)
                 due = time.monotonic() + max(EVERY, REST * (time.monotonic() - began))
                 yield _grown(sent, html, reached)
                 sent, is_new = html, False

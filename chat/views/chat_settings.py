@@ -15,6 +15,7 @@ from chat.chats.services import forget_chat, memories_of, require_own, usage_of
 from chat.models import SUMMARY_LENGTH, Chat
 from chat.modes.registry import chosen_for_chat, model_context
 from chat.prompting.short_term_memory import live_memory, set_summary
+from chat.views.chats import can_write
 from memories.access import memory_on
 from memoryhub.errors import Invalid
 from workspaces.access import get_workspace
@@ -32,7 +33,6 @@ def forget(request: PageRequest, chat_id: str) -> HttpResponse:
     chat = get_chat(request.user, chat_id, need=Role.EDITOR, include_deleted=True)
     require_own(chat, request.user)
     ask_for_password(request)
-    chat.workspace.role = chat.role
     context: dict[str, Any] = {"workspace": chat.workspace, "chat_to_forget": chat}
     if request.method == "GET":
         context |= {
@@ -66,28 +66,28 @@ def personal(request: PageRequest, chat_id: str) -> HttpResponse:
 def short_term(request: PageRequest, chat_id: str) -> HttpResponse:
     posted = request.method == "POST"
     chat = get_chat(request.user, chat_id, need=Role.EDITOR if posted else Role.VIEWER)
+    text, error = request.POST.get("summary", ""), ""
+    if posted:
+        try:
+            set_summary(chat, text, by=request.user, now=timezone.now())
+        except Invalid as refusal:
+            error = refusal.message
+    memory = live_memory(chat, request.user, now=timezone.now())
+    stored = memory.summary if memory else ""
     context = {
         "chat": chat,
-        "can_write": Role(chat.role).allows(Role.EDITOR),
+        "can_write": can_write(chat.workspace),
         "longest": SUMMARY_LENGTH,
         "has_tools": chosen_for_chat(chat, request.user).model.capabilities.has_tools,
         "memory_is_on": memory_on(request.user, chat.memory_enabled),
+        "memory": memory,
+        "summary": stored,
+        "draft": text if error else stored,
+        "error": error,
+        "saved": posted and not error,
     }
-    text = ""
-    if posted:
-        text = request.POST.get("summary", "")
-        try:
-            set_summary(chat, text, by=request.user, now=timezone.now())
-        except Invalid as error:
-            context |= {"error": error.message}
-        else:
-            context["saved"] = True
-    memory = live_memory(chat, request.user, now=timezone.now())
-    stored = memory.summary if memory else ""
-    context |= {"memory": memory, "summary": stored, "draft": text if "error" in context else stored}
-    response = render(request, "chat/short_term.html", context)
-    if "error" in context:  # show the form again in its place, with the error
-        response.status_code = 422
+    response = render(request, "chat/short_term.html", context, status=422 if error else 200)
+    if error:  # show the form again in its place
         response["HX-Retarget"], response["HX-Reswap"] = "#short-term", "innerHTML"
     return response
 
@@ -96,9 +96,8 @@ def _menu(
     workspace: Workspace, user: User, chosen: Connection | None, inherited: Connection | None
 ) -> dict[str, Any]:
     """Return the template context of the model menu. Its first option is the workspace's default model."""
-    options = options_for(workspace, user, chosen, inherited=inherited)
     return {
-        "options": options,
+        "options": options_for(workspace, user, chosen, inherited=inherited),
         "workspace": workspace,
         "inherits": inherited is not None,
         "may_connect_models": may_connect(user),
@@ -119,7 +118,12 @@ def of_chat(request: PageRequest, chat_id: str) -> HttpResponse:
         else:
             return _chosen(request, chat)
     context = _menu(chat.workspace, request.user, chat.connection, chat.workspace.connection)
-    context |= {"chat": chat, "problem": problem, "can_write": _can_write(chat), "took": usage_of(chat)}
+    context |= {
+        "chat": chat,
+        "problem": problem,
+        "can_write": can_write(chat.workspace),
+        "took": usage_of(chat),
+    }
     return render(request, "chat/model_menu.html", context, status=422 if problem else 200)
 
 
@@ -129,12 +133,8 @@ def of_new_chat(request: PageRequest, ws_id: str) -> HttpResponse:
     workspace = get_workspace(request.user, ws_id)
     wanted = request.GET.get("connection", "")
     context = _menu(workspace, request.user, usable_connection(request.user, wanted), workspace.connection)
-    context["can_write"] = Role(workspace.role).allows(Role.EDITOR)
+    context["can_write"] = can_write(workspace)
     return render(request, "chat/model_menu.html", context)
-
-
-def _can_write(chat: Chat) -> bool:
-    return Role(chat.role).allows(Role.EDITOR)
 
 
 def _chosen(request: PageRequest, chat: Chat) -> HttpResponse:

@@ -99,12 +99,8 @@ def can_write(workspace: Workspace) -> bool:
 def _agent_context(workspace: Workspace, chat: Chat | None, wanted: str = "") -> dict[str, Any]:
     """Return the workspace's assistants, and the chat's or for a new chat the one with the id ``wanted``. One query."""
     agents = agents_in_use(workspace)
-    if chat is not None:
-        return {"agents": agents, "agent": chat.agent}
-    return {
-        "agents": agents,
-        "agent": next((assistant for assistant in agents if assistant.public_id == wanted), None),
-    }
+    chosen = next((each for each in agents if each.public_id == wanted), None) if chat is None else chat.agent
+    return {"agents": agents, "agent": chosen}
 
 
 def _page_context(request: PageRequest, workspace: Workspace, chat: Chat | None = None) -> dict[str, Any]:
@@ -127,9 +123,7 @@ def _page_context(request: PageRequest, workspace: Workspace, chat: Chat | None 
         "ask_consent": must_ask(user) and can_write(workspace),
         "memory_count": memory_count,
         "is_empty": chat is None and not memories_here and not has_chats(workspace, user),
-        "examples": (
-            lambda: example_questions(workspace, user, alone=readers == 1, now=now) if memories_here else []
-        ),
+        "examples": lambda: example_questions(workspace, user, alone=readers == 1, now=now),
         # Dismissed notices; controls.js sets the cookie.
         "dismissed": request.COOKIES.get("dismissed", "").split("."),
         "is_first_account": request.session.get(sign_in.TOLD, False),
@@ -156,12 +150,6 @@ def _submitted(request: PageRequest) -> dict[str, Any]:
     }
 
 
-def load_chat(request: PageRequest, chat_id: str, need: Role = Role.VIEWER) -> Chat:
-    chat = get_chat(request.user, chat_id, need=need)
-    chat.workspace.role = chat.role
-    return chat
-
-
 def _shown(request: PageRequest, context: dict[str, Any]) -> HttpResponse:
     """Render the chat page, or only its main part if the request is from another chat page (htmx)."""
     if request.htmx.target == "main":
@@ -184,18 +172,15 @@ def workspace(request: PageRequest, ws_id: str) -> HttpResponse:
     loaded_workspace = get_workspace(request.user, ws_id)
     document_id = request.GET.get("document", "")  # a document preselected for the question
     rows = Document.objects.live().filter(public_id=document_id)
-    named = (
-        within_policy(rows, loaded_workspace, request.user, DataPolicy.here(loaded_workspace))
-        if document_id
-        else []
-    )
-    context = _page_context(request, loaded_workspace) | {"documents": named, "chosen_document": document_id}
+    named = within_policy(rows, loaded_workspace, request.user, DataPolicy.here(loaded_workspace))
+    context = _page_context(request, loaded_workspace)
+    context |= {"documents": named if document_id else [], "chosen_document": document_id}
     return _shown(request, context)
 
 
 @require_GET
 def chat(request: PageRequest, chat_id: str) -> HttpResponse:
-    loaded_chat = load_chat(request, chat_id)
+    loaded_chat = get_chat(request.user, chat_id)
     now = timezone.now()
     transcript = load_transcript(loaded_chat, request.user, now=now, around=request.GET.get("at", ""))
     context = _page_context(request, loaded_chat.workspace, loaded_chat)
@@ -206,10 +191,8 @@ def chat(request: PageRequest, chat_id: str) -> HttpResponse:
 @require_GET
 def transcript(request: PageRequest, chat_id: str) -> HttpResponse:
     """Show the latest messages of a chat, or those before the message with the id ``?before=``."""
-    loaded_chat = load_chat(request, chat_id)
-    shown = load_transcript(
-        loaded_chat, request.user, now=timezone.now(), before=request.GET.get("before", "")
-    )
+    loaded_chat, before = get_chat(request.user, chat_id), request.GET.get("before", "")
+    shown = load_transcript(loaded_chat, request.user, now=timezone.now(), before=before)
     context = {
         "chat": loaded_chat,
         "transcript": shown,
@@ -245,7 +228,6 @@ def create(request: PageRequest, ws_id: str) -> HttpResponse:
     url = reverse("chat:chat", args=[new_chat.public_id])
     if not request.htmx:
         return redirect(url)
-    new_chat.workspace.role = loaded_workspace.role
     shown = load_transcript(new_chat, user, now=now)
     context = _page_context(request, loaded_workspace, new_chat)
     context |= {"transcript": shown, "mode": shown.mode}
@@ -258,7 +240,7 @@ def create(request: PageRequest, ws_id: str) -> HttpResponse:
 
 @require_POST
 def send(request: PageRequest, chat_id: str) -> HttpResponse:
-    loaded_chat = load_chat(request, chat_id, Role.EDITOR)
+    loaded_chat = get_chat(request.user, chat_id, need=Role.EDITOR)
     user, now = request.user, timezone.now()
     turn = begin_turn(loaded_chat, **_submitted(request), by=user, now=now)
     if not request.htmx:
@@ -272,7 +254,7 @@ def send(request: PageRequest, chat_id: str) -> HttpResponse:
 
 @require_POST
 def delete(request: PageRequest, chat_id: str) -> HttpResponse:
-    loaded_chat = load_chat(request, chat_id, Role.EDITOR)
+    loaded_chat = get_chat(request.user, chat_id, need=Role.EDITOR)
     services.delete_chat(loaded_chat, by=request.user, now=timezone.now())
     undo_url = reverse("chat:restore", args=[loaded_chat.public_id])
     forget_url = reverse("chat:forget", args=[loaded_chat.public_id])
@@ -300,7 +282,7 @@ def restore(request: PageRequest, chat_id: str) -> HttpResponse:
 @require_POST
 def agent(request: PageRequest, chat_id: str) -> HttpResponse:
     """Set the assistant for the next answers, and return the assistant menu and the line above the conversation."""
-    loaded_chat = load_chat(request, chat_id, Role.EDITOR)
+    loaded_chat = get_chat(request.user, chat_id, need=Role.EDITOR)
     agent_id = request.POST.get("agent", "")
     chosen = choose_agent(loaded_chat.workspace, agent_id) if agent_id else None
     services.set_agent(loaded_chat, agent=chosen)
@@ -319,23 +301,23 @@ def agent(request: PageRequest, chat_id: str) -> HttpResponse:
 @require_POST
 def private(request: PageRequest, chat_id: str) -> HttpResponse:
     """Make a chat private or shared. Return the header, the chip for personal memories, and a toast with Undo."""
-    loaded_chat = load_chat(request, chat_id, Role.EDITOR)
+    loaded_chat = get_chat(request.user, chat_id, need=Role.EDITOR)
     # An Undo sends the value in the query string.
     value = request.GET.get("private") or request.POST.get("private")
     had_links = loaded_chat.share_links.exists()
     services.set_private(loaded_chat, is_private=value == "on", by=request.user, now=timezone.now())
-    alone = _("Other members can no longer read this chat.")
-    if had_links:
-        alone = _("Other members can no longer read this chat, and its links are turned off.")
+    text = _("All members of the workspace can read this chat now.")
+    if loaded_chat.is_private and had_links:
+        text = _("Other members can no longer read this chat, and its links are turned off.")
+    elif loaded_chat.is_private:
+        text = _("Other members can no longer read this chat.")
     context = {
         "chat": loaded_chat,
         "workspace": loaded_chat.workspace,
         "can_write": True,
         "readers": loaded_chat.workspace.memberships.count(),
         "personal": personal_in(loaded_chat, request.user),
-        "text": alone
-        if loaded_chat.is_private
-        else _("All members of the workspace can read this chat now."),
+        "text": text,
         "about": "readers",
         "undo_url": f"{request.path}?private={'off' if loaded_chat.is_private else 'on'}",
         "oob": True,
@@ -350,7 +332,7 @@ def private(request: PageRequest, chat_id: str) -> HttpResponse:
 @require_POST
 def memory(request: PageRequest, chat_id: str) -> HttpResponse:
     """Switch memory on or off for a chat."""
-    loaded_chat = load_chat(request, chat_id, Role.EDITOR)
+    loaded_chat = get_chat(request.user, chat_id, need=Role.EDITOR)
     user = request.user
     services.set_chat_memory(loaded_chat, enabled=request.POST.get("memory") == "on")
     context = {
@@ -392,13 +374,13 @@ def row_of(request: PageRequest, loaded_chat: Chat) -> HttpResponse:
 
 @require_GET
 def row(request: PageRequest, chat_id: str) -> HttpResponse:
-    return row_of(request, load_chat(request, chat_id))
+    return row_of(request, get_chat(request.user, chat_id))
 
 
 @require_POST
 def mark(request: PageRequest, chat_id: str) -> HttpResponse:
     """Pin or archive a chat in the user's own list, or undo that. Any role may do this."""
-    loaded_chat = load_chat(request, chat_id)
+    loaded_chat = get_chat(request.user, chat_id)
     kind, before = request.POST.get("mark", ""), mark_of(loaded_chat, request.user)
     set_mark(loaded_chat, kind, by=request.user)
     if kind == ChatMark.Kind.ARCHIVED:
@@ -416,7 +398,7 @@ def mark(request: PageRequest, chat_id: str) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def rename(request: PageRequest, chat_id: str) -> HttpResponse:
     """Show the title as a field (GET), or save it (POST) and update the row and the title above the conversation."""
-    loaded_chat = load_chat(request, chat_id, Role.EDITOR)
+    loaded_chat = get_chat(request.user, chat_id, need=Role.EDITOR)
     if request.method == "GET":
         return render(request, "chat/chat_list_rename.html", {"chat": loaded_chat})
     services.rename_chat(loaded_chat, title=request.POST.get("title", ""))
@@ -430,7 +412,7 @@ def rename(request: PageRequest, chat_id: str) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def tags(request: PageRequest, chat_id: str) -> HttpResponse:
     """Show the user's tags of the chat as a field (GET), or save them from a comma-separated list (POST)."""
-    loaded_chat = load_chat(request, chat_id)
+    loaded_chat = get_chat(request.user, chat_id)
     if request.method == "GET":
         context = {
             "chat": loaded_chat,

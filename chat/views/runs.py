@@ -19,9 +19,8 @@ from django.utils.translation import gettext_lazy as later
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from chat.models.runs import Run, RunEntry, RunEvent, RunMode, RunStatus, RunStepStatus
-from chat.rendering.markdown import Budget, TooHeavy, render_markdown
-from chat.rendering.stored_html import MESSAGE_STEPS
+from chat.models.runs import Run, RunEvent, RunMode, RunStatus, RunStepStatus
+from chat.rendering.stored_html import html_or_source
 from chat.runs import plan as plan_edits
 from chat.runs.budget import estimated_for, limits_of
 from chat.runs.run_display import planning_of, result_text, tasks_for_people, title_shown, with_sources
@@ -116,11 +115,6 @@ def log_of(events: Iterable[RunEvent], titles: Titles) -> list[Line]:
     return [Line(event.at, titles.steps.get(event.step, ""), text) for event, text in told if text]
 
 
-def name_entries(entries: Iterable[RunEntry], titles: Titles) -> None:
-    for row in entries:
-        row.shown = titles.entry(row.key, title_shown(row.title or ""))  # type: ignore[attr-defined]
-
-
 def _said(kind: str, data: dict[str, Any], titles: Titles) -> str:
     if kind == "run":
         return str(RUN_IS.get(data.get("status", ""), ""))
@@ -139,11 +133,10 @@ def _said(kind: str, data: dict[str, Any], titles: Titles) -> str:
 
 def _of_memory(data: dict[str, Any], titles: Titles) -> str:
     if data.get("op") == "list":
-        count = int(data.get("returned", 0))
         text = ngettext(
             "Looked at %(count)d entry of the run's memory",
             "Looked at %(count)d entries of the run's memory",
-            count,
+            count := int(data.get("returned", 0)),
         )
         return text % {"count": count}
     keys = [str(key) for key in data.get("keys", ())]
@@ -266,14 +259,15 @@ def runs(request: PageRequest, ws_id: str) -> HttpResponse:
     form = RunForm(request.POST)
 
     def start() -> Run:
-        cleaned_data = form.cleaned_data
+        data = form.cleaned_data
+        template = get_template(workspace, data["template"], by=request.user) if data["template"] else None
         wanted = RunRequest(
-            cleaned_data["objective"],
-            cleaned_data["mode"],
-            tools=[*default_tools(workspace), *(["x_save_memory"] if cleaned_data["saves"] else [])],
-            budget={"tokens": cleaned_data["tokens"]},
-            reviews_plan=cleaned_data["reviews_plan"],
-            plan=_plan_of(workspace, cleaned_data["template"], cleaned_data["mode"], request.user),
+            data["objective"],
+            data["mode"],
+            tools=[*default_tools(workspace), *(["x_save_memory"] if data["saves"] else [])],
+            budget={"tokens": data["tokens"]},
+            reviews_plan=data["reviews_plan"],
+            plan=template.plan if template and template.mode == data["mode"] else None,
         )
         return start_run(workspace, wanted, by=request.user, now=timezone.now())
 
@@ -296,11 +290,6 @@ def _form_for(workspace: Workspace, template_id: str, user: User) -> RunForm:
         "template": template.public_id,
     }
     return RunForm(initial={name: value for name, value in initial.items() if value is not None})
-
-
-def _plan_of(workspace: Workspace, template_id: str, mode: str, user: User) -> Any:
-    template = get_template(workspace, template_id, by=user) if template_id else None
-    return template.plan if template and template.mode == mode else None
 
 
 def _runs(request: PageRequest, workspace: Workspace, form: RunForm, status: int = 200) -> HttpResponse:
@@ -334,22 +323,20 @@ def _runs(request: PageRequest, workspace: Workspace, form: RunForm, status: int
 
 @require_GET
 def run(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
-    workspace, loaded_run = _found(request, ws_id, run_id)
-    return render(request, "chat/run.html", _context(loaded_run, workspace, request.user))
+    return render(request, "chat/run.html", _context(_run(request, ws_id, run_id), request.user))
 
 
 @require_GET
 def live(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
     """Show the current state of a run. The page polls this view."""
-    workspace, loaded_run = _found(request, ws_id, run_id)
-    return render(request, "chat/run_live.html", _context(loaded_run, workspace, request.user))
+    return render(request, "chat/run_live.html", _context(_run(request, ws_id, run_id), request.user))
 
 
 @require_GET
 def entry(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
     """Show the value of an entry in a run's memory."""
-    _workspace, loaded_run = _found(request, ws_id, run_id)
-    row = loaded_run.entries.filter(key=request.GET.get("key", "").replace("\x00", "")).first()
+    entries = _run(request, ws_id, run_id).entries
+    row = entries.filter(key=request.GET.get("key", "").replace("\x00", "")).first()
     if row is None:
         raise NotFound(_("This entry does not exist."))
     value = json.loads(row.json)
@@ -361,14 +348,14 @@ def entry(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
 
 @require_POST
 def stop(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
-    stop_run(_found(request, ws_id, run_id)[1], by=request.user, now=timezone.now())
+    stop_run(_run(request, ws_id, run_id), by=request.user, now=timezone.now())
     return redirect("chat:run", ws_id, run_id)
 
 
 @require_POST
 def resume(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
     """Resume a run. If the form has an edited plan, the run continues with it."""
-    loaded_run = _found(request, ws_id, run_id)[1]
+    loaded_run = _run(request, ws_id, run_id)
     resume_from_chat(loaded_run, by=request.user, now=timezone.now(), plan=plan_in(loaded_run, request.POST))
     return redirect("chat:run", ws_id, run_id)
 
@@ -376,12 +363,12 @@ def resume(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
 @require_POST
 def plan(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
     """Move, remove or add a task in a plan that waits for review, and show it. Texts typed in the form stay."""
-    workspace, loaded_run = _found(request, ws_id, run_id)
+    loaded_run = _run(request, ws_id, run_id)
     rows, focus = plan_edits.changed(rows_in(request.POST), request.POST.get("do", ""))
     new = plan_edits.edited(loaded_run.plan, rows) if loaded_run.plan else {"tasks": []}
     loaded_run.plan = revise_plan(loaded_run, new if new["tasks"] else None, by=request.user).plan
-    context: dict[str, Any] = {"workspace": workspace}
-    context["plan"] = planned(loaded_run, can_steer=True, rows=rows, focus=focus)
+    shown = planned(loaded_run, can_steer=True, rows=rows, focus=focus)
+    context: dict[str, Any] = {"workspace": loaded_run.workspace, "plan": shown}
     if "in_chat" in request.POST and loaded_run.answer is not None:
         context |= {"chat": loaded_run.answer.chat, "message": loaded_run.answer}
     return render(request, "chat/plan.html", context)
@@ -389,8 +376,7 @@ def plan(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
 
 @require_POST
 def repeat(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
-    loaded_run = _found(request, ws_id, run_id)[1]
-    step = request.POST.get("from_step", "")
+    loaded_run, step = _run(request, ws_id, run_id), request.POST.get("from_step", "")
     new_run = rerun(loaded_run, by=request.user, now=timezone.now(), from_step=step)
     return redirect("chat:run", ws_id, new_run.public_id)
 
@@ -398,8 +384,8 @@ def repeat(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
 @require_POST
 def keep(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
     """Save a run as a template."""
-    loaded_run = _found(request, ws_id, run_id)[1]
-    template = save_template(loaded_run, request.POST.get("name", ""), by=request.user, now=timezone.now())
+    loaded_run, name = _run(request, ws_id, run_id), request.POST.get("name", "")
+    template = save_template(loaded_run, name, by=request.user, now=timezone.now())
     return redirect(f"{reverse('chat:runs', args=[ws_id])}?template={template.public_id}")
 
 
@@ -409,27 +395,27 @@ def delete(request: PageRequest, ws_id: str, template_id: str) -> HttpResponse:
     return redirect("chat:runs", ws_id)
 
 
-def _found(request: PageRequest, ws_id: str, run_id: str) -> tuple[Workspace, Run]:
-    workspace = get_workspace(request.user, ws_id)
-    return workspace, get_run(request.user, workspace, run_id)
+def _run(request: PageRequest, ws_id: str, run_id: str) -> Run:
+    return get_run(request.user, get_workspace(request.user, ws_id), run_id)
 
 
-def _context(run: Run, workspace: Workspace, user: User) -> dict[str, Any]:
-    is_open = run.status == RunStatus.RUNNING
+def _context(run: Run, user: User) -> dict[str, Any]:
+    can_steer = may_steer(run, run.workspace.role, user)
     entries = list(run.entries.defer("json").order_by("-created_at", "-id")[:ENTRIES])[::-1]
     saved = Memory.objects.visible_to(user).filter(public_id__in=run.memory_ids).select_related("workspace")
     result = result_text(run) if run.status == RunStatus.DONE else ""
     limits, tasks = limits_of(run), tasks_for_people(run)
     titles = Titles.of(tasks)
-    name_entries(entries, titles)
+    for row in entries:
+        row.shown = titles.entry(row.key, title_shown(row.title or ""))  # type: ignore[attr-defined]
     return {
-        "workspace": workspace,
+        "workspace": run.workspace,
         "run": run,
         "tasks": tasks,
         "graph": graph_of(tasks),
-        "plan": planned(run, can_steer=may_steer(run, workspace.role, user)),
+        "plan": planned(run, can_steer=can_steer),
         "planning": planning_of(run),
-        "result": _rendered(with_sources(run, result[:LONGEST_RESULT], user)) if result else "",
+        "result": html_or_source(with_sources(run, result[:LONGEST_RESULT], user)) if result else "",
         "is_result_cut": len(result) > LONGEST_RESULT,
         "entries": entries,
         "log": log_of(run.events.order_by("-pk")[:LOGGED], titles),
@@ -437,14 +423,7 @@ def _context(run: Run, workspace: Workspace, user: User) -> dict[str, Any]:
         "tokens": run.tokens_in + run.tokens_out,
         "limits": limits,
         "spent": min(100, round(100 * (run.tokens_in + run.tokens_out) / limits.tokens)),
-        "is_open": is_open,
-        "can_steer": may_steer(run, workspace.role, user),
-        "can_write": Role(workspace.role).allows(Role.EDITOR),
+        "is_open": run.status == RunStatus.RUNNING,
+        "can_steer": can_steer,
+        "can_write": Role(run.workspace.role).allows(Role.EDITOR),
     }
-
-
-def _rendered(text: str) -> str:
-    try:
-        return render_markdown(text, Budget(MESSAGE_STEPS))
-    except TooHeavy:
-        return text

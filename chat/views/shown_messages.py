@@ -21,13 +21,12 @@ from chat.models import AnswerRating, AnswerSource, Chat, Compaction, Message, M
 from chat.models.runs import Run, RunStatus
 from chat.modes.registry import get_mode
 from chat.prompting.short_term_memory import wants_long_term
-from chat.rendering.stored_html import Shown, cited_in, show, with_links
+from chat.rendering.stored_html import Shown, cited_in, html_or_source, show, with_links
 from chat.runs import plan
 from chat.runs.services import may_steer
 from chat.turns.compaction import latest_compaction
 from chat.turns.services import Turn, count_versions, current_version_of
 from chat.turns.sources import sources_for_reader
-from chat.turns.stream import html_so_far
 from memories.models import Extraction, Memory, Receipt, SourceType
 from memories.recalling.recall import OTHERS_READ, receipts_for
 from workspaces.data_policy import DataPolicy, within_policy
@@ -166,7 +165,7 @@ class Entry:
     @property
     def growing(self) -> SafeString:
         """Return the HTML of an answer that is still being written, as far as it goes."""
-        return html_so_far(self.message.content)
+        return html_or_source(self.message.content)
 
     @property
     def took(self) -> str:

@@ -96,5 +96,10 @@ def _address(result: Found, workspace: Workspace) -> str:
         return reverse("workspaces:artifact", args=[result.workspace_id, result.id])
     if result.type == "message":
         return f"{reverse('chat:chat', args=[result.chat_id])}?at={result.id}#{result.id}"
-    words = " ".join(result.text.split()[:8])
+    return url_in_panel(workspace, result.text)
+
+
+def url_in_panel(workspace: Workspace, text: str) -> str:
+    """Return the URL that searches for this memory in the workspace's memory panel."""
+    words = " ".join(text.split()[:8])
     return f"{reverse('chat:workspace', args=[workspace.public_id])}?{urlencode({'find': words})}"

@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from chat.rendering import stored_html
 from chat.rendering.markdown import Budget, render_markdown
+from chat.rendering.stored_html import html_or_source
 from chat.turns import stream
-from chat.turns.stream import StreamEvent, html_so_far, with_html
+from chat.turns.stream import StreamEvent, with_html
 
 TEXT = "# Plan 😀\n\n- one\n- **two**\n\n| a | b |\n|--|-:|\n| 1 | 2 |\n\n```python\nprint(1)\n```\n\nDone."
 
@@ -50,7 +52,7 @@ async def test_each_state_is_the_text_so_far_and_the_last_is_the_whole(
     states = applied(events)
     assert len(states) > 20
     assert states[-1] == render_markdown(TEXT, Budget(10_000))
-    assert set(states) <= {html_so_far(TEXT[:at]) for at in range(len(TEXT) + 1)}
+    assert set(states) <= {html_or_source(TEXT[:at]) for at in range(len(TEXT) + 1)}
     sent = sum(len(event.data["html"]) for event in events if event.kind == "html")
     assert sent < sum(map(len, states)) / 2, "only what differs is sent"
     assert [event.kind for event in events][-1] == "done"
@@ -86,10 +88,10 @@ async def test_a_reader_who_leaves_ends_the_stream_below() -> None:
 
 
 def test_too_heavy_or_broken_text_stands_as_it_was_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert html_so_far("*" * 200_000 + "<b>").endswith("&lt;b&gt;</pre>")
+    assert html_or_source("*" * 200_000 + "<b>").endswith("&lt;b&gt;</pre>")
 
     def fails(*args: Any) -> None:
         raise RuntimeError
 
-    monkeypatch.setattr(stream, "render_markdown", fails)
-    assert html_so_far("<i>") == '<pre class="prose__plain">&lt;i&gt;</pre>'
+    monkeypatch.setattr(stored_html, "render_markdown", fails)
+    assert html_or_source("<i>") == '<pre class="prose__plain">&lt;i&gt;</pre>'
