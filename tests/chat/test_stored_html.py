@@ -329,7 +329,7 @@ def test_a_failed_answer_that_is_written_anew_loses_its_html(
 def test_a_growing_answer_is_shown_as_it_stands_and_not_kept(cast: Cast) -> None:
     chat = make_chat(cast.owner, cast.workspace)
     (growing,) = answers(chat, "**so far**", status=MessageStatus.STREAMING, beat_at=timezone.now())
-    with patch.object(stored_html, "render_markdown", side_effect=AssertionError("kept while it grows")):
+    with patch.object(stored_html, "set_html", side_effect=AssertionError("kept while it grows")):
         assert "<strong>so far</strong>" in page(cast.owner, chat)
     assert (late_jobs(), store_html([growing.pk])) == ([], 0)
 
