@@ -1,5 +1,6 @@
 """Background jobs of chats."""
 
+from collections.abc import Callable
 from datetime import timedelta
 
 from django.conf import settings
@@ -33,26 +34,32 @@ def work_on_runs() -> str:
     return f"{worker.work(seconds=settings.JOB_TIMEOUT / 2)} steps"
 
 
-@job
-def compact_chat(*, answer_id: int, user_id: int) -> str:
-    """Summarise the older messages of this answer's chat, with the model of the user whose turn it was."""
-    chats = ("chat__workspace__connection", "chat__connection", "chat__agent")
-    answer = Message.objects.select_related(*chats).filter(pk=answer_id, chat__deleted_at=None).first()
+def _after_turn(act: Callable[..., str], answer_id: int, user_id: int) -> str:
+    """Call ``act`` with the answer and the user whose turn it was, and return its line for the job log."""
+    related = (
+        "chat__workspace__connection",
+        "chat__connection",
+        "chat__agent",
+        "chat__created_by",
+        "reply_to",
+    )
+    answer = Message.objects.select_related(*related).filter(pk=answer_id, chat__deleted_at=None).first()
     user = User.objects.filter(pk=user_id).first()
     if answer is None or user is None:
         return "the answer is gone, or its person"
-    return compact(answer, user, now=timezone.now())
+    return act(answer, user, now=timezone.now())
+
+
+@job
+def compact_chat(*, answer_id: int, user_id: int) -> str:
+    """Summarise the older messages of this answer's chat."""
+    return _after_turn(compact, answer_id, user_id)
 
 
 @job
 def title_chat(*, answer_id: int, user_id: int) -> str:
-    """Name the chat of this answer, with the model of the user whose turn it was, unless the chat has a name."""
-    chats = ("chat__workspace__connection", "chat__connection", "chat__created_by", "reply_to")
-    answer = Message.objects.select_related(*chats).filter(pk=answer_id, chat__deleted_at=None).first()
-    user = User.objects.filter(pk=user_id).first()
-    if answer is None or user is None:
-        return "the answer is gone, or its person"
-    return write_title(answer, user, now=timezone.now())
+    """Name the chat of this answer, unless it has a name."""
+    return _after_turn(write_title, answer_id, user_id)
 
 
 @job

@@ -24,7 +24,7 @@ from memories.recalling.recall import receipts_for
 from memoryhub.database.queries import release_connection
 from memoryhub.errors import NotFound
 from workspaces.api.base import ApiView
-from workspaces.api.idempotency import StillRunning
+from workspaces.api.idempotency import Note, StillRunning
 from workspaces.models import User
 from workspaces.views.event_streams import EventStream, StreamSlot
 
@@ -42,11 +42,6 @@ def messages_json(messages: list[Message], user: User) -> list[Any]:
     return list(MessageJson(messages, many=True, context=context).data)
 
 
-def turn_json(message: Message, answer: Message, user: User) -> dict[str, Any]:
-    message_json, answered = messages_json([message, answer], user)
-    return {"message": message_json, "answer": answered}
-
-
 def turn_once(
     view: ApiView, begin: Callable[[], Turn], *, chat: Chat, stream: bool
 ) -> Response | StreamingHttpResponse:
@@ -55,28 +50,21 @@ def turn_once(
     If the request repeats an ``Idempotency-Key``, the response is for the turn that the first request started.
     """
     slot = StreamSlot(view.person) if stream else None  # may refuse the request, so it comes first
-    turn = view.once(
-        begin,
-        keep=lambda begun: {"answer": begun.answer.public_id},
-        reload=lambda note: _turn_of(view.person, chat, note["answer"], wait=not stream),
+
+    def reload(note: Note) -> Message:
+        answer = get_message(view.person, chat.public_id, note["answer"])[1]
+        if slot is None and answer.status == MessageStatus.STREAMING:
+            raise StillRunning
+        return answer
+
+    answer = view.once(
+        lambda: begin().answer, keep=lambda answer: {"answer": answer.public_id}, reload=reload
     )
-    return turn_response(turn.message, turn.answer, view.person, slot=slot)
-
-
-def _turn_of(user: User, chat: Chat, answer_id: str, *, wait: bool) -> Turn:
-    """Return the turn with this answer, which an earlier request started. ``wait``: the client wants no events.
-
-    Raises StillRunning if the client waits for an answer that is still being written.
-    """
-    answer = get_message(user, chat.public_id, answer_id)[1]
-    assert answer.reply_to is not None, "an answer replies to a message"
-    if wait and answer.status == MessageStatus.STREAMING:
-        raise StillRunning
-    return Turn(answer.reply_to, answer)
+    return turn_response(answer, view.person, slot=slot)
 
 
 def turn_response(
-    message: Message, answer: Message, user: User, *, slot: StreamSlot | None
+    answer: Message, user: User, *, slot: StreamSlot | None
 ) -> Response | StreamingHttpResponse:
     """Return the response for a turn that has begun: events if a stream ``slot`` is given, else a 201 when it is
     finished.
@@ -84,22 +72,26 @@ def turn_response(
     The answer is written even if the client disconnects.
     """
     if slot is not None:
-        return EventStream(_events(message, answer, user), slot=slot)
-    chat_id = answer.chat.public_id
+        return EventStream(_events(answer, user), slot=slot)
+    question, chat_id = answer.reply_to, answer.chat.public_id
     release_connection()
     async_to_sync(_wait)(answer.public_id, chat_id, user)
     # Checks access again, since the member may have been removed.
     answer = get_message(user, chat_id, answer.public_id)[1]
-    return Response(turn_json(message, answer, user), status=status.HTTP_201_CREATED)
+    answer.reply_to = question
+    return Response(_turn_json(answer, user), status=status.HTTP_201_CREATED)
+
+
+def _turn_json(answer: Message, user: User) -> dict[str, Any]:
+    assert answer.reply_to is not None, "an answer replies to a message"
+    message_json, answer_json = messages_json([answer.reply_to, answer], user)
+    return {"message": message_json, "answer": answer_json}
 
 
 def load(answer: Message) -> Message:
     """Return the answer as it is stored now. Raises NotFound if it was deleted while it was being written."""
-    stored = (
-        Message.objects.select_related("author", "imported_by", "reply_to", "chat")
-        .filter(pk=answer.pk)
-        .first()
-    )
+    rows = Message.objects.select_related("author", "imported_by", "reply_to", "chat")
+    stored = rows.filter(pk=answer.pk).first()
     if stored is None:
         raise NotFound(_("This answer no longer exists."))
     return stored
@@ -112,8 +104,8 @@ async def _wait(answer_id: str, chat_id: str, user: User) -> None:
                 return
 
 
-async def _events(message: Message, answer: Message, user: User) -> AsyncGenerator[str, None]:
-    yield _sse("message", await _reading(_begun_json)(message, answer, user))
+async def _events(answer: Message, user: User) -> AsyncGenerator[str, None]:
+    yield _sse("message", await _reading(_begun_json)(answer, user))
     async with aclosing(follow_for(user, answer.chat.public_id, answer.public_id)) as events:
         async for event in events:
             if event.kind != "done":
@@ -126,17 +118,17 @@ async def _events(message: Message, answer: Message, user: User) -> AsyncGenerat
     yield _sse("done", done)
 
 
-def _begun_json(message: Message, answer: Message, user: User) -> dict[str, Any]:
+def _begun_json(answer: Message, user: User) -> dict[str, Any]:
     """Return the JSON for the first event of a stream: the message and the answer so far.
 
     For the first attempt this takes no query: its tool calls, steps and receipt follow as events.
     """
     is_first = answer.status == MessageStatus.STREAMING and answer.attempt == 1
     if not is_first or answer.is_abandoned(timezone.now()):
-        return turn_json(message, answer, user)
+        return _turn_json(answer, user)
     nothing: dict[str, Any] = {"receipts": {}, "calls": {}, "steps": {}, "sources": {}}
-    message_json, answered = MessageJson([message, answer], many=True, context=nothing).data
-    return {"message": message_json, "answer": answered}
+    message_json, answer_json = MessageJson([answer.reply_to, answer], many=True, context=nothing).data
+    return {"message": message_json, "answer": answer_json}
 
 
 def _final(answer: Message, user: User) -> Any:

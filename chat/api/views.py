@@ -1,5 +1,6 @@
 """REST endpoints of chats and their messages, with a user's own ratings and tags."""
 
+from collections.abc import Callable
 from typing import Any
 
 from django.db import transaction
@@ -203,9 +204,8 @@ class ChatDetail(ApiView):
             if "memory_enabled" in changes:
                 services.set_chat_memory(chat, enabled=changes["memory_enabled"])
             if "is_private" in changes:
-                services.set_private(
-                    chat, is_private=changes["is_private"], by=self.person, now=timezone.now()
-                )
+                is_private = changes["is_private"]
+                services.set_private(chat, is_private=is_private, by=self.person, now=timezone.now())
             if "use_personal_memories" in changes:
                 use_personal(chat, allowed=changes["use_personal_memories"], by=self.person)
         return Response(one_chat_json(get_chat(self.person, chat_id), self.person))
@@ -216,9 +216,8 @@ class ChatDetail(ApiView):
 
         Its creator or an owner of the workspace may do this. `restore` brings it back; its memories stay.
         """
-        services.delete_chat(
-            get_chat(self.person, chat_id, need=Role.EDITOR), by=self.person, now=timezone.now()
-        )
+        chat = get_chat(self.person, chat_id, need=Role.EDITOR)
+        services.delete_chat(chat, by=self.person, now=timezone.now())
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
@@ -274,14 +273,12 @@ class MessageList(ApiView):
         """
         chat = get_chat(self.person, chat_id, need=Role.EDITOR)
         body = self.body(MessageBody)
-        fields = {
-            name: body[name] for name in ("content", "memory_enabled", "mode", "documents") if name in body
-        }
+        stream = body.pop("stream")
         return turn_once(
             self,
-            lambda: begin_turn(chat, **fields, by=self.person, now=timezone.now()),
+            lambda: begin_turn(chat, **body, by=self.person, now=timezone.now()),
             chat=chat,
-            stream=body["stream"],
+            stream=stream,
         )
 
 
@@ -290,6 +287,14 @@ class MessageView(ApiView):
 
     def message(self, chat_id: str, message_id: str, need: Role = Role.EDITOR) -> Message:
         return get_message(self.person, chat_id, message_id, need=need)[1]
+
+    def write_again(
+        self, chat_id: str, message_id: str, act: Callable[..., Message]
+    ) -> Response | StreamingHttpResponse:
+        """Respond with the turn of an answer that ``act`` starts again."""
+        answer = self.message(chat_id, message_id)
+        slot = StreamSlot(self.person) if self.body(RetryBody)["stream"] else None
+        return turn_response(load(act(answer, by=self.person, now=timezone.now())), self.person, slot=slot)
 
 
 class MessageStop(MessageView):
@@ -312,12 +317,7 @@ class MessageRetry(MessageView):
         A failed answer is replaced under the same id. Any other answer becomes an earlier version of a new one with its
         own id. `versions` lists it, `restore` makes it current again.
         """
-        answer = self.message(chat_id, message_id)
-        body = self.body(RetryBody)
-        slot = StreamSlot(self.person) if body["stream"] else None
-        answer = load(retry_answer(answer, by=self.person, now=timezone.now()))
-        assert answer.reply_to is not None, "an answer replies to a message"
-        return turn_response(answer.reply_to, answer, self.person, slot=slot)
+        return self.write_again(chat_id, message_id, retry_answer)
 
 
 class MessageContinue(MessageView):
@@ -327,12 +327,7 @@ class MessageContinue(MessageView):
 
         Only for the chat's last answer, and only if its error code is `length`. The text is added to the same message.
         """
-        answer = self.message(chat_id, message_id)
-        body = self.body(RetryBody)
-        slot = StreamSlot(self.person) if body["stream"] else None
-        answer = load(continue_answer(answer, by=self.person, now=timezone.now()))
-        assert answer.reply_to is not None, "an answer replies to a message"
-        return turn_response(answer.reply_to, answer, self.person, slot=slot)
+        return self.write_again(chat_id, message_id, continue_answer)
 
 
 class MessageReceipt(MessageView):
@@ -441,15 +436,14 @@ class RatingBody(Body):
 
 
 def rating_json(rating: AnswerRating | None) -> dict[str, Any]:
-    none: dict[str, Any] = {"rating": None, "reasons": [], "comment": "", "rated_at": None}
-    return dict(RatingJson(rating).data) if rating else none
+    return RatingJson(rating or {"rating": None, "reasons": [], "comment": "", "rated_at": None}).data
 
 
-class MessageRating(ApiView):
+class MessageRating(MessageView):
     @of_messages("messages_rating", RatingJson)
     def get(self, request: Request, chat_id: str, message_id: str) -> Response:
         """Get your rating of an answer."""
-        _chat, message = get_message(self.person, chat_id, message_id)
+        message = self.message(chat_id, message_id, Role.VIEWER)
         return Response(rating_json(ratings_of([message.pk], self.person).get(message.pk)))
 
     @of_messages("messages_rate", RatingJson, body=RatingBody)
@@ -459,15 +453,14 @@ class MessageRating(ApiView):
         As good or bad, with reasons and a comment. Replaces your earlier rating. Other readers do not see it;
         administrators do.
         """
-        _chat, message = get_message(self.person, chat_id, message_id)
+        message = self.message(chat_id, message_id, Role.VIEWER)
         rating = set_rating(message, by=self.person, now=timezone.now(), **self.body(RatingBody))
         return Response(rating_json(rating))
 
     @of_messages("messages_unrate")
     def delete(self, request: Request, chat_id: str, message_id: str) -> Response:
         """Remove your rating of an answer."""
-        _chat, message = get_message(self.person, chat_id, message_id)
-        remove_rating(message, by=self.person)
+        remove_rating(self.message(chat_id, message_id, Role.VIEWER), by=self.person)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 

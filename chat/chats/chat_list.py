@@ -114,14 +114,13 @@ def matches_in(chats: Sequence[Chat], question: str, *, reader: User) -> dict[in
 
 def pieces_of(text: str, question: str) -> Pieces:
     """Return an excerpt around the first match of a search query, as pairs of (text, whether it matches)."""
-    words = sorted(
-        {re.escape(word) for word in re.findall(r"\w+", _without_nulls(question))}, key=len, reverse=True
-    )
+    words = {re.escape(word) for word in re.findall(r"\w+", _without_nulls(question))}
+    either = "|".join(sorted(words, key=len, reverse=True))
     text = " ".join(text.split())
     if not words:
         return [(text[: BEFORE + AFTER], False)]
-    begins = re.compile(rf"(?<!\w)(?:{'|'.join(words)})", re.IGNORECASE)
-    somewhere = re.compile("|".join(words), re.IGNORECASE)
+    begins = re.compile(rf"(?<!\w)(?:{either})", re.IGNORECASE)
+    somewhere = re.compile(either, re.IGNORECASE)
     pattern = begins if begins.search(text) else somewhere
     first = pattern.search(text)
     start, end = _window(text, *(first.span() if first else (0, 0)))
@@ -157,10 +156,8 @@ def _messages_with(question: str, places: Iterable[int]) -> list[int]:
 
 
 def _with_parts(chats: QuerySet[Chat], question: str, reader: User) -> QuerySet[Message]:
-    messages = (
-        Message.objects.current().filter(chat__in=chats.order_by()).exclude(status=MessageStatus.STREAMING)
-    )
-    messages = messages.readable_by(reader)
+    messages = Message.objects.current().filter(chat__in=chats.order_by()).readable_by(reader)
+    messages = messages.exclude(status=MessageStatus.STREAMING)
     newest = messages.order_by("-pk").values("pk")[:PARTS_AMONG_NEWEST]
     matches = Message.objects.filter(pk__in=newest)
     for word in question.split():
@@ -216,13 +213,10 @@ def find_messages(
     visible = set(messages.filter(pk__in=matched).values_list("pk", flat=True))
     if not visible or limit < 1:
         return []
-    weights = _weights(
-        {pk: matched[pk] for pk in visible}, terms, len(messages.values("pk")[:COUNTED_AT_MOST])
-    )
-    scores = {
-        pk: score_of(None, sum(weights[term] for term in matched[pk]) / sum(weights.values()))
-        for pk in visible
-    }
+    among = len(messages.values("pk")[:COUNTED_AT_MOST])
+    weights = _weights({pk: matched[pk] for pk in visible}, terms, among)
+    shares = {pk: sum(weights[term] for term in matched[pk]) / sum(weights.values()) for pk in visible}
+    scores = {pk: score_of(None, share) for pk, share in shares.items()}
     best = sorted((pk for pk in visible if scores[pk] >= FLOOR), key=lambda pk: (-scores[pk], -pk))[:limit]
     rows = messages.select_related("chat", "author", "imported_by").in_bulk(best)
     return [_shown(rows[pk], scores[pk], query) for pk in best if pk in rows]
@@ -359,12 +353,6 @@ def mark_of(chat: Chat, reader: User) -> str:
     return ChatMark.objects.filter(user=reader, chat=chat).values_list("kind", flat=True).first() or ""
 
 
-def with_marks(chats: ChatQuerySet, reader: User) -> ChatQuerySet:
-    """Annotate each chat with the user's ``mark`` ("pinned" or "archived"), or None."""
-    marks = ChatMark.objects.filter(user=reader, chat=OuterRef("pk")).values("kind")
-    return chats.annotate(**{"mark": Subquery(marks)})
-
-
 def marked(chats: ChatQuerySet, kind: str, *, by: User) -> ChatQuerySet:
     """Filter chats to those that the user ``by`` pinned or archived (``kind``), or those without a mark if it is ""."""
     mine = ChatMark.objects.filter(user=by)
@@ -432,7 +420,9 @@ def has_chats(workspace: Workspace, user: User) -> bool:
 def _page(
     workspace: Workspace, user: User, *, q: str, before: str, archived: bool, tag: str, now: datetime
 ) -> ChatListPage:
-    chats = with_marks(Chat.objects.visible_to(user).live().listed().filter(workspace=workspace), user)
+    marks = ChatMark.objects.filter(user=user, chat=OuterRef("pk")).values("kind")
+    chats = Chat.objects.visible_to(user).live().listed().filter(workspace=workspace)
+    chats = chats.annotate(**{"mark": Subquery(marks)})
     if tag:
         chats = tagged(chats, tag, by=user)
     pinned = [] if q or tag or before or archived else list(marked(chats, ChatMark.Kind.PINNED, by=user))
@@ -454,15 +444,10 @@ def _narrowed(chats: ChatQuerySet, workspace: Workspace, user: User, q: str, bef
         chats = matching(chats, q, reader=user, within=[workspace.pk])
     if not before:
         return chats
-    last = (
-        Chat.objects.visible_to(user)
-        .filter(public_id=before, workspace=workspace)
-        .values_list("active_at", "pk")
-        .first()
-    )
+    last = Chat.objects.visible_to(user).filter(public_id=before, workspace=workspace).first()
     if last is None:
         return chats.none()
-    return chats.filter(Q(active_at__lt=last[0]) | Q(active_at=last[0], pk__lt=last[1]))
+    return chats.filter(Q(active_at__lt=last.active_at) | Q(active_at=last.active_at, pk__lt=last.pk))
 
 
 def _by_day(chats: list[Chat], today: date) -> list[Day]:

@@ -110,8 +110,6 @@ def withheld_answers(messages: Sequence[Message], reader: User) -> set[int]:
         for message in messages
         if message.role == MessageRole.USER and message.pk not in answered and message.author_id != reader.pk
     ]
-    if not question_pks:
-        return set()
     answers = Message.objects.current().filter(reply_to__in=question_pks)
     readable = answers.readable_by(reader)
     hidden = answers.marked().exclude(pk__in=readable.values("pk"))

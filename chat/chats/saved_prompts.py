@@ -75,9 +75,8 @@ def save_prompt(
     with transaction.atomic():
         lock_to_count(by if personal else workspace)
         if SavedPrompt.objects.filter(**of).count() >= MOST:
-            raise Conflict(
-                _("There are %s prompts, which is as many as there can be. Delete one first.") % MOST
-            )
+            why = _("There are %s prompts, which is as many as there can be. Delete one first.")
+            raise Conflict(why % MOST)
         return _stored(SavedPrompt(created_by=by, name=name, text=text, created_at=now, updated_at=now, **of))
 
 
@@ -92,9 +91,8 @@ def update_prompt(
 ) -> SavedPrompt:
     """Change the name or text if given. Raises Forbidden without the right, Invalid for an invalid value."""
     require_own(prompt, workspace, by)
-    prompt.name, prompt.text = _clean(
-        prompt.name if name is None else name, prompt.text if text is None else text
-    )
+    name, text = prompt.name if name is None else name, prompt.text if text is None else text
+    prompt.name, prompt.text = _clean(name, text)
     prompt.updated_at = now
     return _stored(prompt)
 

@@ -60,10 +60,6 @@ class Shareable:
     personal: int
     later: list[int]
 
-    def shown(self, *, with_later: bool) -> list[int]:
-        hidden = set() if with_later else set(self.later)
-        return [pk for pk in self.message_ids if pk not in hidden]
-
 
 def messages_of(link: ShareLink) -> list[int]:
     """Return the primary keys of the messages that the link currently shows, in order. Three queries."""
@@ -79,13 +75,11 @@ def shareable(chat: Chat, by: User) -> Shareable:
 
     Nine queries. Raises Invalid above MOST_MESSAGES.
     """
-    rows = list(
-        current_messages(chat, by).values_list("pk", "public_id", "role", "personal")[: MOST_MESSAGES + 1]
-    )
+    messages = current_messages(chat, by).values_list("pk", "public_id", "role", "personal")
+    rows = list(messages[: MOST_MESSAGES + 1])
     if len(rows) > MOST_MESSAGES:
-        raise Invalid(
-            _("This chat is too long to be shared: more than %s messages.") % grouped(MOST_MESSAGES)
-        )
+        why = _("This chat is too long to be shared: more than %s messages.")
+        raise Invalid(why % grouped(MOST_MESSAGES))
     keys = {public_id: pk for pk, public_id, *_rest in rows}
     memories: dict[str, set[int]] = defaultdict(set)
     for memory, pk in _used_in(keys):
@@ -127,10 +121,8 @@ def current_messages(chat: Chat, reader: User | None) -> MessageQuerySet:
 def _used_in(keys: dict[str, int]) -> list[tuple[str, int]]:
     """Return (memory id, message key) for each memory in a message's prompt or tools. ``keys``: keys by public id."""
     items = ReceiptItem.objects.filter(receipt__message_id__in=keys, used=True)
-    pairs = [
-        (memory, keys[message_id])
-        for memory, message_id in items.values_list("memory__public_id", "receipt__message_id")
-    ]
+    used = items.values_list("memory__public_id", "receipt__message_id")
+    pairs = [(memory, keys[message_id]) for memory, message_id in used]
     for noted in (ToolCall, Step):
         rows = noted.objects.filter(message__in=keys.values()).values_list("message", "memory_ids")
         pairs += [(memory, pk) for pk, memories in rows for memory in memories]
@@ -142,16 +134,14 @@ def forgotten_since(links: Sequence[ShareLink]) -> dict[int, set[int]]:
 
     A message is hidden if a user has forgotten a memory that was saved from it or used in it. Two queries.
     """
+    # Memories that a user deleted, without those evicted, merged or waiting for review.
+    forgotten = Q(deleted_at__isnull=False, review=Review.NONE, revisions__action=RevisionAction.DELETE)
     there = Memory.objects.filter(public_id__in={memory for link in links for memory in link.memories_used})
-    merged_away = Memory.objects.filter(revisions__action=RevisionAction.MERGE).exclude(
-        pk__in=Memory.objects.standing().values("pk")
-    )
-    remaining_ids = set(
-        there.exclude(_forgotten())
-        .exclude(pk__in=merged_away.values("pk"))
-        .values_list("public_id", flat=True)
-    )
-    noticed = Memory.objects.filter(_forgotten(), source_chat_id__in={link.chat.public_id for link in links})
+    merged_away = Memory.objects.filter(revisions__action=RevisionAction.MERGE)
+    merged_away = merged_away.exclude(pk__in=Memory.objects.standing().values("pk"))
+    remaining = there.exclude(forgotten).exclude(pk__in=merged_away.values("pk"))
+    remaining_ids = set(remaining.values_list("public_id", flat=True))
+    noticed = Memory.objects.filter(forgotten, source_chat_id__in={link.chat.public_id for link in links})
     messages = Message.objects.filter(
         chat__in={link.chat_id for link in links}, public_id__in=noticed.values("source_message_id")
     )
@@ -164,11 +154,6 @@ def forgotten_since(links: Sequence[ShareLink]) -> dict[int, set[int]]:
         )
         for link in links
     }
-
-
-def _forgotten() -> Q:
-    """Return a filter for memories that a user deleted, without those evicted, merged or waiting for review."""
-    return Q(deleted_at__isnull=False, review=Review.NONE, revisions__action=RevisionAction.DELETE)
 
 
 def drop(link: ShareLink, gone: set[int]) -> None:
@@ -213,9 +198,8 @@ def create_link(
     has nothing to share, and beyond MOST_LINKS.
     """
     if days is not None and days not in DAYS:
-        raise Invalid(
-            fields={"days": _("must be one of %s, or null to never expire") % ", ".join(map(str, DAYS))}
-        )
+        why = _("must be one of %s, or null to never expire") % ", ".join(map(str, DAYS))
+        raise Invalid(fields={"days": why})
     token = new_text(PREFIX)
     with transaction.atomic():
         chat = _locked(chat, by)
@@ -247,13 +231,10 @@ def update_link(link: ShareLink, *, by: User, now: datetime) -> ShareLink:
 
 def close_link(link: ShareLink, *, by: User) -> None:
     """Delete a link. Idempotent. Raises Forbidden unless ``by`` made the link or the chat, or owns the workspace."""
-    may = (
-        by.pk in (link.made_by_id, link.chat.created_by_id) or role_in(by, link.chat.workspace) == Role.OWNER
-    )
-    if not may:
-        raise Forbidden(
-            _("Only the person who created a link, or an owner of the workspace, can turn it off.")
-        )
+    is_own = by.pk in (link.made_by_id, link.chat.created_by_id)
+    if not is_own and role_in(by, link.chat.workspace) != Role.OWNER:
+        why = _("Only the person who created a link, or an owner of the workspace, can turn it off.")
+        raise Forbidden(why)
     with transaction.atomic():
         if ShareLink.objects.filter(pk=link.pk).delete()[0]:
             record(Verb.LINK_CLOSED, by=by, workspace=audit_workspace(link.chat), target=link.chat.public_id)
@@ -289,10 +270,10 @@ def record_opened(link: ShareLink, *, now: datetime) -> None:
 
 def forget_in_share_links(wanted: Wanted, by: User) -> Counts:
     """Remove the messages of the forgotten memories ``wanted`` from all share links. Nothing visible is deleted."""
-    messages = Message.objects.filter(public_id__in=wanted.messages, chat__share_links__isnull=False)
-    for message in messages.distinct():
-        for link in ShareLink.objects.filter(chat=message.chat_id, message_ids__contains=[message.pk]):
-            drop(link, {message.pk})
+    messages = Message.objects.filter(public_id__in=wanted.messages)
+    gone = set(messages.values_list("pk", flat=True))
+    for link in ShareLink.objects.filter(message_ids__overlap=list(gone), chat__in=messages.values("chat")):
+        drop(link, gone)
     return Counter()
 
 
@@ -341,10 +322,8 @@ def _locked(chat: Chat, by: User) -> Chat:
 
 
 def _take(link: ShareLink, content: Shareable, now: datetime, *, with_later: bool) -> None:
-    link.message_ids, link.memories_used, link.shared_at = (
-        content.shown(with_later=with_later),
-        content.memories_used,
-        now,
-    )
+    hidden = set() if with_later else set(content.later)
+    link.message_ids = [pk for pk in content.message_ids if pk not in hidden]
+    link.memories_used, link.shared_at = content.memories_used, now
     if not link.message_ids:
         raise Invalid(_("There is nothing in this chat to share yet."))

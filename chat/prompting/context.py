@@ -64,19 +64,16 @@ def pictures_of(
     known = {each.document.public_id: each for each in drawable.select_related("document").defer("jpeg")}
     named = [known[each] for message in messages for each in message.only_documents or () if each in known]
     newest = {each.pk for each in list(dict.fromkeys(named))[: MOST if shows else 0]}
-    drawn = dict(DocumentPicture.objects.filter(pk__in=newest).values_list("pk", "jpeg")) if newest else {}
+    drawn = dict(DocumentPicture.objects.filter(pk__in=newest).values_list("pk", "jpeg"))
+
+    def picture(row: DocumentPicture) -> Picture:
+        name = f"Picture: {escape(row.document.title)}"
+        return Picture(name, bytes(drawn.get(row.pk, b"")), row.width, row.height)
+
     return {
-        message.pk: tuple(
-            _picture(row, bytes(drawn.get(row.pk, b"")))
-            for each in message.only_documents or ()
-            if (row := known.get(each))
-        )
+        message.pk: tuple(picture(known[each]) for each in message.only_documents or () if each in known)
         for message in messages
     }
-
-
-def _picture(row: DocumentPicture, jpeg: bytes) -> Picture:
-    return Picture(f"Picture: {escape(row.document.title)}", jpeg, row.width, row.height)
 
 
 LOOKED_AT = 200  # maximum number of earlier messages
@@ -141,13 +138,10 @@ def conversation_of(
 
 
 def _line(message: Message, pictures: ByMessage, *, names_people: bool) -> Line:
-    role: Literal["user", "assistant"] = "user" if message.role == MessageRole.USER else "assistant"
-    shown = pictures.get(message.pk, ())
-    if role == "assistant":  # no label, since the model would copy it into its next answer
-        return Line(role, message.content, message.pk)
-    return Line(
-        role, text_of(message, names_people=names_people), message.pk, shown, is_imported=message.is_imported
-    )
+    if message.role != MessageRole.USER:  # no label, since the model would copy it into its next answer
+        return Line("assistant", message.content, message.pk)
+    text = text_of(message, names_people=names_people)
+    return Line("user", text, message.pk, pictures.get(message.pk, ()), message.is_imported)
 
 
 TOOLS_SHARE = 0.25  # share of the prompt's token budget reserved for tool results
@@ -200,9 +194,8 @@ def build_prompt(
     """
     whole = prompt_token_limit(capabilities) - reserve - tokens_of_tools(tools)
     text = system_text(conversation.agent, now=now, has_tools=bool(tools), room=whole)
-    system = [
-        PromptMessage("system", text, speaker=Speaker.ASSISTANT if conversation.agent else Speaker.SYSTEM)
-    ]
+    speaker = Speaker.ASSISTANT if conversation.agent else Speaker.SYSTEM
+    system = [PromptMessage("system", text, speaker=speaker)]
     if conversation.summary:
         room = whole - tokens_of(system)
         summary = cut_to(escaped_lines(conversation.summary), int(room * SUMMARY_SHARE))
@@ -311,12 +304,12 @@ def recalled_block(used: Sequence[Recalled], *, names_people: bool = False, clos
     if not used:
         return ""
     replaced = {item.memory.may_replace_id for item in used} - {None}
-    lines = [prompt_text("recalled_shared" if names_people else "recalled")]
-    lines += [
-        _recalled_line(item, names_people=names_people, is_older=item.memory.pk in replaced) for item in used
-    ]
+    lines = ["<recalled-memories>", prompt_text("recalled_shared" if names_people else "recalled")]
+    for item in used:
+        is_older = item.memory.pk in replaced
+        lines.append(_recalled_line(item, names_people=names_people, is_older=is_older))
     lines += [closing] if closing else []
-    return "<recalled-memories>\n" + "\n".join(lines) + "\n</recalled-memories>"
+    return "\n".join([*lines, "</recalled-memories>"])
 
 
 def profile_block(lines: Sequence[Recalled], *, names_people: bool = False) -> str:
@@ -343,17 +336,15 @@ def leave_out_what_does_not_fit(
     recalled_memories: Sequence[Recalled], verdicts: Sequence[tuple[bool, str]], room: int
 ) -> list[tuple[bool, str]]:
     """Return the verdicts, changed so that memories that do not fit into ``room`` tokens are not used."""
-    lines = [
-        _recalled_line(item) if used else ""
-        for item, (used, _) in zip(recalled_memories, verdicts, strict=True)
-    ]
     room -= tokens(prompt_text("recalled")) + tokens("<recalled-memories>") * 2
     fitting = []
-    for line, (used, why) in zip(lines, verdicts, strict=True):
-        cost = tokens(line) if used else 0
-        fits = cost <= room
-        room -= cost if fits else 0
-        fitting.append((used, why) if fits or not used else (False, NO_ROOM))
+    for item, (used, why) in zip(recalled_memories, verdicts, strict=True):
+        cost = tokens(_recalled_line(item)) if used else 0
+        if cost <= room:
+            room -= cost
+            fitting.append((used, why))
+        else:
+            fitting.append((False, NO_ROOM) if used else (used, why))
     return fitting
 
 
@@ -393,9 +384,7 @@ def parts_of(messages: Sequence[PromptMessage], tools: Sequence[Tool]) -> Parts:
     """Return the estimated tokens of each part of a prompt. The tools' part includes definitions, calls and results."""
     memory = documents = tool_tokens = whole = 0
     for message in messages:
-        calls = (
-            tokens(*(call.name + call.arguments for call in message.tool_calls)) if message.tool_calls else 0
-        )
+        calls = tokens(*(call.name + call.arguments for call in message.tool_calls))
         size = message.tokens + calls
         whole += size
         tool_tokens += size if message.role == "tool" else calls
@@ -501,6 +490,5 @@ def find_for_prompt(
         verdicts = split_recall(recall_result, threshold=threshold, limit=limit)
     else:
         verdicts = [(True, "")] * len(recall_result.items)
-    return Found(
-        recall_result, leave_out_what_does_not_fit(recall_result.items, verdicts, room), threshold, live
-    )
+    verdicts = leave_out_what_does_not_fit(recall_result.items, verdicts, room)
+    return Found(recall_result, verdicts, threshold, live)

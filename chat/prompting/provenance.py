@@ -7,6 +7,7 @@ forgetting needs no extra step. A deleted source counts as unreadable.
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -83,11 +84,6 @@ class _Turn:
         id_pairs = [(line.pk, line.public_id) for line in self.lines if line.role == MessageRole.ASSISTANT]
         return dict(id_pairs[:ANSWERS])
 
-    @property
-    def readable(self) -> Q:
-        """The memories of ``by``, without other people's personal ones, whose content a comparison would reveal."""
-        return Q(owner=None) | Q(owner=self.by, owner__isnull=False)
-
 
 def provenance_until(last: Message, by: User | None) -> Provenance:
     """Return all sources that the model was shown up to the message ``last``. At most about fifteen queries."""
@@ -134,7 +130,7 @@ def _answers(turn: _Turn) -> Iterator[Source]:
 
 def _recalled(turn: _Turn) -> Iterator[Source]:
     items = ReceiptItem.objects.filter(receipt__message_id__in=turn.answers.values(), used=True)
-    items = items.filter(memory__in=Memory.objects.filter(turn.readable))
+    items = items.filter(memory__in=Memory.objects.filter(_readable_by(turn.by)))
     for name, text in items.values_list("memory__public_id", "content"):
         yield Source(Speaker.MEMORY, text, name)
 
@@ -143,19 +139,16 @@ def _passages(turn: _Turn) -> Iterator[Source]:
     """Yield the document passages in the prompts of the latest answers."""
     rows = AnswerSource.objects.filter(message_id__in=turn.answers).select_related("document", "passage")
     for row in rows:
-        readable = row.passage is not None and _may_read(row.document, turn.by)
-        yield Source(
-            Speaker.DOCUMENT, row.passage.text if readable and row.passage else None, row.document.public_id
-        )
+        text = row.passage.text if row.passage and _may_read(row.document, turn.by) else None
+        yield Source(Speaker.DOCUMENT, text, row.document.public_id)
 
 
 def _pictures(turn: _Turn) -> Iterator[Source]:
     """Yield a source without text for each picture in the chat, since statements cannot be compared with it."""
     named = {each for line in turn.lines for each in line.only_documents or ()}
-    if named:
-        rows = DocumentPicture.objects.filter(document__public_id__in=named)
-        for name in rows.values_list("document__public_id", flat=True):
-            yield Source(Speaker.DOCUMENT, None, name)
+    rows = DocumentPicture.objects.filter(document__public_id__in=named)
+    for name in rows.values_list("document__public_id", flat=True):
+        yield Source(Speaker.DOCUMENT, None, name)
 
 
 def _tools(turn: _Turn) -> Iterator[Source]:
@@ -176,24 +169,21 @@ def _tools(turn: _Turn) -> Iterator[Source]:
     for call in calls:
         if call.output and unreadable.isdisjoint(call.memory_ids):
             yield Source(Speaker.TOOL, call.output, call.public_id)
-        if call.shown is None and call.count > len(
-            call.memory_ids
-        ):  # a call from before the results were stored
+        if call.shown is None and call.count > len(call.memory_ids):  # from before results were stored
             yield Source(Speaker.TOOL, None, call.public_id)
 
 
 def _runs(turn: _Turn) -> Iterator[Source]:
     """Yield the reports of research runs as sources, and the sources of these runs."""
-    of_answers = Run.objects.filter(answer_id__in=turn.answers)
-    pks = {run.pk: run for run in of_answers.only("pk", "answer_id", "web_urls")}
-    answers = {line.pk: line for line in turn.lines}
-    for run in pks.values():
+    runs = list(Run.objects.filter(answer_id__in=turn.answers).only("pk", "answer_id", "web_urls"))
+    lines = {line.pk: line for line in turn.lines}
+    for run in runs:
         assert run.answer_id is not None
         speaker = Speaker.WEB if run.web_urls else Speaker.RUN
-        answer = answers[run.answer_id]
-        yield Source(speaker, answer.content, answer.public_id)
+        yield Source(speaker, lines[run.answer_id].content, lines[run.answer_id].public_id)
     # The report's text already contains what the run found on the web.
-    yield from (each for each in _of_runs(list(pks), turn.by) if each.speaker is not Speaker.WEB)
+    sources = _of_runs([run.pk for run in runs], turn.by)
+    yield from (each for each in sources if each.speaker is not Speaker.WEB)
 
 
 def _standing(turn: _Turn) -> Iterator[Source]:
@@ -224,8 +214,6 @@ ROUTES: tuple[Callable[[_Turn], Iterable[Source]], ...] = (
 
 def _of_runs(pks: Sequence[int], by: User | None) -> Iterator[Source]:
     """Yield the sources that tools showed in these runs, and the results that steps passed to each other."""
-    if not pks:
-        return
     runs = list(Run.objects.filter(pk__in=pks).prefetch_related("entries"))
     yield from _loaded([Shown(Speaker(s), *rest) for run in runs for s, *rest in run.shown], by)
     for run in runs:
@@ -240,33 +228,37 @@ def _of_runs(pks: Sequence[int], by: User | None) -> Iterator[Source]:
 
 def _loaded(refs: Sequence[Shown], by: User | None) -> Iterator[Source]:
     """Yield a source for each of ``refs``. Its text is None if it was deleted or ``by`` may not read it."""
-    wanted: dict[Speaker, dict[str, list[Shown]]] = {}
+    wanted: dict[Speaker, dict[str, list[Shown]]] = defaultdict(lambda: defaultdict(list))
     for ref in dict.fromkeys(refs):
-        wanted.setdefault(ref.speaker, {}).setdefault(ref.id, []).append(ref)
+        wanted[ref.speaker][ref.id].append(ref)
     for speaker, by_id in wanted.items():
         texts = _LOADERS[speaker](by_id, by) if speaker in _LOADERS else {}
         for name in by_id:
             yield Source(speaker, texts.get(name), name)
 
 
+def _readable_by(by: User | None) -> Q:
+    """Return a filter without other people's personal rows, whose content a comparison would reveal."""
+    return Q(owner=None) | Q(owner=by, owner__isnull=False)
+
+
 def _memories(refs: dict[str, list[Shown]], by: User | None) -> dict[str, str]:
-    rows = Memory.objects.filter(Q(owner=None) | Q(owner=by, owner__isnull=False), public_id__in=refs)
+    rows = Memory.objects.filter(_readable_by(by), public_id__in=refs)
     return dict(rows.values_list("public_id", "content"))
 
 
 def _documents(refs: dict[str, list[Shown]], by: User | None) -> dict[str, str]:
     rows = DocumentPassage.objects.filter(document__public_id__in=refs, document__deleted_at=None)
-    rows = rows.filter(Q(owner=None) | Q(owner=by, owner__isnull=False)).order_by("document_id", "number")
-    passages: dict[str, list[str]] = {}
+    rows = rows.filter(_readable_by(by)).order_by("document_id", "number")
+    passages: dict[str, list[str]] = defaultdict(list)
     for name, begins, text in rows.values_list("document__public_id", "begins", "text"):
         if any(begins < ref.ends and begins + len(text) > ref.begins for ref in refs[name]):
-            passages.setdefault(name, []).append(text)
+            passages[name].append(text)
     return {name: "\n".join(texts) for name, texts in passages.items()}
 
 
 def _artifacts(refs: dict[str, list[Shown]], by: User | None) -> dict[str, str]:
-    rows = Artifact.objects.live().filter(public_id__in=refs)
-    rows = rows.filter(Q(owner=None) | Q(owner=by, owner__isnull=False))
+    rows = Artifact.objects.live().filter(_readable_by(by), public_id__in=refs)
     return dict(rows.values_list("public_id", "content"))
 
 
@@ -286,9 +278,8 @@ _LOADERS = {
 
 
 def _may_read(document: Document, by: User | None) -> bool:
-    return document.deleted_at is None and (
-        document.owner_id is None or (by is not None and document.owner_id == by.pk)
-    )
+    is_own = by is not None and document.owner_id == by.pk
+    return document.deleted_at is None and (document.owner_id is None or is_own)
 
 
 def _texts_of_json(text: str) -> str:

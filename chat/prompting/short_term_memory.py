@@ -91,8 +91,8 @@ def recent(
 
 def is_personal(row: ShortTermMemory, told_in: Chat) -> bool:
     """Return whether another chat's summary would be personal in ``told_in``: not all readers may read its chat."""
-    place = told_in.workspace_id
-    return row.chat.is_private or row.chat.workspace_id != place or row.personal_at is not None
+    is_elsewhere = row.chat.workspace_id != told_in.workspace_id
+    return row.chat.is_private or is_elsewhere or row.personal_at is not None
 
 
 def stays_here(row: ShortTermMemory, told_in: Chat) -> bool:
@@ -274,15 +274,12 @@ def forget_replaced(chat: Chat, *, now: datetime) -> None:
             writer = row.summarised_in.partition(":")[0]
             if writer and not answers.filter(public_id=writer).exists():
                 row.summary, row.summarised_in, row.summarised_at = "", "", None
-            recent_answers = answers.filter(memory_enabled=True, finished_at__gt=now - KEPT).exclude(
-                content=""
-            )
+            latest = answers.filter(memory_enabled=True, finished_at__gt=now - KEPT).exclude(content="")
+            latest = latest.select_related("reply_to").order_by("-pk")[: SNIPPETS // 2]
             row.last_said = []
             if not row.summary:  # a kept summary still contains its sources
                 row.personal_at, row.stays_here = None, False
-            for answer in reversed(
-                recent_answers.select_related("reply_to").order_by("-pk")[: SNIPPETS // 2]
-            ):
+            for answer in reversed(latest):
                 row.last_said = _with_turn(row.last_said, answer)
                 _mark(row, answer)
             row.save()
@@ -345,22 +342,17 @@ def _save(row: ShortTermMemory, now: datetime) -> None:
 
 def _clean(summary: str) -> str:
     if UNSTORABLE.search(summary):
-        raise Invalid(
-            fields={"summary": _("has a character that cannot be stored (NUL or half of a surrogate pair)")}
-        )
+        why = _("has a character that cannot be stored (NUL or half of a surrogate pair)")
+        raise Invalid(fields={"summary": why})
     summary = summary.replace("\r\n", "\n").strip()
     if len(summary) > SUMMARY_LENGTH:
-        raise Invalid(
-            fields={
-                "summary": _("may have at most %(summary_length)s characters and has %(length)s")
-                % {"summary_length": grouped(SUMMARY_LENGTH), "length": grouped(len(summary))}
-            }
-        )
+        numbers = {"summary_length": grouped(SUMMARY_LENGTH), "length": grouped(len(summary))}
+        why = _("may have at most %(summary_length)s characters and has %(length)s") % numbers
+        raise Invalid(fields={"summary": why})
     if find_secret(summary):
         raise SecretRefused(fields={"summary": _("looks like a credential")})
     return summary
 
 
-def drop_expired(*, now: datetime) -> int:
-    """Delete expired short-term memories, and return their number."""
-    return ShortTermMemory.objects.filter(expires_at__lt=now).delete()[0]
+def drop_expired(*, now: datetime) -> None:
+    ShortTermMemory.objects.filter(expires_at__lt=now).delete()

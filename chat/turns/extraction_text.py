@@ -25,7 +25,7 @@ from chat.models import (
     ToolCall,
     ToolOutcome,
 )
-from chat.prompting.prompt_text import excerpt_around, imported_label, name_of
+from chat.prompting.prompt_text import excerpt_around, imported_label, name_of, said_by_several
 from chat.prompting.provenance import provenance_until
 from memories.judging.extraction.speaker import Provenance, Source
 from memories.models import Extraction, Memory, SourceType
@@ -233,9 +233,8 @@ def load_turn(public_id: str, source_type: str, by: User | None) -> TurnText | N
         web = answer.runs.filter(web_urls__len__gt=0).first()
         strangers = [Source(Speaker.WEB, None, web.public_id)] if web else []
         return _output(answer.content, answer, by, *strangers, source=question)
-    messages = (("user", question.content), ("assistant", answer.content))
     return TurnText(
-        messages,
+        (("user", question.content), ("assistant", answer.content)),
         question.public_id,
         excerpt_around(question),
         answer.chat.is_private,
@@ -258,28 +257,23 @@ def load_message(message_id: str, reader: User | None) -> TurnText | None:
     message = seen.filter(public_id=message_id).first()
     if message is None:
         return None
-    messages = ((message.role, message.content),)
-    chat = message.chat
     return TurnText(
-        messages,
+        ((message.role, message.content),),
         message.public_id,
         excerpt_around(message),
-        chat.is_private,
+        message.chat.is_private,
         is_personal=bool(message.personal),
         stays_here=message.stays_here,
-        **_place(chat),
+        **_place(message.chat),
     )
 
 
 def _tool_output(call_id: str, by: User | None) -> TurnText | None:
     """Return the text of a tool call's output; None if its chat is deleted or temporary, or its answer was replaced."""
-    conditions = {"message__chat__deleted_at": None, "message__chat__is_temporary": False}
-    calls = ToolCall.objects.filter(message__superseded_by=None, **conditions)
-    call = (
-        calls.select_related(*(f"message__chat__{name}" for name in PLACE), "message__reply_to")
-        .filter(public_id=call_id)
-        .first()
-    )
+    calls = ToolCall.objects.filter(message__chat__deleted_at=None, message__chat__is_temporary=False)
+    calls = calls.filter(message__superseded_by=None, public_id=call_id)
+    place = (f"message__chat__{name}" for name in PLACE)
+    call = calls.select_related(*place, "message__reply_to").first()
     if call is None or call.message.reply_to is None:
         return None
     speaker = Speaker.MODEL if call.outcome == ToolOutcome.NOTED else Speaker.TOOL
@@ -290,23 +284,16 @@ def _tool_output(call_id: str, by: User | None) -> TurnText | None:
 def _summary(compaction_id: str, by: User | None) -> TurnText | None:
     """Return the text of a summary; None if its chat is deleted or temporary, or its last message was replaced."""
     summaries = Compaction.objects.filter(chat__deleted_at=None, chat__is_temporary=False)
-    summaries = summaries.filter(upto__superseded_by=None)
-    compaction = (
-        summaries.select_related(*(f"chat__{name}" for name in PLACE), "upto")
-        .filter(public_id=compaction_id)
-        .first()
-    )
+    summaries = summaries.filter(upto__superseded_by=None, public_id=compaction_id)
+    compaction = summaries.select_related(*(f"chat__{name}" for name in PLACE), "upto").first()
     if compaction is None:
         return None
     compaction.upto.chat = compaction.chat
-    marked = (
-        Message.objects.filter(chat=compaction.chat, pk__lte=compaction.upto_id).marked()
-        if compaction.is_marked
-        else ()
-    )
-    for each in marked:
-        compaction.upto.personal = compaction.upto.personal or each.personal
-        compaction.upto.stays_here = compaction.upto.stays_here or each.stays_here
+    if compaction.is_marked:
+        summarised = Message.objects.filter(chat=compaction.chat, pk__lte=compaction.upto_id)
+        for each in summarised.marked():
+            compaction.upto.personal = compaction.upto.personal or each.personal
+            compaction.upto.stays_here = compaction.upto.stays_here or each.stays_here
     return _output(compaction.summary, compaction.upto, by, source=compaction.upto)
 
 
@@ -332,9 +319,10 @@ def _output(text: str, until: Message, by: User | None, *extra_sources: Source, 
 def _said_before(question: Message) -> str:
     """Return the public id of the previous user message if the same person wrote it; else an empty string."""
     user_messages = question.chat.messages.current().filter(pk__lt=question.pk, role=MessageRole.USER)
-    before = user_messages.order_by("-pk").values_list("author", "public_id", "imported_at").first()
-    same = before is not None and before[0] == question.author_id and before[2] == question.imported_at
-    return before[1] if before is not None and same else ""
+    before = user_messages.order_by("-pk").first()
+    if before is None or before.author_id != question.author_id or before.imported_at != question.imported_at:
+        return ""
+    return before.public_id
 
 
 def _earlier(question: Message, *, is_personal: bool) -> tuple[tuple[str, str], ...]:
@@ -342,15 +330,13 @@ def _earlier(question: Message, *, is_personal: bool) -> tuple[tuple[str, str], 
 
     Personal answers are included only if this turn is personal. Several authors are named.
     """
-    before = question.chat.messages.current().filter(pk__lt=question.pk).exclude(content="").order_by("-pk")
-    before = before.filter(stays_here=False)
+    before = question.chat.messages.current().filter(pk__lt=question.pk, stays_here=False)
+    before = before.exclude(content="").order_by("-pk")
     if not is_personal:
         before = before.filter(personal=PersonalUse.NONE)
     known = list(before.select_related("author", "imported_by")[:EARLIER])[::-1]
     user_messages = [message for message in [*known, question] if message.role == MessageRole.USER]
-    several = len({message.author for message in user_messages}) > 1 or any(
-        message.is_imported for message in user_messages
-    )
+    several = said_by_several(user_messages) or any(message.is_imported for message in user_messages)
     return tuple(
         (message.role, f"{imported_label(message) or name_of(message.author)}: {message.content}")
         if message.role == MessageRole.USER and several

@@ -86,11 +86,7 @@ def proposal_for(message: Message, *, by: User, by_model: bool = True) -> Propos
     """
     question, answer = _turn(message, by)
     messages = [(each.role, each.content) for each in (question, answer) if each is not None and each.content]
-    complete = None
-    if by_model:
-        stays_here = any(each is not None and each.stays_here for each in (question, answer))
-        place = message.chat.workspace
-        complete = completer(chosen_for_chat(message.chat, by), place, by, stays_here=stays_here)
+    complete = _completer(message.chat, by, question, answer) if by_model else None
     if complete is not None:
         try:
             if statement := propose(complete, messages):
@@ -222,11 +218,9 @@ def _written_by(message: Message, content: str | None, *, by: User, now: datetim
     return {"author": author, "imported_by": message.imported_by, "imported_at": message.imported_at}
 
 
-def _completer(chat: Chat, by: User, message: Message | None = None) -> Complete | None:
-    """Return the function that has the chat's model rewrite a text. None if it is too small, or may not read the
-    message.
-    """
-    stays_here = message is not None and message.stays_here
+def _completer(chat: Chat, by: User, *messages: Message | None) -> Complete | None:
+    """Return the function that has the chat's model rewrite a text, or None if it is too small or may not read one."""
+    stays_here = any(each is not None and each.stays_here for each in messages)
     return completer(chosen_for_chat(chat, by), chat.workspace, by, stays_here=stays_here)
 
 

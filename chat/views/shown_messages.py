@@ -72,9 +72,7 @@ def rows_in(posted: QueryDict) -> list[plan.Row]:
 
 
 WINDOW = 60
-PAGE_TEXT = (
-    2_000_000  # limit in characters of text and HTML, above which a page has fewer messages than WINDOW
-)
+PAGE_TEXT = 2_000_000  # characters of text and HTML, above which a page has fewer messages than WINDOW
 MOST_AFTER = 4 * WINDOW  # limit of messages after a requested one
 
 
@@ -241,7 +239,7 @@ def load_transcript(
     readable = chat.messages.readable_by(user)
     messages = readable.current().select_related("author", "imported_by").order_by("-id")
     if before:
-        messages = messages.filter(pk__lt=_key(chat, before))
+        messages = messages.filter(pk__lt=chat.messages.filter(public_id=before).values("pk"))
     named = readable.filter(public_id=around).first() if around else None
     later = False
     if named is not None:
@@ -344,7 +342,10 @@ def entries_for(
             entry.unsaved = unsaved.get(message.public_id, "")
         entries.append(entry)
     if ends:
-        _mark_last(entries[-1], chat, user)
+        last = entries[-1]
+        last.is_last = last.may_step = True  # no later message depends on it
+        if not last.is_streaming:
+            last.plan = plan_of_answer(last.message, chat, user)
     return entries
 
 
@@ -353,12 +354,6 @@ def entries_sent(turn: Turn, chat: Chat, user: User, *, now: datetime) -> list[E
     question = Entry(turn.message, now, is_own=True, may_step=True)
     question.take_documents(_documents_of([turn.message], chat, user))
     return [question, Entry(turn.answer, now, is_last=True, may_step=True)]
-
-
-def _mark_last(entry: Entry, chat: Chat, user: User) -> None:
-    entry.is_last = entry.may_step = True  # no later message depends on it
-    if not entry.is_streaming:
-        entry.plan = plan_of_answer(entry.message, chat, user)
 
 
 def entry_for(message: Message, chat: Chat, user: User, *, now: datetime) -> Entry:
@@ -402,7 +397,3 @@ def _memories_of(
         else:
             noticed[memory.source_message_id].append(memory)
     return user_memories, noticed
-
-
-def _key(chat: Chat, public_id: str) -> int:
-    return chat.messages.filter(public_id=public_id).values_list("pk", flat=True).first() or 0
