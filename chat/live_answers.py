@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 from django.db import connections
@@ -133,30 +134,27 @@ def being_written(live: LiveAnswer) -> Iterator[LiveAnswer]:
 P = ParamSpec("P")
 T = TypeVar("T")
 _threads = ThreadPoolExecutor(max_workers=8, thread_name_prefix="turn")
-_tool_threads = ThreadPoolExecutor(
-    max_workers=8, thread_name_prefix="tool"
-)  # separate, so that slow tools do not block turns
+# Separate, so that slow tools do not block turns.
+_tool_threads = ThreadPoolExecutor(max_workers=8, thread_name_prefix="tool")
 
 
 def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Awaitable[T]:
     """Run blocking code (database, embedder) in a thread, and close the thread's database connections afterwards."""
-    return _run_in(_threads, function, *args, **kwargs)
+    return _run_in(_threads, partial(function, *args, **kwargs))
 
 
 def in_tool_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Awaitable[T]:
     """Run slow blocking code like ``in_thread``, but in a separate thread pool."""
-    return _run_in(_tool_threads, function, *args, **kwargs)
+    return _run_in(_tool_threads, partial(function, *args, **kwargs))
 
 
-def _run_in(
-    threads: ThreadPoolExecutor, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
-) -> Awaitable[T]:
+def _run_in(threads: ThreadPoolExecutor, work: Callable[[], T]) -> Awaitable[T]:
     here = context.get_current()  # spans of the thread become children of the current span
 
     def call() -> T:
         token = context.attach(here)
         try:
-            return function(*args, **kwargs)
+            return work()
         finally:
             context.detach(token)
             connections.close_all()

@@ -69,18 +69,13 @@ def write(caller: ToolCaller, arguments: ToWrite) -> Result:
     artifact = _artifact(caller, known_as, Role.EDITOR)
     if arguments.old is None:
         if not version:
-            raise ToolTrouble(
-                "to replace all of it, read it first and give the id as it stands there, art_…-1"
-            )
+            why = "to replace all of it, read it first and give the id as it stands there, art_…-1"
+            raise ToolTrouble(why)
         return _change(caller, artifact, arguments.content, seen=arguments.id)
     if artifact.content.count(arguments.old) != 1:
         raise ToolTrouble("the old text must stand in it exactly once; read it again")
-    return _change(
-        caller,
-        artifact,
-        artifact.content.replace(arguments.old, arguments.content),
-        seen=version_of(artifact),
-    )
+    content = artifact.content.replace(arguments.old, arguments.content)
+    return _change(caller, artifact, content, seen=version_of(artifact))
 
 
 def _write_new(caller: ToolCaller, arguments: ToWrite) -> Result:
@@ -89,9 +84,8 @@ def _write_new(caller: ToolCaller, arguments: ToWrite) -> Result:
         raise ToolTrouble("a new artifact needs a title and content; to change one, give its id")
     require(caller.role, Role.EDITOR)
     workspace, personal = caller.home()
-    source = Source()
-    if caller.turn is not None:
-        source = Source(caller.turn.chat.public_id, caller.turn.answer.public_id)
+    turn = caller.turn
+    source = Source(turn.chat.public_id, turn.answer.public_id) if turn else Source()
     is_code = arguments.kind not in ArtifactKind.values
     written = Written(arguments.title, arguments.content, arguments.kind if is_code else "")
     try:

@@ -72,9 +72,8 @@ class ToolCaller(Caller):
         if no workspace allows it.
         """
         if self.turn is not None:
-            return workspace_for_saving(
-                self.turn.chat, self.person, answer=None if own_words else self.turn.answer
-            )
+            answer = None if own_words else self.turn.answer
+            return workspace_for_saving(self.turn.chat, self.person, answer=answer)
         if self.alone:
             return personal_place(self.person, said_in=self.workspace, stays_here=self.stays_here), True
         return self.workspace, False
@@ -233,10 +232,8 @@ def require_within_policy(caller: ToolCaller, resource: Owned) -> Owned:
     Raises NotFound if it belongs to another workspace, or is personal and other people read the chat; ModelNotLocal if
     it is local-only and the model is remote.
     """
-    is_here = (
-        resource.workspace_id == caller.workspace.pk if resource.owner_id is None else caller.policy.personal
-    )
-    if not is_here:
+    is_shared = resource.owner_id is None
+    if not (resource.workspace_id == caller.workspace.pk if is_shared else caller.policy.personal):
         raise NotFound
     if caller.policy.leaves and (caller.workspace.local_only or resource.workspace.local_only):
         raise ModelNotLocal

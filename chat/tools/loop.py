@@ -41,7 +41,6 @@ from memories.writing.extraction_jobs import queue_distillation
 from memoryhub import pubsub
 from memoryhub.errors import DomainError
 from memoryhub.llm.base import Capabilities, ChatModel, Delta, Message, Speaker, Tool, ToolCall
-from memoryhub.llm.base import ToolCall as RequestedCall
 from memoryhub.llm.errors import ModelBadReply, ModelContextOverflow, ModelNotLocal
 from memoryhub.llm.metering import Parts, report_parts
 from memoryhub.monitoring import metrics, tracing
@@ -56,7 +55,7 @@ _FAILURES = (ToolOutcome.REFUSED, ToolOutcome.DENIED, ToolOutcome.TIMEOUT, ToolO
 
 
 async def run_calls(
-    live: LiveAnswer, user_pk: int, calls: Sequence[RequestedCall], tools: Mapping[str, ChatTool[Any]]
+    live: LiveAnswer, user_pk: int, calls: Sequence[ToolCall], tools: Mapping[str, ChatTool[Any]]
 ) -> list[str]:
     """Return the result of each call, in the same order. The result of a failed call tells the model what to do."""
     batch = calls[:MOST_AT_ONCE]
@@ -72,7 +71,7 @@ async def run_calls(
 
 
 async def _run(
-    live: LiveAnswer, user_pk: int, row: StoredCall, call: RequestedCall, tools: Mapping[str, ChatTool[Any]]
+    live: LiveAnswer, user_pk: int, row: StoredCall, call: ToolCall, tools: Mapping[str, ChatTool[Any]]
 ) -> str:
     try:
         return await asyncio.wait_for(in_tool_thread(_call, live, user_pk, row, call, tools), CALL_SECONDS)
@@ -83,7 +82,7 @@ async def _run(
 
 @tracing.span("memoryhub.tool")
 def _call(
-    live: LiveAnswer, user_pk: int, row: StoredCall, call: RequestedCall, tools: Mapping[str, ChatTool[Any]]
+    live: LiveAnswer, user_pk: int, row: StoredCall, call: ToolCall, tools: Mapping[str, ChatTool[Any]]
 ) -> str:
     """Run a call and store its result. Blocks, and runs to its end even after a timeout."""
     try:
@@ -98,9 +97,7 @@ def _call(
         _distil_later(row, caller, result)
     except ToolTrouble as trouble:
         result = _failure(str(trouble), trouble.outcome)
-    except DomainError as error:
-        result = _failure(error.message, ToolOutcome.DENIED)
-    except ModelNotLocal as error:  # local-only was enabled after the turn began
+    except (DomainError, ModelNotLocal) as error:  # local-only may have been enabled after the turn began
         result = _failure(str(error), ToolOutcome.DENIED)
     except Exception:
         logger.exception("The tool %s failed", call.name[:64])
@@ -108,7 +105,7 @@ def _call(
     _end(live, row, result)
     name = row.name if call.name in tools else "none of ours"
     tracing.add_attributes(
-        {"gen_ai.tool.name": name, "memoryhub.outcome": result.outcome, "memoryhub.count": result.count or 0}
+        {"gen_ai.tool.name": name, "memoryhub.outcome": result.outcome, "memoryhub.count": result.count}
     )
     return result.text
 
@@ -140,13 +137,12 @@ def _caller(live: LiveAnswer, user_pk: int) -> ToolCaller:
     chat = get_chat(user, answer.chat.public_id)
     assert answer.reply_to is not None, "an answer replies to a message"
     answer.chat = answer.reply_to.chat = chat
+    personal = personal_allowed(chat, user)
     return ToolCaller(
         person=user,
         workspace=chat.workspace,
         role=chat.role,
-        policy=DataPolicy.to_model(
-            chat.workspace, is_local=live.model_is_local, personal=personal_allowed(chat, user)
-        ),
+        policy=DataPolicy.to_model(chat.workspace, is_local=live.model_is_local, personal=personal),
         now=timezone.now(),
         agent=chat.agent,
         turn=InChat(chat, answer.reply_to, answer),
@@ -156,14 +152,12 @@ def _caller(live: LiveAnswer, user_pk: int) -> ToolCaller:
 
 def _storable_arguments(tool: ChatTool[Any], arguments: Arguments) -> dict[str, object]:
     """Return the arguments to store, without credentials and personal numbers."""
-    values = arguments.model_dump(include=set(tool.kept), exclude_unset=True)
-    return {
-        name: value for name, value in values.items() if not (isinstance(value, str) and is_sensitive(value))
-    }
+    values = arguments.model_dump(include=set(tool.kept), exclude_unset=True).items()
+    return {name: value for name, value in values if not (isinstance(value, str) and is_sensitive(value))}
 
 
 def _begin(
-    live: LiveAnswer, calls: Sequence[RequestedCall], tools: Mapping[str, ChatTool[Any]]
+    live: LiveAnswer, calls: Sequence[ToolCall], tools: Mapping[str, ChatTool[Any]]
 ) -> list[StoredCall]:
     now = timezone.now()
     names = [call.name if call.name in tools else UNSTORABLE.sub("", call.name)[:64] or "?" for call in calls]
@@ -213,9 +207,7 @@ class Plan:
     tools: Sequence[ChatTool[Any]] = ()
     is_tight: bool = False
     mode: str = Mode.CHAT
-    history: tuple[
-        int, ...
-    ] = ()  # keys of the earlier messages, which start at index ``begins`` of the prompt
+    history: tuple[int, ...] = ()  # keys of the earlier messages, from index ``begins`` of the prompt on
     begins: int = 0
     connection: Connection | None = None  # None: the server's default model
     account: Account | None = None  # charged for the usage

@@ -222,12 +222,8 @@ def recalled(recall: Recall, *, reader: User, first: int = 1) -> Result:
         rest = first - 1 + len(recall.items)
         entries.append(f"({recall.more} more are kept: this is an overview; ask on from offset {rest})")
     ids = tuple(item.memory.public_id for item in recall.items)
-    return Result(
-        _listed("# Recalled memories", entries, "No memories were found."),
-        ToolOutcome.FOUND,
-        ids,
-        len(ids),
-    )
+    text = _listed("# Recalled memories", entries, "No memories were found.")
+    return Result(text, ToolOutcome.FOUND, ids, len(ids))
 
 
 def search(caller: ToolCaller, arguments: ToSearch) -> Result:
@@ -250,9 +246,7 @@ def search(caller: ToolCaller, arguments: ToSearch) -> Result:
     )
     here = caller.turn.chat.public_id if caller.turn else ""
     results = [each for each in results if each.type != "document" or caller.may_draw_on(each.id)]
-    if (
-        not caller.workspace.local_only
-    ):  # local-only text is found only in local-only workspaces, as with short-term memory
+    if not caller.workspace.local_only:  # as with short-term memory, local-only text stays among its own
         results = [each for each in results if each.type != "message" or not each.stays_here]
     return searched([item for item in results if not here or item.chat_id != here][: arguments.limit])
 
@@ -302,9 +296,8 @@ def _entry(number: int, item: Recalled, reader: User) -> str:
     memory = item.memory
     is_own = not memory.is_imported and memory.written_by == reader
     whose = "" if is_own else writer_label(memory, is_edited=memory.edited_at is not None)
-    label = ", ".join(
-        filter(None, [category_label(memory), validity_label(memory), whose, f"score {item.score:.2f}"])
-    )
+    labels = (category_label(memory), validity_label(memory), whose, f"score {item.score:.2f}")
+    label = ", ".join(filter(None, labels))
     return f"{number}. **{memory.public_id}** ({label})\n{escape(item.text)}"
 
 
@@ -365,13 +358,8 @@ def ltm_recall(caller: ToolCaller, arguments: OwnRecall) -> Result:
 
 
 def ltm_remember(caller: ToolCaller, arguments: OwnSave) -> Result:
-    return store(
-        caller,
-        arguments.text,
-        category=arguments.kind,
-        importance=arguments.importance,
-        agent=caller.agent,
-    )
+    kind, importance = arguments.kind, arguments.importance
+    return store(caller, arguments.text, category=kind, importance=importance, agent=caller.agent)
 
 
 LTM_RECALL = ChatTool(
@@ -402,14 +390,9 @@ def update_summary(caller: ToolCaller, arguments: Summary) -> Result:
     turn = caller.turn
     if turn is None:
         raise ToolTrouble("there is no chat whose summary could be kept")
+    summary = cut_at_word(arguments.summary, SUMMARY_LENGTH)
     try:
-        row = set_summary(
-            turn.chat,
-            cut_at_word(arguments.summary, SUMMARY_LENGTH),
-            by=caller.person,
-            now=caller.now,
-            answer=turn.answer,
-        )
+        row = set_summary(turn.chat, summary, by=caller.person, now=caller.now, answer=turn.answer)
     except SecretRefused:
         raise ToolTrouble("not stored", ToolOutcome.REFUSED) from None
     except Conflict as error:

@@ -66,10 +66,8 @@ def prepare(answer_pk: int, user_pk: int) -> Plan:
     offered = [tool.tool for tool in tools]
     goes_on = _to_go_on(answer.content, model.capabilities) if answer.content else []
     reserve = tokens_of(goes_on) if goes_on else get_mode(answer.mode).reserve()
-    personal = personal_in(answer.chat, user)
-    policy = DataPolicy.to_model(
-        answer.chat.workspace, is_local=model.capabilities.local, personal=personal.allowed
-    )
+    personal, workspace = personal_in(answer.chat, user), answer.chat.workspace
+    policy = DataPolicy.to_model(workspace, is_local=model.capabilities.local, personal=personal.allowed)
     if goes_on and answer.stays_here and policy.leaves:
         raise ModelNotLocal
     shown = PromptPolicy(user, personal.since, policy.leaves)
@@ -88,7 +86,7 @@ def prepare(answer_pk: int, user_pk: int) -> Plan:
         # Irrelevant text misleads the built-in models, and they need eight seconds to read 500 tokens.
         profile=user.profile_in_chats and model.capabilities.can_extract,
     )
-    used, memory_page = prompt_memories.used, reverse("memories:all", args=[answer.chat.workspace.public_id])
+    used, memory_page = prompt_memories.used, reverse("memories:all", args=[workspace.public_id])
     if answer.attempt > 1 and not goes_on:
         _forget_attempt_before(answer)
     short_term = ShortTerm()
@@ -104,19 +102,18 @@ def prepare(answer_pk: int, user_pk: int) -> Plan:
         tools=offered,
         short_term=short_term,
         reserve=reserve,
-        names_people=bool(used or prompt_memories.profile) and answer.chat.workspace.memberships.count() > 1,
+        names_people=bool(prompt_memories.given) and workspace.memberships.count() > 1,
         documents=documents,
         closing=prompt_memories.closing(f"[Memory]({memory_page})"),
         profile=prompt_memories.profile,
     )
     flags = AnswerFlags.stored_with(answer) if goes_on else AnswerFlags()
-    flags.add_given(answer.chat.workspace_id, prompt_memories.given, passages)
+    flags.add_given(workspace.pk, prompt_memories.given, passages)
     if any(item in built.messages for item in short_term.items):
         flags.add_short_term(answer.chat, short_term)
     flags.add_history(built.history, compaction)
-    Message.objects.filter(pk=answer_pk).update(
-        model=model.name[:200], seen_from=built.seen_from, **asdict(flags)
-    )
+    stored = {"model": model.name[:200], "seen_from": built.seen_from, **asdict(flags)}
+    Message.objects.filter(pk=answer_pk).update(**stored)
     return Plan(
         model,
         [*built.messages, *goes_on],
@@ -128,7 +125,7 @@ def prepare(answer_pk: int, user_pk: int) -> Plan:
         connection=chosen.connection,
         opening=_opening(question.content, prompt_memories, user, memory_page) if quotes else "",
         is_answered=not documents,
-        account=Account(answer.chat.workspace_id, user.pk, Purpose.ANSWER, rate_of(chosen)),
+        account=Account(workspace.pk, user.pk, Purpose.ANSWER, rate_of(chosen)),
     )
 
 
@@ -198,15 +195,6 @@ def _to_go_on(text: str, capabilities: Capabilities) -> list[PromptMessage]:
     return [begun] if capabilities.writes_on else [begun, wish]
 
 
-def _say_recall_failed(answer: Message, user: User) -> None:
-    """Store an empty receipt with the reason, so that a failed recall is visible on the answer."""
-    nothing = Recall(degraded="memory could not be searched")
-    with suppress(DatabaseError):
-        store_receipt(
-            answer.public_id, nothing, [], workspace=answer.chat.workspace, user=user, threshold=0.0
-        )
-
-
 def _recall_for(
     answer: Message,
     question: Message,
@@ -230,11 +218,8 @@ def _recall_for(
         prompt_memories = find_for_prompt(
             question.content, workspace, user, agent=agent, room=room, policy=policy, now=now
         )
-        if (
-            alone
-            and prompt_memories.recall.overview is None
-            and _answers(question.content, prompt_memories.used)
-        ):
+        is_overview = prompt_memories.recall.overview is not None
+        if alone and not is_overview and _answers(question.content, prompt_memories.used):
             prompt_memories = replace(prompt_memories, verdicts=only_first(prompt_memories.verdicts))
         if profile:
             prompt_memories = with_profile(
@@ -251,6 +236,8 @@ def _recall_for(
         )
     except Exception:
         logger.exception("Recall failed; the turn goes on without it, and says so")
-        _say_recall_failed(answer, user)
+        failed = Recall(degraded="memory could not be searched")
+        with suppress(DatabaseError):
+            store_receipt(answer.public_id, failed, [], workspace=workspace, user=user, threshold=0.0)
         return NOTHING
     return prompt_memories

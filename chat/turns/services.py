@@ -72,7 +72,8 @@ def versions_of(message: Message, reader: User) -> list[Version]:
     rows = message.supersedes.readable_by(reader).select_related("author", "imported_by", "reply_to")
     rows = rows.order_by("superseded_at", "pk")
     versions = [Version(list(group), at) for at, group in groupby(rows, key=_when)]
-    return sorted((each for each in versions if _is_something(each)), key=lambda each: each.first.pk)
+    whole = [each for each in versions if each.first.role == MessageRole.USER or each.first.content]
+    return sorted(whole, key=lambda each: each.first.pk)
 
 
 def count_versions(messages: Iterable[Message]) -> dict[int, tuple[int, int]]:
@@ -154,10 +155,6 @@ def _when(message: Message) -> datetime:
     return message.superseded_at
 
 
-def _is_something(version: Version) -> bool:
-    return version.first.role == MessageRole.USER or bool(version.first.content)
-
-
 @dataclass(frozen=True)
 class Turn:
     message: Message
@@ -206,7 +203,16 @@ def begin_turn(
             )
             if in_place_of is not None:
                 replace_from(in_place_of, message, by=by, now=now)
-            answer = _empty_answer(message, memory_enabled=enabled, mode=mode, now=now)
+            answer = Message.objects.create(
+                chat=chat,
+                role=MessageRole.ASSISTANT,
+                status=MessageStatus.STREAMING,
+                reply_to=message,
+                memory_enabled=enabled,
+                mode=mode,
+                created_at=now,
+                beat_at=now,
+            )
             _say_active(chat, content, now)
             transaction.on_commit(lambda: turn.start(answer, by.pk))
     except IntegrityError:
@@ -218,9 +224,8 @@ def _say_active(chat: Chat, content: str, now: datetime) -> None:
     """Move the chat to the top of the lists, and name it if it has no title. Raises NotFound if it is deleted."""
     if not chat.title:
         chat.title = title_from(content)
-        Chat.objects.filter(pk=chat.pk, title="").update(
-            title=chat.title
-        )  # unless a concurrent request has named it
+        # Unless a concurrent request has named it.
+        Chat.objects.filter(pk=chat.pk, title="").update(title=chat.title)
     chat.active_at = now
     if not Chat.objects.filter(pk=chat.pk).update(active_at=now):
         raise NotFound(_("This chat has since been deleted."))
@@ -236,19 +241,6 @@ def require_idle(chat: Chat, *, now: datetime) -> None:
 
 def _busy() -> Conflict:
     return Conflict(_("An answer is still being written in this chat. Stop it or wait."), code="busy")
-
-
-def _empty_answer(question: Message, *, memory_enabled: bool, mode: str, now: datetime) -> Message:
-    return Message.objects.create(
-        chat=question.chat,
-        role=MessageRole.ASSISTANT,
-        status=MessageStatus.STREAMING,
-        reply_to=question,
-        memory_enabled=memory_enabled,
-        mode=mode,
-        created_at=now,
-        beat_at=now,
-    )
 
 
 def _clean_message(content: str) -> str:
@@ -372,9 +364,8 @@ def _require_last(answer: Message) -> None:
 def _empty_again(answer: Message, *, now: datetime) -> Message:
     """Return an unsaved empty answer: a new row if the old text is kept as an earlier version, else the same row."""
     if answer.status in (MessageStatus.DONE, MessageStatus.STOPPED) and answer.content:
-        anew = Message(
-            chat=answer.chat, role=answer.role, reply_to=answer.reply_to, mode=answer.mode, created_at=now
-        )
+        anew = Message(chat=answer.chat, role=answer.role, reply_to=answer.reply_to, created_at=now)
+        anew.mode = answer.mode
     else:
         anew = answer
         anew.attempt += 1

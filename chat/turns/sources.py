@@ -1,6 +1,7 @@
 """Document passages for a turn: search, the prompt block, and the sources cited by the answer."""
 
 import logging
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -74,9 +75,8 @@ def require_documents(ids: Sequence[str] | None, chat: Chat, by: User) -> None:
     if len(ids) > MOST_CHOSEN:
         raise Invalid(fields={"documents": _("May name at most %s documents.") % MOST_CHOSEN})
     named = {each for each in ids if PATTERN.fullmatch(each)}
-    drafts = set(
-        drafts_of(by, chat.workspace).filter(public_id__in=named).values_list("public_id", flat=True)
-    )
+    draft_rows = drafts_of(by, chat.workspace).filter(public_id__in=named)
+    drafts = set(draft_rows.values_list("public_id", flat=True))
     if drafts and chat.is_temporary:
         raise Invalid(fields={"documents": _("Files cannot be added to a temporary chat.")})
     known = drafts | _those_of(named, chat, by, personal=True)
@@ -175,10 +175,8 @@ def sources_for(
 
 def unread_files(question: Message, user: User, policy: DataPolicy) -> list[str]:
     """Return the titles of the question's documents that have no text yet: not read in time, or unreadable."""
-    if not question.only_documents:
-        return []
     there = within_policy(Document.objects.live(), question.chat.workspace, user, policy)
-    unread = there.filter(public_id__in=question.only_documents).exclude(status__in=READ)
+    unread = there.filter(public_id__in=question.only_documents or ()).exclude(status__in=READ)
     return list(unread.order_by("pk").values_list("title", flat=True))
 
 
@@ -206,9 +204,8 @@ def sources_for_reader(message_pks: list[int], reader: User) -> dict[int, list[A
 
 def sources_of(message_pks: list[int], there: DocumentQuerySet) -> dict[int, list[AnswerSource]]:
     """Return the sources of each answer in the documents ``there``, by primary key, ordered by number. One query."""
-    rows = there.order_by().values("pk")
-    sources = AnswerSource.objects.filter(message__in=message_pks, document__in=rows)
-    by_message: dict[int, list[AnswerSource]] = {}
+    sources = AnswerSource.objects.filter(message__in=message_pks, document__in=there.order_by().values("pk"))
+    by_message: dict[int, list[AnswerSource]] = defaultdict(list)
     for source in sources.select_related("document__workspace", "passage").order_by("message", "number"):
-        by_message.setdefault(source.message_id, []).append(source)
+        by_message[source.message_id].append(source)
     return by_message

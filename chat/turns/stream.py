@@ -65,9 +65,8 @@ async def follow(answer_id: str, *, after: int = 0) -> AsyncGenerator[StreamEven
         while True:
             state = await _state(answer_id)
             if state is None:
-                yield StreamEvent(
-                    "error", {"code": "not_found", "message": _("This answer no longer exists.")}, reached
-                )
+                gone = {"code": "not_found", "message": _("This answer no longer exists.")}
+                yield StreamEvent("error", gone, reached)
                 return
             retracts = state.retracted not in (None, retracted)
             if len(state.text) < reached or attempt not in (None, state.attempt) or retracts:
@@ -83,9 +82,8 @@ async def follow(answer_id: str, *, after: int = 0) -> AsyncGenerator[StreamEven
                 text, reached = state.text[reached:], len(state.text)
                 yield StreamEvent("token", {"text": text}, reached)
             if state.status == MessageStatus.FAILED:
-                yield StreamEvent(
-                    "error", {"code": state.error_code, "message": translated(state.error)}, reached
-                )
+                error = {"code": state.error_code, "message": translated(state.error)}
+                yield StreamEvent("error", error, reached)
                 return
             if state.status != MessageStatus.STREAMING:
                 yield StreamEvent("done", {"status": state.status}, reached)
@@ -106,9 +104,8 @@ async def follow_for(
             is_due = looked is None or time.monotonic() - looked >= RECHECK_SECONDS
             if event.kind in (*LAST, "tool") or is_due:
                 if not await in_thread(_may_read, user.pk, chat_id, answer_id):
-                    yield StreamEvent(
-                        "error", {"code": "not_found", "message": str(NotFound.default_message)}, after
-                    )
+                    error = {"code": "not_found", "message": str(NotFound.default_message)}
+                    yield StreamEvent("error", error, after)
                     return
                 looked = time.monotonic()
             if event.kind in LAST and settings.REPLICAS:
@@ -137,12 +134,10 @@ def to_sse(event: StreamEvent) -> str:
 
 async def _state(answer_id: str) -> _State | None:
     live = live_answer(answer_id)
-    if live is not None:
-        changes = live.changes
-        return _State(
-            live.text, MessageStatus.STREAMING, live.attempt, "", "", live.events, changes, live.retracted
-        )
-    return await in_thread(_stored_state, answer_id)
+    if live is None:
+        return await in_thread(_stored_state, answer_id)
+    changes, status = live.changes, MessageStatus.STREAMING  # counted before the text is read
+    return _State(live.text, status, live.attempt, "", "", live.events, changes, live.retracted)
 
 
 def _stored_state(answer_id: str) -> _State | None:
@@ -166,10 +161,8 @@ async def _more(answer_id: str, changes: int, listening: pubsub.Subscription) ->
     with live.reader() as woken:
         if live.changes > changes or live_answer(answer_id) is not live:
             return
-        try:
+        with suppress(TimeoutError):
             await asyncio.wait_for(woken.wait(), POLL)
-        except TimeoutError:
-            return
 
 
 EVERY = 0.1  # minimum seconds between two renderings

@@ -91,9 +91,8 @@ def _begin(live: LiveAnswer, user_pk: int) -> Step | Plan:
     if live.attempt > 1:
         Step.objects.filter(message_id=live.pk, kind=StepKind.READING).delete()
     unready = [each for each in _named(live) if each.status in (*UNREAD, DocumentStatus.INDEXING)]
-    if not unready or (
-        settings.FILE_WAIT_SECONDS == 0 and all(each.status not in UNREAD for each in unready)
-    ):
+    is_unread = any(each.status in UNREAD for each in unready)
+    if not is_unread and (not unready or settings.FILE_WAIT_SECONDS == 0):
         return prepare(live.pk, user_pk)
     Message.objects.filter(pk=live.pk).update(has_thoughts=True)
     return begin_step(live, StepKind.READING, findings=_findings(unready))
@@ -122,9 +121,7 @@ def _findings(documents: list[Document]) -> list[dict[str, object]]:
 
 logger = logging.getLogger(__name__)
 KEEP_EVERY = 0.3  # seconds between saves of a growing answer, the most that a crash loses
-BEAT_EVERY = (
-    0.9  # seconds between heartbeats while the model is silent, and between checks for a stop request
-)
+BEAT_EVERY = 0.9  # seconds between heartbeats of a silent model, and between checks for a stop request
 FINISH_TRIES = 30  # attempts to store a finished answer, one per second, while the database is unavailable
 
 
@@ -148,8 +145,7 @@ async def write_answer(live: LiveAnswer, user_pk: int) -> None:
             with suppress(asyncio.CancelledError):
                 await keeper
         await _finish(live, outcome, user_pk)
-        ended = {"memoryhub.status": outcome.status, "memoryhub.why": outcome.error_code}
-        traced.set_attributes(ended)
+        traced.set_attributes({"memoryhub.status": outcome.status, "memoryhub.why": outcome.error_code})
         if outcome.status == MessageStatus.FAILED:
             traced.set_status(StatusCode.ERROR)
         logger.debug("Answer %s ended: %s %s", live.public_id, outcome.status, outcome.error_code)
@@ -181,9 +177,7 @@ async def _ask_model(live: LiveAnswer, user_pk: int) -> _Outcome:
             return _Outcome(MessageStatus.FAILED, "model_bad_reply", EMPTY)
         is_tight = (plan.is_tight or live.was_too_long) and can_compact(plan.model.capabilities)
         cut = (CUT, CUT_SENTENCE) if live.was_cut else ("", "")
-        return _Outcome(
-            MessageStatus.DONE, *cut, is_tight=is_tight, can_title=can_title(plan.model.capabilities)
-        )
+        return _Outcome(MessageStatus.DONE, *cut, is_tight, can_title(plan.model.capabilities))
     except ModelError as error:
         logger.warning("The model failed: %s", error.for_log)
         reason = reason_of(error, has_text=bool(live.text.strip()))
@@ -194,7 +188,7 @@ async def _ask_model(live: LiveAnswer, user_pk: int) -> _Outcome:
 
 
 async def _stop_requested(live: LiveAnswer) -> None:
-    """Wait until the person requests a stop. ``_keep`` notices a request that another process received."""
+    """Wait until the person requests a stop. ``_save_progress`` notices one that another process received."""
     with live.reader() as woken:
         while not live.stop_requested.is_set():
             await woken.wait()
@@ -242,12 +236,8 @@ async def _finish(live: LiveAnswer, outcome: _Outcome, user_pk: int) -> None:
 def _store_outcome(live: LiveAnswer, outcome: _Outcome, user_pk: int) -> None:
     now = timezone.now()
     with transaction.atomic():
-        answer = (
-            Message.objects.select_for_update(of=("self",))
-            .select_related("chat__workspace", "chat__created_by", "reply_to")
-            .filter(pk=live.pk)
-            .first()
-        )
+        rows = Message.objects.select_related("chat__workspace", "chat__created_by", "reply_to")
+        answer = rows.select_for_update(of=("self",)).filter(pk=live.pk).first()
         # The usage is recorded even if the answer was deleted.
         bill = None if live.account is None else record(live.account, live.meter, now=now)
         if answer is None:  # the workspace was deleted while the answer was written
