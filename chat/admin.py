@@ -197,7 +197,7 @@ class ReasonFilter(ConditionFilter):
 class AnswerRatingAdmin(ReadOnlyAdmin):
     """Admin of ratings. Comments are shown to administrators who may read the rated message."""
 
-    list_display = (
+    fields = list_display = (
         "rating",
         "why",
         "comment_if_allowed",
@@ -216,16 +216,15 @@ class AnswerRatingAdmin(ReadOnlyAdmin):
         "agent": "agent__public_id",
     }
     actions = None
-    fields = ("rating", "why", "comment_if_allowed", "model_name", "agent", "answer", "user", "rated_at")
     readonly_fields = ("why", "comment_if_allowed", "answer")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         """Annotate each rating with whether the administrator may read its comment."""
         rows = super().get_queryset(request)
-        hidden = Q(message__chat__is_private=True) | Q(message__chat__is_temporary=True)
         if not request.user.has_perm("chat.view_message"):
             return rows.annotate(may_read=Value(False))
-        return rows.annotate(may_read=Value(True) if may_read_private(request) else Q(~hidden))
+        shared = Q(message__chat__is_private=False, message__chat__is_temporary=False)
+        return rows.annotate(may_read=Value(True) if may_read_private(request) else shared)
 
     @admin.display(description="reasons")
     def why(self, rating: Any) -> str:

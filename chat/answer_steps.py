@@ -37,8 +37,6 @@ QUERY_SHOWN = 120  # characters
 
 @dataclass(frozen=True)
 class ShownCall:
-    """A tool call for display."""
-
     call: ToolCall
     is_over: bool  # False while its answer is being written
     artifact: Artifact | None  # the artifact it wrote or changed, if the reader may see it
@@ -196,8 +194,6 @@ class Finding:
 
 @dataclass(frozen=True)
 class ShownStep:
-    """A step for display."""
-
     step: Step
     is_over: bool  # False while its answer is being written
 

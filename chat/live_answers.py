@@ -121,10 +121,10 @@ def all_live() -> list[LiveAnswer]:
 
 
 @contextmanager
-def being_written(live: LiveAnswer) -> Iterator[LiveAnswer]:
+def being_written(live: LiveAnswer) -> Iterator[None]:
     _answers[live.public_id] = live
     try:
-        yield live
+        yield
     finally:
         if _answers.get(live.public_id) is live:  # unless a retry has replaced it
             del _answers[live.public_id]
@@ -266,13 +266,10 @@ def advice_for(code: str) -> str:
     """Return what the user can do about a failure with this code, in the reader's language; "" if Retry is enough."""
     elsewhere = _("Or choose another model beside the title.")
     put_right = _("The person who set up the connection can fix and test it.")
+    faults = ("model_refused", "model_not_found", "model_moved", "model_address_refused", "model_bad_request")
     advice = {
         CUT: _("Continue lets the model go on from there."),
-        "model_refused": f"{put_right} {elsewhere}",
-        "model_not_found": f"{put_right} {elsewhere}",
-        "model_moved": f"{put_right} {elsewhere}",
-        "model_address_refused": f"{put_right} {elsewhere}",
-        "model_bad_request": f"{put_right} {elsewhere}",
+        **dict.fromkeys(faults, f"{put_right} {elsewhere}"),
         "model_rate_limited": _("Retry after a while.") + f" {elsewhere}",
         "no_model": elsewhere,
         "model_unavailable": _("Retried without success. Try again shortly.") + f" {elsewhere}",

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
-from typing import Any
 
 from django.db import transaction
 from django.db.models import OuterRef, Q, QuerySet, Subquery, TextField, Value
@@ -408,35 +407,32 @@ def chat_list_page(
     ``before``: id of the last chat of the previous page. A search for ``q`` or a ``tag`` includes archived chats.
     Otherwise ``archived`` selects either the archived chats or the others.
     """
-    which: dict[str, Any] = {"q": q.strip(), "before": before, "archived": archived, "tag": tag.strip()}
-    return read(user.pk, lambda: _page(workspace, user, **which, now=now))
+    q, tag = q.strip(), tag.strip()
+
+    def load() -> ChatListPage:
+        marks = ChatMark.objects.filter(user=user, chat=OuterRef("pk")).values("kind")
+        chats = Chat.objects.visible_to(user).live().listed().filter(workspace=workspace)
+        chats = chats.annotate(**{"mark": Subquery(marks)})
+        if tag:
+            chats = tagged(chats, tag, by=user)
+        pinned = [] if q or tag or before or archived else list(marked(chats, ChatMark.Kind.PINNED, by=user))
+        if not (q or tag):
+            chats = marked(chats, ChatMark.Kind.ARCHIVED if archived else "", by=user)
+        rows = list(_narrowed(chats, workspace, user, q, before)[: PAGE_SIZE + 1])
+        matches = matches_in(rows[:PAGE_SIZE], q, reader=user) if q else {}
+        more = rows[PAGE_SIZE - 1].public_id if len(rows) > PAGE_SIZE else ""
+        days = _by_day(rows[:PAGE_SIZE], timezone.localdate(now))
+        if pinned:
+            days.insert(0, Day("pinned", _("Pinned"), pinned))
+        suffix = f"-{before}" if before else ""
+        return ChatListPage(days, more, suffix, matches, archived, tag, tags_in(workspace, user))
+
+    return read(user.pk, load)
 
 
 def has_chats(workspace: Workspace, user: User) -> bool:
     """Return whether the user's list has any chats, including archived ones. One query."""
     return Chat.objects.visible_to(user).live().listed().filter(workspace=workspace).exists()
-
-
-def _page(
-    workspace: Workspace, user: User, *, q: str, before: str, archived: bool, tag: str, now: datetime
-) -> ChatListPage:
-    marks = ChatMark.objects.filter(user=user, chat=OuterRef("pk")).values("kind")
-    chats = Chat.objects.visible_to(user).live().listed().filter(workspace=workspace)
-    chats = chats.annotate(**{"mark": Subquery(marks)})
-    if tag:
-        chats = tagged(chats, tag, by=user)
-    pinned = [] if q or tag or before or archived else list(marked(chats, ChatMark.Kind.PINNED, by=user))
-    if not (q or tag):
-        chats = marked(chats, ChatMark.Kind.ARCHIVED if archived else "", by=user)
-    rows = list(_narrowed(chats, workspace, user, q, before)[: PAGE_SIZE + 1])
-    matches = matches_in(rows[:PAGE_SIZE], q, reader=user) if q else {}
-    more = rows[PAGE_SIZE - 1].public_id if len(rows) > PAGE_SIZE else ""
-    days = _by_day(rows[:PAGE_SIZE], timezone.localdate(now))
-    if pinned:
-        days.insert(0, Day("pinned", _("Pinned"), pinned))
-    return ChatListPage(
-        days, more, f"-{before}" if before else "", matches, archived, tag, tags_in(workspace, user)
-    )
 
 
 def _narrowed(chats: ChatQuerySet, workspace: Workspace, user: User, q: str, before: str) -> ChatQuerySet:

@@ -250,7 +250,7 @@ def set_rating(
 
 
 def remove_rating(message: Message, *, by: User) -> None:
-    """Remove the user's rating, if there is one."""
+
     AnswerRating.objects.filter(message=message, user=by).delete()
 
 

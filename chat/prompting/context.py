@@ -258,7 +258,7 @@ def prompt_token_limit(capabilities: Capabilities) -> int:
 
 
 def answer_tokens(capabilities: Capabilities) -> int:
-    """Return the maximum tokens of an answer."""
+
     return settings.LLM_MAX_TOKENS if capabilities.answer_tokens is None else capabilities.answer_tokens
 
 

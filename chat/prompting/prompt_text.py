@@ -4,13 +4,13 @@ import unicodedata
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from typing import Protocol
 
 from django.utils.translation import gettext as _
 
 from chat.models import Message, MessageQuerySet, MessageRole, PersonalUse
 from memories.models import Memory
 from memories.models.memory import CATEGORIES
+from memories.recalling.workspace_search import Found
 from memories.writing.drafts import cut_at_word
 from memoryhub.languages import isolated
 from memoryhub.llm.base import BYTES_PER_TOKEN
@@ -67,7 +67,7 @@ def escape(text: str) -> str:
 
 
 def escaped_lines(text: str) -> str:
-    """Return a text of several lines with each line escaped."""
+
     return "\n".join(filter(None, map(escape, text.splitlines())))
 
 
@@ -80,15 +80,7 @@ SIGNS_OF_NAMES = ".@+_'\u2019-"
 _NAME = ("username", "first_name", "last_name")
 
 
-class Attributed(Protocol):
-    """Protocol of a row with an author: a message, a memory or a search result."""
-
-    @property
-    def is_imported(self) -> bool: ...
-    @property
-    def imported_by(self) -> User | None: ...
-    @property
-    def written_by(self) -> User | None: ...
+Attributed = Message | Memory | Found
 
 
 def imported_label(row: Attributed) -> str:
@@ -111,7 +103,7 @@ def text_of(row: Message | Memory, *, names_people: bool = False) -> str:
 
 
 def said_by_several(messages: Iterable[Message]) -> bool:
-    """Return whether the user messages have more than one author."""
+
     return len({each.author_id for each in messages if each.role == MessageRole.USER}) > 1
 
 

@@ -177,16 +177,6 @@ _ADDRESS = re.compile(
 _AFTER = ".,;:!?'*_~\u2019\u201d\u2026\u00bb"  # punctuation that belongs to the sentence, not to the URL
 
 
-def with_addresses(tokens: Sequence[Token]) -> list[Token]:
-    """Return the inline tokens, with URLs in their text as links. Text inside a link stays unchanged."""
-    linked_tokens: list[Token] = []
-    depth = 0
-    for token in tokens:
-        depth += {"link_open": 1, "link_close": -1}.get(token.type, 0)
-        linked_tokens += [token] if depth or token.type != "text" else _split(token.content)
-    return linked_tokens
-
-
 def _split(text: str) -> list[Token]:
     tokens, end = [], 0
     for match in _ADDRESS.finditer(text):
@@ -318,7 +308,7 @@ def render_markdown(text: str, budget: Budget) -> SafeString:
     for token in tokens:
         _align(token)
         if token.children:
-            token.children = with_addresses(_own_images(token.children))
+            token.children = _with_links(token.children)
     _spend_on(tokens, budget)
     html = _markdown.renderer.render(tokens, _markdown.options, env)
     budget.spend(len(html) // SOURCE_A_STEP)
@@ -377,22 +367,20 @@ def _mark_tasks(tokens: Sequence[Token]) -> None:
             inline.children.insert(0, Token("html_inline", "", 0, content=html))
 
 
-def _own_images(tokens: Sequence[Token]) -> list[Token]:
-    """Replace external images with links. Inside a link, only the image's name remains."""
+def _with_links(tokens: Sequence[Token]) -> list[Token]:
+    """Replace external images and URLs in texts with links. Inside a link, only an image's name remains."""
     linked_tokens: list[Token] = []
     depth = 0
     for token in tokens:
         depth += {"link_open": 1, "link_close": -1}.get(token.type, 0)
-        if token.type != "image":
-            linked_tokens.append(token)
+        source = str(token.attrs["src"]) if token.type == "image" else ""
+        if token.type == "image" and not _is_own_file(source):
+            name = f"{PICTURE} {token.content or source}"
+            linked_tokens += [_text(name)] if depth else _link(source, name)
             continue
-        source = str(token.attrs["src"])
-        if _is_own_file(source):
+        if token.type == "image":
             token.attrSet("loading", "lazy")
-            linked_tokens.append(token)
-            continue
-        name = f"{PICTURE} {token.content or source}"
-        linked_tokens += [_text(name)] if depth else _link(source, name)
+        linked_tokens += _split(token.content) if token.type == "text" and not depth else [token]
     return linked_tokens
 
 

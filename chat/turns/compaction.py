@@ -45,11 +45,6 @@ def queue_compaction(answer: Message, user: User) -> None:
     transaction.on_commit(lambda: async_task("chat.tasks.compact_chat", **job))
 
 
-def can_compact(capabilities: Capabilities) -> bool:
-    """Return whether the model can summarise. If it cannot, older messages are left out of the prompt."""
-    return capabilities.can_extract
-
-
 def latest_compaction(chat: Chat, shown: PromptPolicy) -> Compaction | None:
     """Return the latest summary without replaced messages and without answers that ``shown`` excludes, or None.
 
@@ -68,7 +63,7 @@ def compact(answer: Message, user: User, *, now: datetime) -> str:
     model = chosen.model
     if chosen.trouble is not None:
         return f"not asked: {chosen.trouble.code}"
-    if not can_compact(model.capabilities):
+    if not model.capabilities.can_extract:
         return "the model is too small to summarise"
     account = Account(answer.chat.workspace_id, user.pk, Purpose.SUMMARY, rate_of(chosen))
     if not has_budget(account, now=now):

@@ -11,8 +11,8 @@ from chat.models import Chat, Message
 from chat.modes.registry import chosen_for_chat
 from chat.prompting.prompt_text import cut_to, escaped_lines, prompt_text
 from memories.writing.drafts import UNSTORABLE
-from memoryhub.llm.base import Capabilities, Speaker
 from memoryhub.llm.base import Message as PromptMessage
+from memoryhub.llm.base import Speaker
 from memoryhub.llm.errors import ModelError
 from workspaces.models import Purpose, User
 from workspaces.spending.budgets import has_budget
@@ -22,11 +22,6 @@ logger = logging.getLogger(__name__)
 READ_TOKENS = 500  # tokens of the message that the model reads
 TITLE_TOKENS = 400  # reasoning models need more than the title itself
 LONGEST = 80  # characters; a longer reply is no title
-
-
-def can_title(capabilities: Capabilities) -> bool:
-    """Return whether the model can name chats. Models too small to extract miss the subject (docs/models.md)."""
-    return capabilities.can_extract
 
 
 def queue_title(answer: Message, user: User) -> None:
@@ -48,7 +43,7 @@ def write_title(answer: Message, user: User, *, now: datetime) -> str:
     chosen = chosen_for_chat(chat, user)
     if question is None or chat.title != title_from(question.content):
         return "it has a name"
-    if chosen.trouble is not None or not can_title(chosen.model.capabilities):
+    if chosen.trouble is not None or not chosen.model.capabilities.can_extract:
         return "the model is not asked"
     account = Account(chat.workspace_id, user.pk, Purpose.ANSWER, rate_of(chosen))
     if not has_budget(account, now=now):

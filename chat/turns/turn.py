@@ -44,9 +44,9 @@ from chat.modes.registry import get_mode
 from chat.prompting.short_term_memory import update_short_term
 from chat.rendering.stored_html import set_html
 from chat.tools.loop import Plan
-from chat.turns.compaction import can_compact, queue_compaction
+from chat.turns.compaction import queue_compaction
 from chat.turns.prepare import prepare
-from chat.turns.titles import can_title, queue_title
+from chat.turns.titles import queue_title
 from memories.models import SourceType
 from memories.writing.extraction_jobs import queue_distillation, queue_extraction
 from memoryhub import pubsub
@@ -175,9 +175,11 @@ async def _ask_model(live: LiveAnswer, user_pk: int) -> _Outcome:
             return _Outcome(MessageStatus.DONE, PLAN, PLAN_SENTENCE)
         if not live.text.strip():
             return _Outcome(MessageStatus.FAILED, "model_bad_reply", EMPTY)
-        is_tight = (plan.is_tight or live.was_too_long) and can_compact(plan.model.capabilities)
+        # Models too small to extract cannot summarise, and miss the subject of a chat (docs/models.md).
+        can_title = plan.model.capabilities.can_extract
+        is_tight = can_title and (plan.is_tight or live.was_too_long)
         cut = (CUT, CUT_SENTENCE) if live.was_cut else ("", "")
-        return _Outcome(MessageStatus.DONE, *cut, is_tight, can_title(plan.model.capabilities))
+        return _Outcome(MessageStatus.DONE, *cut, is_tight=is_tight, can_title=can_title)
     except ModelError as error:
         logger.warning("The model failed: %s", error.for_log)
         reason = reason_of(error, has_text=bool(live.text.strip()))

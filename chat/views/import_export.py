@@ -40,26 +40,22 @@ from workspaces.views.forms import DomainForm
 
 class UploadForm(DomainForm):
     file = forms.FileField(label=gettext_lazy("File"))
-    workspace = forms.ChoiceField(label=gettext_lazy("Where it goes"), required=False)
+    workspace = forms.ModelChoiceField(
+        Workspace.objects.none(),
+        label=gettext_lazy("Where it goes"),
+        required=False,
+        to_field_name="public_id",
+        empty_label=gettext_lazy("As in the file: each workspace to its own"),
+    )
 
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         memberships = Membership.objects.filter(user=user).exclude(role=Role.VIEWER)
-        self.workspaces: dict[str, Workspace] = {
-            each.workspace.public_id: each.workspace
-            for each in memberships.select_related("workspace").order_by("workspace__name", "pk")
-        }
-        as_in_file = ("", _("As in the file: each workspace to its own"))
-        names = [(public_id, workspace.name) for public_id, workspace in self.workspaces.items()]
         choice = self.fields["workspace"]
-        assert isinstance(choice, forms.ChoiceField)
-        choice.choices = [as_in_file, *names]
-        self.fields["file"].help_text = _(
-            "At most %(size)s MB. You see a preview before anything is stored."
-        ) % {"size": grouped(settings.IMPORT_MAX_BYTES // 2**20)}
-
-    def clean_workspace(self) -> Workspace | None:
-        return self.workspaces.get(self.cleaned_data["workspace"])
+        assert isinstance(choice, forms.ModelChoiceField)
+        choice.queryset = Workspace.objects.filter(memberships__in=memberships).order_by("name", "pk")
+        help_text = _("At most %(size)s MB. You see a preview before anything is stored.")
+        self.fields["file"].help_text = help_text % {"size": grouped(settings.IMPORT_MAX_BYTES // 2**20)}
 
 
 LISTED = 30  # limit of imports on the page

@@ -121,15 +121,6 @@ class Entry:
     def after(self) -> list[ShownStep]:
         return [shown for shown in self.steps if shown.is_check]
 
-    @property
-    def version(self) -> int:
-        """Return the message's position among its versions, starting at 1."""
-        return self.older + 1
-
-    @property
-    def of_versions(self) -> int:
-        return self.versions + 1
-
     def take_receipt(self, receipt: Receipt) -> None:
         items = receipt.shown
         self.has_receipt, self.degraded = True, receipt.degraded
@@ -357,7 +348,7 @@ def entries_sent(turn: Turn, chat: Chat, user: User, *, now: datetime) -> list[E
 
 
 def entry_for(message: Message, chat: Chat, user: User, *, now: datetime) -> Entry:
-    """Return one message for display, as in the conversation."""
+
     messages = [message.reply_to, message] if message.reply_to else [message]
     newest = chat.messages.current().order_by("-id").values_list("pk", flat=True).first()
     return entries_for(messages, chat, user, now=now, ends=newest == message.pk)[-1]
