@@ -27,9 +27,8 @@ _MESSAGE = PreparedQuery(_messages, user=int, chat=int, public_id=str)
 
 
 def get_chat(user: User, public_id: str, *, need: Role = Role.VIEWER, include_deleted: bool = False) -> Chat:
-    """Return the chat and its workspace, both with the user's ``role`` in it.
-
-    Raises NotFound if the user may not see the chat, and Forbidden if the role is below ``need``.
+    """Return the chat and its workspace, with the user's ``role``. Raises NotFound, or Forbidden below the role
+    ``need``.
     """
     chat = (_CHAT if include_deleted else _LIVE_CHAT).first(user=user.pk, public_id=public_id)
     if chat is None:
@@ -42,7 +41,7 @@ def get_chat(user: User, public_id: str, *, need: Role = Role.VIEWER, include_de
 def get_message(
     user: User, chat_id: str, public_id: str, *, need: Role = Role.VIEWER
 ) -> tuple[Chat, Message]:
-    """Return the chat and the message. Raises NotFound if the user may not see them, and Forbidden as ``get_chat``."""
+    """Return the chat and the message. Raises NotFound, or Forbidden below the role ``need``."""
     chat = get_chat(user, chat_id, need=need)
     message = _MESSAGE.first(user=user.pk, chat=chat.pk, public_id=public_id)
     if message is None:

@@ -1,7 +1,4 @@
-"""Steps (thoughts, plans, checks) and tool calls of an answer: how they are stored, and what each reader may see.
-
-If storing a step fails, the answer continues.
-"""
+"""Steps (thoughts, plans, checks) and tool calls of an answer: how they are stored, and what each reader may see."""
 
 import logging
 from collections import defaultdict
@@ -167,10 +164,7 @@ def calls_of(message_pks: Sequence[int], user: User) -> dict[int, list[ToolCall]
 
 
 def _with_memories(entries: Iterable[N], user: User) -> dict[int, list[N]]:
-    """Group tool calls or steps by the message's primary key, and set their ``memories``. At most one query.
-
-    Forgotten memories and those that ``user`` may not see are left out.
-    """
+    """Group entries by the message's key, with their unforgotten memories that ``user`` may see. At most one query."""
     entries = list(entries)
     wanted = {memory_id for each in entries for memory_id in each.memory_ids}
     rows = Memory.objects.visible_to(user).select_related("workspace").filter(public_id__in=wanted)
@@ -361,10 +355,7 @@ def step_event(step: Step) -> dict[str, Any]:
 
 
 def steps_of(messages: Iterable[Message], user: User) -> dict[int, list[Step]]:
-    """Return the steps of these answers by the message's primary key, each with its ``memories``.
-
-    Two queries, one more if an answer waited for files, and none if there are no steps.
-    """
+    """Return the steps of these answers by the message's primary key, with ``memories``. At most three queries."""
     steps = list(Step.objects.filter(message_id__in=[each.pk for each in messages if each.has_steps]))
     _load_titles(steps, Document.objects.visible_to(user).live())
     return _with_memories(steps, user)

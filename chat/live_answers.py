@@ -1,7 +1,4 @@
-"""Answers that this process is writing, the threads of their blocking work, and the states and errors of answers.
-
-Browsers read them through ``chat.turns.stream``.
-"""
+"""Answers that this process is writing, the threads of their blocking work, and the states and errors of answers."""
 
 import asyncio
 import math

@@ -26,7 +26,7 @@ from workspaces.api.fields import Body, Flag, Moment, StoredSentence, Text
 from workspaces.api.idempotency import ONCE
 from workspaces.api.paging import PageQuery
 from workspaces.api.schema import ID, documented_under, page_of
-from workspaces.models import Role
+from workspaces.models import Role, User
 
 documented = documented_under("exchange")
 
@@ -232,12 +232,8 @@ class ImportList(ApiView):
 
         Newest first.
         """
-        return self.page(
-            Import.objects.of(self.person).select_related("workspace"),
-            ImportJson,
-            descending=True,
-            list_name=f"imports of {self.person.public_id}",
-        )
+        imports, name = Import.objects.of(self.person), f"imports of {self.person.public_id}"
+        return self.page(imports.select_related("workspace"), ImportJson, descending=True, list_name=name)
 
     @documented("imports_create", {201: ImportJson}, body=UploadBody, headers=ONCE, errors=[429])
     def post(self, request: Request) -> Response:
@@ -307,10 +303,8 @@ class ImportStart(ApiView):
         was started before.
         """
         imported = import_run.get_import(self.person, import_id)
-        body = self.body(StartBody)
-        import_run.start(
-            imported, now=timezone.now(), takes_chats=body["chats"], takes_memories=body["memories"]
-        )
+        chosen = {f"takes_{kind}": chosen for kind, chosen in self.body(StartBody).items()}
+        import_run.start(imported, now=timezone.now(), **chosen)
         return _accepted(self.person, import_id)
 
 
@@ -336,7 +330,6 @@ class ImportResume(ApiView):
         return _accepted(self.person, import_id)
 
 
-def _accepted(person: Any, import_id: str) -> Response:
-    return Response(
-        ImportJson(import_run.get_import(person, import_id)).data, status=status.HTTP_202_ACCEPTED
-    )
+def _accepted(person: User, import_id: str) -> Response:
+    imported = import_run.get_import(person, import_id)
+    return Response(ImportJson(imported).data, status=status.HTTP_202_ACCEPTED)

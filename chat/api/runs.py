@@ -191,15 +191,9 @@ class RunList(ApiView):
         Newest first, of all members.
         """
         workspace = get_workspace(self.person, workspace_id)
-        return self.page(
-            Run.objects.visible_to(self.person)
-            .filter(workspace=workspace)
-            .select_related("user", "workspace", "answer")
-            .defer("plan", "board", "states"),
-            RunLineJson,
-            descending=True,
-            list_name=f"runs of {workspace_id}",
-        )
+        runs = Run.objects.visible_to(self.person).filter(workspace=workspace)
+        runs = runs.select_related("user", "workspace", "answer").defer("plan", "board", "states")
+        return self.page(runs, RunLineJson, descending=True, list_name=f"runs of {workspace_id}")
 
     @documented("runs_create", {202: RunJson}, body=StartRunBody, headers=ONCE, errors=[409, 429])
     def post(self, request: Request, workspace_id: str) -> Response:
@@ -260,9 +254,8 @@ class RunEvents(ApiView):
         run = get_run(self.person, get_workspace(self.person, workspace_id), run_id)
         last = request.headers.get("Last-Event-ID", "")
         after = int(last) if last.isascii() and last.isdigit() and len(last) < 18 else 0
-        return EventStream(
-            follow_run(self.person, workspace_id, run, after=after), slot=StreamSlot(self.person)
-        )
+        events = follow_run(self.person, workspace_id, run, after=after)
+        return EventStream(events, slot=StreamSlot(self.person))
 
 
 class RunStop(ApiView):
@@ -303,9 +296,8 @@ class RunRerun(ApiView):
 
         Starts a new run with the same objective, plan and inputs.
         """
-        workspace, body = get_workspace(self.person, workspace_id), self.body(RerunBody)
+        workspace, step = get_workspace(self.person, workspace_id), self.body(RerunBody).get("from_step", "")
         run = get_run(self.person, workspace, run_id)
-        step = body.get("from_step", "")
         again = rerun(run, by=self.person, now=timezone.now(), from_step=step)
         return accepted(self, workspace, again)
 
@@ -355,11 +347,8 @@ class RunTemplateList(ApiView):
     def get(self, request: Request, workspace_id: str) -> Response:
         """List the run templates of a workspace."""
         workspace = get_workspace(self.person, workspace_id)
-        return self.page(
-            templates_of(workspace, self.person).select_related("workspace"),
-            RunTemplateJson,
-            list_name=f"run templates of {workspace_id}",
-        )
+        templates = templates_of(workspace, self.person).select_related("workspace")
+        return self.page(templates, RunTemplateJson, list_name=f"run templates of {workspace_id}")
 
 
 class RunTemplateSave(ApiView):

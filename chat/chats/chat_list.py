@@ -77,10 +77,9 @@ class Match:
 
 
 def matching(chats: ChatQuerySet, question: str, *, reader: User, within: Iterable[int]) -> ChatQuerySet:
-    """Filter chats by words in the title, or in one message that the reader may read.
+    """Filter chats to those with all words of the search in the title or in one message that the reader may read.
 
-    ``chats`` must be visible to the reader. ``within``: primary keys of their workspaces. At most three additional
-    queries.
+    ``chats`` must be visible to the reader. ``within``: keys of their workspaces. At most three additional queries.
     """
     question = _without_nulls(question)
     titled = Q()
@@ -222,10 +221,7 @@ def find_messages(
 
 
 def _candidates(query: str, workspace: Workspace) -> tuple[dict[int, list[int]], int]:
-    """Return the numbers of the query's words in each matching message, by primary key, and the number of words.
-
-    Does not check access.
-    """
+    """Return the numbers of the words in each matching message, and how many words there are. Does not check access."""
     params: dict[str, str | int] = {"query": query, "place": f"'at:{workspace.pk}'", "most": NEWEST_MESSAGES}
     with current_connection().cursor() as cursor:
         cursor.execute(_CANDIDATES, params)

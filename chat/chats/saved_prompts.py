@@ -29,10 +29,7 @@ def variables_of(text: str) -> list[str]:
 
 
 def prompts_for(workspace: Workspace, user: User, q: str = "") -> SavedPromptQuerySet:
-    """Return the prompts that the user may use in this workspace and that contain ``q``, by name. One query.
-
-    With ``q``, matches in the name come before matches in the text.
-    """
+    """Return the prompts to use here that contain ``q``, matches in the name before those in the text. One query."""
     prompts = SavedPrompt.objects.visible_to(user, workspace).select_related("workspace", "created_by")
     if not q:
         return prompts.order_by(Lower("name"), "pk")

@@ -207,10 +207,7 @@ LONG = 10.0  # seconds
 
 
 def notify_done(user: User, kind: Literal["answer", "run"], url: str, *, took: float) -> None:
-    """Notify the user's open pages that an answer or run is done, if it took at least LONG seconds. One statement.
-
-    The event is sent when the caller's transaction commits.
-    """
+    """Tell the user's open pages, on commit, that an answer or run of at least LONG seconds is done. One statement."""
     if took >= LONG:
         pubsub.publish(f"user:{user.public_id}", "work.done", {"kind": kind, "url": url})
 
@@ -320,9 +317,7 @@ def forget_chat(chat: Chat, *, by: User, now: datetime, memories: bool = False) 
 
 
 def purge(*, now: datetime, seconds: float) -> int:
-    """Permanently delete chats that were deleted ``MEMORYHUB_PURGE_AFTER_DAYS`` ago, and return how many. Memories
-    stay.
-    """
+    """Permanently delete chats deleted ``MEMORYHUB_PURGE_AFTER_DAYS`` ago, and return how many. Memories stay."""
 
     def remove(keys: list[int]) -> None:
         for chat in Chat.objects.filter(pk__in=keys):

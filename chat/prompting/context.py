@@ -1,7 +1,4 @@
-"""Construction of the prompt from a conversation and the recalled memories, and its token counts.
-
-``conversation_of`` loads a stored chat. Endpoints without a stored chat build a conversation from their request.
-"""
+"""Construction of the prompt from a stored chat or a client's request and recalled memories, and its token counts."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -225,9 +222,7 @@ def build_prompt(
 
 
 def history_token_limit(capabilities: Capabilities, room: int, *, has_tools: bool) -> int:
-    """Return the tokens for the history if ``room`` are left: less a share for tool results, at most the configured
-    limit.
-    """
+    """Return the tokens of ``room`` that the history may use: without the tools' share, up to the configured limit."""
     if has_tools:
         room -= int(prompt_token_limit(capabilities) * TOOLS_SHARE)
     most = settings.LLM_HISTORY_TOKENS if capabilities.history_tokens is None else capabilities.history_tokens
@@ -276,10 +271,7 @@ def recalled_token_limit(
 
 
 def system_text(agent: Agent | None, *, now: datetime, has_tools: bool, room: int) -> str:
-    """Return the system text, which begins every prompt of a chat. ``room``: the token budget of the whole prompt.
-
-    The date is last, because it changes most often.
-    """
+    """Return the system text, with the date last, because it changes most. ``room``: tokens of the whole prompt."""
     parts = [prompt_text("system")]
     if has_tools:
         parts.append(prompt_text("tools"))

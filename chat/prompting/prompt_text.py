@@ -60,9 +60,7 @@ _ESCAPES |= (
 
 
 def escape(text: str) -> str:
-    """Return the text on one line, without invisible characters, escaped, so that it cannot contain a tag or a second
-    item.
-    """
+    """Return the text escaped, on one line, without invisible characters, so that it has no tag and is one item."""
     return " ".join(text.translate(_ESCAPES).split())
 
 

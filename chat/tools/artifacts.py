@@ -140,8 +140,8 @@ def read(caller: ToolCaller, arguments: ToRead) -> Result:
 
 
 def _artifact(caller: ToolCaller, public_id: str, need: Role) -> Artifact:
-    """Return an artifact that the caller and the model may read. Raises ToolTrouble, Forbidden below ``need``,
-    ModelNotLocal.
+    """Return an artifact that caller and model may read. Raises ToolTrouble, ModelNotLocal, or Forbidden below
+    ``need``.
     """
     try:
         if not PATTERN.fullmatch(public_id):
@@ -193,9 +193,7 @@ class Piece:
 
 
 def piece_of(caller: ToolCaller, document_id: str, start: int, *, most: int = READ_AT_ONCE) -> Piece:
-    """Return up to ``most`` characters of a document, from ``start`` on. Raises NotFound or ModelNotLocal without
-    access.
-    """
+    """Return up to ``most`` characters of a document, from ``start`` on. Raises NotFound or ModelNotLocal."""
     if not PATTERN.fullmatch(document_id) or not caller.may_draw_on(document_id):
         raise NotFound
     document = require_within_policy(caller, get_document(caller.person, document_id))

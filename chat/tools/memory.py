@@ -178,9 +178,7 @@ def _asker(caller: ToolCaller) -> User | None:
 
 
 def _said_by(source: Source, caller: ToolCaller) -> dict[str, Any]:
-    """Return the author and source of a memory that a person's message states. The author is None if no longer a
-    member.
-    """
+    """Return the author and source of a memory that a person's message states. The author must still be a member."""
     asker = _asker(caller)
     if asker is not None and source.author == asker.pk:
         return {"author": asker if asker == caller.person else _member(asker, caller.workspace)}

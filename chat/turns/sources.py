@@ -91,10 +91,7 @@ def require_documents(ids: Sequence[str] | None, chat: Chat, by: User) -> None:
 
 
 def publish_drafts(ids: Sequence[str] | None, chat: Chat, by: User, *, now: datetime) -> list[str] | None:
-    """Publish the draft files among these documents of a message, and return the ids after publishing.
-
-    Runs in the transaction that stores the message.
-    """
+    """Publish the drafts among a message's documents, in its transaction. Return the ids after publishing."""
     if not ids:
         return None if ids is None else []
     sent = {}

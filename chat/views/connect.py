@@ -23,10 +23,8 @@ from workspaces.views.forms import KeyForm
 @require_http_methods(["GET", "POST"])
 @confirmed(allow_get=True)
 def connect(request: PageRequest) -> HttpResponse:
-    """Show how to connect programs (GET), or create an API key and show it without a redirect, which would store it
-    (POST).
-    """
-    now, new_key = timezone.now(), ""
+    """Show how to connect programs (GET), or create an API key, which only this response shows (POST)."""
+    now = timezone.now()
     default_workspace(request.user)  # make sure that the workspace used most often for keys exists
     sent = request.POST if request.method == "POST" else None
     form = KeyForm(sent, user=request.user, now=now, initial={"scope": KeyScope.WRITE})

@@ -108,9 +108,8 @@ def remember(request: PageRequest, chat_id: str, message_id: str) -> HttpRespons
     if request.POST.get("improve") == "on":  # saves nothing, even if other fields are sent
         better = proposal_for(wanted, by=user)
         slot_context |= {"content": better.content, "most": CONTENT_LENGTH}
-        return render(
-            request, "chat/remember_text.html", slot_context, status=200 if better.synthesized else 204
-        )
+        status = 200 if better.synthesized else 204
+        return render(request, "chat/remember_text.html", slot_context, status=status)
     needs_an_edit = wanted.role == MessageRole.ASSISTANT or is_question(wanted)
     if content is None and (needs_an_edit or len(wanted.content) > CONTENT_LENGTH):
         if says_nothing(wanted.content):
@@ -186,8 +185,7 @@ def rating(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
     stored_rating = None
     if value:
         reasons = request.POST.getlist("reasons") if told else []
-        comment = request.POST.get("comment", "")
-        now = timezone.now()
+        comment, now = request.POST.get("comment", ""), timezone.now()
         stored_rating = set_rating(
             message, rating=value, reasons=reasons, comment=comment, by=request.user, now=now
         )
@@ -240,9 +238,8 @@ def edit(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
         require_editable(message, request.user)
         require_idle(chat, now=timezone.now())
         follows = chat.messages.current().filter(pk__gt=message.pk).count()
-        return render(
-            request, "chat/edit_message.html", {"chat": chat, "message": message, "follows": follows}
-        )
+        context = {"chat": chat, "message": message, "follows": follows}
+        return render(request, "chat/edit_message.html", context)
     edit_message(message, content=request.POST.get("content", ""), by=request.user, now=timezone.now())
     return _conversation(request, chat)
 
@@ -259,11 +256,8 @@ def versions(request: PageRequest, chat_id: str, message_id: str) -> HttpRespons
     may_change = can_write and message.superseded_by_id is None
     if message.role == "assistant":  # an answer with later messages cannot be replaced
         may_change &= not chat.messages.current().filter(pk__gt=message.pk).exists()
-    return render(
-        request,
-        "chat/versions.html",
-        {"chat": chat, "versions": version_entries, "may_bring_back": may_change},
-    )
+    context = {"chat": chat, "versions": version_entries, "may_bring_back": may_change}
+    return render(request, "chat/versions.html", context)
 
 
 @require_POST

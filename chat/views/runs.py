@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -183,23 +184,17 @@ def graph_of(tasks: Sequence[dict[str, Any]]) -> Graph | None:
     if len(tasks) < 2:
         return None
     levels = _levels({task["id"]: task["depends_on"] for task in tasks})
-    rows: dict[int, list[dict[str, Any]]] = {}
+    rows: dict[int, list[dict[str, Any]]] = defaultdict(list)
     for task in tasks:
-        rows.setdefault(levels[task["id"]], []).append(task)
+        rows[levels[task["id"]]].append(task)
     width = max(len(row) for row in rows.values()) * (WIDTH + GAP) - GAP
-    nodes = {
-        task["id"]: Node(
-            task["id"], task["title"], task["status"], _left(n, len(row), width), level * (HEIGHT + DOWN)
-        )
-        for level, row in rows.items()
-        for n, task in enumerate(row)
-    }
-    lines = [
-        _line(nodes[name], nodes[task["id"]])
-        for task in tasks
-        for name in task["depends_on"]
-        if name in nodes
-    ]
+    nodes = {}
+    for level, row in rows.items():
+        for n, task in enumerate(row):
+            x, y = _left(n, len(row), width), level * (HEIGHT + DOWN)
+            nodes[task["id"]] = Node(task["id"], task["title"], task["status"], x, y)
+    edges = [(name, task["id"]) for task in tasks for name in task["depends_on"] if name in nodes]
+    lines = [_line(nodes[above], nodes[below]) for above, below in edges]
     return Graph(list(nodes.values()), lines, width, len(rows) * (HEIGHT + DOWN) - DOWN)
 
 
@@ -294,16 +289,12 @@ def _form_for(workspace: Workspace, template_id: str, user: User) -> RunForm:
 
 def _runs(request: PageRequest, workspace: Workspace, form: RunForm, status: int = 200) -> HttpResponse:
     shown = request.GET.get("status", "")
-    rows = (
-        Run.objects.visible_to(request.user)
-        .filter(workspace=workspace)
-        .select_related("user")
-        .defer("plan", "board", "states")
-    )
+    rows = Run.objects.visible_to(request.user).filter(workspace=workspace)
+    rows = rows.select_related("user").defer("plan", "board", "states")
     if shown in RunStatus.values:
         rows = rows.filter(status=shown)
     chosen = chosen_for(workspace, request.user)
-    price = rate_of(chosen).price
+    user, price = request.user, rate_of(chosen).price
     context = {
         "workspace": workspace,
         "runs": rows[:LISTED],
@@ -314,9 +305,7 @@ def _runs(request: PageRequest, workspace: Workspace, form: RunForm, status: int
         "shown": shown,
         "filters": RunStatus.choices,
         "templates": templates_of(workspace, request.user).select_related("user"),
-        "estimates": [
-            (label, estimated_for(workspace.pk, request.user, mode, price=price)) for mode, label in MODES
-        ],
+        "estimates": [(label, estimated_for(workspace.pk, user, mode, price=price)) for mode, label in MODES],
     }
     return render(request, "chat/runs.html", context, status=status)
 

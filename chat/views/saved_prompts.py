@@ -89,9 +89,8 @@ def choices(request: PageRequest, ws_id: str) -> HttpResponse:
     workspace = get_workspace(request.user, ws_id)
     q = request.GET.get("q", "").strip()[: saved_prompts.NAME_LENGTH]
     matching_prompts = list(saved_prompts.prompts_for(workspace, request.user, q)[: saved_prompts.OFFERED])
-    return render(
-        request, "chat/prompts/choices.html", {"prompts": matching_prompts, "workspace": workspace, "q": q}
-    )
+    context = {"prompts": matching_prompts, "workspace": workspace, "q": q}
+    return render(request, "chat/prompts/choices.html", context)
 
 
 def _load(request: PageRequest, ws_id: str, prompt_id: str) -> tuple[Workspace, SavedPrompt]:
