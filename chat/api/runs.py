@@ -12,24 +12,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chat.models.runs import Run, RunEntry, RunMode, RunStatus, RunTemplate
+from chat.runs import services
 from chat.runs.budget import limits_of
 from chat.runs.events import follow_run
 from chat.runs.run_display import result_of, tasks_of
 from chat.runs.run_memory import MemoryKind
-from chat.runs.services import (
-    LONGEST_NAME,
-    RunRequest,
-    delete_template,
-    get_run,
-    get_template,
-    given_memory,
-    request_of,
-    rerun,
-    save_template,
-    start_run,
-    stop_run,
-    templates_of,
-)
 from chat.turns.services import resume_from_chat
 from workspaces.access import get_workspace
 from workspaces.api.base import ApiView
@@ -204,7 +191,7 @@ class RunList(ApiView):
         """
         workspace, body = get_workspace(self.person, workspace_id), self.body(StartRunBody)
         now = timezone.now()
-        wanted = RunRequest(
+        wanted = services.RunRequest(
             body["objective"],
             body["mode"],
             json_object("inputs", body.get("inputs")),
@@ -212,11 +199,11 @@ class RunList(ApiView):
             json_object("budget", body.get("budget")),
             body.get("plan"),
             body["review_plan"],
-            memory=given_memory(body.get("memory", ()), now=now),
+            memory=services.given_memory(body.get("memory", ()), now=now),
         )
         run = self.make_once(
-            lambda: start_run(workspace, wanted, by=self.person, now=now),
-            lambda person, public_id: get_run(person, workspace, public_id),
+            lambda: services.start_run(workspace, wanted, by=self.person, now=now),
+            lambda person, public_id: services.get_run(person, workspace, public_id),
         )
         return accepted(self, workspace, run)
 
@@ -226,7 +213,7 @@ class RunDetail(ApiView):
     def get(self, request: Request, workspace_id: str, run_id: str) -> Response:
         """Get a run."""
         workspace = get_workspace(self.person, workspace_id)
-        return Response(RunJson(get_run(self.person, workspace, run_id)).data)
+        return Response(RunJson(services.get_run(self.person, workspace, run_id)).data)
 
 
 class RunMemory(ApiView):
@@ -237,7 +224,7 @@ class RunMemory(ApiView):
         These are the data that its steps share, in the order in which they were first written. To get the value of an
         entry, request it by `key`.
         """
-        run = get_run(self.person, get_workspace(self.person, workspace_id), run_id)
+        run = services.get_run(self.person, get_workspace(self.person, workspace_id), run_id)
         key = self.query(EntryQuery).get("key")
         return self.page(
             run.entries.all() if key is None else run.entries.filter(key=key),
@@ -251,7 +238,7 @@ class RunEvents(ApiView):
     @documented("runs_events", {(200, "text/event-stream"): EVENTS}, errors=[429])
     def get(self, request: Request, workspace_id: str, run_id: str) -> EventStream:
         """Follow a run as server-sent events."""
-        run = get_run(self.person, get_workspace(self.person, workspace_id), run_id)
+        run = services.get_run(self.person, get_workspace(self.person, workspace_id), run_id)
         last = request.headers.get("Last-Event-ID", "")
         after = int(last) if last.isascii() and last.isdigit() and len(last) < 18 else 0
         events = follow_run(self.person, workspace_id, run, after=after)
@@ -266,8 +253,8 @@ class RunStop(ApiView):
         Completed steps stay, and you can resume the run later. 409 if it is not running.
         """
         workspace = get_workspace(self.person, workspace_id)
-        run = get_run(self.person, workspace, run_id)
-        return accepted(self, workspace, stop_run(run, by=self.person, now=timezone.now()))
+        run = services.get_run(self.person, workspace, run_id)
+        return accepted(self, workspace, services.stop_run(run, by=self.person, now=timezone.now()))
 
 
 class RunResume(ApiView):
@@ -280,7 +267,7 @@ class RunResume(ApiView):
         """
         workspace, body = get_workspace(self.person, workspace_id), self.body(ResumeBody)
         run = resume_from_chat(
-            get_run(self.person, workspace, run_id),
+            services.get_run(self.person, workspace, run_id),
             by=self.person,
             now=timezone.now(),
             plan=body.get("plan"),
@@ -297,13 +284,13 @@ class RunRerun(ApiView):
         Starts a new run with the same objective, plan and inputs.
         """
         workspace, step = get_workspace(self.person, workspace_id), self.body(RerunBody).get("from_step", "")
-        run = get_run(self.person, workspace, run_id)
-        again = rerun(run, by=self.person, now=timezone.now(), from_step=step)
+        run = services.get_run(self.person, workspace, run_id)
+        again = services.rerun(run, by=self.person, now=timezone.now(), from_step=step)
         return accepted(self, workspace, again)
 
 
 def accepted(view: ApiView, workspace: Workspace, run: Run) -> Response:
-    shown = get_run(view.person, workspace, run.public_id)
+    shown = services.get_run(view.person, workspace, run.public_id)
     return Response(RunJson(shown).data, status=status.HTTP_202_ACCEPTED)
 
 
@@ -333,7 +320,7 @@ class RunTemplateJson(serializers.Serializer[Any]):
 
 class SaveTemplateBody(Body):
     example = {"name": "Offers compared"}
-    name = Text(help_text=f"At most {LONGEST_NAME} characters; no other template here has it.")
+    name = Text(help_text=f"At most {services.LONGEST_NAME} characters; no other template here has it.")
 
 
 class StartTemplateBody(Body):
@@ -347,7 +334,7 @@ class RunTemplateList(ApiView):
     def get(self, request: Request, workspace_id: str) -> Response:
         """List the run templates of a workspace."""
         workspace = get_workspace(self.person, workspace_id)
-        templates = templates_of(workspace, self.person).select_related("workspace")
+        templates = services.templates_of(workspace, self.person).select_related("workspace")
         return self.page(templates, RunTemplateJson, list_name=f"run templates of {workspace_id}")
 
 
@@ -362,10 +349,10 @@ class RunTemplateSave(ApiView):
         Editors and owners only.
         """
         workspace = get_workspace(self.person, workspace_id)
-        run, name = get_run(self.person, workspace, run_id), self.body(SaveTemplateBody)["name"]
+        run, name = services.get_run(self.person, workspace, run_id), self.body(SaveTemplateBody)["name"]
         template = self.make_once(
-            lambda: save_template(run, name, by=self.person, now=timezone.now()),
-            lambda person, public_id: get_template(workspace, public_id, by=person),
+            lambda: services.save_template(run, name, by=self.person, now=timezone.now()),
+            lambda person, public_id: services.get_template(workspace, public_id, by=person),
         )
         return Response(RunTemplateJson(template).data, status=status.HTTP_201_CREATED)
 
@@ -377,7 +364,7 @@ class RunTemplateDetail(ApiView):
 
         Its creator or an owner of the workspace may do this. Runs that were started from it stay.
         """
-        delete_template(get_workspace(self.person, workspace_id), template_id, by=self.person)
+        services.delete_template(get_workspace(self.person, workspace_id), template_id, by=self.person)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
@@ -391,14 +378,14 @@ class RunTemplateStart(ApiView):
         The mode, plan, tools and budget are those of the template. The run is an ordinary run in all other respects.
         """
         workspace, body = get_workspace(self.person, workspace_id), self.body(StartTemplateBody)
-        wanted = request_of(
-            get_template(workspace, template_id, by=self.person),
+        wanted = services.request_of(
+            services.get_template(workspace, template_id, by=self.person),
             objective=body.get("objective", ""),
             inputs=json_object("inputs", body.get("inputs")),
             reviews_plan=body["review_plan"],
         )
         run = self.make_once(
-            lambda: start_run(workspace, wanted, by=self.person, now=timezone.now()),
-            lambda person, public_id: get_run(person, workspace, public_id),
+            lambda: services.start_run(workspace, wanted, by=self.person, now=timezone.now()),
+            lambda person, public_id: services.get_run(person, workspace, public_id),
         )
         return accepted(self, workspace, run)

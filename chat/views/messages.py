@@ -21,18 +21,8 @@ from chat.models import Chat, Message, MessageRole
 from chat.models.personal_marks import REASONS, Rating
 from chat.models.runs import Run, RunStatus
 from chat.runs.services import get_run
+from chat.turns import services
 from chat.turns.remember_this import is_question, proposal_for, remember_message, says_nothing
-from chat.turns.services import (
-    adjacent_version,
-    continue_answer,
-    edit_message,
-    require_editable,
-    require_idle,
-    restore_version,
-    resume_from_chat,
-    retry_answer,
-    versions_of,
-)
 from chat.turns.stream import StreamEvent, follow_for, to_sse, with_html
 from chat.views.shown_messages import entries_for, entry_for, load_transcript, plan_in
 from memories.access import count_listed
@@ -73,14 +63,14 @@ def stop(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
 @require_POST
 def retry(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
     chat, answer = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
-    return _message(request, chat, retry_answer(answer, by=request.user, now=timezone.now()))
+    return _message(request, chat, services.retry_answer(answer, by=request.user, now=timezone.now()))
 
 
 @require_POST
 def continue_cut(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
     """Continue an answer that was cut off at its length limit."""
     chat, answer = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
-    return _message(request, chat, continue_answer(answer, by=request.user, now=timezone.now()))
+    return _message(request, chat, services.continue_answer(answer, by=request.user, now=timezone.now()))
 
 
 @require_POST
@@ -91,7 +81,7 @@ def start_research(request: PageRequest, chat_id: str, message_id: str) -> HttpR
     if run is None or run.status != RunStatus.WAITING:
         raise Conflict(_("This plan is no longer waiting."))
     run = get_run(request.user, chat.workspace, run.public_id)
-    resume_from_chat(run, by=request.user, now=timezone.now(), plan=plan_in(run, request.POST))
+    services.resume_from_chat(run, by=request.user, now=timezone.now(), plan=plan_in(run, request.POST))
     return _message(request, chat, get_message(request.user, chat_id, message_id)[1])
 
 
@@ -235,12 +225,14 @@ def edit(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
     """Show the question in a text field (GET), or replace it and begin a new turn (POST)."""
     chat, message = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
     if request.method == "GET":
-        require_editable(message, request.user)
-        require_idle(chat, now=timezone.now())
+        services.require_editable(message, request.user)
+        services.require_idle(chat, now=timezone.now())
         follows = chat.messages.current().filter(pk__gt=message.pk).count()
         context = {"chat": chat, "message": message, "follows": follows}
         return render(request, "chat/edit_message.html", context)
-    edit_message(message, content=request.POST.get("content", ""), by=request.user, now=timezone.now())
+    services.edit_message(
+        message, content=request.POST.get("content", ""), by=request.user, now=timezone.now()
+    )
     return _conversation(request, chat)
 
 
@@ -248,7 +240,7 @@ def edit(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
 def versions(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
     """Show the earlier versions of an answer, or those of a question with all messages that followed them."""
     chat, message = get_message(request.user, chat_id, message_id)
-    earlier = versions_of(message, request.user)
+    earlier = services.versions_of(message, request.user)
     messages = [each for version in earlier for each in version.messages]
     entries = iter(entries_for(messages, chat, request.user, now=timezone.now(), ends=False))
     version_entries = [(version, list(islice(entries, len(version.messages)))) for version in earlier]
@@ -263,7 +255,7 @@ def versions(request: PageRequest, chat_id: str, message_id: str) -> HttpRespons
 @require_POST
 def restore(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
     chat, message = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
-    restore_version(message, by=request.user, now=timezone.now())
+    services.restore_version(message, by=request.user, now=timezone.now())
     return _conversation(request, chat)
 
 
@@ -271,9 +263,9 @@ def restore(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse
 def step(request: PageRequest, chat_id: str, message_id: str) -> HttpResponse:
     """Replace a message by its previous version (``?to=older``) or by the next one."""
     chat, message = get_message(request.user, chat_id, message_id, need=Role.EDITOR)
-    beside = adjacent_version(message, back=request.GET.get("to") == "older", by=request.user)
+    beside = services.adjacent_version(message, back=request.GET.get("to") == "older", by=request.user)
     beside.chat = chat
-    restore_version(beside, by=request.user, now=timezone.now())
+    services.restore_version(beside, by=request.user, now=timezone.now())
     return _conversation(request, chat)
 
 

@@ -23,23 +23,9 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from chat.models.runs import Run, RunEvent, RunMode, RunStatus, RunStepStatus
 from chat.rendering.stored_html import html_or_source
 from chat.runs import plan as plan_edits
+from chat.runs import services
 from chat.runs.budget import estimated_for, limits_of
 from chat.runs.run_display import planning_of, result_text, tasks_for_people, title_shown, with_sources
-from chat.runs.services import (
-    LONGEST_OBJECTIVE,
-    RunRequest,
-    delete_template,
-    get_run,
-    get_template,
-    may_steer,
-    rerun,
-    revise_plan,
-    save_template,
-    start_run,
-    stop_run,
-    templates_of,
-    why_no_run,
-)
 from chat.runs.transitions import PLANNING
 from chat.runs.workspace_tools import default_tools
 from chat.turns.services import resume_from_chat
@@ -231,7 +217,7 @@ MODES = [
 class RunForm(DomainForm):
     objective = forms.CharField(
         label=later("Task"),
-        max_length=LONGEST_OBJECTIVE,
+        max_length=services.LONGEST_OBJECTIVE,
         widget=forms.Textarea(attrs={"rows": 4}),
         help_text=later("Describe the task in full."),
     )
@@ -254,9 +240,10 @@ def runs(request: PageRequest, ws_id: str) -> HttpResponse:
     form = RunForm(request.POST)
 
     def start() -> Run:
-        data = form.cleaned_data
-        template = get_template(workspace, data["template"], by=request.user) if data["template"] else None
-        wanted = RunRequest(
+        data, template = form.cleaned_data, None
+        if data["template"]:
+            template = services.get_template(workspace, data["template"], by=request.user)
+        wanted = services.RunRequest(
             data["objective"],
             data["mode"],
             tools=[*default_tools(workspace), *(["x_save_memory"] if data["saves"] else [])],
@@ -264,7 +251,7 @@ def runs(request: PageRequest, ws_id: str) -> HttpResponse:
             reviews_plan=data["reviews_plan"],
             plan=template.plan if template and template.mode == data["mode"] else None,
         )
-        return start_run(workspace, wanted, by=request.user, now=timezone.now())
+        return services.start_run(workspace, wanted, by=request.user, now=timezone.now())
 
     if run := form.done(start):
         return redirect("chat:run", ws_id, run.public_id)
@@ -275,7 +262,7 @@ def _form_for(workspace: Workspace, template_id: str, user: User) -> RunForm:
     """Return the form for a new run, filled in from the template if there is one."""
     if not template_id:
         return RunForm()
-    template = get_template(workspace, template_id, by=user)
+    template = services.get_template(workspace, template_id, by=user)
     initial = {
         "objective": template.objective,
         "mode": template.mode,
@@ -299,12 +286,12 @@ def _runs(request: PageRequest, workspace: Workspace, form: RunForm, status: int
         "workspace": workspace,
         "runs": rows[:LISTED],
         "form": form,
-        "why_not": why_no_run(chosen),
+        "why_not": services.why_no_run(chosen),
         "can_write": Role(workspace.role).allows(Role.EDITOR),
         "is_owner": Role(workspace.role).allows(Role.OWNER),
         "shown": shown,
         "filters": RunStatus.choices,
-        "templates": templates_of(workspace, request.user).select_related("user"),
+        "templates": services.templates_of(workspace, request.user).select_related("user"),
         "estimates": [(label, estimated_for(workspace.pk, user, mode, price=price)) for mode, label in MODES],
     }
     return render(request, "chat/runs.html", context, status=status)
@@ -337,7 +324,7 @@ def entry(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
 
 @require_POST
 def stop(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
-    stop_run(_run(request, ws_id, run_id), by=request.user, now=timezone.now())
+    services.stop_run(_run(request, ws_id, run_id), by=request.user, now=timezone.now())
     return redirect("chat:run", ws_id, run_id)
 
 
@@ -355,7 +342,7 @@ def plan(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
     loaded_run = _run(request, ws_id, run_id)
     rows, focus = plan_edits.changed(rows_in(request.POST), request.POST.get("do", ""))
     new = plan_edits.edited(loaded_run.plan, rows) if loaded_run.plan else {"tasks": []}
-    loaded_run.plan = revise_plan(loaded_run, new if new["tasks"] else None, by=request.user).plan
+    loaded_run.plan = services.revise_plan(loaded_run, new if new["tasks"] else None, by=request.user).plan
     shown = planned(loaded_run, can_steer=True, rows=rows, focus=focus)
     context: dict[str, Any] = {"workspace": loaded_run.workspace, "plan": shown}
     if "in_chat" in request.POST and loaded_run.answer is not None:
@@ -366,7 +353,7 @@ def plan(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
 @require_POST
 def repeat(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
     loaded_run, step = _run(request, ws_id, run_id), request.POST.get("from_step", "")
-    new_run = rerun(loaded_run, by=request.user, now=timezone.now(), from_step=step)
+    new_run = services.rerun(loaded_run, by=request.user, now=timezone.now(), from_step=step)
     return redirect("chat:run", ws_id, new_run.public_id)
 
 
@@ -374,22 +361,22 @@ def repeat(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
 def keep(request: PageRequest, ws_id: str, run_id: str) -> HttpResponse:
     """Save a run as a template."""
     loaded_run, name = _run(request, ws_id, run_id), request.POST.get("name", "")
-    template = save_template(loaded_run, name, by=request.user, now=timezone.now())
+    template = services.save_template(loaded_run, name, by=request.user, now=timezone.now())
     return redirect(f"{reverse('chat:runs', args=[ws_id])}?template={template.public_id}")
 
 
 @require_POST
 def delete(request: PageRequest, ws_id: str, template_id: str) -> HttpResponse:
-    delete_template(get_workspace(request.user, ws_id), template_id, by=request.user)
+    services.delete_template(get_workspace(request.user, ws_id), template_id, by=request.user)
     return redirect("chat:runs", ws_id)
 
 
 def _run(request: PageRequest, ws_id: str, run_id: str) -> Run:
-    return get_run(request.user, get_workspace(request.user, ws_id), run_id)
+    return services.get_run(request.user, get_workspace(request.user, ws_id), run_id)
 
 
 def _context(run: Run, user: User) -> dict[str, Any]:
-    can_steer = may_steer(run, run.workspace.role, user)
+    can_steer = services.may_steer(run, run.workspace.role, user)
     entries = list(run.entries.defer("json").order_by("-created_at", "-id")[:ENTRIES])[::-1]
     saved = Memory.objects.visible_to(user).filter(public_id__in=run.memory_ids).select_related("workspace")
     result = result_text(run) if run.status == RunStatus.DONE else ""
