@@ -136,10 +136,7 @@ def _searched(call: ToolCall) -> str:
 
 
 def call_event(call: ToolCall) -> dict[str, Any]:
-    """Return the data of the stream event for a tool call: ids and fixed text only. One query if memories were found.
-
-    All readers receive the same event, so personal memories are not counted.
-    """
+    """Return the data of the stream event for a tool call: ids and text for all readers. At most one query."""
     call.known = for_everyone(call.memory_ids)
     return {
         "id": call.public_id,
@@ -336,9 +333,8 @@ def _verdict(step: Step) -> str:
 
 
 def step_event(step: Step) -> dict[str, Any]:
-    """Return the data of the stream event for a step. One query if memories were compared.
-
-    All readers receive the same event, so it has only the number of memories, without personal ones.
+    """Return the data of the stream event for a step, without personal memories, as all readers see it. At most one
+    query.
     """
     step.known = for_everyone(step.memory_ids)
     if step.kind == StepKind.READING:

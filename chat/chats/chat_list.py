@@ -230,10 +230,7 @@ def _candidates(query: str, workspace: Workspace) -> tuple[dict[int, list[int]],
 
 
 def _weights(matched: Mapping[int, list[int]], terms: int, among: int) -> dict[int, float]:
-    """Return the weight of each word: its BM25 idf over the messages that the user may see.
-
-    ``matched``: as returned by ``_candidates``. ``terms``: number of words in the query. ``among``: number of messages.
-    """
+    """Return the weight of each of the ``terms`` words: its BM25 idf over ``among`` messages that the user may see."""
     weights = {}
     for term in range(1, terms + 1):
         having = sum(term in numbers for numbers in matched.values())

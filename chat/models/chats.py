@@ -76,7 +76,7 @@ class ChatQuerySet(models.QuerySet["Chat"]):
 
 class Chat(models.Model):
     role: str  # the reader's role, annotated by ``with_roles``
-    mark: str | None  # the reader's mark, annotated by ``with_marks``
+    mark: str | None  # the reader's mark, annotated by ``chat_list_page``
     public_id = PublicIdField(prefix="chat")
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="chats")
     created_by = models.ForeignKey(User, on_delete=models.CASCADE, related_name="chats")

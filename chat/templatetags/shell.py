@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from django import template
-from django.http import HttpRequest
 from django.template import Context
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -30,7 +29,9 @@ def sidebar(context: Context) -> dict[str, Any]:
     request = context["request"]
     user = request.user
     workspaces = workspaces_of(user)
-    workspace = context.get("workspace") or _last_visited(request, workspaces) or default_workspace(user)
+    last = request.session.get("workspace")
+    last_visited = next((each for each in workspaces if each.public_id == last), None)
+    workspace = context.get("workspace") or last_visited or default_workspace(user)
     chat, agents = context.get("chat"), context.get("agents")
     return {
         "user": user,
@@ -88,11 +89,6 @@ def chats_with_own(context: Context, workspace: Workspace) -> list[Chat]:
 @register.filter
 def get(mapping: dict[str, Any], key: str) -> Any:
     return mapping.get(key)
-
-
-def _last_visited(request: HttpRequest, workspaces: list[Workspace]) -> Workspace | None:
-    last = request.session.get("workspace")
-    return next((workspace for workspace in workspaces if workspace.public_id == last), None)
 
 
 register.simple_tag(vetoed, name="memory_vetoed")

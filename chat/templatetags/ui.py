@@ -47,10 +47,7 @@ DIRECTIONAL = {"chevron-left", "chevron-right", "log-out", "panel-left", "undo-2
 @register.simple_tag
 @cache
 def icon(name: str, classes: str = "") -> SafeString:
-    """Render an icon of the sprite. It is hidden from screen readers, because text beside it has the same meaning.
-
-    Cached, since a page has hundreds of icons of a few dozen kinds.
-    """
+    """Render an icon of the sprite, hidden from screen readers. Cached, since a page has hundreds of few kinds."""
     return format_html(
         '<svg class="icon {}" aria-hidden="true" focusable="false"><use href="{}#{}"></use></svg>',
         f"icon--directional {classes}" if name in DIRECTIONAL else classes,

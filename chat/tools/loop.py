@@ -317,10 +317,7 @@ async def replied(
     temperature: float | None = None,
     parts: Parts | None = None,
 ) -> AsyncGenerator[Delta, None]:
-    """Call the model, record its usage, and yield its output without characters that cannot be stored.
-
-    ``parts``: the estimated tokens of messages and tools, if they are counted already.
-    """
+    """Call the model, record its usage, and yield its output without unstorable signs. ``parts``: counted tokens."""
     parts = parts or parts_of(messages, tools)
     metrics.TOKENS.labels("in").inc(parts.whole)
     report_parts(parts)

@@ -87,10 +87,7 @@ def conversation_id(caller: Caller, conversation: Said) -> str:
 def begin(
     caller: Caller, conversation: Said, shown: Shown, *, used: Sequence[str], connection: Connection | None
 ) -> PassingTurn | None:
-    """Record a turn of an API client before any part of its answer is sent, unless it has already ended. Two queries.
-
-    ``shown``: the words in the prompt that the user did not write. ``used``: the ids of the recalled memories.
-    """
+    """Record a turn of an API client before its answer is sent, unless it ended. ``used``: memory ids. Two queries."""
     defaults = {
         "workspace": caller.workspace,
         "user": caller.person,
@@ -326,10 +323,7 @@ def _said_before(question: Message) -> str:
 
 
 def _earlier(question: Message, *, is_personal: bool) -> tuple[tuple[str, str], ...]:
-    """Return the (role, text) of the messages before the question, oldest first, as context for extraction.
-
-    Personal answers are included only if this turn is personal. Several authors are named.
-    """
+    """Return (role, text) of the messages before the question, oldest first; personal ones only if ``is_personal``."""
     before = question.chat.messages.current().filter(pk__lt=question.pk, stays_here=False)
     before = before.exclude(content="").order_by("-pk")
     if not is_personal:

@@ -87,8 +87,11 @@ def prepare(answer_pk: int, user_pk: int) -> Plan:
         profile=user.profile_in_chats and model.capabilities.can_extract,
     )
     used, memory_page = prompt_memories.used, reverse("memories:all", args=[workspace.public_id])
-    if answer.attempt > 1 and not goes_on:
-        _forget_attempt_before(answer)
+    if answer.attempt > 1 and not goes_on:  # forget the attempt before
+        answer.tool_calls.all().delete()
+        answer.steps.exclude(kind=StepKind.READING).delete()  # the reading step belongs to the new attempt
+        if not answer.memory_enabled:
+            drop_receipt(answer.public_id)
     short_term = ShortTerm()
     if answer.memory_enabled:
         room = prompt_token_limit(model.capabilities)
@@ -176,14 +179,6 @@ def _conversation(
     if any(line.pictures for line in (conversation.question, *conversation.earlier)):
         detect_vision(chosen)
     return conversation
-
-
-def _forget_attempt_before(answer: Message) -> None:
-    """Delete the tool calls and steps of the replaced attempt, and its receipt if memory is off."""
-    answer.tool_calls.all().delete()
-    answer.steps.exclude(kind=StepKind.READING).delete()  # the reading step belongs to the new attempt
-    if not answer.memory_enabled:
-        drop_receipt(answer.public_id)
 
 
 def _to_go_on(text: str, capabilities: Capabilities) -> list[PromptMessage]:

@@ -278,23 +278,20 @@ def edit_message(
     """
     require_editable(message, by)
     answered = message.answers.order_by("pk").last()
+    if (
+        not mode and answered is not None
+    ):  # the chat mode if the current model does not support the former one
+        mode = mode_or_chat(answered.mode, lambda: chosen_for_chat(message.chat, by).model.capabilities)
     return begin_turn(
         message.chat,
         content=content,
         by=by,
         now=now,
         memory_enabled=memory_enabled,
-        mode=mode or _mode_as_before(answered, by),
+        mode=mode or Mode.CHAT,
         in_place_of=message,
         documents=still_there(message, by) if documents == "as before" else documents,
     )
-
-
-def _mode_as_before(answered: Message | None, by: User) -> str:
-    """Return the mode of the previous answer, or the chat mode if the current model does not support it."""
-    if answered is None:
-        return Mode.CHAT
-    return mode_or_chat(answered.mode, lambda: chosen_for_chat(answered.chat, by).model.capabilities)
 
 
 def retry_answer(answer: Message, *, by: User, now: datetime) -> Message:

@@ -145,7 +145,8 @@ async def stream(request: PageRequest, chat_id: str, message_id: str) -> HttpRes
     """
     user = cast(User, await request.auser())
     await in_thread(get_message, user, chat_id, message_id)
-    after = _offset(request.headers.get("Last-Event-ID") or request.GET.get("after", ""))
+    text = request.headers.get("Last-Event-ID") or request.GET.get("after", "")
+    after = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
     await sync_to_async(release_connection)()  # the connection that read the session
     if request.GET.get("as") == "html":
         stream_events = with_html(follow_for(user, chat_id, message_id))
@@ -158,10 +159,6 @@ async def _events(stream_events: AsyncGenerator[StreamEvent, None]) -> AsyncGene
     async with aclosing(stream_events):
         async for event in stream_events:
             yield to_sse(event)
-
-
-def _offset(text: str) -> int:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
 
 
 @require_POST

@@ -1,7 +1,7 @@
 """Share links: the menu of a chat, the list of a workspace, and the page that a link opens. A page for printing."""
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -72,7 +72,8 @@ def read(keys: Sequence[int], *, start: int = 0, most: int = PAGE, host: str = "
         for each, then in zip(messages, following, strict=False)
         if each.role == MessageRole.USER and (then is None or then.role == MessageRole.USER)
     }
-    withheld = _withheld(unanswered)
+    hidden_answers = Message.objects.current().marked().filter(reply_to__in=unanswered)
+    withheld = set(hidden_answers.values_list("reply_to", flat=True))
     shared_messages = [
         SharedMessage(
             each,
@@ -85,12 +86,6 @@ def read(keys: Sequence[int], *, start: int = 0, most: int = PAGE, host: str = "
     ]
     end = start + len(messages)
     return Reading(shared_messages, before=start, next=end if messages and end < len(keys) else 0)
-
-
-def _withheld(unanswered: Collection[int]) -> set[int | None]:
-    """Return the unanswered questions whose answer is hidden as personal or local-only. One query, or none."""
-    answers = Message.objects.current().marked().filter(reply_to__in=unanswered)
-    return set(answers.values_list("reply_to", flat=True))
 
 
 def _people(keys: Sequence[int]) -> dict[int | None, int]:
