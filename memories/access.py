@@ -76,22 +76,14 @@ def vetoed() -> bool:
 def memory_on(user: User, chat_value: bool | None) -> bool:
     """Return whether automatic memory is on in a chat with the setting ``chat_value`` (None: not set).
 
-    If the operator has not switched it off for everyone, the first of these that is set decides: the chat's setting,
-    the person's default, the operator's default. If none is set, it is off.
+    The operator's veto decides first, then what is set: the chat's setting, the person's default, the operator's.
     """
-    if vetoed():
-        return False
-    for choice in (chat_value, user.memory_default, settings.MEMORY_ENABLED):
-        if choice is not None:
-            return choice
-    return False
+    choices = (chat_value, user.memory_default, settings.MEMORY_ENABLED)
+    return not vetoed() and next((choice for choice in choices if choice is not None), False)
 
 
 def must_ask(user: User) -> bool:
-    """Return whether to ask the person if automatic memory should be on.
-
-    This is so if neither the person nor the operator has set a default.
-    """
+    """Return whether neither the person nor the operator has set a default, so that the person is asked for one."""
     return user.memory_default is None and settings.MEMORY_ENABLED is None
 
 
@@ -127,9 +119,7 @@ def live_in(workspace: Workspace, user: User, now: datetime | None = None) -> Me
 
 
 def count_live(workspace: Workspace, user: User, *, personal: bool, now: datetime) -> int:
-    """Count the live memories stored in a workspace that this person may see. Without ``personal``, only the shared
-    ones.
-    """
+    """Count the memories of ``live_in``; without ``personal``, only the shared ones."""
     counted = _LIVE if personal else _LIVE_OF_ALL
     return counted.count(workspace=workspace.pk, user=user.pk, now=now)
 
@@ -141,11 +131,7 @@ def own_elsewhere(workspace: Workspace, user: User, now: datetime | None = None)
 
 
 def count_listed(workspace: Workspace, user: User, *, now: datetime) -> int:
-    """Count the memories that the user's memory panel lists. Two queries.
-
-    These are the live memories of the workspace that the user may see, and the user's personal ones from other
-    workspaces.
-    """
+    """Count what the user's memory panel lists, including personal memories from other workspaces. Two queries."""
     here = count_live(workspace, user, personal=True, now=now)
     return here + own_elsewhere(workspace, user, now).order_by().count()
 

@@ -106,10 +106,7 @@ def remove(asset: Asset, *, by: User | None) -> None:
 
 
 def _audit(verb: Verb, asset: Asset, by: User | None) -> None:
-    """Record the event in the audit log, unless the system caused it (``by`` is None).
-
-    If the memory is personal, leave the workspace out, because its members may not see the event.
-    """
+    """Record a person's change in the audit log. Members may not see that of a personal memory."""
     if by is not None:
         workspace = asset.memory.workspace if asset.memory.owner_id is None else None
         record(verb, by=by, workspace=workspace, target=asset.public_id)

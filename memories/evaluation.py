@@ -59,8 +59,8 @@ class Line:
 class Score:
     """The results of one row of the result table. Each list has one entry per query.
 
-    ``seconds`` is how long the search took. ``ranks`` lists the ranks, counted from 1, at which memories that answer
-    the query were found. ``relevant`` is the number of all memories that answer it.
+    ``ranks`` lists the ranks, counted from 1, at which memories that answer the query were found. ``relevant`` is the
+    number of all memories that answer it.
     """
 
     seconds: list[float] = field(default_factory=list)
@@ -82,9 +82,7 @@ class Score:
 
 
 def milliseconds(seconds: Sequence[float], share: float) -> float:
-    """Return a quantile of durations given in seconds. ``share`` is the quantile, such as 0.95. Return 0 without
-    durations.
-    """
+    """Return the quantile ``share``, such as 0.95, of durations in seconds; 0 if there are none."""
     ordered = sorted(seconds)
     return 1000 * ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
 
@@ -169,14 +167,12 @@ def load_conversation(
     while batch := list(islice(drafts, BATCH)):
         texts = [(draft.content, draft.source_excerpt) for _, _, draft in batch]
         vectors = embed_texts(texts, [DataPolicy.here(workspace)] * len(batch))
-        numbered = list(enumerate(batch))
         # One call of save_memories stores memories of one time.
-        for said_at, part in groupby(numbered, key=lambda numbered: numbered[1][1]):
+        for said_at, part in groupby(enumerate(batch), key=lambda numbered: numbered[1][1]):
             numbers, parts = zip(*part, strict=True)
             part_vectors = [vectors[number] for number in numbers] if vectors else None
-            drafts_of_moment = [draft for _, _, draft in parts]
             saved = save_memories(
-                drafts_of_moment, by=user, now=said_at, vectors=part_vectors, dedupe="create"
+                [draft for _, _, draft in parts], by=user, now=said_at, vectors=part_vectors, dedupe="create"
             )
             for (known_as, _said, _draft), stored in zip(parts, saved, strict=True):
                 ids[stored.memory.pk] = known_as
@@ -234,10 +230,7 @@ def evaluate(
 
 
 def _embed_ahead(text: str, now: datetime) -> None:
-    """Embed the query before the time is measured, so that the embedder has its vector in the cache.
-
-    Otherwise, the time of the row that is run first would include the embedding.
-    """
+    """Embed the query, so that the time of the row that is run first does not include the embedding."""
     embedder = get_embedder()
     if embedder is not None:
         with suppress(EmbedderError):  # recall itself reports that it had no embedder
@@ -269,10 +262,7 @@ def _ask(text: str, workspace: Workspace, user: User, line: Line, depth: int, no
 
 
 def _by_vector(text: str, workspace: Workspace, user: User, depth: int) -> list[int]:
-    """Return the primary keys of the memories whose vectors are nearest to the query's, as a baseline.
-
-    Return none if no embedder is available.
-    """
+    """Return the keys of the memories whose vectors are nearest to the query's; none if there is no embedder."""
     where = search_area(workspace.pk, user.pk)
     embedded = embed_query([text], where.active, local_only=where.local_only) if where else None
     if embedded is None:

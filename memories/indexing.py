@@ -65,9 +65,7 @@ def index_words(memories: Sequence[Memory]) -> None:
 
 
 def index_lexemes(memories: Sequence[Memory]) -> None:
-    """Add new memories to the BM25 index, and link them to topics that they name. Their ``search`` must be stored
-    already.
-    """
+    """Add memories whose ``search`` is stored to the BM25 index, and link them to topics that they name."""
     ids, within = _of(memories)
     hybrid_search.index_words(MEMORIES, ids, within=within)
     link_to_named_topics(memories)

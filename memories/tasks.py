@@ -33,15 +33,12 @@ def embed_memories(*, memory_ids: Sequence[int]) -> int:
     for start in range(0, len(pending), embedding.BATCH):
         batch = pending[start : start + embedding.BATCH]
         batch_vectors = _embed(batch)
-        failed = [
-            memory.pk for memory, vectors in zip(batch, batch_vectors or [], strict=False) if vectors is None
-        ]
-        if batch_vectors is None:  # the embedder is down; a later sweep retries
-            failed = [memory.pk for memory in batch]
+        embedded = list(zip(batch, batch_vectors or [None] * len(batch), strict=True))
+        failed = [memory.pk for memory, vectors in embedded if vectors is None]
         Memory.objects.filter(pk__in=failed).update(embedding_failed_at=timezone.now())
-        if batch_vectors is None:
+        if batch_vectors is None:  # the embedder is down; a later sweep retries
             break
-        for memory, vectors in zip(batch, batch_vectors, strict=True):
+        for memory, vectors in embedded:
             if vectors is not None:
                 vector_backfill.store_late_vector(memory, vectors, now=timezone.now())
                 done += 1
@@ -88,11 +85,7 @@ def recheck_memories(*, memory_ids: Sequence[int]) -> int:
 
 @job
 def sweep() -> str:
-    """Run due work, including work whose job was lost. Runs every minute. Return the numbers as text for the job log.
-
-    The work is the extraction of memories, the embedding of memories without a vector, the permanent removal of
-    memories deleted long ago, and clearings.
-    """
+    """Run due work, including work whose job was lost. Runs every minute. Return the numbers for the job log."""
     extracted = extraction_jobs.sweep(now=timezone.now())
     if reembedding.has_work():
         reembedding.queue()

@@ -13,7 +13,7 @@ from itertools import chain, islice
 import numpy as np
 from django.core.cache import caches
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, OuterRef
 from django.utils.translation import gettext as _
 
 from memories.access import live_in
@@ -45,10 +45,9 @@ SHARE_OF_LESS_NEAR = 0.82
 
 
 def about_the_same(a: str, b: str, share: float = SHARE) -> bool:
-    """Return whether two texts share enough words to contradict each other.
+    """Return whether two texts share SHARED words and ``share`` of the shorter text's, enough to contradict each other.
 
-    They must share at least SHARED words, and at least ``share`` of the words of the shorter text. Vectors are not
-    compared, because greetings and thanks are similar in every embedder but can contradict nothing.
+    Vectors do not tell, because greetings and thanks are similar in every embedder but can contradict nothing.
     """
     one, other = _parts(a), _parts(b)
     shared = len(one & other)
@@ -56,10 +55,7 @@ def about_the_same(a: str, b: str, share: float = SHARE) -> bool:
 
 
 def contains_as_clause(longer: str, shorter: str) -> bool:
-    """Return whether the shorter text is a whole clause of the longer one.
-
-    For example, “I eat no fish, I am vegetarian” says all of “I am vegetarian.”
-    """
+    """Return whether the shorter text is a clause of the longer one: “I eat no fish, I am vegetarian” and its end."""
     parts = _CLAUSE_END.split(longer.casefold())
     clauses = [*parts, *chain.from_iterable(map(CLAUSES.split, parts))]
     phrase = "".join(_WORD.findall(shorter.casefold()))
@@ -99,10 +95,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Pairs:
-    """Pairs of memories to review.
-
-    ``partly`` is True if there are more memories than the number that was compared.
-    """
+    """Pairs of memories to review. ``partly``: there are more memories than were compared."""
 
     duplicates: list[Pair]
     contradictions: list[Pair]
@@ -141,34 +134,25 @@ def texts_of(memory: Memory, other: Memory | None) -> str:
 def _compared(
     workspace: Workspace, user: User, now: datetime
 ) -> tuple[list[tuple[int, int]], list[tuple[int, int]], bool]:
-    """Return the duplicates and the contradictions, each as primary keys (older, newer).
-
-    The third value says whether there are more memories than were compared.
-    """
-    holding = _valid_in(workspace, user, now)
-    memories = holding.order_by("-pk")
-    rows = list(memories.only("content", "content_hash", "workspace", "owner", "agent")[: COMPARED + 1])
+    """Return the duplicates and the contradictions as primary keys (older, newer), and the value of ``partly``."""
+    holding = _valid_in(workspace, user, now).order_by("-pk")
+    rows = list(holding.only("content", "content_hash", "workspace", "owner", "agent")[: COMPARED + 1])
     texts = {memory.pk: memory.content for memory in rows}
     hashes = {memory.pk: memory.content_hash for memory in rows}
     decisions = _kept(hashes)
-    partly = len(texts) > COMPARED
-    linked = holding.filter(may_replace__in=holding).order_by("-pk")
+    linked = holding.filter(may_replace__in=holding.order_by())
     candidates = {
         (min(older, newer), max(older, newer)): (before, after, 1.0)
         for older, newer, before, after in linked.values_list(
             "may_replace_id", "pk", "may_replace__content", "content"
         )[:MOST_LINKED]
     }
-    nearest = _nearest(rows[:COMPARED])
     undecided = (
-        each
-        for each in nearest
-        if (each[1], each[0], f"{hashes[each[1]]} {hashes[each[0]]}") not in decisions
+        ((older, newer), (texts[older], texts[newer], cosine))
+        for older, newer, cosine in _nearest(rows[:COMPARED])
+        if (newer, older, f"{hashes[newer]} {hashes[older]}") not in decisions
     )
-    candidates |= {
-        (older, newer): (texts[older], texts[newer], cosine)
-        for older, newer, cosine in islice(undecided, JUDGED)
-    }
+    candidates |= dict(islice(undecided, JUDGED))
     same: list[tuple[int, int]] = []
     differing: list[tuple[int, int]] = []
     for pair, (a, b, cosine) in candidates.items():
@@ -178,14 +162,11 @@ def _compared(
             same.append(pair)
         elif about_the_same(a, b, SHARE if is_near else SHARE_OF_LESS_NEAR):
             differing.append(pair)
-    return same, differing, partly
+    return same, differing, len(texts) > COMPARED
 
 
 def _nearest(memories: Sequence[Memory]) -> Iterator[tuple[int, int, float]]:
-    """Yield similar pairs of memories of the same scope, most similar first.
-
-    A pair is (primary key of the older memory, primary key of the newer one, cosine).
-    """
+    """Yield similar pairs of memories of a scope, most similar first, as (older key, newer key, cosine)."""
     model = active_model()
     if model is None or len(memories) < 2:
         return
@@ -211,7 +192,7 @@ def _decode_halfvec(raw: bytes | memoryview) -> Vectors:
 
 
 def _valid_in(workspace: Workspace, user: User, now: datetime) -> MemoryQuerySet:
-    """Return the live memories whose validity has not ended. Only these are compared."""
+    """Return the live memories whose validity has not ended."""
     return live_in(workspace, user, now).not_over(now)
 
 
@@ -225,7 +206,7 @@ def _loaded(workspace: Workspace, user: User, now: datetime, keys: list[tuple[in
 
 
 def _kept(shown: Collection[int]) -> set[tuple[int, int | None, str]]:
-    rows = KeptAsIs.objects.filter(Q(memory__in=shown) & Q(other__in=shown))
+    rows = KeptAsIs.objects.filter(memory__in=shown, other__in=shown)
     return set(rows.values_list("memory", "other", "texts"))
 
 
@@ -235,14 +216,10 @@ SHOWN = 50  # memories of a list
 
 
 def stale(workspace: Workspace, user: User, now: datetime) -> MemoryQuerySet:
-    """Return memories that were recalled once, but neither recalled nor changed for STALE_AFTER, least recently used
-    first.
-    """
+    """Return memories that were neither recalled nor changed for STALE_AFTER, least recently used first."""
     before = now - STALE_AFTER
-    rows = (
-        live_in(workspace, user, now)
-        .not_over(now)
-        .filter(pinned=False, last_accessed_at__lt=before, updated_at__lt=before)
+    rows = _valid_in(workspace, user, now).filter(
+        pinned=False, last_accessed_at__lt=before, updated_at__lt=before
     )
     return _not_kept(rows, since=before).order_by("last_accessed_at", "pk")
 
@@ -251,9 +228,7 @@ def never_used(workspace: Workspace, user: User, now: datetime) -> MemoryQuerySe
     """Return memories older than UNUSED_AFTER that no answer has used, oldest first."""
     before = now - UNUSED_AFTER
     used = ReceiptItem.objects.filter(memory=OuterRef("pk"), used=True)
-    rows = (
-        live_in(workspace, user, now).not_over(now).filter(~Exists(used), pinned=False, created_at__lt=before)
-    )
+    rows = _valid_in(workspace, user, now).filter(~Exists(used), pinned=False, created_at__lt=before)
     return _not_kept(rows, since=now - STALE_AFTER).order_by("created_at", "pk")
 
 
@@ -262,12 +237,8 @@ def without_vector(workspace: Workspace, user: User, now: datetime) -> MemoryQue
     rows, model = live_in(workspace, user, now), active_model()
     if model is None:
         return rows.none()
-    agents = workspace.agents.values_list("pk", flat=True)
-    places = [
-        place_of(workspace.pk),
-        place_of(0, owner_id=user.pk),
-        *(place_of(0, agent_id=pk) for pk in agents),
-    ]
+    places = [place_of(workspace.pk), place_of(0, owner_id=user.pk)]
+    places += [place_of(0, agent_id=pk) for pk in workspace.agents.values_list("pk", flat=True)]
     rows = rows.filter(embeddable(EmbeddingModel.objects.active()), ~has_vector(MEMORY, model, places))
     return rows.order_by("created_at", "pk")
 

@@ -79,11 +79,10 @@ def link_memories_that_name(node: MemoryNode) -> None:
 
 
 def _without_unlinked(links: Sequence[NodeMemory]) -> list[NodeMemory]:
-    """Remove links that a person has deleted before, so that they are not created again. At most one query."""
-    nodes = {link.node_id for link in links}
-    rows = MemoryNode.unlinked.through.objects.filter(memorynode__in=nodes) if nodes else None
-    taken_out = set(rows.values_list("memorynode", "memory")) if rows is not None else set()
-    return [link for link in links if (link.node_id, link.memory_id) not in taken_out]
+    """Leave out links that a person has deleted before. At most one query."""
+    rows = MemoryNode.unlinked.through.objects.filter(memorynode__in={link.node_id for link in links})
+    unlinked = set(rows.values_list("memorynode", "memory"))
+    return [link for link in links if (link.node_id, link.memory_id) not in unlinked]
 
 
 def _has_spaces_around_words(sign: str) -> bool:
@@ -118,8 +117,7 @@ NEIGHBOURS = """
 class Neighbourhood:
     """The nodes around a start node, nearest first, and the relations among all of them.
 
-    Each node has its ``depth``: the number of relations to the start node. ``truncated``: not all nodes or relations
-    are included.
+    ``truncated``: there are more nodes or relations.
     """
 
     nodes: list[MemoryNode]
@@ -150,10 +148,7 @@ def nodes_in(workspace: Workspace, user: User) -> MemoryNodeQuerySet:
 
 
 def linkable_memories(workspace: Workspace, user: User) -> MemoryQuerySet:
-    """Return the live memories that the user may see linked to nodes of this workspace.
-
-    These are the workspace's own and the user's personal ones, which other members neither see nor count.
-    """
+    """Return the live memories of the workspace that the user may see, and all personal ones of the user."""
     return Memory.objects.visible_to(user).live().filter(Q(workspace=workspace) | Q(owner=user))
 
 
@@ -222,11 +217,10 @@ def create_node(
     by: User,
     now: datetime,
 ) -> MemoryNode:
-    """Create a node. ``gathers_by_name`` links memories that contain its name, now and whenever one is saved.
+    """Create a node. Raises Conflict if the workspace has a node with this name, ignoring case.
 
     The node is private to ``by`` if all its memories are personal or ``by`` is the only member of their own workspace,
-    because its name can reveal what the memories say. Raises Conflict if the workspace has a node with this name,
-    ignoring case.
+    because its name can reveal what the memories say.
     """
     values = _cleaned(name=name, kind=kind, description=description)
     _refuse_split_secret(values["name"], values["description"])
@@ -243,13 +237,13 @@ def create_node(
         **values,
     )
     with transaction.atomic():
-        _saved(node)
+        _save(node)
         if gathers_by_name:
             link_memories_that_name(node)
         owners = node.memories.filter(workspace=workspace).values_list("owner", flat=True)
         if set(owners.order_by()) == {by.pk}:
             node.owner = by
-            _saved(node, ["owner"])
+            _save(node, ["owner"])
     return node
 
 
@@ -272,15 +266,10 @@ def update_node(
         node.gathers_by_name = gathers_by_name
     node.updated_at = now
     with transaction.atomic():
-        _saved(node, [*values, "gathers_by_name", "updated_at"])
+        _save(node, [*values, "gathers_by_name", "updated_at"])
         if gathers_by_name:
             link_memories_that_name(node)
     return node
-
-
-def delete_node(node: MemoryNode) -> None:
-    """Delete a node permanently, with its links and relations. Its memories stay."""
-    node.delete()
 
 
 @transaction.atomic
@@ -309,10 +298,9 @@ def relate(
     if target.pk == node.pk:
         raise Invalid(_("A topic cannot be related to itself."))
     text = _cleaned(relation=relation)["relation"]
-    node_relation, is_new = NodeRelation.objects.select_related("source", "target").get_or_create(
+    return NodeRelation.objects.select_related("source", "target").get_or_create(
         source=node, target=target, relation=text, defaults={"created_at": now}
     )
-    return node_relation, is_new
 
 
 def unrelate(node: MemoryNode, target: MemoryNode, relation: str) -> None:
@@ -349,7 +337,7 @@ def neighbours(node: MemoryNode, user: User, *, depth: int = 1, limit: int = 50)
     return Neighbourhood(nodes, relations, len(depths) > limit or len(relations) == MOST_RELATIONS)
 
 
-def _saved(node: MemoryNode, fields: list[str] | None = None) -> MemoryNode:
+def _save(node: MemoryNode, fields: list[str] | None = None) -> None:
     """Save the node. Raises Conflict if the database's unique constraint refuses the name."""
     node.folded = fold(node.name)
     try:
@@ -359,7 +347,6 @@ def _saved(node: MemoryNode, fields: list[str] | None = None) -> MemoryNode:
         if "one_node_of_a_name" not in str(error):
             raise
         raise _name_is_taken() from None
-    return node
 
 
 def _name_is_taken() -> Conflict:
@@ -461,10 +448,9 @@ def suggest_merges(workspace: Workspace, user: User) -> list[tuple[MemoryNode, M
 
 @transaction.atomic
 def merge_topics(node: MemoryNode, into: MemoryNode, *, now: datetime) -> None:
-    """Move the links and relations of ``node`` to ``into``, and delete ``node``.
+    """Move the links and relations of ``node`` to ``into``, and delete ``node``. ``into`` gathers if one of them did.
 
-    ``into`` gathers memories by name if one of them did. Raises Invalid unless the two are different topics of one
-    workspace.
+    Raises Invalid unless the two are different topics of one workspace.
     """
     if node.pk == into.pk or node.workspace_id != into.workspace_id:
         raise Invalid(fields={"into": _("Choose another topic of this workspace.")})
@@ -510,9 +496,7 @@ def _words(text: str) -> Iterator[tuple[str, bool, str]]:
 
 
 def _common_words(text: str) -> Iterator[str]:
-    """Yield the words that are no names: those in lower case, and those after a German article, as written and
-    capitalized.
-    """
+    """Yield the words in lower case or after a German article, which are no names, as written and capitalized."""
     before = ""
     for word, _begins, _between in _words(text):
         if not word[0].isupper() or before in determiners():

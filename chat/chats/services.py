@@ -310,10 +310,11 @@ def forget_chat(chat: Chat, *, by: User, now: datetime, memories: bool = False) 
     with transaction.atomic():
         wanted = memories_of(chat, by) if memories else Memory.objects.none()
         gone, removed = _remove(chat, wanted, by=by, now=now)
-        words = {name.replace(" ", "_"): number for name, number in (gone.removed + removed).items()}
+        gone.removed += removed
+        words = {name.replace(" ", "_"): number for name, number in gone.removed.items()}
         place = audit_workspace(chat)
         record(Verb.CHAT_FORGOTTEN, by=by, workspace=place, target=chat.public_id, details=words)
-    return for_good.report_on(gone, removed, by=by, now=now)
+    return for_good.report_on(gone, by=by, now=now)
 
 
 def purge(*, now: datetime, seconds: float) -> int:

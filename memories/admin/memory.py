@@ -46,9 +46,9 @@ def may_read_personal(user: Any) -> bool:
     return bool(user.has_perm("memories.read_personal_memory"))
 
 
-def readable(rows: QuerySet[Any], user: Any) -> QuerySet[Any]:
-    """Filter to memories that this member of staff may read. The caller checks that they may open the list."""
-    return rows if may_read_personal(user) else rows.filter(owner=None)
+def readable(rows: QuerySet[Any], user: Any, owner: str = "owner") -> QuerySet[Any]:
+    """Filter to rows about memories that this member of staff may read. ``owner`` is the lookup of their owner."""
+    return rows if may_read_personal(user) else rows.filter(**{owner: None})
 
 
 LIVE = live_at(Now())
@@ -111,8 +111,7 @@ ID_FIELDS = {
 def search_memories(rows: QuerySet[Any], text: str) -> QuerySet[Any]:
     """Return the rows with an id equal to the text, or with words that begin with each word of the text.
 
-    If there are none, return those of the newest rows that contain the text. Only ``rows`` are searched, so that the
-    result does not reveal whether other memories contain a word.
+    If there are none, return the newest that contain it. Other memories are not searched, as this would reveal them.
     """
     if not text or PATTERN.fullmatch(text):
         return rows_by_id(rows, text, ID_FIELDS)
@@ -131,17 +130,8 @@ def search_memories(rows: QuerySet[Any], text: str) -> QuerySet[Any]:
 
 
 def _some_keys(rows: QuerySet[Any]) -> list[int]:
-    """Return the primary keys of the first matching rows in any order, at most EXACT_COUNT_UP_TO + 1.
-
-    Without an order, the planner uses the index. It assumes that every prefix is common, so if the rows were ordered by
-    date, it would read all memories.
-    """
+    """Return the keys of matching rows, at most EXACT_COUNT_UP_TO + 1. Without an order, the planner uses the index."""
     return list(rows.order_by().values_list("pk", flat=True)[: EXACT_COUNT_UP_TO + 1])
-
-
-HEAVY = [
-    f"{of}{name}" for of in ("", "may_replace__") for name in ("search", "source_excerpt", "source_details")
-]
 
 
 def side_by_side(older: str, newer: str) -> str:
@@ -194,8 +184,6 @@ class MemoryAdmin(LeanAdmin):
         "content", "summary", "category", "key", "tags", "importance", "pinned", "expires_at", "valid_from",
         "valid_to",
     )
-    # fmt: on
-    # fmt: off
     written = (
         "public_id", "state", "meaning", "workspace", "scope", "owner", "agent", "author", "edited_by",
         "edited_at", "imported_by", "imported_at", "older", "newer", "source_type", "source_chat_id",
@@ -207,8 +195,10 @@ class MemoryAdmin(LeanAdmin):
     # The list
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        heavy = ("search", "source_excerpt", "source_details")
         related = ("workspace", "author", "edited_by", "may_replace")
-        rows = super().get_queryset(request).select_related(*related).defer(*HEAVY)
+        rows = super().get_queryset(request).select_related(*related)
+        rows = rows.defer(*heavy, *(f"may_replace__{name}" for name in heavy))
         return readable(rows.annotate(has_vector=has_vector(MEMORY, active_model() or "")), request.user)
 
     @admin.display(description="rests on")
@@ -300,10 +290,7 @@ class MemoryAdmin(LeanAdmin):
         return (obj is None or obj.deleted_at is None) and super().has_change_permission(request, obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: Memory | None = None) -> bool:
-        """Return whether this member of staff may run the list's actions that require the delete permission.
-
-        For a single memory, return False: its page has no Delete button.
-        """
+        """Allow the list's actions that require the delete permission, but no Delete button on a memory's page."""
         return obj is None and super().has_delete_permission(request)
 
     def save_or_show(

@@ -15,7 +15,7 @@ from django.utils import timezone
 from django_q.models import Failure, OrmQ, Schedule, Success
 from django_q.tasks import async_task
 
-from memories.admin.memory import may_read_personal
+from memories.admin.memory import may_read_personal, readable
 from memories.forgetting import clear
 from memories.models import (
     Asset,
@@ -87,15 +87,11 @@ class ReceiptItemInline(ReadOnlyInline):
     verbose_name_plural = "what was recalled, best first"
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        """Return the fields of a receipt item. Leave out ``position`` for staff who may not read personal memories.
-
-        Their list has no items of personal memories, and a gap in the positions would reveal these items.
-        """
+        """Leave out ``position`` for staff who may not read personal memories: its gaps would reveal their items."""
         return self.fields if may_read_personal(request.user) else self.fields[1:]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        rows = super().get_queryset(request)
-        return rows if may_read_personal(request.user) else rows.filter(memory__owner=None)
+        return readable(super().get_queryset(request), request.user, "memory__owner")
 
 
 @admin.register(Receipt)
@@ -123,15 +119,20 @@ class RefusalAdmin(ReadOnlyAdmin):
     ordering = ("-day", "-id")
 
 
+admin.site.unregister([Success, Failure, Schedule, OrmQ])
+
+
 class JobAdmin(ReadOnlyAdmin):
     ordering = ()  # the default order of the queue
     search_fields: ClassVar[tuple[str, ...]] = ("name", "func")
 
 
+@admin.register(Success)
 class SuccessAdmin(JobAdmin):
     list_display = ("name", "func", "started", "stopped", "time_taken")
 
 
+@admin.register(Failure)
 class FailureAdmin(JobAdmin):
     list_display = ("name", "func", "started", "stopped", "reason")
     actions = ("run_again",)
@@ -153,26 +154,17 @@ class FailureAdmin(JobAdmin):
         yield from self.each(request, rows, rows, again, "queued again")
 
 
+@admin.register(Schedule)
 class ScheduleAdmin(JobAdmin):
     list_display = ("name", "func", "schedule_type", "minutes", "next_run")
 
 
+@admin.register(OrmQ)
 class QueuedAdmin(JobAdmin):
     list_display = ("id", "name", "func", "lock")
     fields = ("key", "lock", "task_id", "name", "func", "args", "kwargs")
     readonly_fields = fields
     search_fields = ()
-
-
-PAGES: dict[Any, type[JobAdmin]] = {
-    Success: SuccessAdmin,
-    Failure: FailureAdmin,
-    Schedule: ScheduleAdmin,
-    OrmQ: QueuedAdmin,
-}
-admin.site.unregister(PAGES)
-for model, page in PAGES.items():
-    admin.site.register(model, page)
 
 
 class ClearingForm(forms.ModelForm):
@@ -204,10 +196,7 @@ class ClearingForm(forms.ModelForm):
 
 @admin.register(Clearing)
 class ClearingAdmin(ReadOnlyAdmin):
-    """The admin of clearings, which delete all memories of a scope.
-
-    Clearings of personal memories are left out, because only their owner may begin and see them.
-    """
+    """The admin of clearings, without those of personal memories, which only their owner may begin and see."""
 
     form = ClearingForm
     list_display = ("public_id", "workspace", "scope", "for_good", "status", "progress", "by", "started_at")
@@ -276,7 +265,7 @@ class RelationInline(ReadOnlyInline):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows = super().get_queryset(request).select_related("target")
-        return rows if may_read_personal(request.user) else rows.filter(target__owner=None)
+        return readable(rows, request.user, "target__owner")
 
 
 @admin.register(MemoryNode)
@@ -296,8 +285,7 @@ class MemoryNodeAdmin(ReadOnlyAdmin):
         """Exclude private nodes for staff who may not read personal memories, which a node's name may reveal."""
         every = NodeRelation.objects.all()
         both = number_of(every, "source") + number_of(every, "target")
-        rows = super().get_queryset(request).annotate(relation_count=both)
-        return rows if may_read_personal(request.user) else rows.filter(owner=None)
+        return readable(super().get_queryset(request).annotate(relation_count=both), request.user)
 
     @admin.display(description="relations")
     def relations(self, node: MemoryNode) -> int:
@@ -314,11 +302,8 @@ class AssetAdmin(ReadOnlyAdmin):
     fields = ("public_id", "memory", "name", "content_type", "bytes", "sha256", "created_by", "created_at")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Asset]:
-        """Exclude files of personal memories, whose names are private too, for staff who may not read personal
-        memories.
-        """
-        rows = super().get_queryset(request)
-        return rows if may_read_personal(request.user) else rows.filter(memory__owner=None)
+        """Exclude files of personal memories, whose names are private too, for staff who may not read those."""
+        return readable(super().get_queryset(request), request.user, "memory__owner")
 
     @admin.display(description="size")
     def bytes(self, asset: Asset) -> str:

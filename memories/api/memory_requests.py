@@ -10,7 +10,7 @@ from rest_framework import status
 from rest_framework.response import Response
 
 from memories.access import get_memory, live_in
-from memories.api.serializers import MemoryJson, MemoryUpdate
+from memories.api.serializers import MemoryJson
 from memories.models import Memory
 from memories.models.memory import MEMORY, MemoryQuerySet, Review
 from memories.recalling.recall import Recall, recall
@@ -40,20 +40,14 @@ _SHOWN = (
 
 
 def described(memories: MemoryQuerySet) -> MemoryQuerySet:
-    """Load only the columns that ``MemoryJson`` uses, and annotate ``searchable``.
-
-    ``searchable`` is True if the memory has a vector of the active embedding model.
-    """
+    """Load only the columns that ``MemoryJson`` uses. Annotate ``searchable``: whether there is an active vector."""
     return (
         memories.listed().select_related("replaced_by").annotate(searchable=searchable(MEMORY)).only(*_SHOWN)
     )
 
 
 def named_agent(workspace: Workspace, values: dict[str, Any], **options: bool) -> Agent | None:
-    """Remove ``agent_id`` from the values of a request, and return the assistant with this id.
-
-    Return None if the values have no ``agent_id``. ``options`` are arguments of ``choose_agent``.
-    """
+    """Remove ``agent_id`` from the values of a request, and return the assistant with this id, if any."""
     agent_id = values.pop("agent_id", None)
     return choose_agent(workspace, agent_id, **options) if agent_id is not None else None
 
@@ -61,10 +55,8 @@ def named_agent(workspace: Workspace, values: dict[str, Any], **options: bool) -
 def recalled(user: User, workspace: Workspace, values: dict[str, Any], **options: Any) -> Recall:
     """Run ``recall`` with the values of a request body. ``options`` are further arguments."""
     agent = named_agent(workspace, values, or_archived=True)
-    policy = DataPolicy.here(workspace)
-    return recall(
-        workspace=workspace, user=user, agent=agent, policy=policy, now=timezone.now(), **values, **options
-    )
+    options |= {"policy": DataPolicy.here(workspace), "now": timezone.now()}
+    return recall(workspace=workspace, user=user, agent=agent, **values, **options)
 
 
 _ONE = PreparedQuery(
@@ -79,10 +71,7 @@ LIVE_IN = PreparedList(
 
 
 def memory_response(memory: Memory, *, status: int = 200, **more: Any) -> Response:
-    """Return a response with the memory as stored now and its ETag. ``more`` are further fields. One query.
-
-    Raises NotFound if the memory no longer exists.
-    """
+    """Return a response with the stored memory, its ETag and the fields ``more``. Raises NotFound if it is gone."""
     row = _ONE.first(pk=memory.pk, workspace=memory.workspace_id)
     if row is None:
         raise NotFound(_("This memory has since been forgotten."))
@@ -101,10 +90,9 @@ def save(view: ApiView, workspace: Workspace, values: dict[str, Any], *, default
 
 
 def save_once(view: ApiView, save: Callable[[], Saved]) -> Saved:
-    """Call ``save`` once per ``Idempotency-Key`` and return its result. A repeated request returns the first result.
+    """Call ``save`` once per ``Idempotency-Key``. A repeated request returns the first result with the current memory.
 
-    The memory in a repeated result has its current state. Raises NotFound if the memory has been deleted since, or the
-    person may no longer see it.
+    Raises NotFound if the memory has been deleted since, or the person may no longer see it.
     """
     return view.once(
         save,
@@ -135,10 +123,6 @@ def change(view: ApiView, memory: Memory, changes: dict[str, Any]) -> Memory:
         return edited if sources is None else set_sources(edited, sources, now=now)
 
     return view.make_once(edit, get_memory)
-
-
-def change_memory(view: ApiView, memory: Memory) -> Response:
-    return memory_response(change(view, memory, view.body(MemoryUpdate)))
 
 
 def delete_memory(view: ApiView, memory: Memory) -> Response:

@@ -4,12 +4,12 @@ from typing import Any
 
 from rest_framework import serializers
 
-from memories.models import Memory, Receipt, Scope
+from memories.models import Memory, Scope
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH, KEY_LENGTH, RevisionAction
 from memories.models.recall import Strength
 from memories.recalling.ranking import RANKINGS
 from memories.recalling.workspace_search import LIMIT as SEARCH_LIMIT
-from memories.recalling.workspace_search import TYPES, Found
+from memories.recalling.workspace_search import TYPES
 from memories.writing.drafts import TAG_LENGTH, TAGS
 from memoryhub.llm.registry import get_embedder
 from workspaces.api.fields import Body, Choice, Flag, Moment, Number, Text, WholeNumber, Words
@@ -18,6 +18,13 @@ from workspaces.api.serializers import PersonJson
 
 QUERY_LENGTH = 32_000
 MAX_OFFSET = 10_000
+
+
+class TextOrNull(serializers.CharField):
+    """A text that is null in the response if it is empty."""
+
+    def to_representation(self, value: str) -> str | None:  # type: ignore[override]
+        return value or None
 
 
 class RestsOnJson(serializers.Serializer[Any]):
@@ -94,16 +101,19 @@ class MemoryJson(MemoryFields, WrittenJson):
     source_type = serializers.CharField(
         help_text="user, model, auto_chat, auto_deep_think, auto_research, auto_compaction, import, or other."
     )
-    source_chat_id = serializers.SerializerMethodField()
-    source_message_id = serializers.SerializerMethodField()
+    source_chat_id = TextOrNull(read_only=True, allow_null=True)
+    source_message_id = TextOrNull(read_only=True, allow_null=True)
     rests_on = RestsOnJson(
         allow_null=True,
         read_only=True,
         help_text="What it was taken from, where that is not a person's own words; such a memory waited for review.",
     )
     workspace_id = serializers.CharField(source="workspace.public_id")
-    may_replace = serializers.SerializerMethodField(
-        help_text="The id of an older memory that says nearly the same with another value, or null."
+    may_replace = serializers.CharField(
+        source="possibly_replaced.public_id",
+        read_only=True,
+        allow_null=True,
+        help_text="The id of an older memory that says nearly the same with another value, or null.",
     )
     searchable = serializers.SerializerMethodField(
         help_text="True once it can be found by meaning, not only by words."
@@ -111,16 +121,6 @@ class MemoryJson(MemoryFields, WrittenJson):
     created_at = Moment()
     updated_at = Moment()
     last_accessed_at = Moment(allow_null=True)
-
-    def get_source_chat_id(self, memory: Memory) -> str | None:
-        return memory.source_chat_id or None
-
-    def get_source_message_id(self, memory: Memory) -> str | None:
-        return memory.source_message_id or None
-
-    def get_may_replace(self, memory: Memory) -> str | None:
-        older = memory.possibly_replaced
-        return older.public_id if older is not None else None
 
     def get_searchable(self, memory: Memory) -> bool:
         by_meaning: bool = memory.searchable  # type: ignore[attr-defined]  # annotated
@@ -197,11 +197,8 @@ class FoundJson(WrittenJson):
     title = serializers.CharField(
         help_text="Of a document, an artifact or a message's chat; empty otherwise."
     )
-    chat_id = serializers.SerializerMethodField(help_text="Of a message; null otherwise.")
+    chat_id = TextOrNull(read_only=True, allow_null=True, help_text="Of a message; null otherwise.")
     place = PassagePlaceJson(allow_null=True, help_text="Where in a document it stands.")
-
-    def get_chat_id(self, result: Found) -> str | None:
-        return result.chat_id or None
 
 
 class SearchJson(serializers.Serializer[Any]):
@@ -258,22 +255,16 @@ class ReceiptJson(serializers.Serializer[Any]):
     message_id = serializers.CharField(max_length=32, help_text="The answer it belongs to.")
     ranking = serializers.CharField()
     threshold = serializers.FloatField()
-    degraded = serializers.SerializerMethodField(
-        help_text="True: found by words, since the search by meaning failed."
+    degraded = serializers.BooleanField(
+        read_only=True, help_text="True: found by words, since the search by meaning failed."
     )
-    degraded_reason = serializers.SerializerMethodField()
+    degraded_reason = TextOrNull(source="degraded", read_only=True, allow_null=True)
     imported = serializers.BooleanField(
         read_only=True,
         help_text="True: somebody imported it, so what it says was recalled elsewhere, or nowhere.",
     )
     created_at = Moment()
     items = ReceiptItemJson(many=True, source="shown")
-
-    def get_degraded(self, receipt: Receipt) -> bool:
-        return bool(receipt.degraded)
-
-    def get_degraded_reason(self, receipt: Receipt) -> str | None:
-        return receipt.degraded or None
 
 
 class Confirmable(Body):

@@ -10,7 +10,7 @@ from rest_framework.response import Response
 from memories.access import get_memory
 from memories.api.memory_requests import (
     LIVE_IN,
-    change_memory,
+    change,
     delete_memory,
     described,
     memory_response,
@@ -94,8 +94,9 @@ class WorkspaceMemoryView(KeyedView):
         self, workspace_id: str, memory_id: str, need: Role = Role.VIEWER, *, include_deleted: bool = False
     ) -> Memory:
         workspace = get_workspace(self.person, workspace_id)
-        how: dict[str, Any] = {"need": need, "include_deleted": include_deleted}
-        return get_memory(self.person, memory_id, workspace=workspace, **how)
+        return get_memory(
+            self.person, memory_id, workspace=workspace, need=need, include_deleted=include_deleted
+        )
 
 
 class MemoryDetail(WorkspaceMemoryView):
@@ -111,7 +112,8 @@ class MemoryDetail(WorkspaceMemoryView):
         Fields you leave out stay as they are. New content is embedded again. 409 if the key is taken, or with code
         `stale` if the memory has changed since the version in `If-Match`.
         """
-        return change_memory(self, self.memory(workspace_id, memory_id, Role.EDITOR))
+        memory = self.memory(workspace_id, memory_id, Role.EDITOR)
+        return memory_response(change(self, memory, self.body(MemoryUpdate)))
 
     @documented("memories_delete", headers=[IF_MATCH])
     def delete(self, request: Request, workspace_id: str, memory_id: str) -> Response:
@@ -323,10 +325,8 @@ class QuestionRun(KeyedView):
         workspace = get_workspace(self.person, workspace_id, need=Role.EDITOR)
         questions = recall_tests.questions_of(workspace, self.person).order_by("ran_at")
         run_count = recall_tests.run(questions, now=timezone.now(), seconds=RUN_SECONDS)
-        missed = sum(
-            bool(recall_tests.misses(each)) for each in recall_tests.questions_of(workspace, self.person)
-        )
-        return Response({"asked": run_count, "missed": missed})
+        missed = [each for each in questions.all() if recall_tests.misses(each)]
+        return Response({"asked": run_count, "missed": len(missed)})
 
 
 class QuestionDetail(KeyedView):

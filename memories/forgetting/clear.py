@@ -50,26 +50,19 @@ def scope_of(
 
 
 def count_in(workspace: Workspace, scope: str, agent: Agent | None, *, by: User) -> tuple[int, int]:
-    """Return how many memories a soft clearing of the scope deletes, and how many a permanent one removes.
-
-    The second number includes deleted memories and proposals.
-    """
+    """Return how many memories a soft clearing deletes, and how many a permanent one, with deleted and proposed ones."""
     rows = in_scope(workspace, scope, by, agent)
     return rows.filter(deleted_at=None).count(), rows.count()
 
 
 @dataclass(frozen=True)
 class Clearable:
-    """Memories that a person may clear together: their own, or the shared ones of a workspace or of an assistant.
-
-    ``live``: how many a soft clearing deletes. ``whole``: how many a permanent one removes, which includes deleted
-    memories and proposals. ``last``: the latest clearing, or None.
-    """
+    """Memories that a person may clear together: their own, or the shared ones of a workspace or of an assistant."""
 
     scope: str
     agent: Agent | None
-    live: int
-    whole: int
+    live: int  # how many a soft clearing deletes
+    whole: int  # how many a permanent one removes
     last: Clearing | None
 
     @property
@@ -79,20 +72,16 @@ class Clearable:
 
 
 def clearable_by(user: User, workspace: Workspace) -> list[Clearable]:
-    """Return the scopes that this member may clear, their personal one first.
+    """Return the scopes that this member may clear, their personal one first, without assistants without memories.
 
-    Assistants without memories are left out. Costs five queries.
+    Costs five queries.
     """
     places: list[tuple[str, Agent | None]] = [(Scope.USER, None)]
     rows = Q(scope=Scope.USER, owner=user)
     if workspace.role == Role.OWNER:
-        places += [
-            (Scope.WORKSPACE, None),
-            *((Scope.AGENT, agent) for agent in workspace.agents.order_by("name")),
-        ]
-        rows |= Q(scope=Scope.WORKSPACE, workspace=workspace, owner=None) | Q(
-            scope=Scope.AGENT, workspace=workspace
-        )
+        places += [(Scope.WORKSPACE, None)]
+        places += [(Scope.AGENT, agent) for agent in workspace.agents.order_by("name")]
+        rows |= Q(scope__in=(Scope.WORKSPACE, Scope.AGENT), workspace=workspace)
     totals = Memory.objects.filter(rows).order_by().values_list("scope", "agent_id")
     counts = {
         (scope, agent_id): (live, whole)
@@ -144,11 +133,7 @@ def _place(workspace: Workspace, scope: str, agent: Agent | None, by: User) -> i
 
 
 def get_clearing(user: User, workspace: Workspace, public_id: str) -> Clearing:
-    """Return a clearing that this person may see: their own of personal memories, or, for an owner, one of this
-    workspace.
-
-    A clearing of personal memories is found from every workspace. Raises NotFound otherwise.
-    """
+    """Return a clearing of the person's own memories, or for an owner one of this workspace. Raises NotFound."""
     shared = ~Q(scope=Scope.USER) & Q(
         workspace=workspace, workspace__memberships__user=user, workspace__memberships__role=Role.OWNER
     )
@@ -182,11 +167,7 @@ def undo(clearing: Clearing, *, by: User, as_staff: bool = False) -> Clearing:
 
 
 def work_on(clearing: Clearing, *, seconds: float) -> None:
-    """Run a clearing for about ``seconds``. If memories are left, queue a job that continues.
-
-    Does nothing if another worker is running the clearing. Stops the clearing if the person who began it no longer has
-    the right to it.
-    """
+    """Run a clearing, unless another worker does, for about ``seconds``. If memories are left, queue a job for them."""
     until = time.monotonic() + seconds
     while _work_on_batch(clearing.pk):
         if time.monotonic() > until:
@@ -205,10 +186,7 @@ def sweep(*, seconds: float) -> int:
 
 
 def _work_on_batch(clearing_pk: int) -> bool:
-    """Process the next batch of memories in one transaction, and count them in the clearing.
-
-    Return False if no memories are left or another worker runs the clearing.
-    """
+    """Process the next batch of memories in one transaction. Return False if none is left or another worker runs."""
     with transaction.atomic():
         rows = Clearing.objects.select_for_update(of=("self",), skip_locked=True)
         clearing = rows.select_related("workspace", "agent", "by").filter(pk=clearing_pk).first()
@@ -245,8 +223,7 @@ def _still_has_right(clearing: Clearing) -> bool:
 
 
 def _change(clearing: Clearing, batch: list[Memory]) -> int:
-    """Delete, permanently remove or restore the memories of a batch, as the clearing demands. Return the number
-    changed.
+    """Delete, permanently remove or restore the memories of a batch. Return the number changed.
 
     Memories that were removed in the meantime, or that the current rules refuse to restore, are left out.
     """

@@ -61,14 +61,11 @@ LOOKED_UP = 5  # forgotten texts for which recall is run again as a check
 
 @dataclass(frozen=True)
 class Report:
-    """The counts of permanently removed rows, and of memories that recall finds afterwards.
-
-    ``found`` counts recalled memories that still have a removed text.
-    """
+    """The counts of permanently removed rows, and of memories that recall finds afterwards."""
 
     removed: Counts = field(default_factory=Counter)
     tombstones: int = 0
-    found: int = 0
+    found: int = 0  # recalled memories that still have a removed text
     others: int = 0  # recalled memories that say something else
 
     @property
@@ -108,14 +105,13 @@ def forget_memories(
     """Permanently remove these memories, and others with an equal text in the same scopes.
 
     The caller checks that ``by`` may forget these memories. Other memories are changed only if they are in ``among``;
-    the default is those that ``by`` may permanently forget. Costs a search through the excerpts and histories of the
-    workspaces, and up to five recalls, which check the result for a member.
+    the default is those that ``by`` may permanently forget. Costs a search through the excerpts and histories.
     """
     with transaction.atomic():
         rows = Memory.objects.filter(pk__in=[memory.pk for memory in memories])
         gone = _forget(rows, by=by, among=among, now=now)
         _audit(gone, by)
-    return _report(gone, by, now)
+    return report_on(gone, by=by, now=now)
 
 
 def forget_source(
@@ -124,9 +120,9 @@ def forget_source(
     """Remove what memories store about a permanently deleted chat. Return the counts, for ``report_on``.
 
     The given ``memories`` are permanently removed. Other memories from the chat stay without their excerpts and source
-    ids. ``item_ids`` are the public ids of the chat's messages, tool calls and summaries, whose extractions and
-    receipts are deleted. What ``by`` may not forget is removed as well, but not counted. Call this in the transaction
-    that deletes the messages, so that a running extraction stores nothing afterwards.
+    ids. Extractions and receipts of ``item_ids``, the public ids of messages, tool calls and summaries, are deleted.
+    What ``by`` may not forget is removed as well, but not counted. Call this in the transaction that deletes the
+    messages, so that a running extraction stores nothing afterwards.
     """
     removed: Counts = Counter()
     for part in parts([chat_id, *item_ids]):
@@ -136,10 +132,8 @@ def forget_source(
         removed += _with_own_items(Receipt.objects.filter(message_id__in=part).delete()[1], own)
         MemorySource.objects.filter(source_id__in=part).delete()
     gone = _forget(memories, by=by, among=None, now=now)
-    other_memories = (
-        Memory.objects.filter(source_chat_id=chat_id).order_by("pk").select_for_update(of=("self",))
-    )
-    ids = list(other_memories.values_list("pk", flat=True))
+    others = Memory.objects.filter(source_chat_id=chat_id).order_by("pk").select_for_update(of=("self",))
+    ids = list(others.values_list("pk", flat=True))
     theirs = set(_forgettable(by).filter(pk__in=ids).values_list("pk", flat=True))
     gone.removed += removed + named("source excerpts", drop_excerpts([pk for pk in ids if pk in theirs]))
     drop_excerpts(ids)
@@ -148,19 +142,10 @@ def forget_source(
     return gone
 
 
-def report_on(gone: Gone, removed: Counts, *, by: User | None, now: datetime) -> Report:
-    """Remove copies of a deleted chat's memories in other apps, and return the report. Call this after the commit.
-
-    ``gone`` is the result of ``forget_source``. ``removed`` are the counts of rows that the chat app removed itself.
-    """
-    gone.removed += removed
-    return _report(gone, by, now)
-
-
 def purge(*, now: datetime, seconds: float) -> int:
     """Permanently remove memories that were deleted ``MEMORYHUB_PURGE_AFTER_DAYS`` ago. Return their number.
 
-    Works for about ``seconds``. Stores no tombstones, because no person asked that these texts never be saved again.
+    Stores no tombstones, because no person asked that these texts never be saved again.
     """
     rows = Memory.objects.exclude(review=Review.PENDING)
     return purge_deleted(rows, _delete_rows, "memories", now=now, seconds=seconds, most=BATCH)
@@ -224,10 +209,7 @@ def _texts(memories: Sequence[Memory]) -> list[tuple[int, str]]:
 
 
 def _is_among(among: QuerySet[Memory]) -> Exists:
-    """Return the condition that a row is in ``among``, as an EXISTS subquery.
-
-    Postgres runs it as a join. A list of primary keys would be scanned for each row.
-    """
+    """Return the condition that a row is in ``among``, as an EXISTS subquery, which Postgres runs as a join."""
     return Exists(among.filter(pk=OuterRef("pk")))
 
 
@@ -246,11 +228,11 @@ def _wanted(memories: Sequence[Memory], texts: Iterable[tuple[int, str]]) -> Wan
 def _leave_notes(
     memories: Sequence[Memory], equals: Collection[int], among: QuerySet[Memory], now: datetime
 ) -> None:
-    """Store ``KeptCopy`` notes about copies of these memories' texts in memories outside ``among``.
+    """Store ``KeptCopy`` notes about copies of shared memories' texts in memories outside ``among``.
 
-    Only texts of shared memories get notes. Copies are searched in shared memories of the workspace, and in personal
-    ones of members who could read the text: viewers could read live memories with their history, editors also deleted
-    ones. ``equals`` are the primary keys of memories whose whole text is a copy.
+    Copies are searched in shared memories of the workspace, and in personal ones of members who could read the text:
+    viewers could read live memories with their history, editors also deleted ones. ``equals`` are the primary keys of
+    memories whose whole text is a copy.
 
     Personal memories leave no notes. Otherwise, a person could write guesses into the history of an own memory, and
     learn from the notes who forgets these texts.
@@ -273,27 +255,18 @@ def _audit(gone: Gone, by: User | None) -> None:
     """Record one audit event per workspace, with ids only. The event for personal memories has no workspace."""
     by_place: dict[Workspace | None, list[str]] = {}
     for memory in gone.memories:
-        by_place.setdefault(memory.workspace if memory.owner_id is None else None, []).append(
-            memory.public_id
-        )
+        place = memory.workspace if memory.owner_id is None else None
+        by_place.setdefault(place, []).append(memory.public_id)
     for workspace, ids in by_place.items():
         details: dict[str, Word | list[Word]] = {"count": len(ids)}
         if len(ids) > 1:
             details["ids"] = [*sorted(ids)[:MOST_WORDS]]
-        record(
-            Verb.MEMORY_FORGOTTEN,
-            by=by,
-            workspace=workspace,
-            target=ids[0] if len(ids) == 1 else "",
-            details=details,
-        )
+        target = ids[0] if len(ids) == 1 else ""
+        record(Verb.MEMORY_FORGOTTEN, by=by, workspace=workspace, target=target, details=details)
 
 
 def _lock(rows: QuerySet[Memory]) -> list[Memory]:
-    """Lock these memories until commit, and return them.
-
-    Their workspaces are locked for writers first, so that nobody saves an equal text.
-    """
+    """Lock these memories until commit, after their workspaces, so that nobody saves an equal text. Return them."""
     for workspace in Workspace.objects.filter(pk__in=rows.order_by().values("workspace")).order_by("pk"):
         one_writer_at_a_time(workspace)
     locked = rows.order_by("pk").select_for_update(of=("self",)).select_related("workspace", "owner")
@@ -307,33 +280,31 @@ def _find_equal(memories: Sequence[Memory]) -> list[int]:
     - Soft-deleted memories in the same scope whose text equals an earlier text of one of these.
     - Soft-deleted memories that were merged into one of these, when their author moved them to another scope.
     """
+    authors = {memory.author_id for memory in memories}
     current_hashes = {(memory.place, memory.content_hash) for memory in memories}
     once_said = current_hashes | {(place, content_hash(text)) for place, text in _texts(memories)}
-    equals = Memory.objects.filter(
-        Q(deleted_at__isnull=False) | Q(author_id__in={memory.author_id for memory in memories}),
+    candidates = Memory.objects.filter(
+        Q(deleted_at__isnull=False) | Q(author_id__in=authors),
         workspace_id__in={memory.workspace_id for memory in memories},
         content_hash__in={text for __, text in once_said},
     ).exclude(pk__in=[memory.pk for memory in memories])
-    candidates = equals.only("workspace", "owner", "agent", "content_hash", "deleted_at")
+    equals = [
+        memory.pk
+        for memory in candidates.only("workspace", "owner", "agent", "content_hash", "deleted_at")
+        if (memory.place, memory.content_hash) in (once_said if memory.deleted_at else current_hashes)
+    ]
     # A memory whose author changed who sees it was merged into these from another scope.
     merges = Revision.objects.filter(
         action=RevisionAction.MERGE,
         before__into__in=[memory.public_id for memory in memories],
-        by__in={memory.author_id for memory in memories},
+        by__in=authors,
     )
     moved = Memory.objects.filter(
         pk__in=set(merges.values_list("memory_id", flat=True)),
-        author_id__in={memory.author_id for memory in memories},
+        author_id__in=authors,
         deleted_at__isnull=False,
     )
-    return [
-        *moved.values_list("pk", flat=True),
-        *(
-            memory.pk
-            for memory in candidates
-            if (memory.place, memory.content_hash) in (once_said if memory.deleted_at else current_hashes)
-        ),
-    ]
+    return [*moved.values_list("pk", flat=True), *equals]
 
 
 def _delete_rows(ids: Sequence[int], by: User | None = None) -> Counts:
@@ -346,21 +317,17 @@ def _delete_rows(ids: Sequence[int], by: User | None = None) -> Counts:
 
 
 def _with_own_items(by_label: dict[str, int], own: int) -> Counts:
-    """Convert the result of a queryset's ``delete()`` to the counts to report, with ``own`` as that of receipt items.
-
-    Receipt items of other people and ``KeptCopy`` notes are not reported.
-    """
+    """Convert the result of ``delete()`` to the counts to report: of receipt items the ``own`` ones, and no notes."""
     removed = counted(by_label)
     for name in ("receipt items", "kept copies"):
         removed.pop(name, None)
     return removed + named("receipt items", own)
 
 
-def _report(gone: Gone, by: User | None, now: datetime) -> Report:
+def report_on(gone: Gone, *, by: User | None, now: datetime) -> Report:
     """Remove the copies in other apps, and return the report. Call this after the commit.
 
-    If ``by`` is a member of the workspace, recall is run for up to LOOKED_UP removed texts, to report whether it still
-    finds them.
+    For a member of the workspace, recall is run for up to LOOKED_UP removed texts, to see whether it finds them.
     """
     if by is not None:
         gone.removed += remaining_copies.drop_in_other_apps(gone.wanted, by)
@@ -377,10 +344,7 @@ def _report(gone: Gone, by: User | None, now: datetime) -> Report:
 
 
 def with_noted_copies(workspace: Workspace, user: User) -> MemoryQuerySet:
-    """Return the memories of this workspace with noted copies of forgotten texts (``KeptCopy``), oldest first.
-
-    Only memories that this person may permanently forget are returned. Deleted memories are included.
-    """
+    """Return memories with noted copies that this person may forget for good, also deleted ones, oldest first."""
     restored = Q(kind=CopyKind.MEMORY, memory__deleted_at=None)
     notes = KeptCopy.objects.filter(memory=OuterRef("pk")).exclude(restored)
     rows = Memory.objects.visible_to(user).forgettable_by(user).filter(Exists(notes), workspace=workspace)
@@ -388,11 +352,7 @@ def with_noted_copies(workspace: Workspace, user: User) -> MemoryQuerySet:
 
 
 def get_noted(user: User, public_id: str, *, workspace: Workspace) -> Memory:
-    """Return one memory that has noted copies of forgotten texts.
-
-    Raises NotFound if this person may not see the memory or it has no noted copies, and Forbidden if they may not
-    forget it.
-    """
+    """Return a memory with noted copies. Raises NotFound without any, Forbidden if the person may not forget it."""
     memory = get_memory(user, public_id, workspace=workspace, need=Role.EDITOR, include_deleted=True)
     require_right(memory, user)
     if not memory.kept_copies.exists():
@@ -401,10 +361,9 @@ def get_noted(user: User, public_id: str, *, workspace: Workspace) -> Memory:
 
 
 def forget_noted(memory: Memory, *, by: User, now: datetime) -> Report:
-    """Remove a memory's noted copies of forgotten texts. Return the counts.
+    """Remove a memory's noted copies of forgotten texts, or a deleted memory that is itself one. Return the counts.
 
-    A deleted memory whose whole text is a copy is permanently removed itself. The caller checks the right of ``by``.
-    Raises NotFound if the memory no longer exists.
+    The caller checks the right of ``by``. Raises NotFound if the memory no longer exists.
     """
     with transaction.atomic():
         locked = Memory.objects.select_for_update(of=("self",)).filter(pk=memory.pk).first()
@@ -422,7 +381,7 @@ def forget_noted(memory: Memory, *, by: User, now: datetime) -> Report:
 
 
 def keep_noted(memory: Memory) -> None:
-    """Keep the copies of forgotten texts in a memory, and delete the notes about them. A second call does nothing."""
+    """Keep the copies of forgotten texts in a memory: delete the notes about them."""
     KeptCopy.objects.filter(memory=memory).delete()
 
 

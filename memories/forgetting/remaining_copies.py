@@ -49,24 +49,20 @@ _HOLD = "SELECT id FROM memories_memory WHERE id = ANY(%s) ORDER BY id FOR KEY S
 
 @dataclass(frozen=True)
 class Wanted:
-    """Forgotten texts whose copies are to be removed.
-
-    ``memories`` is the number of memories that had these texts. ``chats`` and ``messages`` are the public ids of the
-    chats and messages from which those memories were extracted. ``shared`` maps the primary key of a workspace to the
-    texts that its members could read.
-    """
+    """Forgotten texts whose copies are to be removed, and the chats and messages from which they were extracted."""
 
     texts: Collection[str] = ()
-    chats: Collection[str] = ()
-    memories: int = 1
-    shared: Mapping[int, Collection[str]] = field(default_factory=dict)
-    messages: Collection[str] = ()
+    chats: Collection[str] = ()  # public ids
+    memories: int = 1  # the number of memories that had these texts
+    shared: Mapping[int, Collection[str]] = field(
+        default_factory=dict
+    )  # what members could read, by workspace
+    messages: Collection[str] = ()  # public ids
 
     def batches(self) -> Iterator[Wanted]:
         """Yield objects like this one with a part of the texts each, so that a query searches for few texts.
 
-        If there are very many texts or memories, the remaining texts are in one large last batch. For a large batch,
-        only rows that equal a text are found, not rows that contain it.
+        Of very many texts or memories, the rest is one large last batch, for which only rows equal to a text are found.
         """
         near = 0 if self.memories > LOOKED_FOR else MOST_TEXTS
         texts = list(self.texts)
@@ -92,8 +88,7 @@ def register_copy_remover(remover: CopyRemover) -> None:
 def drop_in_other_apps(wanted: Wanted, by: User) -> Counts:
     """Remove copies of the texts from the tables of other apps. Return the counts by kind.
 
-    Calls the functions registered by ``register_copy_remover``. Call this after the tombstones are committed, because
-    they refuse texts that are saved later.
+    Call this after the tombstones are committed, because they refuse texts that are saved later.
     """
     return sum((remover(wanted, by) for remover in _copy_removers), Counter()) if wanted.texts else Counter()
 
@@ -147,11 +142,7 @@ def store_notes(wanted: Wanted, rows: QuerySet[Memory], equals: Collection[int],
 
 
 def drop_noted(memory: Memory, by: User) -> Counts:
-    """Remove the copies that a memory's ``KeptCopy`` notes name, and then the notes. Return the counts by kind.
-
-    The caller must have locked the memory. A deleted memory whose whole text is a copy is removed by
-    ``for_good.forget_noted`` instead.
-    """
+    """Remove the copies that the notes of a locked memory name, and then the notes. Return the counts by kind."""
     of_kind: dict[str, list[int]] = {}
     for copy in memory.kept_copies.all():
         of_kind.setdefault(copy.kind, []).append(copy.row_id)
@@ -175,10 +166,7 @@ def drop_noted(memory: Memory, by: User) -> Counts:
 
 
 def own_items(items: QuerySet[ReceiptItem], by: User | None) -> int:
-    """Count the receipt items that belong to this person. None counts all.
-
-    People must not learn how often a memory was recalled for others.
-    """
+    """Count this person's receipt items, as people must not learn how often others recalled it. None counts all."""
     return (items if by is None else items.filter(receipt__user=by)).count()
 
 
@@ -192,10 +180,7 @@ def holding(texts: Iterable[str]) -> re.Pattern[str]:
 
 
 def drop_excerpts(ids: Sequence[int]) -> int:
-    """Remove the source excerpts of these memories from their rows, the word index and the vectors.
-
-    Return how many memories had an excerpt.
-    """
+    """Remove these memories' source excerpts from rows, word index and vectors. Return how many had an excerpt."""
     rows = list(Memory.objects.filter(pk__in=ids).exclude(source_excerpt="").only("workspace"))
     for part in parts(rows):
         refs, within = [row.pk for row in part], {row.workspace_id for row in part}
@@ -248,10 +233,7 @@ def _without(before: dict[str, Any], holds: re.Pattern[str]) -> dict[str, Any]:
 
 
 def _items(wanted: Wanted, rows: QuerySet[Memory]) -> list[tuple[int, int]]:
-    """Return the receipt items that quote one of the texts, as (item's primary key, memory's primary key).
-
-    Items that equal the current text of their memory are left out.
-    """
+    """Return (item, memory) keys of receipt items that quote one of the texts and differ from their memory's text."""
     items = ReceiptItem.objects.filter(memory__in=_ids(rows), content__gt="")
     changed_since = items.exclude(content=F("memory__content")).filter(_any("content", wanted.texts))
     holds = holding(wanted.texts)
@@ -264,10 +246,7 @@ def _ids(rows: QuerySet[Memory]) -> QuerySet[Memory, Any]:
 
 
 def _any(column: str, texts: Collection[str]) -> Q:
-    """Return a filter for rows whose column contains one of the texts, ignoring case.
-
-    If there are more than LOOKED_FOR texts, the column must equal one of them.
-    """
+    """Return a filter for rows whose column contains one of the texts, or of more than LOOKED_FOR equals one."""
     if len(texts) > LOOKED_FOR:
         return Q(**{f"{column}__in": list(texts)})
     wanted = Q(pk__in=[])
@@ -276,9 +255,8 @@ def _any(column: str, texts: Collection[str]) -> Q:
     return wanted
 
 
-# Checks of stored memories against the current rules for credentials: after a recall, and for all by
-# ``scan_secrets``. Each row stores the version of the rules by which it was checked, so unchanged rules cost
-# no check, and an interrupted scan continues where it stopped.
+# Checks of stored memories against the current rules for credentials. Each row stores the version of the rules by
+# which it was checked, so unchanged rules cost no check, and an interrupted scan continues where it stopped.
 
 # Locked rows are skipped, and checked another time.
 _STAMP = """
@@ -294,15 +272,11 @@ class Scan:
     total: int
     checked: int = 0
     hidden: list[tuple[str, str]] = field(default_factory=list)
-    # Ids of memories whose excerpt held a credential and was removed.
-    excerpts: list[str] = field(default_factory=list)
+    excerpts: int = 0  # how many held a credential and were removed
 
 
 def recheck(memories: Sequence[Memory], *, now: datetime) -> int:
-    """Soft-delete memories in which the current rules find a credential. Return their number.
-
-    The others are marked as checked.
-    """
+    """Soft-delete memories with a credential, and mark the others as checked. Return the number of the first."""
     matches = [memory for memory in memories if kind_in(memory)]
     for memory in matches:
         _hide(memory, now)
@@ -328,7 +302,7 @@ def scan(*, now: datetime, check_all: bool = False, hide: bool = True) -> Genera
                     _hide(memory, now)
                 continue
             if without_secrets(memory.source_excerpt) != memory.source_excerpt:
-                progress.excerpts.append(memory.public_id)
+                progress.excerpts += 1
                 if hide:
                     _drop_excerpt(memory)
             clean.append(memory.pk)

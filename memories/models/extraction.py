@@ -27,8 +27,8 @@ class ExtractionQuerySet(models.QuerySet["Extraction"]):
 
     def troubled(self, user: User, message_ids: Iterable[str]) -> ExtractionQuerySet:
         """Filter to this person's extractions from these messages whose last attempt failed."""
-        mine = self.filter(user=user, message_id__in=message_ids).exclude(error="")
-        return mine.exclude(status=ExtractionStatus.DONE)
+        mine = self.filter(user=user, message_id__in=message_ids)
+        return mine.exclude(error="").exclude(status=ExtractionStatus.DONE)
 
 
 class Extraction(models.Model):
@@ -70,9 +70,7 @@ KIND_LENGTH = 40
 
 
 class Refusal(models.Model):
-    """The number of memories refused on a day, per workspace, source and reason. Written by ``writing.tombstones``
-    only.
-    """
+    """The number of memories refused on a day, per workspace, source and reason."""
 
     day = models.DateField()
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, db_index=False, related_name="+")

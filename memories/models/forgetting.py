@@ -23,10 +23,7 @@ AT_WORK = (ClearingStatus.CLEARING, ClearingStatus.UNDOING)
 
 
 class Clearing(models.Model):
-    """The state of a clearing, which deletes all memories of a scope. Written by ``memories.forgetting.clear`` only.
-
-    The memories that a soft clearing deleted have a ``deleted_at`` equal to ``started_at``.
-    """
+    """The state of a clearing. Memories that a soft clearing deleted have a ``deleted_at`` equal to ``started_at``."""
 
     public_id = PublicIdField(prefix="clr")
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="+")
@@ -89,9 +86,7 @@ class Clearing(models.Model):
 
 
 def in_scope(workspace: Workspace, scope: str, by: User, agent: Agent | None) -> MemoryQuerySet:
-    """Return all memories of the person, of the workspace or of ``agent``, as ``scope`` says. Deleted ones are
-    included.
-    """
+    """Return all memories of the person, of the workspace or of ``agent``, as ``scope`` says, also deleted ones."""
     if scope == Scope.USER:
         return Memory.objects.filter(scope=scope, owner=by)
     if scope == Scope.AGENT:
@@ -107,10 +102,9 @@ class CopyKind(models.TextChoices):
 
 
 class KeptCopy(models.Model):
-    """A note that a memory contains a copy of a forgotten text. It does not contain the text.
+    """A note, without the text, that a memory contains a copy of a forgotten text.
 
-    The person who forgot the text had no right to remove this copy. People with that right see the note and decide; see
-    ``memories.forgetting.remaining_copies``.
+    The person who forgot the text had no right to remove this copy. People with that right see the note and decide.
     """
 
     memory = models.ForeignKey(Memory, on_delete=models.CASCADE, db_index=False, related_name="kept_copies")
@@ -128,9 +122,7 @@ class KeptCopy(models.Model):
 
 
 class KeptAsIs(models.Model):
-    """A person's decision that a memory is still valid, or, with ``other``, that it and this older memory are both
-    valid.
-    """
+    """A person's decision that a memory is still valid, or that it and the older memory ``other`` both are."""
 
     memory = models.ForeignKey(Memory, on_delete=models.CASCADE, db_index=False, related_name="kept_as_is")
     other = models.ForeignKey(Memory, on_delete=models.CASCADE, null=True, blank=True, related_name="+")

@@ -30,10 +30,7 @@ from workspaces.models.index import AGENT_PLACES, has_vector, place_of
 
 
 class KeyInSameWorkspace(models.ForeignKey[Any, Any]):
-    """A foreign key to a row of the same workspace. Joins compare the workspaces as well as the keys.
-
-    Without this, the table could not be distributed by workspace (docs/scale.md).
-    """
+    """A foreign key whose joins compare the workspaces too, so that the table can be distributed (docs/scale.md)."""
 
     def get_extra_restriction(self, alias: Any, related_alias: Any) -> Any:
         workspace: Any = self.model._meta.get_field("workspace")
@@ -133,21 +130,14 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
         return self.filter(Q(owner=None) | Q(owner=user))
 
     def forgettable_by(self, user: User) -> MemoryQuerySet:
-        """Filter to memories that this person may permanently forget, including deleted ones.
-
-        ``memories.forgetting.for_good.require_right`` checks the same for one memory.
-        """
+        """Filter to those this person may forget for good, deleted ones too. ``require_right`` checks one memory."""
         places = Membership.objects.filter(user=user)
         shared = Q(workspace__in=places.filter(role=Role.OWNER).values("workspace"))
         shared |= Q(author=user, workspace__in=places.filter(role=Role.EDITOR).values("workspace"))
         return self.filter(Q(owner=user) | Q(shared, owner=None))
 
     def recallable_in(self, workspace: Workspace, user: User, agent: Agent | None = None) -> MemoryQuerySet:
-        """Filter to memories that recall may use in this person's chats in this workspace, including their personal
-        ones.
-
-        ``agent`` is the assistant of the chat. Memories of other assistants are left out.
-        """
+        """Filter to memories that recall may use in this person's chats here. ``agent`` is the chat's assistant."""
         here = Q(workspace=workspace, scope=Scope.WORKSPACE) | Q(scope=Scope.USER, owner=user)
         if agent is not None:
             here |= Q(workspace=workspace, agent=agent)
@@ -297,16 +287,14 @@ class Memory(models.Model):
             models.Index(
                 fields=["source_message_id"], name="memory_message", condition=~Q(source_message_id="")
             ),
-            # Memories that count towards the limit, counted after every automatic save
-            # (memories.writing.gate).
+            # Memories that count towards the limit, counted after every automatic save.
             models.Index(
                 fields=["workspace", "owner"],
                 name="memory_automatic",
                 condition=Q(deleted_at=None) & (Q(source_type="model") | Q(source_type__startswith="auto_")),
             ),
             GinIndex(fields=["search"], name="memory_words"),
-            # The order of lists over all workspaces. Covers source and workspace for the charts of the
-            # admin.
+            # The order of lists over all workspaces, and the columns of the admin's charts.
             models.Index(fields=["created_at"], name="memory_days", include=["source_type", "workspace"]),
             # Lists of the admin over all workspaces, each with few rows.
             models.Index(
@@ -344,9 +332,8 @@ class Memory(models.Model):
             models.CheckConstraint(
                 condition=Q(review="") | Q(deleted_at__isnull=False), name="proposals_are_not_in_use"
             ),
-            # The scope is left out, because it follows from owner and agent (scope_says_whose). An
-            # expired memory keeps its key until another takes it, because an index condition cannot
-            # depend on the time.
+            # The scope follows from owner and agent (scope_says_whose). An expired memory keeps its key
+            # until another takes it, because an index condition cannot depend on the time.
             models.UniqueConstraint(
                 "workspace",
                 "key",
@@ -367,19 +354,14 @@ class Memory(models.Model):
         return self.content if len(self.content) <= 80 else self.content[:79] + "…"
 
     def _do_update(self, base_qs: models.QuerySet[Memory], *args: Any) -> Any:
-        """Add the workspace to the condition of the UPDATE.
-
-        Without this, the table could not be distributed by workspace (docs/scale.md).
-        """
+        """Name the workspace in the UPDATE, so that the table can be distributed by workspace (docs/scale.md)."""
         return super()._do_update(base_qs.filter(workspace=self.workspace_id), *args)
 
     @property
     def place(self) -> int:
         """Return the number of the scope, within which memories are searched and compared (docs/decisions/0011).
 
-        For a shared memory this is the primary key of its workspace, for a personal one the negated primary key of its
-        owner, and for one of an assistant ``AGENT_PLACES`` plus the assistant's primary key. ``PLACE`` computes the
-        same in SQL.
+        This is the workspace's primary key, the owner's negated one, or ``AGENT_PLACES`` plus the assistant's.
         """
         return place_of(self.workspace_id, owner_id=self.owner_id, agent_id=self.agent_id)
 
@@ -480,9 +462,8 @@ class RevisionAction(models.TextChoices):
 class Revision(models.Model):
     """A change of a memory, with its time and the person who made it (None: the system).
 
-    ``before`` holds the old values of the changed fields. It has further entries for some actions: ``key_went_to``, the
-    id of the memory that took the key; ``into``, the id of the memory that this one was merged into; and ``content``,
-    another wording of an unchanged memory.
+    ``before`` holds the old values of the changed fields, and for some actions the id of the memory that took the key
+    (``key_went_to``) or that this one was merged into (``into``), or another wording of the memory (``content``).
     """
 
     memory = models.ForeignKey(Memory, on_delete=models.CASCADE, related_name="revisions")
@@ -502,10 +483,7 @@ class Revision(models.Model):
 
 
 class MemorySource(models.Model):
-    """The public id of a chat or message that an API caller named as a source.
-
-    This is no foreign key, because it outlives the chat, and because this app does not import chats.
-    """
+    """The public id of a chat or message that an API caller named as a source. It outlives the chat."""
 
     memory = models.ForeignKey(Memory, on_delete=models.CASCADE, db_index=False, related_name="sources")
     source_id = models.CharField(max_length=32)
@@ -520,10 +498,7 @@ class MemorySource(models.Model):
 
 
 class Tombstone(models.Model):
-    """A keyed hash of a forgotten text, which programs must not save again.
-
-    Written by ``memories.writing.tombstones``, and after the restore of a backup by ``memories.forgetting.for_good``.
-    """
+    """A keyed hash of a forgotten text, which programs must not save again."""
 
     place = models.BigIntegerField(help_text="Where the memory was looked for; see Memory.place.")
     digest = models.CharField(max_length=64)  # HMAC-SHA256, hexadecimal

@@ -116,10 +116,7 @@ class Receipt(models.Model):
 
     @property
     def forgotten(self) -> int:
-        """Return how many of the memories used for the answer were forgotten since.
-
-        Memories of the profile are not counted. Load the receipt by ``recall.receipts_for``.
-        """
+        """Return how many memories used for the answer, other than of the profile, were forgotten since."""
         return sum(item.is_forgotten and item.used and not item.in_profile for item in self.items.all())
 
 
@@ -167,10 +164,9 @@ class ReceiptItem(models.Model):
 
     @property
     def is_forgotten(self) -> bool:
-        """Return whether the memory was deleted since the answer. A memory merged into an existing one is not
-        forgotten.
+        """Return whether the memory was deleted since the answer, and not merged into an existing one.
 
-        Load the receipt by ``recall.receipts_for``, which adds the annotation ``stands``.
+        ``recall.receipts_for`` adds the annotation ``stands``.
         """
         return not getattr(self, "stands", self.memory.deleted_at is None)
 
@@ -178,8 +174,8 @@ class ReceiptItem(models.Model):
     def reasons(self) -> list[str]:
         """Return why the memory was found, in the reader's language.
 
-        The first reason names the words of the question that the memory mentions, if any. Then follow the signals that
-        add most to the score, at most two. Similarity is left out if words were named.
+        Words of the question that it mentions come first, then at most two signals that add most to the score.
+        Similarity is left out if words were named.
         """
         mentions = self._mentions()
         parts = sorted(self.score_parts.items(), key=lambda part: -part[1])[:2]

@@ -33,10 +33,7 @@ class MemoryNodeQuerySet(models.QuerySet["MemoryNode"]):
 
 
 class MemoryNode(models.Model):
-    """A person, project or thing that memories are about.
-
-    Members of the workspace see every node without ``owner``, with only those of its memories that they may see.
-    """
+    """A person, project or thing that memories are about. Members see every node without ``owner``."""
 
     role: str  # the reader's role, annotated by ``visible_to``
     depth: int  # distance in relations, set by ``memories.topics.neighbours``
@@ -125,15 +122,14 @@ class NodeRelation(models.Model):
         return f"{self.source_id} {self.relation} {self.target_id}"
 
 
-# Files attached to memories. The row describes a file; its bytes are stored by
-# ``memoryhub.stored_files``.
-
 ASSET_NAME_LENGTH = 150
 RASTER = ("image/png", "image/jpeg", "image/gif", "image/webp")  # browsers run no code in these
 PICTURE_BYTES = 2_000_000
 
 
 class Asset(models.Model):
+    """A file attached to a memory. Its bytes are stored by ``memoryhub.stored_files``."""
+
     public_id = PublicIdField(prefix="asset")
     memory = models.ForeignKey(Memory, on_delete=models.CASCADE, related_name="assets")
     name = models.CharField(max_length=ASSET_NAME_LENGTH)

@@ -30,10 +30,9 @@ def saved_by(memory: Memory, user: User) -> str:
 
 @register.inclusion_tag("memories/page/tabs.html", takes_context=True)
 def memory_tabs(context: dict[str, Any], workspace: Workspace, current: str) -> dict[str, Any]:
-    """Return the context for the tabs of the memory pages. ``current`` is the active tab. Three queries.
+    """Return the context for the tabs, which show how many memories wait for review. Three queries.
 
-    Tabs show how many memories wait for review. The number on “Tidy up” is ``undecided`` in the page's context. If that
-    is missing, the page requests the tabs again to get it.
+    The number on “Tidy up” is the page's ``undecided``. If that is missing, the page requests the tabs again.
     """
     user = context["request"].user
     return {

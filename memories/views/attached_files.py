@@ -74,9 +74,8 @@ def remove(request: PageRequest, ws_id: str, mem_id: str, asset_id: str) -> Http
     ask_for_password(request)
     if request.method == "GET":
         workspace = get_workspace(request.user, ws_id, need=Role.EDITOR)
-        return render(
-            request, "memories/remove_file.html", {"workspace": workspace, "memory": memory, "asset": asset}
-        )
+        context = {"workspace": workspace, "memory": memory, "asset": asset}
+        return render(request, "memories/remove_file.html", context)
     assets.remove(asset, by=request.user)
     notices.success(request, _("The file “%(name)s” has been deleted.") % {"name": asset.name})
     return redirect("chat:workspace", ws_id)

@@ -25,6 +25,7 @@ from memories.views.panel_context import (
     PanelFilters,
     PanelPage,
     assistants,
+    changed_notice,
     choices,
     for_cards,
     is_shared,
@@ -32,10 +33,10 @@ from memories.views.panel_context import (
     proposals,
     search_forgotten,
     search_panel,
+    workspace_context,
 )
 from memories.writing import changing, gate, review
 from memories.writing.changing import Stale, version_of
-from memories.writing.review import may_propose
 from memoryhub.errors import Conflict, Invalid, NotFound
 from workspaces.access import get_workspace
 from workspaces.models import Agent, Role, User, Workspace
@@ -54,11 +55,9 @@ PLACES = {
 def _workspace(
     request: PageRequest, ws_id: str, need: Role = Role.VIEWER
 ) -> tuple[Workspace, dict[str, Any]]:
-    workspace = get_workspace(request.user, ws_id, need=need)
-    can_write = Role(workspace.role).allows(Role.EDITOR)
+    workspace, context = workspace_context(request, ws_id, need)
     can_propose = review.may_propose(workspace, workspace.role)
-    shown = {"can_write": can_write, "can_propose": can_propose, "now": timezone.now()}
-    return workspace, {"workspace": workspace, **shown}
+    return workspace, context | {"can_propose": can_propose, "now": timezone.now()}
 
 
 def _memory(
@@ -77,10 +76,7 @@ def _place(request: PageRequest) -> str:
 def _show(
     request: PageRequest, memory: Memory, context: dict[str, Any], *, changed: bool = False
 ) -> HttpResponse:
-    """Render a memory by the template for its place: the panel, a receipt, the page of all memories, or a chat message.
-
-    With ``changed``, the badge and the other fragments that show memories are updated, too.
-    """
+    """Render a memory by the template for its place. With ``changed``, update the badge and other fragments, too."""
     workspace = context["workspace"]
     [shown] = on_cards([for_cards(Memory.objects.all()).get(pk=memory.pk)])
     context = context | {"memory": shown, "page": PanelPage([shown]), "is_shared": is_shared(workspace)}
@@ -89,11 +85,7 @@ def _show(
 
 
 def _changed(request: PageRequest, response: HttpResponse, workspace: Workspace) -> HttpResponse:
-    """Add the updated badge to the response, and trigger the event ``memories:changed``.
-
-    The badge shows the number of memories. Fragments of the page that show memories reload on the event. The badge is
-    added only on chat pages of this workspace; a badge of another workspace reloads on the event, too.
-    """
+    """Trigger the event on which fragments with memories reload. On chat pages of the workspace, update its badge."""
     page = urlsplit(request.htmx.current_url or "").path
     is_chat = not page or "/chats/" in page or page.endswith(f"/workspaces/{workspace.public_id}/")
     if is_chat and request.session.get("workspace", workspace.public_id) == workspace.public_id:
@@ -106,9 +98,7 @@ def _changed(request: PageRequest, response: HttpResponse, workspace: Workspace)
 
 @require_GET
 def panel(request: PageRequest, ws_id: str) -> HttpResponse:
-    """Render the panel. With ``part=list``, render only the part below its filters; with ``before``, only the next
-    cards.
-    """
+    """Render the panel, with ``part=list`` only the part below its filters, with ``before`` only the next cards."""
     workspace, context = _workspace(request, ws_id)
     params = request.GET
     filters = PanelFilters(
@@ -130,16 +120,20 @@ def panel(request: PageRequest, ws_id: str) -> HttpResponse:
         context["copies"] = with_noted_copies(workspace, request.user)[:PROPOSALS_SHOWN]
     if params.get("part") == "list":
         return render(request, "memories/region.html", context)
-    categories, sources = choices(workspace, request.user)
+    return render(request, "memories/panel.html", context | _form_and_choices(workspace, request.user))
+
+
+def _form_and_choices(workspace: Workspace, user: User) -> dict[str, Any]:
+    """Return the form for a new memory, and the choices of the filters."""
+    categories, sources = choices(workspace, user)
     agents = assistants(workspace)
-    context |= {
+    return {
         "agents": agents,
         "categories": categories,
         "sources": [(source, SOURCE_LABELS.get(source, source)) for source in sources],
         "usual_categories": CATEGORIES,
         "form": AddForm(agents=_in_use(agents)),
     }
-    return render(request, "memories/panel.html", context)
 
 
 @require_GET
@@ -178,10 +172,7 @@ def _in_use(agents: list[Agent]) -> list[Agent]:
 
 
 def _refused(response: HttpResponse, *, status: int = 422) -> HttpResponse:
-    """Set headers so that htmx replaces the form with this response, which shows its errors.
-
-    htmx shows other error responses as notices.
-    """
+    """Set headers so that htmx replaces the form with this response, instead of showing it as a notice."""
     response.status_code = status
     response["HX-Retarget"], response["HX-Reswap"] = "this", "outerHTML"
     return response
@@ -197,8 +188,8 @@ def card(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
 def edit(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
     """Show the form for a memory, or save it on POST.
 
-    ``?item=`` is the primary key of the receipt item that contains the form, if any. A POST with ``?undo=`` undoes an
-    edit. It names the version that the edit produced; if the memory has changed since, nothing is undone.
+    ``?item=`` is the key of the receipt item that contains the form, if any. A POST with ``?undo=`` undoes the edit
+    that produced this version, unless the memory has changed since.
     """
     memory, context = _memory(request, ws_id, mem_id)
     item = request.GET.get("item", "")
@@ -247,10 +238,7 @@ def _before_edit(memory: Memory) -> dict[str, Any]:
 def _edited(
     request: PageRequest, memory: Memory, context: dict[str, Any], *, text: str, undo_url: str = ""
 ) -> HttpResponse:
-    """Render an edited memory. In a receipt, render its whole item.
-
-    In a receipt and on the page of all memories, add a notice with the text and, if there is an ``undo_url``, Undo.
-    """
+    """Render an edited memory, in a receipt its whole item, there and on the page of all memories with a notice."""
     if context["place"] not in ("receipt", "page"):
         return _show(request, memory, context, changed=True)
     items = ReceiptItem.objects.filter(memory=memory).select_related("receipt")
@@ -281,14 +269,13 @@ def _moved(request: PageRequest, memory: Memory, form: EditForm, context: dict[s
         form.add_error("whose", error.message)
         return _refused(render(request, "memories/edit_form.html", context | {"form": form}))
     response = _show(request, moved, context, changed=True)
-    text = _("Other members no longer see this memory.")
     if to is None:  # not even among the forgotten ones
         forget_memories([memory], by=request.user, now=context["now"])
+        text = _("Other members no longer see this memory.")
     else:
         text = _("Everyone in %(name)s sees this memory now.") % {"name": to.name}
-    response.write(
-        render(request, "partials/toast_oob.html", {"text": text, "memory": True}).content.decode()
-    )
+    notice = {"text": text, "memory": True}
+    response.write(render(request, "partials/toast_oob.html", notice).content.decode())
     return response
 
 
@@ -330,10 +317,7 @@ def pin(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
 
 @require_POST
 def replace(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
-    """Decide whether the memory replaces an older one.
-
-    By default, it does. ``keep=older`` undoes the replacement, and ``keep=both`` records that both are valid.
-    """
+    """Replace the older memory. ``keep=older`` undoes the replacement; ``keep=both`` records that both are valid."""
     memory, context = _memory(request, ws_id, mem_id)
     ways = {"both": changing.keep_both, "older": changing.hold_again}
     act = ways.get(request.POST.get("keep", ""), changing.replace_older)
@@ -382,7 +366,8 @@ WHOSE = ("", "user", "workspace", "agent")  # all, personal, shared, those of as
 @require_GET
 def page(request: PageRequest, ws_id: str) -> HttpResponse:
     """Show the table of all memories. With ``part=list``, return only its rows and the link to the next ones."""
-    workspace, params = get_workspace(request.user, ws_id), request.GET
+    workspace, context = _workspace(request, ws_id)
+    params = request.GET
     filters = PanelFilters(
         q=params.get("q", "").strip()[:400],
         category=params.get("category", ""),
@@ -392,32 +377,20 @@ def page(request: PageRequest, ws_id: str) -> HttpResponse:
         forgotten=params.get("forgotten") == "on",
     )
     search = search_forgotten if filters.forgotten else search_panel
-    panel_page = search(workspace, request.user, filters, before=params.get("before", ""), size=PAGE_SIZE)
-    context = {
-        "workspace": workspace,
-        "can_write": Role(workspace.role).allows(Role.EDITOR),
-        "can_propose": may_propose(workspace, workspace.role),
+    context |= {
         "is_shared": is_shared(workspace),
-        "page": panel_page,
+        "page": search(workspace, request.user, filters, before=params.get("before", ""), size=PAGE_SIZE),
         "filters": filters,
         "is_first": not params.get("before"),
     }
     if params.get("part") == "list":
         return render(request, "memories/page/rows.html", context)
-    categories, sources = choices(workspace, request.user)
-    context |= {
-        "form": AddForm(agents=[each for each in assistants(workspace) if not each.is_archived]),
-        "usual_categories": CATEGORIES,
-        "categories": categories,
-        "sources": [(source, SOURCE_LABELS.get(source, source)) for source in sources],
-    }
-    return render(request, "memories/page/page.html", context)
+    return render(request, "memories/page/page.html", context | _form_and_choices(workspace, request.user))
 
 
 @require_POST
 def change(request: PageRequest, ws_id: str) -> HttpResponse:
-    """Apply the action ``act`` to the given memories, at most MOST_AT_ONCE. Skip those that were changed or deleted
-    since.
+    """Apply the action ``act`` to the given memories, at most MOST_AT_ONCE, that were not changed or deleted since.
 
     The parameters are in the form, or in the query string if the request is an Undo.
     """
@@ -441,10 +414,7 @@ def change(request: PageRequest, ws_id: str) -> HttpResponse:
         undo_url = f"{request.path}?{query}" if done else ""
     elif act == "restore":
         text = ngettext("%(count)s memory restored.", "%(count)s memories restored.", len(done)) % count
-    context = {"workspace": workspace, "text": text, "undo_url": undo_url, "memory": True}
-    response = render(request, "partials/toast_oob.html", context)
-    response["HX-Trigger"] = "memories:changed"
-    return response
+    return changed_notice(request, workspace, text, undo_url)
 
 
 _CHANGES: dict[str, Callable[[Memory, str | None, User, datetime], Memory]] = {

@@ -10,6 +10,8 @@ from typing import Any
 from django import forms
 from django.db.models import Exists, OuterRef, Prefetch, Q, Subquery, prefetch_related_objects
 from django.db.models.functions import Lower
+from django.http import HttpResponse
+from django.shortcuts import render
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import gettext_lazy as later
@@ -31,10 +33,11 @@ from memoryhub.database.replicas import read
 from memoryhub.errors import Invalid, Sensitive
 from memoryhub.llm.base import Speaker
 from memoryhub.llm.registry import embedder_is_local, get_embedder
-from workspaces.access import workspaces_of
+from workspaces.access import get_workspace, workspaces_of
 from workspaces.data_policy import DataPolicy
 from workspaces.index.embedding import searchable
 from workspaces.models import Agent, Artifact, Document, Role, User, Workspace
+from workspaces.views import PageRequest
 
 PAGE_SIZE = 8  # cards; more are loaded on scrolling
 PROPOSALS_SHOWN = 20
@@ -83,6 +86,22 @@ class PanelPage:
     next: str = ""
 
 
+def workspace_context(
+    request: PageRequest, ws_id: str, need: Role = Role.VIEWER
+) -> tuple[Workspace, dict[str, Any]]:
+    """Return the workspace, and the context of its memory pages. Raises Forbidden for a role below ``need``."""
+    workspace = get_workspace(request.user, ws_id, need=need)
+    return workspace, {"workspace": workspace, "can_write": Role(workspace.role).allows(Role.EDITOR)}
+
+
+def changed_notice(request: PageRequest, workspace: Workspace, text: str, undo_url: str = "") -> HttpResponse:
+    """Return a notice with Undo, and trigger ``memories:changed``, on which fragments with memories reload."""
+    context = {"workspace": workspace, "text": text, "undo_url": undo_url, "memory": True}
+    response = render(request, "partials/toast_oob.html", context)
+    response["HX-Trigger"] = "memories:changed"
+    return response
+
+
 def for_cards(memories: MemoryQuerySet) -> MemoryQuerySet:
     """Order memories newest first, and load only the columns that cards show."""
     beside = ("workspace", "author", "edited_by", "imported_by", "agent", "may_replace")
@@ -115,8 +134,7 @@ def search_panel(
 ) -> PanelPage:
     """Return a page of the workspace's live memories and the user's personal ones from other workspaces, newest first.
 
-    With a search text, the results of recall come first, best first. Other memories that contain every word follow. At
-    most five queries and one recall.
+    Results of recall come first, best first; memories that contain every word follow. Five queries and one recall.
     """
     best = _by_meaning(workspace, user, filters) if by_meaning else []
 
@@ -163,10 +181,7 @@ def search_forgotten(
 
 
 def _by_meaning(workspace: Workspace, user: User, filters: PanelFilters) -> list[int]:
-    """Return the primary keys of the memories that recall finds, best first.
-
-    Return none if the search text has fewer than two letters or digits.
-    """
+    """Return the keys of the memories that recall finds, best first; none for fewer than two letters or digits."""
     if sum(map(str.isalnum, filters.q)) < 2:
         return []
     matches = find_listed(filters.q, workspace, user, policy=DataPolicy.here(workspace), now=timezone.now())
@@ -174,20 +189,14 @@ def _by_meaning(workspace: Workspace, user: User, filters: PanelFilters) -> list
 
 
 def _ranked(best: list[int], filters: PanelFilters, user: User) -> list[Memory]:
-    """Return the memories with the primary keys ``best``, in that order, that pass the filters.
-
-    The search text is not applied again.
-    """
+    """Return the memories with the primary keys ``best``, in that order, that pass the filters other than the text."""
     named = Memory.objects.visible_to(user).live().filter(pk__in=best)
     by_id = {memory.pk: memory for memory in for_cards(filtered(named, replace(filters, q="")))}
     return [by_id[pk] for pk in best if pk in by_id]
 
 
 def _last(before: str, workspace: Workspace, user: User) -> tuple[datetime, int] | None:
-    """Return the creation time and primary key of the memory with the public id ``before``.
-
-    This is the last memory of the previous page. Return None if there is no such memory.
-    """
+    """Return the creation time and primary key of the previous page's last memory, if it exists."""
     if not before:
         return None
     named = Memory.objects.visible_to(user).filter(public_id=before)
@@ -232,10 +241,7 @@ SPEAKER_LABELS = {
 
 @dataclass(frozen=True)
 class Proposal:
-    """A memory that waits for review.
-
-    ``source`` names what its text is based on, with the title of a document or artifact if the user may read it.
-    """
+    """A memory that waits for review. ``source`` names what its text is based on, with its title where readable."""
 
     memory: Memory
     source: str
@@ -318,9 +324,7 @@ class MemoryForm(forms.Form):
         return self.data.get("confirm") == "true"
 
     def add_domain_errors(self, error: Invalid) -> None:
-        """Add the gate's errors to the fields. For a personal number, set ``asks`` instead, so that the form asks to
-        confirm.
-        """
+        """Add the gate's errors to the fields. For a personal number, set ``asks`` instead, to ask for confirmation."""
         if isinstance(error, Sensitive):
             self.asks = next(iter(error.fields.values()), "")
             return
@@ -369,10 +373,7 @@ class AddForm(MemoryForm):
 
 
 def possible_readers(memory: Memory, user: User) -> list[Workspace]:
-    """Return the workspaces to whose members the user may show this memory. Only its author may show it to others.
-
-    A shared memory can only stay in its workspace.
-    """
+    """Return the workspaces to whose members the author may show this memory. A shared one stays in its workspace."""
     if memory.scope == Scope.AGENT or memory.author_id != user.pk:
         return []
     if memory.owner_id is None:
@@ -388,10 +389,9 @@ def _day(label: Any) -> forms.DateField:
 
 
 class EditForm(MemoryForm):
-    """Form for a stored memory. Days are in UTC.
+    """Form for a stored memory. Days are in UTC, and ``version`` is the version that the person saw.
 
-    ``version`` is the version that the person saw. ``whose`` says who sees the memory: the scope ``user``, or the
-    public id of a workspace. Only the author can choose it.
+    ``whose``, which only the author can choose, is the scope ``user`` or the public id of a workspace.
     """
 
     whose = forms.ChoiceField(label=_("Visible to"), help_text=READ_BY_ADMINISTRATORS)
@@ -430,9 +430,7 @@ class EditForm(MemoryForm):
 
     @property
     def changes(self) -> dict[str, Any]:
-        """Return the changes for ``gate.edit_memory``. An unchanged day is left out, so that its stored time of day
-        stays.
-        """
+        """Return the changes for ``gate.edit_memory``, without unchanged days, whose time of day stays."""
         values = {"content": self.cleaned_data["content"], "category": self.cleaned_data["category"] or None}
         for name, at in (("valid_from", time.min), ("valid_to", time.max)):
             if name in self.changed_data and self.add_prefix(name) in self.data:

@@ -10,13 +10,12 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from memories.models import Scope
 from memories.recalling.overview import hidden_lines, hide_line, profile_of
-from memories.views.panel_context import MemoryForm, is_shared
+from memories.views.panel_context import MemoryForm, changed_notice, is_shared, workspace_context
 from memories.writing import gate
 from memoryhub.errors import Invalid
 from workspaces.access import get_workspace
 from workspaces.actions.workspaces import set_profile_in_chats
 from workspaces.data_policy import DataPolicy
-from workspaces.models import Role
 from workspaces.views import PageRequest
 
 
@@ -26,7 +25,8 @@ def page(request: PageRequest, ws_id: str) -> HttpResponse:
 
     ``part=lines`` returns only the list of memories. The new memory is pinned so that it stays in the profile.
     """
-    workspace, now = get_workspace(request.user, ws_id), timezone.now()
+    workspace, context = workspace_context(request, ws_id)
+    now = timezone.now()
     form = MemoryForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         draft = gate.Draft(
@@ -46,9 +46,7 @@ def page(request: PageRequest, ws_id: str) -> HttpResponse:
             notices.success(request, _("Added to your profile. Other members do not see it."))
             return redirect("memories:profile", ws_id)
     profile = profile_of(workspace, request.user, policy=DataPolicy.here(workspace), now=now)
-    context = {
-        "workspace": workspace,
-        "can_write": Role(workspace.role).allows(Role.EDITOR),
+    context |= {
         "is_shared": is_shared(workspace),
         "memories": [*profile.you, *profile.here],
         "sections": [
@@ -71,15 +69,11 @@ def hide(request: PageRequest, ws_id: str) -> HttpResponse:
     hidden = params.get("hidden") != "off"
     memory = hide_line(params.get("memory", ""), workspace, request.user, hidden=hidden)
     undo = f"{reverse('memories:profile_hide', args=[ws_id])}?memory={memory.public_id}&hidden=off"
-    context = {
-        "workspace": workspace,
-        "text": _("Hidden from your profile. It is still remembered.") if hidden else _("It is shown again."),
-        "undo_url": undo if hidden else "",
-        "memory": True,
-    }
-    response = render(request, "partials/toast_oob.html", context)
-    response["HX-Trigger"] = "memories:changed"
-    return response
+    if hidden:
+        return changed_notice(
+            request, workspace, _("Hidden from your profile. It is still remembered."), undo
+        )
+    return changed_notice(request, workspace, _("It is shown again."))
 
 
 @require_POST

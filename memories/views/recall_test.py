@@ -1,7 +1,5 @@
 """The Recall test tab of the Memory page."""
 
-from typing import Any
-
 from django.contrib import messages as notices
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
@@ -14,25 +12,19 @@ from memories.access import get_memory
 from memories.models.recall import QUESTION_LENGTH
 from memories.recalling import recall_tests
 from memories.recalling.recall_tests import MOST_EXPECTED
+from memories.views.panel_context import workspace_context
 from memoryhub.errors import DomainError
-from workspaces.access import get_workspace
-from workspaces.models import Role, Workspace
+from workspaces.models import Role
 from workspaces.views import PageRequest
 
 RUN_SECONDS = 10.0  # of one request; the remaining questions run in the background
 
 
-def _workspace(
-    request: PageRequest, ws_id: str, need: Role = Role.VIEWER
-) -> tuple[Workspace, dict[str, Any]]:
-    workspace = get_workspace(request.user, ws_id, need=need)
-    return workspace, {"workspace": workspace, "can_write": Role(workspace.role).allows(Role.EDITOR)}
-
-
 @require_http_methods(["GET", "POST"])
 def recall_test_page(request: PageRequest, ws_id: str) -> HttpResponse:
     """Show the recall questions, first those that miss an expected memory. On POST, save a new question."""
-    workspace, context = _workspace(request, ws_id, Role.EDITOR if request.method == "POST" else Role.VIEWER)
+    need = Role.EDITOR if request.method == "POST" else Role.VIEWER
+    workspace, context = workspace_context(request, ws_id, need)
     error = ""
     if request.method == "POST":
         try:
@@ -48,11 +40,9 @@ def recall_test_page(request: PageRequest, ws_id: str) -> HttpResponse:
     state = recall_tests.state_of(workspace) if questions else ""
     for question in questions:
         question.misses = recall_tests.misses(question)  # type: ignore[attr-defined]
-    missed = [question for question in questions if question.misses]  # type: ignore[attr-defined]
-    hits = [question for question in questions if not question.misses]  # type: ignore[attr-defined]
     context |= {
-        "missed": missed,
-        "found": hits,
+        "missed": [question for question in questions if question.misses],  # type: ignore[attr-defined]
+        "found": [question for question in questions if not question.misses],  # type: ignore[attr-defined]
         "total": len(questions),
         "rates": recall_tests.rates(questions),
         "changed": any(question.ran_with != state for question in questions),
@@ -66,7 +56,7 @@ def recall_test_page(request: PageRequest, ws_id: str) -> HttpResponse:
 @require_GET
 def offered(request: PageRequest, ws_id: str) -> HttpResponse:
     """Return an HTML fragment with memories to choose as the expected ones of a new question."""
-    workspace, context = _workspace(request, ws_id, Role.EDITOR)
+    workspace, context = workspace_context(request, ws_id, Role.EDITOR)
     text, words = request.GET.get("text", "").strip(), request.GET.get("words", "")
     memories = []
     if text or words.strip():
@@ -77,7 +67,7 @@ def offered(request: PageRequest, ws_id: str) -> HttpResponse:
 
 @require_POST
 def run(request: PageRequest, ws_id: str) -> HttpResponse:
-    workspace, _context = _workspace(request, ws_id, Role.EDITOR)
+    workspace, _context = workspace_context(request, ws_id, Role.EDITOR)
     questions = recall_tests.questions_of(workspace, request.user).order_by("ran_at")
     count = recall_tests.run(questions, now=timezone.now(), seconds=RUN_SECONDS)
     message = ngettext("%(number)s question asked.", "%(number)s questions asked.", count)
@@ -87,7 +77,7 @@ def run(request: PageRequest, ws_id: str) -> HttpResponse:
 
 @require_POST
 def remove(request: PageRequest, ws_id: str, ask_id: str) -> HttpResponse:
-    workspace, _context = _workspace(request, ws_id, Role.EDITOR)
+    workspace, _context = workspace_context(request, ws_id, Role.EDITOR)
     recall_tests.get_question(request.user, ask_id, workspace=workspace, need=Role.EDITOR).delete()
     notices.success(request, _("The question is removed. Its memories stay."))
     return redirect("memories:recall_test", workspace.public_id)

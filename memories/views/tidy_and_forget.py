@@ -1,7 +1,5 @@
 """Pages for tidying up, for forgetting memories permanently, and for clearing a scope."""
 
-from typing import Any
-
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -15,6 +13,7 @@ from memories.forgetting import clear
 from memories.forgetting.for_good import forget_memories, forget_noted, get_noted, keep_noted, require_right
 from memories.models import Memory
 from memories.tidy import LISTS, SHOWN, pairs_in, without_vector
+from memories.views.panel_context import changed_notice, workspace_context
 from memories.writing import gate, review, vector_backfill
 from workspaces.access import get_workspace
 from workspaces.accounts.sign_in import ask_for_password
@@ -24,20 +23,8 @@ from workspaces.views import PageRequest
 PAIRS = ("duplicates", "contradictions")
 
 
-def _workspace(request: PageRequest, ws_id: str, need: Role) -> Workspace:
-    return get_workspace(request.user, ws_id, need=need)
-
-
 def _memory(request: PageRequest, workspace: Workspace, name: str = "memory") -> Memory:
     return get_memory(request.user, request.POST.get(name, ""), workspace=workspace, need=Role.EDITOR)
-
-
-def _notice(request: PageRequest, workspace: Workspace, text: str, undo_url: str = "") -> HttpResponse:
-    """Return a notice with Undo, and trigger ``memories:changed``, on which fragments with memories reload."""
-    context = {"workspace": workspace, "text": text, "undo_url": undo_url, "memory": True}
-    response = render(request, "partials/toast_oob.html", context)
-    response["HX-Trigger"] = "memories:changed"
-    return response
 
 
 @require_GET
@@ -46,22 +33,18 @@ def page(request: PageRequest, ws_id: str) -> HttpResponse:
 
     ``part=list`` returns only the part below the page's tabs. ``part=tabs`` returns only the tabs, with ``tab`` active.
     """
-    workspace, now = _workspace(request, ws_id, Role.VIEWER), timezone.now()
+    workspace, context = workspace_context(request, ws_id)
+    now = timezone.now()
     pairs = pairs_in(workspace, request.user, now)
     lists = {name: rows(workspace, request.user, now) for name, rows in LISTS.items()}
     numbers = {"duplicates": len(pairs.duplicates), "contradictions": len(pairs.contradictions)}
     numbers |= {name: rows[: SHOWN + 1].count() for name, rows in lists.items()}
-    wanted = request.GET.get("show", "")
-    show = (
-        wanted
-        if wanted in numbers
-        else next((name for name, number in numbers.items() if number and name != "waiting"), PAIRS[0])
-    )
+    show = request.GET.get("show", "")
+    if show not in numbers:
+        show = next((name for name, number in numbers.items() if number and name != "waiting"), PAIRS[0])
     undecided = sum(number for name, number in numbers.items() if name != "waiting")
     part = request.GET.get("part", "")
-    context: dict[str, Any] = {
-        "workspace": workspace,
-        "can_write": Role(workspace.role).allows(Role.EDITOR),
+    context |= {
         "numbers": numbers,
         "undecided": undecided if undecided <= SHOWN else f"{SHOWN}+",
         "most": SHOWN,
@@ -80,7 +63,7 @@ def page(request: PageRequest, ws_id: str) -> HttpResponse:
 @require_POST
 def forget(request: PageRequest, ws_id: str) -> HttpResponse:
     """Delete a memory and show Undo. If ``into`` names another memory, merge it into that one."""
-    workspace, now = _workspace(request, ws_id, Role.EDITOR), timezone.now()
+    workspace, now = get_workspace(request.user, ws_id, need=Role.EDITOR), timezone.now()
     memory = _memory(request, workspace)
     if request.POST.get("into"):
         tidy.merge(memory, into=_memory(request, workspace, "into"), by=request.user, now=now)
@@ -89,54 +72,54 @@ def forget(request: PageRequest, ws_id: str) -> HttpResponse:
         gate.delete_memory(memory, by=request.user, now=now)
         text = _("Forgotten.")
     undo_url = reverse("memories:restore", args=[workspace.public_id, memory.public_id])
-    return _notice(request, workspace, text, undo_url)
+    return changed_notice(request, workspace, text, undo_url)
 
 
 @require_POST
 def replace(request: PageRequest, ws_id: str) -> HttpResponse:
     """Mark the older of two memories as replaced by the newer. The older one stays for questions about the past."""
-    workspace = _workspace(request, ws_id, Role.EDITOR)
+    workspace = get_workspace(request.user, ws_id, need=Role.EDITOR)
     older, newer = _memory(request, workspace), _memory(request, workspace, "into")
     gate.edit_memory(older, by=request.user, now=timezone.now(), replaced_by=newer)
     undo_url = reverse("memories:tidy_undo_replace", args=[workspace.public_id, older.public_id])
-    return _notice(
+    return changed_notice(
         request, workspace, _("Replaced. The older one is kept for questions about the past."), undo_url
     )
 
 
 @require_POST
 def undo_replace(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
-    workspace = _workspace(request, ws_id, Role.EDITOR)
+    workspace = get_workspace(request.user, ws_id, need=Role.EDITOR)
     older = get_memory(request.user, mem_id, workspace=workspace, need=Role.EDITOR)
     gate.edit_memory(older, by=request.user, now=timezone.now(), replaced_by=None)
-    return _notice(request, workspace, _("It is listed again."))
+    return changed_notice(request, workspace, _("It is listed again."))
 
 
 @require_POST
 def keep(request: PageRequest, ws_id: str) -> HttpResponse:
-    workspace = _workspace(request, ws_id, Role.EDITOR)
+    workspace = get_workspace(request.user, ws_id, need=Role.EDITOR)
     beside = _memory(request, workspace, "beside") if request.POST.get("beside") else None
     record = tidy.record_as_kept(
         _memory(request, workspace), beside=beside, by=request.user, now=timezone.now()
     )
     undo_url = reverse("memories:tidy_undo_keep", args=[workspace.public_id, record.pk])
-    return _notice(request, workspace, _("Both kept.") if beside else _("Memory kept."), undo_url)
+    return changed_notice(request, workspace, _("Both kept.") if beside else _("Memory kept."), undo_url)
 
 
 @require_POST
 def undo_keep(request: PageRequest, ws_id: str, kept_id: int) -> HttpResponse:
-    workspace = _workspace(request, ws_id, Role.EDITOR)
+    workspace = get_workspace(request.user, ws_id, need=Role.EDITOR)
     record = tidy.get_kept(request.user, kept_id, workspace=workspace)
     tidy.take_back(record)
-    return _notice(request, workspace, _("It is listed again."))
+    return changed_notice(request, workspace, _("It is listed again."))
 
 
 @require_POST
 def index(request: PageRequest, ws_id: str) -> HttpResponse:
     """Queue a job that embeds the memories without a vector."""
-    workspace = _workspace(request, ws_id, Role.EDITOR)
+    workspace = get_workspace(request.user, ws_id, need=Role.EDITOR)
     vector_backfill.reembed(without_vector(workspace, request.user, timezone.now()))
-    return _notice(request, workspace, _("They are being indexed in the background."))
+    return changed_notice(request, workspace, _("They are being indexed in the background."))
 
 
 @require_POST
@@ -174,9 +157,7 @@ def _decided(request: PageRequest, memory: Memory, outcome: str) -> HttpResponse
     return response
 
 
-# Pages that forget memories permanently, clear a scope, and decide about copies of forgotten texts. Each page
-# first shows or counts what will be removed. Removing it permanently requires the password. Clearing shows
-# its progress and can be undone.
+# Pages that forget memories permanently, clear a scope, and decide about copies of forgotten texts.
 
 
 @require_http_methods(["GET", "POST"])
@@ -186,16 +167,14 @@ def forget_memory(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse
     memory = get_memory(request.user, mem_id, workspace=workspace, need=Role.EDITOR, include_deleted=True)
     require_right(memory, request.user)
     ask_for_password(request)
-    page = reverse("memories:all", args=[workspace.public_id]) + (
-        "?forgotten=on" if memory.deleted_at else ""
-    )
-    context = {"workspace": workspace, "memory": memory, "back": page}
+    back = reverse("memories:all", args=[workspace.public_id])
+    back += "?forgotten=on" if memory.deleted_at else ""
+    context = {"workspace": workspace, "memory": memory, "back": back}
     if request.method == "GET":
         return render(request, "memories/forget.html", context)
     report = forget_memories([memory], by=request.user, now=timezone.now())
-    message = (
-        _("It is no longer in the database.") if report.removed["memories"] else _("It was gone already.")
-    )
+    removed = _("It is no longer in the database.")
+    message = removed if report.removed["memories"] else _("It was gone already.")
     return render(request, "forgetting/done.html", context | {"report": report, "said": message})
 
 
@@ -257,15 +236,13 @@ def forget_copies(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse
     ask_for_password(request)
     report = forget_noted(memory, by=request.user, now=timezone.now())
     message = _("The copies are no longer in the database.")
-    return render(
-        request, "forgetting/done.html", {"workspace": workspace, "report": report, "said": message}
-    )
+    context = {"workspace": workspace, "report": report, "said": message}
+    return render(request, "forgetting/done.html", context)
 
 
 @require_POST
 def keep_copies(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
     workspace = get_workspace(request.user, ws_id, need=Role.EDITOR)
-    keep_noted(get_noted(request.user, mem_id, workspace=workspace))
-    response = render(request, "memories/decided_toast.html", {"workspace": workspace, "outcome": "kept"})
-    response["HX-Trigger"] = "memories:changed"
-    return response
+    memory = get_noted(request.user, mem_id, workspace=workspace)
+    keep_noted(memory)
+    return _decided(request, memory, "kept")

@@ -27,8 +27,7 @@ from memories.models.topics import (
     MemoryNodeQuerySet,
 )
 from memories.topics import fold, relations_among, with_counts
-from memories.views.panel_context import PanelFilters, filtered
-from workspaces.access import get_workspace
+from memories.views.panel_context import PanelFilters, filtered, workspace_context
 from workspaces.accounts.sign_in import confirmed
 from workspaces.models import Role, User, Workspace
 from workspaces.views import PageRequest
@@ -89,11 +88,8 @@ MOST_DRAWN = 60
 MOST_OFFERED = 50
 
 
-def search_nodes(workspace: Workspace, user: User, query: str = "", *, after: str = "") -> MemoryNodeQuerySet:
-    """Return the nodes whose name or kind contains the query, ordered by name, with counts.
-
-    ``after`` is the id of the last node of the previous page.
-    """
+def search_nodes(workspace: Workspace, user: User, query: str, *, after: str) -> MemoryNodeQuerySet:
+    """Return the nodes after the one with the id ``after`` whose name or kind contains the query, with counts."""
     nodes = topics.nodes_in(workspace, user).order_by("folded", "pk")
     if query:
         nodes = nodes.filter(Q(folded__contains=fold(" ".join(query.split()))) | Q(kind__icontains=query))
@@ -116,13 +112,13 @@ def best_related(workspace: Workspace, user: User) -> tuple[list[MemoryNode], li
 
 
 def kinds(workspace: Workspace, user: User) -> list[str]:
-    """Return the kinds in use as suggestions, at most MOST_OFFERED."""
+    """Return the kinds in use, at most MOST_OFFERED."""
     used = topics.nodes_in(workspace, user).exclude(kind="").order_by("kind")
     return list(used.values_list("kind", flat=True).distinct()[:MOST_OFFERED])
 
 
 def relation_types(workspace: Workspace, user: User) -> list[str]:
-    """Return the relation types in use as suggestions, at most MOST_OFFERED."""
+    """Return the relation types in use, at most MOST_OFFERED."""
     seen = topics.nodes_in(workspace, user)
     used = NodeRelation.objects.filter(source__in=seen, target__in=seen).order_by("relation")
     return list(used.values_list("relation", flat=True).distinct()[:MOST_OFFERED])
@@ -136,18 +132,10 @@ NEIGHBOURS_SHOWN = 60
 FOUND = 8
 
 
-def _workspace(
-    request: PageRequest, ws_id: str, need: Role = Role.VIEWER
-) -> tuple[Workspace, dict[str, Any]]:
-    workspace = get_workspace(request.user, ws_id, need=need)
-    can_write = Role(workspace.role).allows(Role.EDITOR)
-    return workspace, {"workspace": workspace, "can_write": can_write}
-
-
 def _node(
     request: PageRequest, ws_id: str, node_id: str, need: Role = Role.VIEWER
 ) -> tuple[MemoryNode, dict[str, Any]]:
-    workspace, context = _workspace(request, ws_id, need)
+    workspace, context = workspace_context(request, ws_id, need)
     node = topics.get_node(request.user, node_id, workspace=workspace)
     return node, context | {"node": node}
 
@@ -180,15 +168,15 @@ def _drawing(drawn: Sequence[MemoryNode], relations: Sequence[NodeRelation], ws_
 @require_http_methods(["GET", "POST"])
 def node_list(request: PageRequest, ws_id: str) -> HttpResponse:
     """Show the graph of the most related nodes and a list of all, paged by ``?after=``. On POST, create a node."""
-    workspace, context = _workspace(request, ws_id, Role.EDITOR if request.method == "POST" else Role.VIEWER)
+    need = Role.EDITOR if request.method == "POST" else Role.VIEWER
+    workspace, context = workspace_context(request, ws_id, need)
     form = NodeForm(request.POST if request.method == "POST" else None)
     who: dict[str, Any] = {"by": request.user, "now": timezone.now()}
     if topic := form.done(lambda: topics.create_node(workspace, **form.cleaned_data, **who)):
         notices.success(request, _("“%(name)s” has been created.") % {"name": topic.name})
         return _to(topic)
     query, after = request.GET.get("q", "").strip(), request.GET.get("after", "")
-    listed = search_nodes(workspace, request.user, query, after=after)[: NODES_SHOWN + 1]
-    shown = list(listed)
+    shown = list(search_nodes(workspace, request.user, query, after=after)[: NODES_SHOWN + 1])
     more = shown[NODES_SHOWN - 1].public_id if len(shown) > NODES_SHOWN else ""
     drawn, relations = ([], []) if query or after else best_related(workspace, request.user)
     context |= {
@@ -332,7 +320,7 @@ def delete(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
 
 @confirmed()
 def _delete(request: PageRequest, topic: MemoryNode) -> HttpResponse:
-    topics.delete_node(topic)
+    topic.delete()
     notices.success(
         request, _("The topic “%(name)s” has been deleted. Its memories stay.") % {"name": topic.name}
     )

@@ -32,10 +32,7 @@ FOR UPDATE SKIP LOCKED
 def evict_least_useful(
     workspace_id: int, owner_id: int | None, agent_id: int | None = None, *, now: datetime
 ) -> int:
-    """Soft-delete the least useful memories of a scope until it has at most ``MEMORYHUB_MAX_MEMORIES`` automatic ones.
-
-    The scope is given by workspace, owner and assistant. Return the number deleted.
-    """
+    """Soft-delete a scope's least useful automatic memories above ``MEMORYHUB_MAX_MEMORIES``. Return their number."""
     gone = 0
     while batch := _evict_batch(workspace_id, owner_id, agent_id, now):
         gone += batch

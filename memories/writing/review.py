@@ -40,26 +40,21 @@ def may_propose(workspace: Workspace, role: str) -> bool:
 
 
 def require_to_save(workspace: Workspace) -> None:
-    """Raise Forbidden if the person may neither save nor propose memories. ``workspace.role`` must be set to their
-    role.
-    """
-    role = workspace.role
-    if not may_propose(workspace, role):
-        require(role, Role.EDITOR)
+    """Raise Forbidden if the person, whose role is ``workspace.role``, may neither save nor propose memories."""
+    if not may_propose(workspace, workspace.role):
+        require(workspace.role, Role.EDITOR)
 
 
 def save_or_propose(draft: Draft, *, by: User, now: datetime) -> Saved:
-    """Save a person's draft by ``gate.save_memory``. If they are a viewer, save it as a proposal.
+    """Save the draft of a person, whose role is ``draft.workspace.role``, or for a viewer save it as a proposal.
 
-    ``draft.workspace.role`` must be set to their role. Raises Forbidden if they may do neither, or if a viewer proposes
-    a personal memory.
+    Raises Forbidden if they may do neither, or if a viewer proposes a personal memory.
     """
     require_to_save(draft.workspace)
     if may_propose(draft.workspace, draft.workspace.role):
         if draft.scope == Scope.USER:
-            raise Forbidden(
-                _("You cannot save personal memories here. Save them in your personal workspace.")
-            )
+            message = _("You cannot save personal memories here. Save them in your personal workspace.")
+            raise Forbidden(message)
         draft = draft.to_review()
     return gate.save_memory(draft, by=by, now=now)
 
@@ -67,16 +62,11 @@ def save_or_propose(draft: Draft, *, by: User, now: datetime) -> Saved:
 def proposals(workspace: Workspace, user: User) -> MemoryQuerySet:
     """Return the waiting proposals that the user may see, oldest first."""
     waiting = Memory.objects.visible_to(user).filter(workspace=workspace, review=Review.PENDING)
-    return waiting.select_related(
-        "author", "edited_by", "imported_by", "workspace", "agent", "may_replace"
-    ).order_by("created_at", "pk")
+    return waiting.listed().order_by("created_at", "pk")
 
 
 def get_proposal(user: User, public_id: str, *, workspace: Workspace) -> Memory:
-    """Return a waiting or rejected proposal.
-
-    Raises NotFound if this person may not see it, or Forbidden if they are no editor.
-    """
+    """Return a waiting or rejected proposal. Raises NotFound if the user may not see it, Forbidden if no editor."""
     rows = Memory.objects.visible_to(user).exclude(review=Review.NONE).filter(workspace=workspace)
     rows = rows.select_related("author", "edited_by", "imported_by", "workspace", "agent", "owner")
     proposal = rows.filter(public_id=public_id).first()
@@ -89,9 +79,8 @@ def get_proposal(user: User, public_id: str, *, workspace: Workspace) -> Memory:
 def approve(memory: Memory, *, by: User, now: datetime, replacing: bool = False) -> Saved:
     """Make a proposal live, even a rejected one. Costs one embedding.
 
-    If a live memory says the same by now, reject the proposal and return that memory, which gets the proposal's key if
-    it has none. ``replacing``: also end the older memory that the proposal may replace. Raises NotFound if somebody
-    else has approved it in the meantime.
+    If a live memory says the same by now, reject the proposal and return that memory. ``replacing``: also end the older
+    memory that the proposal may replace. Raises NotFound if somebody else has approved it in the meantime.
     """
     embedded = embed_one(memory.content, memory.source_excerpt, DataPolicy.here(memory.workspace))
     with changing.one_owner_per_key():
@@ -143,8 +132,7 @@ def reject(memory: Memory, *, by: User, now: datetime) -> Memory:
 def reconsider(memory: Memory, *, by: User, now: datetime) -> Memory:
     """Undo an approval or rejection: the proposal waits again, and a memory that it replaced becomes valid again.
 
-    A second call does nothing. Raises NotFound if the row is gone, or Conflict if the memory was never approved or
-    rejected.
+    Raises NotFound if the row is gone, or Conflict if the memory was never approved or rejected.
     """
     with transaction.atomic():
         locked = _locked(memory, proposals_only=False)

@@ -40,8 +40,7 @@ class WasForgotten(Conflict):
 
 
 def essence(text: str) -> str:
-    """Return the text without case, width, spacing, punctuation and invisible characters, so that rewritten copies
-    match.
+    """Return the text without case, width, spacing, punctuation and invisible characters, so that copies match.
 
     Punctuation inside a number is kept: ``3.5`` is not ``35``.
     """
@@ -60,10 +59,7 @@ def digest(text: str) -> str:
 
 
 def add_tombstones(texts: Iterable[tuple[int, str]], *, now: datetime) -> int:
-    """Store tombstones for these (scope number, text) pairs. Return their number.
-
-    The number includes tombstones that already existed, so that nobody learns what others forgot.
-    """
+    """Store tombstones for these (scope number, text) pairs. Return their number, with those that already existed."""
     wanted = {(place, digest(text)) for place, text in texts if text}
     Tombstone.objects.bulk_create(
         [Tombstone(place=place, digest=text_digest, created_at=now) for place, text_digest in sorted(wanted)],
@@ -93,8 +89,7 @@ def is_said_by_a_person(draft: Draft, by: User | None) -> bool:
 
 
 def forbids(draft: Draft, *, by: User | None) -> bool:
-    """Return whether a tombstone forbids storing the draft. If a person saves it, delete the tombstone and return
-    False.
+    """Return whether a tombstone forbids storing the draft. If a person saves it, delete the tombstone instead.
 
     Call this in the transaction that stores the draft, after ``one_writer_at_a_time``. One query.
     """
@@ -106,10 +101,7 @@ def forbids(draft: Draft, *, by: User | None) -> bool:
 
 
 def forbids_restore(memory: Memory, *, by: User | None) -> bool:
-    """Return whether a tombstone forbids restoring the memory.
-
-    If a person restores it, delete the tombstone and return False.
-    """
+    """Return whether a tombstone forbids restoring the memory. A person who restores it deletes the tombstone."""
     if by is None:
         return bool(_there({(memory.place, digest(memory.content))}))
     _lift([memory.place], memory.content)
@@ -117,10 +109,7 @@ def forbids_restore(memory: Memory, *, by: User | None) -> bool:
 
 
 def check_edit(memory: Memory, changes: Mapping[str, Any], *, by: User | None) -> None:
-    """Raise WasForgotten if a program gives a memory a new text that a tombstone forbids.
-
-    If a person edits the memory, delete the tombstones of the new text.
-    """
+    """Raise WasForgotten if a program gives a memory a forgotten text. A person's edit deletes the tombstones."""
     for text in filter(None, (changes.get("content"), changes.get("summary"))):
         if by is not None:
             _lift([memory.place], text)
@@ -133,10 +122,9 @@ def _lift(places: Collection[int], text: str) -> None:
 
 
 def _places(draft: Draft, by: User | None) -> set[int]:
-    """Return the numbers of the scopes whose tombstones forbid this draft.
+    """Return the scopes whose tombstones forbid this draft: its own, its workspace's, and the author's personal one.
 
-    They are the scope of the draft, that of its workspace, and the author's personal one. The personal one is left out
-    if somebody else saves the draft, because that person must not learn what the author has forgotten.
+    If somebody else saves the draft, the personal one is left out: they must not learn what the author has forgotten.
     """
     author = draft.author if by in (None, draft.author) else None
     return {draft.place, draft.workspace.pk} | ({-author.pk} if author else set())
@@ -177,10 +165,9 @@ def count_refusal(refusal: DomainError, workspace_id: int, source_type: str, now
 def count_refusals(
     refusals: Iterable[DomainError], workspace_id: int, source_type: str, now: datetime
 ) -> None:
-    """Count refusals. Never raises, because losing a count is better than failing the caller.
+    """Count refusals, inside a transaction after its commit, so that no lock is held until then.
 
-    Waits at most 250 ms for a lock. Inside a transaction, the counting happens after the commit, so that no lock is
-    held until then. Outside, it happens at once, so that the count survives a failing request.
+    Never raises and waits at most 250 ms for a lock, because losing a count is better than failing the caller.
     """
     kinds: Counter[str] = Counter()
     for refusal in refusals:
@@ -193,9 +180,7 @@ def count_refusals(
 
 
 def kind_of(refusal: DomainError) -> str:
-    """Return the kind of a refused credential. For other refusals, return the error's code: "forgotten", "invalid" or
-    "sensitive".
-    """
+    """Return the kind of a refused credential, and of other refusals the error's code, such as "forgotten"."""
     if isinstance(refusal, SecretRefused) and not isinstance(refusal, Sensitive):
         return refusal.kind or refusal.code
     return refusal.code

@@ -24,8 +24,7 @@ def reembed(memories: QuerySet[Memory]) -> int:
 def store_late_vector(memory: Memory, embedded: Embedded, *, now: datetime) -> None:
     """Store a vector computed in the background, unless the memory was edited or deleted in the meantime.
 
-    If the memory was saved without a vector, it is now compared with older ones, and soft-deleted if it is a duplicate.
-    Memories with ``own_row`` are not compared, because they were saved as a new row even if they were duplicates.
+    A memory that was saved without a vector, and not with ``own_row``, is now compared with older ones.
     """
     with transaction.atomic():
         one_writer_at_a_time(memory.workspace)

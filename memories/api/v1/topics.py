@@ -213,7 +213,7 @@ class NodeDetail(NodeView):
         Its links and relations are deleted too; its memories stay.
         """
         self.require_fresh_password()
-        topics.delete_node(self.node(node_id, Role.EDITOR))
+        self.node(node_id, Role.EDITOR).delete()
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 

@@ -152,16 +152,15 @@ class MemoryList(OrganisationView):
         """
         self.require_fresh_password()
         workspace = self.workspace(Role.EDITOR)
-        ids = self.body(OrganisationDeleteBody)["ids"]
-        now = timezone.now()
+        ids, now = self.body(OrganisationDeleteBody)["ids"], timezone.now()
         with transaction.atomic():
-            there = {
-                memory.public_id: memory for memory in self.memories(workspace).filter(public_id__in=ids)
-            }
-            for public_id in sorted(there):  # a fixed order prevents deadlocks between two requests
-                gate.delete_memory(there[public_id], by=self.person, now=now)
-        deleted = [public_id for public_id in ids if public_id in there]
-        return Response({"deleted": deleted, "missing": [each for each in ids if each not in there]})
+            # A fixed order prevents deadlocks between two requests.
+            memories = list(self.memories(workspace).filter(public_id__in=ids).order_by("public_id"))
+            for memory in memories:
+                gate.delete_memory(memory, by=self.person, now=now)
+        known = {memory.public_id for memory in memories}
+        deleted = [each for each in ids if each in known]
+        return Response({"deleted": deleted, "missing": [each for each in ids if each not in known]})
 
 
 class MemoryDetail(OrganisationView):

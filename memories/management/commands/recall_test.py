@@ -34,9 +34,8 @@ class Command(BaseCommand):
         self.stdout.write(
             f"{run_count} questions asked, {missed} with a memory that an answer would go without."
         )
-        self.stdout.write(
-            "Answers use {right} of {expected} expected memories, and {used} memories in all.".format(**rates)
-        )
+        line = "Answers use {right} of {expected} expected memories, and {used} memories in all."
+        self.stdout.write(line.format(**rates))
         if missed:
             raise CommandError(f"{missed} of {run_count} questions missed something.")
 

@@ -63,9 +63,7 @@ class Command(BaseCommand):
             raise CommandError("The model does not answer. Run this again, or let the background try again.")
 
     def _follow(self) -> Outcome:
-        """Build vectors, or show the progress of another process that builds them, until this ends, is stopped or
-        fails.
-        """
+        """Build vectors, or show the progress of another process that does, until this ends, is stopped or fails."""
         while True:
             outcome = reembedding.advance(seconds=FOR_AS_LONG_AS_IT_TAKES, progressed=self._show)
             if outcome != Outcome.ELSEWHERE:

@@ -42,5 +42,5 @@ class Command(BaseCommand):
             done = "would be hidden" if dry_run else "hidden"
             self.stdout.write(
                 f"{scan_result.checked:,} checked, {len(scan_result.hidden):,} {done}, "
-                f"{len(scan_result.excerpts):,} excerpts {'would be ' if dry_run else ''}dropped."
+                f"{scan_result.excerpts:,} excerpts {'would be ' if dry_run else ''}dropped."
             )
