@@ -15,10 +15,10 @@ from memories.access import get_memory
 from memories.judging.secret_filter import find_secret
 from memories.models import Asset, Memory
 from memories.models.topics import ASSET_NAME_LENGTH
-from memories.writing.changing import announce
+from memories.writing.changing import announce, audit
 from memoryhub.errors import Conflict, Forbidden, NotFound, SecretRefused
 from memoryhub.stored_files import StoredFiles, file_response
-from workspaces.audit import Verb, record
+from workspaces.audit import Verb
 from workspaces.documents.files import require_storage_allowed
 from workspaces.models import Role, User
 from workspaces.quotas import require_room, spend
@@ -89,7 +89,7 @@ def attach(memory: Memory, *, name: str, content: Iterable[bytes], by: User | No
             asset.size, asset.sha256 = stored.size, stored.sha256
             asset.content_type = _kind_of(stored.head, is_text=text.is_text())
             asset.save(force_insert=True)
-            _audit(Verb.DOCUMENT_ADDED, asset, by)
+            audit(Verb.DOCUMENT_ADDED, locked, by, target=asset.public_id)
             announce(locked, "attach")
     except (NotFound, Conflict, Forbidden):
         ASSET_FILES.remove(stored.file_name)  # after other errors the row may have been committed
@@ -101,15 +101,8 @@ def remove(asset: Asset, *, by: User | None) -> None:
     """Delete a file: the row now, and the stored bytes after the commit. A second call does nothing."""
     with transaction.atomic():
         if asset.delete()[0]:
-            _audit(Verb.DOCUMENT_DELETED, asset, by)
+            audit(Verb.DOCUMENT_DELETED, asset.memory, by, target=asset.public_id)
         announce(asset.memory, "detach")
-
-
-def _audit(verb: Verb, asset: Asset, by: User | None) -> None:
-    """Record a person's change in the audit log. Members may not see that of a personal memory."""
-    if by is not None:
-        workspace = asset.memory.workspace if asset.memory.owner_id is None else None
-        record(verb, by=by, workspace=workspace, target=asset.public_id)
 
 
 def open_file(asset: Asset) -> IO[Any]:

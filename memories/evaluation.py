@@ -18,7 +18,7 @@ from pgvector import HalfVector
 from memories.indexing import MEMORIES
 from memories.recalling.ranking import WEIGHTS, Weights, read_question
 from memories.recalling.recall import recall
-from memories.writing.bulk_save import save_memories
+from memories.writing.bulk_save import save_cleaned
 from memories.writing.drafts import Draft, cut_at_word
 from memoryhub.errors import Invalid
 from memoryhub.llm.errors import EmbedderError
@@ -167,12 +167,12 @@ def load_conversation(
     while batch := list(islice(drafts, BATCH)):
         texts = [(draft.content, draft.source_excerpt) for _, _, draft in batch]
         vectors = embed_texts(texts, [DataPolicy.here(workspace)] * len(batch))
-        # One call of save_memories stores memories of one time.
+        # One call of save_cleaned stores memories of one time.
         for said_at, part in groupby(enumerate(batch), key=lambda numbered: numbered[1][1]):
             numbers, parts = zip(*part, strict=True)
-            part_vectors = [vectors[number] for number in numbers] if vectors else None
-            saved = save_memories(
-                [draft for _, _, draft in parts], by=user, now=said_at, vectors=part_vectors, dedupe="create"
+            part_vectors = [vectors[number] if vectors else None for number in numbers]
+            saved = save_cleaned(
+                [draft for _, _, draft in parts], part_vectors, by=user, now=said_at, dedupe="create"
             )
             for (known_as, _said, _draft), stored in zip(parts, saved, strict=True):
                 ids[stored.memory.pk] = known_as

@@ -10,7 +10,7 @@ from rest_framework import status
 from rest_framework.response import Response
 
 from memories.access import get_memory, live_in
-from memories.api.serializers import MemoryJson
+from memories.api.serializers import MemoryJson, MemoryUpdate
 from memories.models import Memory
 from memories.models.memory import MEMORY, MemoryQuerySet, Review
 from memories.recalling.recall import Recall, recall
@@ -123,6 +123,10 @@ def change(view: ApiView, memory: Memory, changes: dict[str, Any]) -> Memory:
         return edited if sources is None else set_sources(edited, sources, now=now)
 
     return view.make_once(edit, get_memory)
+
+
+def change_memory(view: ApiView, memory: Memory) -> Response:
+    return memory_response(change(view, memory, view.body(MemoryUpdate)))
 
 
 def delete_memory(view: ApiView, memory: Memory) -> Response:

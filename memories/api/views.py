@@ -10,7 +10,7 @@ from rest_framework.response import Response
 from memories.access import get_memory
 from memories.api.memory_requests import (
     LIVE_IN,
-    change,
+    change_memory,
     delete_memory,
     described,
     memory_response,
@@ -112,8 +112,7 @@ class MemoryDetail(WorkspaceMemoryView):
         Fields you leave out stay as they are. New content is embedded again. 409 if the key is taken, or with code
         `stale` if the memory has changed since the version in `If-Match`.
         """
-        memory = self.memory(workspace_id, memory_id, Role.EDITOR)
-        return memory_response(change(self, memory, self.body(MemoryUpdate)))
+        return change_memory(self, self.memory(workspace_id, memory_id, Role.EDITOR))
 
     @documented("memories_delete", headers=[IF_MATCH])
     def delete(self, request: Request, workspace_id: str, memory_id: str) -> Response:

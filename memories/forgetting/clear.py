@@ -50,7 +50,7 @@ def scope_of(
 
 
 def count_in(workspace: Workspace, scope: str, agent: Agent | None, *, by: User) -> tuple[int, int]:
-    """Return how many memories a soft clearing deletes, and how many a permanent one, with deleted and proposed ones."""
+    """Return how many memories a soft clearing deletes, and how many a permanent one (with proposals)."""
     rows = in_scope(workspace, scope, by, agent)
     return rows.filter(deleted_at=None).count(), rows.count()
 

@@ -44,7 +44,7 @@ from memories.models import (
 from memories.models.memory import MemoryQuerySet, RevisionAction, place_of
 from memories.recalling.recall import MAX_LIMIT, recall
 from memories.writing import tombstones
-from memories.writing.changing import announce, announce_many
+from memories.writing.changing import announce, announce_many, audit, locked_row
 from memories.writing.decide import one_writer_at_a_time
 from memories.writing.drafts import content_hash
 from memoryhub.errors import Forbidden, NotFound
@@ -366,15 +366,12 @@ def forget_noted(memory: Memory, *, by: User, now: datetime) -> Report:
     The caller checks the right of ``by``. Raises NotFound if the memory no longer exists.
     """
     with transaction.atomic():
-        locked = Memory.objects.select_for_update(of=("self",)).filter(pk=memory.pk).first()
-        if locked is None:
-            raise NotFound(_("This memory has since been forgotten."))
+        locked = locked_row(memory)
         says_so = locked.kept_copies.filter(kind=CopyKind.MEMORY).exists() and locked.deleted_at is not None
         if not says_so:
             removed = drop_noted(locked, by)
-            place = memory.workspace if memory.owner_id is None else None
-            details = {name.replace(" ", "_"): number for name, number in removed.items()}
-            record(Verb.MEMORY_FORGOTTEN, by=by, workspace=place, target=memory.public_id, details=details)
+            details: dict[str, Any] = {name.replace(" ", "_"): number for name, number in removed.items()}
+            audit(Verb.MEMORY_FORGOTTEN, memory, by, **details)
             announce(memory, "edit")
             return Report(removed)
     return forget_memories([memory], by=by, now=now)

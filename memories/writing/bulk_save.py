@@ -1,7 +1,7 @@
 """Bulk storage of drafts by the same rules as ``save_memory``, in a few SQL statements per batch."""
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -41,8 +41,7 @@ from memories.writing.gate import Saved, enforce_limit
 from memoryhub.llm.bundled_embedder import likeness
 from memoryhub.monitoring import metrics
 from workspaces.access import default_workspace
-from workspaces.data_policy import DataPolicy
-from workspaces.index.embedding import Embedded, copy_vectors, embed_texts, put_vectors, stored_vectors
+from workspaces.index.embedding import Embedded, copy_vectors, put_vectors, stored_vectors
 from workspaces.models import User
 from workspaces.quotas import importer_key, require_room
 
@@ -120,14 +119,14 @@ class _Beside:
         return self.there.key_owners.get(self.memory.key) if self.memory.key else None
 
     def same(self) -> Similar[Memory]:
-        key, known = self.memory.key, self.there.known
+        known = self.there.known
         equals = [each for each in self.there.equals.get(self.memory.content_hash, []) if self._fits(each)]
         if equals:
             return Similar(duplicate=equals[-1])
         neighbours = self.there.neighbours.get(self.memory.pk, [])
         near = [(known[abs(pk)], cosine) for pk, cosine in neighbours if abs(pk) in known]
         nearest = [(each, cosine) for each, cosine in near if self._holds_alike(each)][:NEAREST]
-        return judge(self.memory.content, nearest, threshold=settings.DEDUPE_THRESHOLD, key=key)
+        return judge(self.memory.content, nearest, key=self.memory.key)
 
     def _fits(self, memory: Memory) -> bool:
         return fits(memory, self.memory.key) and self._holds_alike(memory)
@@ -141,15 +140,17 @@ class Batch:
 
     def __init__(
         self,
-        rows: Sequence[tuple[int, Draft, Embedded | None]],
+        numbers: Sequence[int],
+        drafts: Sequence[Draft],
+        vectors: Sequence[Embedded | None],
+        pasts: Sequence[Past] | None,
         now: datetime,
-        pasts: Sequence[Past] | None = None,
     ) -> None:
         self.now = now
-        self.pasts = [Past()] * len(rows) if pasts is None else pasts
+        self.pasts = [Past() if pasts is None else pasts[number] for number in numbers]
         self.rows = [
-            (number, draft.dated(past.created_at or now), embedded)
-            for (number, draft, embedded), past in zip(rows, self.pasts, strict=True)
+            (number, drafts[number].dated(past.created_at or now), vectors[number])
+            for number, past in zip(numbers, self.pasts, strict=True)
         ]
         self.past_of: dict[int, Past] = {}
         self.saved: dict[int, Saved] = {}
@@ -161,22 +162,16 @@ class Batch:
     def sort_out(self, dedupe: str, *, by: User | None, near: bool, kept_up_to: int | None = None) -> None:
         """Decide what to do with each draft in turn, comparing it with stored memories and with the earlier drafts.
 
-        ``near``: also find near-duplicates.
-
-        ``kept_up_to`` is for imports, which keep the rows of a file apart as they were in their source. Drafts are then
-        compared, by equal text and by key, only with memories whose primary key is at most this number. If one of these
-        memories has the draft's key, the draft changes nothing.
+        ``near``: also find near-duplicates. ``kept_up_to`` is for imports, which keep the rows of a file apart. Drafts
+        are then compared, by equal text and by key, only with memories whose primary key is at most this number. If one
+        of these memories has the draft's key, the draft changes nothing.
         """
         own = dedupe == "create" or not near
-        memories = [
-            _with_past(
-                gate.new_row(
-                    draft, None, brought_by=importer_key(by, draft.author), now=self.now, own_row=own
-                ),
-                past,
-            )
-            for (_, draft, _), past in zip(self.rows, self.pasts, strict=True)
-        ]
+        memories = []
+        for (_, draft, _), past in zip(self.rows, self.pasts, strict=True):
+            importer = importer_key(by, draft.author)
+            row = gate.new_row(draft, None, brought_by=importer, now=self.now, own_row=own)
+            memories.append(_with_past(row, past))
         number_rows(memories)
         self.past_of = {memory.pk: past for memory, past in zip(memories, self.pasts, strict=True)}
         there = self._load(memories, near=near and dedupe != "create", up_to=kept_up_to)
@@ -228,11 +223,7 @@ class Batch:
         return there
 
     def _neighbours(self, memories: list[Memory]) -> dict[int, list[tuple[int, float]]]:
-        """Return the nearest memories as (number, cosine), best first, by the primary key of the new memory.
-
-        A positive number is the primary key of a stored memory. A negative one is the negated primary key of an earlier
-        draft of the batch.
-        """
+        """Return the nearest memories as (key, cosine), best first, by the new memory's key; negated for new ones."""
         with_vector = [
             (memory, embedded)
             for memory, (_, _, embedded) in zip(memories, self.rows, strict=True)
@@ -286,21 +277,15 @@ class Batch:
             transaction.on_commit(partial(metrics.count_saves, source, number))
         announce_many(memories, "create")
         if any(memory.is_automatic for memory in memories):
-            enforce_limit(memories[0].workspace_id, memories[0].owner_id, memories[0].agent_id)
+            enforce_limit(memories[0])
 
     def _move_keys(self, by: User | None) -> list[Revision]:
-        """Take keys away from their previous owners before the new owners are inserted, because a key has one owner at
-        a time.
-
-        Return the revisions of those previous owners that are new in this batch and not stored yet.
-        """
+        """Take keys away from their previous owners. Return the revisions of those that are not stored yet."""
         moved = []
         for previous_key_owner, memory in self.moved_keys:
             if previous_key_owner.pk in self.past_of:
-                note = {
-                    "action": RevisionAction.KEY,
-                    "before": changing.key_moved_to(memory, previous_key_owner),
-                }
+                before = changing.key_moved_to(memory, previous_key_owner)
+                note = {"action": RevisionAction.KEY, "before": before}
                 moved.append(Revision(memory=previous_key_owner, by=by, at=self.now, **note))
                 previous_key_owner.key = None
             else:
@@ -321,10 +306,7 @@ class Batch:
                 memory.may_replace = older_one
 
     def _record_replaced(self, memories: Sequence[Memory]) -> None:
-        """Set ``replaced_by`` on older memories that, according to the import, were replaced by a memory of this batch.
-
-        Only memories of the same scope that have an end of validity and no ``replaced_by`` are changed.
-        """
+        """Set ``replaced_by`` on ended memories of the scope that, by the import, a memory of this batch replaced."""
         for memory in memories:
             if replaced := self.past_of[memory.pk].replaces:
                 ended = Memory.objects.filter(
@@ -345,10 +327,8 @@ class Batch:
         by_model: dict[tuple[str, int, bool], list[tuple[Memory, Embedded]]] = {}
         for memory, embedded in live:
             if embedded is not None:
-                alone = embedded.search is embedded.statement
-                by_model.setdefault((embedded.model, len(embedded.search), alone), []).append(
-                    (memory, embedded)
-                )
+                group = (embedded.model, len(embedded.search), embedded.search is embedded.statement)
+                by_model.setdefault(group, []).append((memory, embedded))
         for (model, _, alone), pairs in by_model.items():
             if not put_vectors(model, []):  # recall changed to another model in between
                 later += [memory.pk for memory, _ in pairs]
@@ -375,42 +355,6 @@ def _with_past(memory: Memory, past: Past) -> Memory:
     return memory
 
 
-BATCH = 500  # rows per transaction, which bounds how long other writers of the workspace wait
-
-
-def save_memories(
-    drafts: Sequence[Draft],
-    *,
-    by: User | None,
-    now: datetime,
-    vectors: Sequence[Embedded | None] | None = None,
-    dedupe: str = "key",
-    near: bool = True,
-) -> list[Saved]:
-    """Save many drafts as ``gate.save_memory`` does each. Return one result per draft, in order.
-
-    ``vectors`` are those of the cleaned texts, by the active embedding model. If they are left out, they are computed
-    here. A vector of None is computed in the background. ``near=False`` finds only equal texts as duplicates.
-
-    A permanently forgotten text is never stored, not even for a person, because nobody checks each line of a file
-    before importing it; its result has ``forgotten``. Each batch is its own transaction, so after a crash the same call
-    stores the rest. Raises Invalid or SecretRefused before anything is stored.
-    """
-    cleaned = _in_default_workspaces([draft.cleaned() for draft in drafts])
-    saved: list[Saved] = []
-    for start in range(0, len(cleaned), BATCH):
-        part = cleaned[start : start + BATCH]
-        part_vectors: Sequence[Embedded | None]
-        if vectors is not None:
-            part_vectors = vectors[start : start + BATCH]
-        else:
-            reaches = [DataPolicy.here(draft.workspace) for draft in part]
-            embeddings = embed_texts([(draft.content, draft.source_excerpt) for draft in part], reaches)
-            part_vectors = embeddings or [None] * len(part)
-        saved += save_cleaned(part, part_vectors, by=by, now=now, dedupe=dedupe, near=near)
-    return saved
-
-
 def foresee(
     drafts: Sequence[Draft],
     vectors: Sequence[Embedded | None],
@@ -425,28 +369,14 @@ def foresee(
 
     A result with ``created`` is a draft that would become a new memory; that memory has no row.
     """
-    drafts = _in_default_workspaces(drafts)
+    owners = {draft.owner.pk: draft.owner for draft in drafts if draft.owner}
+    homes = {pk: default_workspace(owner) for pk, owner in owners.items()}
+    drafts = [replace(draft, workspace=homes[draft.owner.pk]) if draft.owner else draft for draft in drafts]
     results: dict[int, Saved] = {}
-    for numbers in _by_place(drafts).values():
-        batch = _batch(numbers, drafts, vectors, pasts, now)
+    for batch in _batches(drafts, vectors, pasts, now):
         batch.sort_out("key", by=by, near=near, kept_up_to=kept_up_to)
         results |= batch.saved | batch.one_by_one
     return [results[number] for number in range(len(drafts))]
-
-
-def _in_default_workspaces(drafts: Sequence[Draft]) -> list[Draft]:
-    """Return the drafts, with each personal one moved to its owner's default workspace."""
-    owners = {draft.owner.pk: draft.owner for draft in drafts if draft.owner}
-    homes = {pk: default_workspace(owner) for pk, owner in owners.items()}
-    return [replace(draft, workspace=homes[draft.owner.pk]) if draft.owner else draft for draft in drafts]
-
-
-def _by_place(drafts: Sequence[Draft]) -> dict[int, list[int]]:
-    """Return the indexes of the drafts, grouped by scope. Only drafts of one scope can be duplicates of each other."""
-    places: dict[int, list[int]] = {}
-    for number, draft in enumerate(drafts):
-        places.setdefault(draft.place, []).append(number)
-    return places
 
 
 def save_cleaned(
@@ -460,17 +390,18 @@ def save_cleaned(
     near: bool = True,
     kept_up_to: int | None = None,
 ) -> list[Saved]:
-    """Save a batch of cleaned drafts with known vectors, as ``save_memories`` does.
+    """Save cleaned drafts with known vectors, each as ``gate.save_embedded`` does. Return their results, in order.
 
-    Personal drafts must be in their owner's default workspace. Calls no model, so it may run inside a transaction.
+    A permanently forgotten text is never stored, not even for a person, because nobody checks each line of a file
+    before importing it; its result has ``forgotten``. Personal drafts must be in their owner's default workspace. A
+    vector of None is computed in the background. Calls no model, so it may run inside a transaction. ``near`` and
     ``kept_up_to``: see ``Batch.sort_out``.
     """
     results: dict[int, Saved] = {}
     with changing.one_owner_per_key():
         for workspace in sorted({draft.workspace for draft in drafts}, key=lambda instance: instance.pk):
             one_writer_at_a_time(workspace)
-        for numbers in _by_place(drafts).values():
-            batch = _batch(numbers, drafts, vectors, pasts, now)
+        for batch in _batches(drafts, vectors, pasts, now):
             batch.sort_out(dedupe, by=by, near=near, kept_up_to=kept_up_to)
             batch.store(by)
             results |= batch.saved
@@ -487,12 +418,15 @@ def save_cleaned(
     return [results[number] for number in range(len(drafts))]
 
 
-def _batch(
-    numbers: Sequence[int],
+def _batches(
     drafts: Sequence[Draft],
     vectors: Sequence[Embedded | None],
     pasts: Sequence[Past] | None,
     now: datetime,
-) -> Batch:
-    rows = [(number, drafts[number], vectors[number]) for number in numbers]
-    return Batch(rows, now, [pasts[number] for number in numbers] if pasts is not None else None)
+) -> Iterator[Batch]:
+    """Yield the drafts in a batch per scope. Only drafts of one scope can be duplicates of each other."""
+    scopes = defaultdict[int, list[int]](list)
+    for number, draft in enumerate(drafts):
+        scopes[draft.place].append(number)
+    for numbers in scopes.values():
+        yield Batch(numbers, drafts, vectors, pasts, now)

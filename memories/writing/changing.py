@@ -50,9 +50,7 @@ class Stale(Conflict):
 
 
 def version_of(memory: Memory) -> str:
-    """Return the memory's version. It changes with every edit, delete and restore, but not by recall, embedding or
-    links.
-    """
+    """Return the memory's version, which changes with every edit, delete and restore."""
     return f"{memory.public_id}-{(memory.updated_at - EPOCH) // TICK:x}"
 
 
@@ -62,10 +60,7 @@ def etag(memory: Memory) -> str:
 
 
 def next_update(memory: Memory, now: datetime) -> datetime:
-    """Return a locked memory's next ``updated_at``.
-
-    It is always later than the last one, even if the clock was set back, so that no version repeats.
-    """
+    """Return a locked memory's next ``updated_at``, later than the last even if the clock was set back."""
     return max(now, memory.updated_at + TICK)
 
 
@@ -75,8 +70,7 @@ def require_version(memory: Memory, seen: Collection[str] | None) -> None:
         raise Stale(memory)
 
 
-# The webhook event of each action. Other actions (a new vector, a file, a waiting proposal) send none, because they
-# change nothing that a webhook receiver can read.
+# The webhook event of each action. Other actions change nothing that a webhook receiver can read.
 _TOLD = {
     "create": WebhookEvent.MEMORY_SAVED,
     "approve": WebhookEvent.MEMORY_SAVED,
@@ -164,10 +158,7 @@ _LOCKED = {
 
 
 def locked_row(memory: Memory, *, deleted: bool | None = None) -> Memory:
-    """Return the memory as stored now, locked until commit.
-
-    Raises NotFound if the row is gone, or if ``deleted`` is given and does not match the row's state.
-    """
+    """Return the stored memory, locked until commit. Raises NotFound if it is gone or does not match ``deleted``."""
     locked = _LOCKED[deleted].first(pk=memory.pk, workspace=memory.workspace_id)
     if locked is None:
         raise NotFound(_("This memory has since been forgotten."))
@@ -175,10 +166,7 @@ def locked_row(memory: Memory, *, deleted: bool | None = None) -> Memory:
 
 
 def locked_pair(older: Memory, newer: Memory) -> tuple[Memory, Memory]:
-    """Return two live memories, locked until commit. Raises NotFound if one is deleted.
-
-    The one with the higher primary key is always locked first, to prevent deadlocks.
-    """
+    """Return two live memories, locked in a fixed order, to prevent deadlocks. Raises NotFound if one is deleted."""
     rows = {row.pk: locked_row(row, deleted=False) for row in sorted((older, newer), key=lambda row: -row.pk)}
     return rows[older.pk], rows[newer.pk]
 
@@ -198,9 +186,9 @@ def change(
 ) -> None:
     """Apply validated changes to a locked row, and record a revision.
 
-    New content clears the source excerpt, the link to an older memory and, unless the changes set it, the summary,
-    because they belong to the old content. ``embedded`` is the vector of the new content. ``writer`` is the person who
-    wrote it; ``imported_by`` imported it in that person's name. ``note`` has further entries for ``Revision.before``.
+    New content clears the source excerpt, the link to an older memory and, unless the changes set it, the summary.
+    ``embedded`` is the vector of the new content. ``writer`` is the person who wrote it; ``imported_by`` imported it in
+    that person's name. ``note`` has further entries for ``Revision.before``.
     """
     if "content" in changes:
         changes = {"summary": None, **changes, "source_excerpt": "", "may_replace": None}
@@ -242,11 +230,10 @@ def _is_of_another(memory: Memory, writer: User | None) -> bool:
 
 
 def _replacement(older: Memory, newer: Memory | None, *, now: datetime) -> dict[str, Any]:
-    """Return the field changes that make ``newer`` replace the memory ``older``.
+    """Return the changes of ``older`` by which ``newer`` replaces it, or with None the replacement is undone.
 
-    The older memory then ends when the newer one becomes valid, or now. With None for ``newer``, return the changes
-    that undo a replacement and restore the earlier end. Raises Invalid if the two memories are the same, have different
-    scopes, or already replace each other.
+    The older memory ends when the newer one becomes valid, or now. Raises Invalid if the two memories are the same,
+    have different scopes, or already replace each other.
     """
     if newer is None:
         past = older.revisions.filter(action=RevisionAction.REPLACE).first() if older.replaced_by_id else None
@@ -255,9 +242,8 @@ def _replacement(older: Memory, newer: Memory | None, *, now: datetime) -> dict[
         until = past.before["valid_to"]
         return {"replaced_by": None, "valid_to": datetime.fromisoformat(until) if until else None}
     if newer.pk == older.pk or newer.place != older.place or newer.replaced_by_id == older.pk:
-        raise Invalid(
-            fields={"replaced_by": _("must be another memory of the same place, not replaced by this one")}
-        )
+        message = _("must be another memory of the same place, not replaced by this one")
+        raise Invalid(fields={"replaced_by": message})
     begins = newer.valid_from or now
     until = begins if older.valid_to is None else min(begins, older.valid_to)
     return {"replaced_by": newer, "valid_to": max(until, older.valid_from or until)}
@@ -266,8 +252,8 @@ def _replacement(older: Memory, newer: Memory | None, *, now: datetime) -> dict[
 def replace(older: Memory, *, newer: Memory | None, by: User | None, now: datetime) -> None:
     """Mark a locked memory as replaced by ``newer``, or undo its replacement if ``newer`` is None.
 
-    If ``newer`` is not linked to an older memory yet, it is linked to this one, so that its card shows the replacement
-    with an Undo button. Call this in a transaction.
+    If ``newer`` has no link yet, it is linked to this memory, so that its card shows the replacement with an Undo
+    button. Call this in a transaction.
     """
     changes = _replacement(older, newer, now=now)
     changes = {name: value for name, value in changes.items() if getattr(older, name) != value}
@@ -290,10 +276,9 @@ def update_in_place(
     words: Draft | Memory,
     now: datetime,
 ) -> Memory:
-    """Apply changes to a live memory, which keeps its id. Return the memory.
+    """Apply changes to a live memory, and return it. ``previous_key_owner``, if given, first loses its key.
 
-    If ``previous_key_owner`` is not None, its key is first moved to the memory. ``words`` is the draft or memory that
-    says who wrote or imported the new content.
+    ``words`` is the draft or memory that says who wrote or imported the new content.
     """
     locked = locked_row(memory, deleted=False)
     if previous_key_owner is not None:
@@ -335,9 +320,7 @@ def record_wordings(wordings: Iterable[tuple[Memory, str]], *, by: User | None, 
     }
     if not new:
         return
-    rows = Revision.objects.filter(
-        action=RevisionAction.ALSO_SAID, memory__in={memory.pk for memory in new.values()}
-    )
+    rows = Revision.objects.filter(action=RevisionAction.ALSO_SAID, memory__in={pk for pk, _ in new})
     there = list(rows.values_list("memory_id", "before__content"))
     many = {pk for pk, number in Counter(pk for pk, _ in there).items() if number >= MOST_WORDINGS}
     Revision.objects.bulk_create(
@@ -349,10 +332,7 @@ def record_wordings(wordings: Iterable[tuple[Memory, str]], *, by: User | None, 
 
 @contextmanager
 def one_owner_per_key() -> Iterator[None]:
-    """Run a transaction, and raise Conflict if another one has taken the same key at the same time.
-
-    This happens only if a writer does not hold the lock of ``one_writer_at_a_time``.
-    """
+    """Run a transaction, and raise Conflict if another one has taken the same key at the same time."""
     try:
         with transaction.atomic():
             yield
@@ -366,14 +346,14 @@ def key_is_taken() -> Conflict:
     return Conflict(_("Another memory already has this key."), fields={"key": _("is taken")})
 
 
-def audit(verb: Verb, memory: Memory, by: User | None, **details: Any) -> None:
-    """Record the event in the audit log, unless the system caused it (``by`` is None).
+def audit(verb: Verb, memory: Memory, by: User | None, *, target: str = "", **details: Any) -> None:
+    """Record a person's action in the audit log. Members may not see that on a personal memory.
 
-    If the memory is personal, leave the workspace out, because its members may not see the event.
+    The default ``target`` is the memory's id.
     """
     if by is not None:
         workspace = memory.workspace if memory.owner_id is None else None
-        record(verb, by=by, workspace=workspace, target=memory.public_id, details=details)
+        record(verb, by=by, workspace=workspace, target=target or memory.public_id, details=details)
 
 
 def _plain(value: Any) -> Any:
@@ -381,11 +361,10 @@ def _plain(value: Any) -> Any:
 
 
 def restore_memory(memory: Memory, *, by: User | None, now: datetime) -> Memory:
-    """Undo a soft delete. A second call does nothing.
+    """Undo a soft delete. The memory loses its key if another memory has taken the key since.
 
-    The memory loses its key if another memory has taken the key since. Raises Conflict if the memory is a proposal,
-    SecretRefused if the current rules find a credential, and WasForgotten if a program restores a permanently forgotten
-    text.
+    Raises Conflict if the memory is a proposal, SecretRefused if the current rules find a credential, and WasForgotten
+    if a program restores a permanently forgotten text.
     """
     with one_owner_per_key():
         one_writer_at_a_time(memory.workspace)
@@ -409,10 +388,7 @@ def restore_memory(memory: Memory, *, by: User | None, now: datetime) -> Memory:
 
 
 def _prepare_restore(memory: Memory, *, by: User | None, now: datetime) -> dict[str, Any]:
-    """Check that a locked, deleted memory may be restored, and settle who has its key.
-
-    Return what the restore changed, for the history.
-    """
+    """Check that a locked memory may be restored, and settle who has its key. Return what changed, for the history."""
     forgotten = tombstones.forbids_restore(memory, by=by)
     verdict = decide(memory, Stored(memory, None, now), now=now, forgotten=forgotten, forced=True)
     match verdict:
@@ -470,15 +446,10 @@ def _point(memory: Memory, older: Memory | None) -> Memory:
 
 
 def set_sources(memory: Memory, ids: Sequence[str], *, now: datetime) -> Memory:
-    """Replace the sources that API callers named. The chat and message from which the memory was extracted stay.
-
-    Raises Invalid for wrong ids, or NotFound if the memory is deleted.
-    """
+    """Replace the sources that API callers named. Raises Invalid for wrong ids, or NotFound if it is deleted."""
     ids = clean_sources(ids)
     with transaction.atomic():
-        locked = Memory.objects.select_for_update(of=("self",)).filter(pk=memory.pk, deleted_at=None).first()
-        if locked is None:
-            raise NotFound(_("This memory has since been forgotten."))
+        locked = locked_row(memory, deleted=False)
         before = list(locked.sources.values_list("source_id", flat=True))
         if ids != before:
             locked.sources.all().delete()

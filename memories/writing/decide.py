@@ -74,27 +74,6 @@ class Neighbour(NamedTuple):
     key: str | None
 
 
-def find_similar(
-    content: str,
-    embedded: Embedded,
-    candidate: Draft | Memory,
-    *,
-    now: datetime,
-    threshold: float,
-    before: int = MOST_KEYS,
-    key: str | None = None,
-) -> Similar[Memory]:
-    """Find the duplicate or possible update of a text among the live memories of a scope.
-
-    ``candidate`` gives the scope. Only memories with primary keys below ``before`` are compared. A memory is a
-    duplicate if the cosine of the stored vectors or that of the encoder's reaches ``threshold``, and ``may_merge``
-    allows it. A possible update is a similar memory that has another number, date, name or negation.
-    """
-    near = nearest(embedded, candidate, now=now, least=min(threshold, LEAST), before=before)
-    similar = judge(content, near, threshold=threshold, key=key)
-    return Similar(_loaded(similar.duplicate, candidate), _loaded(similar.possible_update, candidate))
-
-
 def nearest(
     embedded: Embedded, candidate: Draft | Memory, *, now: datetime, least: float, before: int = MOST_KEYS
 ) -> list[tuple[Neighbour, float]]:
@@ -119,17 +98,18 @@ def fits(memory: Neighbour | Memory, key: str | None) -> bool:
     return key is None or memory.key in (None, key)
 
 
-def _loaded(stored: Neighbour | None, candidate: Draft | Memory) -> Memory | None:
-    return Memory.objects.filter(pk=stored.pk, workspace=candidate.workspace_id).first() if stored else None
+def _load(pk: int | None, candidate: Draft | Memory) -> Memory | None:
+    # The row may have been forgotten since its key was read, which also gives None.
+    return Memory.objects.filter(pk=pk, workspace=candidate.workspace_id).first() if pk else None
 
 
-def judge(
-    content: str, near: Sequence[tuple[M, float]], *, threshold: float, key: str | None = None
-) -> Similar[M]:
+def judge(content: str, near: Sequence[tuple[M, float]], *, key: str | None) -> Similar[M]:
     """Return the duplicate or possible update of a text among ``near``: memories with their cosines, best first.
 
-    For a text with a key, memories with other keys are no duplicates.
+    A duplicate has no other key, ``may_merge`` allows it, and its cosine of the stored vectors or of the encoder's
+    reaches the threshold. A possible update is similar, and has another number, date, name or negation.
     """
+    threshold = settings.DEDUPE_THRESHOLD
     possible_update: M | None = None
     for memory, cosine in near[:MOST_READ]:
         if cosine < min(threshold, LEAST):
@@ -168,10 +148,7 @@ def one_writer_at_a_time(workspace: Workspace) -> None:
 
 
 def one_import_at_a_time() -> None:
-    """Allow only one import at a time, by a lock until commit.
-
-    Imports keep the public ids of their source, and two concurrent imports could both find the same id unused.
-    """
+    """Lock imports until commit, because two concurrent ones could both find the same public id unused."""
     queries.rows(_LOCK_IDS, {})
 
 
@@ -184,27 +161,18 @@ def rows_beside(draft: Draft, now: datetime) -> MemoryQuerySet:
 
 def key_owners_beside(draft: Draft, keys: Collection[str]) -> QuerySet[Memory]:
     """Return the memories with these keys in the draft's scope, including expired ones."""
-    owner, agent = draft.owner, draft.agent
-    return Memory.objects.filter(
-        workspace=draft.workspace, owner=owner, agent=agent, key__in=keys, deleted_at=None
-    )
+    rows = Memory.objects.filter(workspace=draft.workspace, owner=draft.owner, agent=draft.agent)
+    return rows.filter(key__in=keys, deleted_at=None)
 
 
 def find_key_owner(candidate: Draft | Memory, *, key: str | None = None) -> Memory | None:
-    """Return the memory that has this key in the scope of ``candidate``, even if it has expired.
-
-    The default key is that of ``candidate``. The row is locked until commit.
-    """
-    rows = queries.rows(
-        _HOLDER, {"workspace": candidate.workspace_id, "place": candidate.place, "key": key or candidate.key}
-    )
-    return _first(rows, candidate)
+    """Return the memory that has this key (default: the candidate's) in its scope, even an expired one. Locks it."""
+    params = {"workspace": candidate.workspace_id, "place": candidate.place, "key": key or candidate.key}
+    return _load(_first_key(queries.rows(_HOLDER, params)), candidate)
 
 
 def find_equal(candidate: Draft | Memory, now: datetime, *, before: int) -> Memory | None:
-    """Return the newest live memory with the scope and ``content_hash`` of ``candidate``, and a primary key below
-    ``before``.
-    """
+    """Return the newest live memory with the candidate's scope and ``content_hash``, and a key below ``before``."""
     params = {
         "workspace": candidate.workspace_id,
         "place": candidate.place,
@@ -214,12 +182,11 @@ def find_equal(candidate: Draft | Memory, now: datetime, *, before: int) -> Memo
         "now": now,
         "over": candidate.is_over(now),
     }
-    return _first(queries.rows(_EQUAL, params), candidate)
+    return _load(_first_key(queries.rows(_EQUAL, params)), candidate)
 
 
-def _first(rows: list[Any], candidate: Draft | Memory) -> Memory | None:
-    # The row may have been forgotten since the first query, which also gives None.
-    return Memory.objects.filter(pk=rows[0][0], workspace=candidate.workspace_id).first() if rows else None
+def _first_key(rows: list[Any]) -> int | None:
+    return rows[0][0] if rows else None
 
 
 KEY_TAKEN = later("Another memory now has this key. Reject this one, or edit the other.")
@@ -234,26 +201,19 @@ class Known:
 
 @dataclass(frozen=True)
 class Update:
-    """Verdict: update ``memory`` in place, because it has the draft's key, or says the same and has no key yet.
-
-    ``previous_key_owner`` is an expired or ended memory, which must lose the key first.
-    """
+    """Verdict: update ``memory`` in place, because it has the draft's key, or says the same and has no key yet."""
 
     memory: Memory
-    previous_key_owner: Memory | None = None
+    previous_key_owner: Memory | None = None  # an expired or ended memory, which must lose the key first
 
 
 @dataclass(frozen=True)
 class New:
-    """Verdict: store the draft as a new row, or restore the deleted memory.
-
-    The row gets the key of ``previous_key_owner``. If ``taken_by`` is set, that memory has the key of the restored
-    memory now, which therefore loses it. ``may_replace`` is an older memory that the new one may replace.
-    """
+    """Verdict: store the draft as a new row, or restore the deleted memory."""
 
     may_replace: Memory | None = None
-    previous_key_owner: Memory | None = None
-    taken_by: Memory | None = None
+    previous_key_owner: Memory | None = None  # loses its key to the row
+    taken_by: Memory | None = None  # has the key of the restored memory, which loses it
 
 
 @dataclass(frozen=True)
@@ -283,10 +243,7 @@ class Beside(Protocol):
         """Return the memory that has the draft's key, even if it has expired."""
 
     def same(self) -> Similar[Memory]:
-        """Return the live duplicate of the draft, or a memory that says nearly the same with another value.
-
-        For a draft with a key, memories with other keys are no duplicates, because the draft's key would be lost.
-        """
+        """Return the live duplicate of the draft, or a memory that says nearly the same with another value."""
 
 
 @dataclass(frozen=True)
@@ -308,15 +265,11 @@ class Stored:
             return Similar(duplicate=equal)
         if self.embedded is None or not self.near:
             return Similar()
-        return find_similar(
-            self.said.content,
-            self.embedded,
-            self.said,
-            now=self.now,
-            threshold=settings.DEDUPE_THRESHOLD,
-            before=self.before,
-            key=self.said.key,
-        )
+        least = min(settings.DEDUPE_THRESHOLD, LEAST)
+        near = nearest(self.embedded, self.said, now=self.now, least=least, before=self.before)
+        similar = judge(self.said.content, near, key=self.said.key)
+        duplicate, update = similar.duplicate, similar.possible_update
+        return Similar(_load(duplicate and duplicate.pk, self.said), _load(update and update.pk, self.said))
 
 
 def decide(
@@ -347,18 +300,13 @@ def decide(
         return Refused(Conflict(KEY_TAKEN))
     if waits:
         return Proposal(similar.possible_update)
-    return (
-        Update(known, previous_key_owner=key_owner)
-        if known is not None
-        else New(similar.possible_update, previous_key_owner=key_owner)
-    )
+    if known is not None:
+        return Update(known, previous_key_owner=key_owner)
+    return New(similar.possible_update, previous_key_owner=key_owner)
 
 
 def _may_lose_key(key_owner: Memory, candidate: Draft | Memory, now: datetime) -> bool:
-    """Return whether another memory may take the key.
-
-    Its owner must have expired, or its validity must have ended while the new text is still valid.
-    """
+    """Return whether the key's owner has expired, or has ended while the new text is still valid."""
     return key_owner.has_expired(now) or (key_owner.is_over(now) and not candidate.is_over(now))
 
 

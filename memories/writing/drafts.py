@@ -41,9 +41,8 @@ from memoryhub.languages import grouped
 from memoryhub.llm.base import Speaker
 from workspaces.models import Agent, User, Workspace
 
-# Sources of memories: the public ids of chats and messages. This module does not import chats. Readers of a
-# memory see its source ids, so an id must reveal nothing. Callers' ids are never looked up, and an id opens a
-# chat only for people who may open it anyway.
+# Sources of memories: the public ids of chats and messages. Callers' ids are never looked up, and an id opens a chat
+# only for people who may open it anyway.
 
 MOST_SOURCES = 20
 TYPES = {"chat": "chat", "msg": "message"}  # by the prefix of the id
@@ -51,10 +50,7 @@ FORM = re.compile(rf"({'|'.join(TYPES)})_[A-Za-z0-9]{{{LENGTH}}}")
 
 
 def clean_sources(ids: Sequence[str]) -> list[str]:
-    """Return the source ids in order, without repetitions.
-
-    Raises Invalid unless there are at most ``MOST_SOURCES`` and all are ids of chats or messages.
-    """
+    """Return the ids without repetitions. Raises Invalid for more than MOST_SOURCES, or not of chats or messages."""
     if len(ids) > MOST_SOURCES:
         raise Invalid(fields={"sources": _("may have at most %s entries") % MOST_SOURCES})
     for each in ids:
@@ -170,10 +166,9 @@ _DIGIT = re.compile("[0-9]")
 
 
 def texts_of(values: Mapping[str, Any], beside: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the texts to check for credentials, as (field name, text).
+    """Return the texts to check for credentials, as (field name, text): the fields, and combinations of two.
 
-    They are the fields ``values``, and combinations of two fields. The fields ``beside`` of the same memory are only
-    checked in combination with ``values``.
+    The fields ``beside`` of the same memory are only checked in combination with ``values``.
     """
     texts = [(name, values[name]) for name in ("content", "summary", "key", "category") if values.get(name)]
     if values.get("tags"):
@@ -200,10 +195,9 @@ def _pieces(name: str, value: Any) -> list[str]:
 
 
 def _joined(label: str, value: str, name: str) -> Iterator[str]:
-    """Yield two fields joined as one statement, to find a credential that is split between them.
+    """Yield two fields joined, such as "password" and "hunter2", to find a credential that is split between them.
 
-    For example "hunter2" beside "is the wifi password", or "password" beside "hunter2". ``name`` is the field of
-    ``value``. The form "label: value" is left out if ``value`` is a sentence or a label.
+    ``name`` is the field of ``value``. The form "label: value" is left out if ``value`` is a sentence or a label.
     """
     label, value = label[-PIECE_LENGTH:], value[:PIECE_LENGTH]
     yield f"{label} {value}"
@@ -236,9 +230,7 @@ PERSONAL = {
 class Draft:
     """The fields of a memory before it is stored.
 
-    ``author`` is the person who said it. A personal memory belongs to ``owned_by``, or to the author if that is None.
-    ``edited_by`` and ``imported_by`` are as in ``Memory``. ``agent`` is the assistant in whose chats the memory is
-    recalled; it requires the scope ``agent``.
+    A personal memory belongs to ``owned_by``, or to the author if that is None. ``agent`` requires the scope ``agent``.
     """
 
     content: str
@@ -286,10 +278,8 @@ class Draft:
     @cached_property
     def place(self) -> int:
         """Return the scope number that the memory will have; see ``Memory.place``."""
-        owner, agent = self.owner, self.agent
-        return place_of(
-            self.workspace.pk, owner_id=owner.pk if owner else None, agent_id=agent.pk if agent else None
-        )
+        owner_id, agent_id = (row.pk if row else None for row in (self.owner, self.agent))
+        return place_of(self.workspace.pk, owner_id=owner_id, agent_id=agent_id)
 
     @cached_property
     def content_hash(self) -> str:
@@ -306,18 +296,12 @@ class Draft:
         return self.author if self.edited_at is None else self.edited_by
 
     def dated(self, said_at: datetime) -> Draft:
-        """Return the draft with the validity that its text, said at ``said_at``, states, unless the caller gave a
-        validity.
-        """
-        if self.valid_from is not None or self.valid_to is not None or self._gives_validity:
+        """Return the draft with the validity that its text, said at ``said_at``, states, unless the caller gave one."""
+        is_named = self.named is not None and not {"valid_from", "valid_to"}.isdisjoint(self.named)
+        if self.valid_from is not None or self.valid_to is not None or is_named:
             return self
         validity = read_validity(self.content, said_at)
         return replace(self, **validity._asdict()) if any(validity) else self
-
-    @property
-    def _gives_validity(self) -> bool:
-        """Return whether the caller gave a begin or end of the validity, even as None."""
-        return self.named is not None and not {"valid_from", "valid_to"}.isdisjoint(self.named)
 
     def is_over(self, at: datetime) -> bool:
         return self.valid_to is not None and self.valid_to <= at
@@ -326,10 +310,7 @@ class Draft:
         return replace(self, for_review=True)
 
     def with_source(self, source: Source) -> Draft:
-        """Return the draft with the source that its text is based on, marked for review.
-
-        If the source is a person's own words, the draft is returned unchanged.
-        """
+        """Return the draft, marked for review with the source of its text unless that is a person's own words."""
         if source.speaker is Speaker.PERSON:
             return self
         named = {"rests_on": {"speaker": str(source.speaker), "id": source.id}}
@@ -337,7 +318,6 @@ class Draft:
 
     @cached_property
     def is_automatic(self) -> bool:
-        """Return whether the draft comes from a model or a conversation; see ``models.memory.is_automatic``."""
         return is_automatic(self.source_type)
 
     @property
@@ -347,19 +327,15 @@ class Draft:
 
     @cached_property
     def waits_for_review(self) -> bool:
-        """Return whether the draft becomes a proposal: it is marked for review, or automatic in a workspace that
-        reviews these.
-
-        An automatic personal memory needs no review unless it is marked.
-        """
+        """Return whether the draft becomes a proposal: marked, or shared and automatic in a workspace with reviews."""
         reviewed = self.workspace.reviews_proposals and self.scope != Scope.USER
         return not self.was_in_use and (self.for_review or (self.is_automatic and reviewed))
 
     def cleaned(self) -> Draft:
         """Return the draft with every field stripped and validated.
 
-        Raises Invalid naming each wrong field, SecretRefused if a field holds a credential, or Sensitive if a field
-        holds a personal number that the person has not confirmed.
+        Raises Invalid naming each wrong field, SecretRefused for a credential, or Sensitive for an unconfirmed personal
+        number.
         """
         source_type = _origin(clean_text(self.source_type, LABEL_LENGTH)) or SourceType.USER
         personal = not replace(self, source_type=source_type).may_be_sensitive
@@ -383,11 +359,7 @@ class Draft:
 
 
 def clean_fields(values: Mapping[str, Any], *, personal: bool) -> dict[str, Any]:
-    """Return the given fields of a memory, stripped and validated.
-
-    ``personal``: see ``refuse_sensitive``. Raises Invalid naming every wrong field, or the errors of
-    ``refuse_sensitive``.
-    """
+    """Return the given fields, stripped and validated. Raises Invalid for wrong ones, and as ``refuse_sensitive``."""
     cleaned, wrong = {}, {}
     for name, value in values.items():
         try:
@@ -403,11 +375,9 @@ def clean_fields(values: Mapping[str, Any], *, personal: bool) -> dict[str, Any]
 def refuse_sensitive(
     values: Mapping[str, Any], beside: Mapping[str, Any] | None = None, *, personal: bool
 ) -> None:
-    """Raise SecretRefused if a field holds a credential, or Sensitive if one holds a personal number and ``personal``
-    is set.
+    """Raise SecretRefused if a field holds a credential, or with ``personal`` Sensitive if one holds such a number.
 
-    The errors name the field and the kind, but never contain the text. ``beside`` are other fields of the same memory,
-    which are checked only in combination with ``values``.
+    The errors name the field and the kind, but never contain the text. ``beside``: see ``texts_of``.
     """
     texts = texts_of(values, beside or {})
     findings = (find_sensitive if personal else find_secrets)([text for _name, text in texts])
@@ -424,7 +394,7 @@ def _looks_like(name: str, thing: str | Promise) -> str:
 
 
 def kind_in(memory: Memory) -> str:
-    """Return the kind of credential that the current rules find in a memory, or "" if they find none.
+    """Return the kind of credential that the current rules find in a memory, or "".
 
     Personal numbers also count in an automatic memory that no person has edited or restored. At most one query.
     """
@@ -466,9 +436,7 @@ def cut_at_word(text: str, limit: int = CONTENT_LENGTH) -> str:
 
 
 def content_hash(content: str) -> str:
-    """Return a hash that is equal for texts differing only in case, character width, white space or closing
-    punctuation.
-    """
+    """Return a hash of the text without case, character width, white space and closing punctuation."""
     return hashlib.sha256(normalise(content).encode()).hexdigest()
 
 

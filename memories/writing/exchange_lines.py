@@ -26,15 +26,6 @@ DATES = (
     "last_accessed_at", "deleted_at",
 )
 # fmt: on
-DERIVED = (
-    "id",
-    "content_hash",
-    "search",
-    "secret_rules",
-    "brought_by",
-    "own_row",
-    "embedding_failed_at",
-)  # computed again by the import
 _MOMENTS = ("expires_at", "valid_from", "valid_to", "edited_at", "imported_at")  # fields of a draft
 ID_LENGTH = 32
 DETAILS_LENGTH = 10_000  # characters of source details, as JSON
@@ -70,17 +61,13 @@ class Past:
 
 
 def memory_line(memory: Memory) -> dict[str, Any]:
-    """Return a memory as the JSON object for a line of an export.
-
-    Its workspace, people, assistant, sources and revisions must be prefetched.
-    """
+    """Return a memory, with its relations prefetched, as the JSON object for a line of an export."""
     line: dict[str, Any] = {"type": "memory", "id": memory.public_id, "workspace": memory.workspace.public_id}
     line |= {name: getattr(memory, name) for name in (*PLAIN, *SOURCE)}
     line |= {name: _written(getattr(memory, name)) for name in DATES}
-    line["owner"] = memory.owner.get_username() if memory.owner else None
-    line["author"] = memory.author.get_username() if memory.author else None
-    line["edited_by"] = memory.edited_by.get_username() if memory.edited_by else None
-    line["imported_by"] = memory.imported_by.get_username() if memory.imported_by else None
+    for name in ("owner", "author", "edited_by", "imported_by"):
+        person = getattr(memory, name)
+        line[name] = person.get_username() if person else None
     line["agent"] = memory.agent.public_id if memory.agent else None
     line["review"] = memory.review
     line["sources"] = [source.source_id for source in memory.sources.all()]
@@ -168,8 +155,8 @@ def draft_of(
 ) -> tuple[Draft, Past]:
     """Return the draft and history with which to store a parsed memory in this workspace.
 
-    ``person`` finds a person by user name. A personal memory always goes to the importer. An author without an account
-    is named in the source details. Words of anyone but the importer are marked as imported.
+    A personal memory always goes to the importer. An author without an account is named in the source details. Words of
+    anyone but the importer are marked as imported.
     """
     draft = read.draft
     author = person(read.author) if read.author else None
@@ -207,8 +194,8 @@ def import_marks(
 ) -> dict[str, Any]:
     """Return the fields ``imported_by`` and ``imported_at`` of an imported row.
 
-    Both are None if the importer wrote the words and the file has no mark. Otherwise ``imported_by`` is the importer,
-    who is responsible for the contents of the file. Only an administrator's file is trusted to name another importer.
+    Both are None if the importer wrote the words and the file has no mark. Only an administrator's file is trusted to
+    name another importer.
     """
     if imported_at is None and written_by == importer:
         return {"imported_by": None, "imported_at": None}
@@ -265,10 +252,7 @@ def storable(name: str, value: Any) -> Any:
 
 
 def refuse_hidden_secrets(name: str, value: Any) -> None:
-    """Check every text in a JSON value, alone and together with its key.
-
-    Raises SecretRefused if a text looks like a credential, or Sensitive if it looks like a personal number.
-    """
+    """Raise SecretRefused or Sensitive if a text in a JSON value, alone or with its key, looks like one."""
     waiting: list[tuple[str, Any]] = [("", value)]
     while waiting:
         label, part = waiting.pop()
@@ -288,11 +272,8 @@ def _details(value: Any) -> dict[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, dict) or len(json.dumps(storable("source_details", value))) > DETAILS_LENGTH:
-        raise Invalid(
-            fields={
-                "source_details": _("must be an object of at most %s characters") % grouped(DETAILS_LENGTH)
-            }
-        )
+        message = _("must be an object of at most %s characters") % grouped(DETAILS_LENGTH)
+        raise Invalid(fields={"source_details": message})
     refuse_hidden_secrets("source_details", value)
     return dict(value)
 

@@ -51,9 +51,8 @@ def says_the_same(
 ) -> Memory | None:
     """Return the memory in ``saved`` that says the same as the draft, and record the draft's wording in its history.
 
-    ``saved`` are memories that tools saved for the same message, with their vectors. Because the message is the same, a
-    lower similarity suffices than between other memories. A draft with a number or name that the memory lacks is
-    another fact.
+    ``saved`` are memories that tools saved for the same message, so a lower similarity suffices than between others. A
+    draft with a number or name that the memory lacks is another fact.
     """
     for memory, theirs in saved:
         if memory.place != draft.place or not may_merge(memory.content, draft.content, get_reader()):
@@ -70,8 +69,7 @@ def says_the_same(
 def candidate_of(memory: Memory, candidates: Sequence[Candidate], message: str) -> Candidate | None:
     """Return the candidate that says the same as the memory, or None. Uses the encoder.
 
-    If the memory's content is the whole message or was synthesized, return the nearest candidate, however similar it
-    is.
+    If the memory's content is the whole message or was synthesized, return the nearest candidate.
     """
     if not candidates:
         return None
@@ -95,9 +93,8 @@ class TurnText:
     is_personal: bool = False  # the answer may use personal data, so memories based on it are personal
     said_by: User | None = None  # the author of the question, even if someone else regenerated the answer
     is_output: bool = False  # the result of a tool, a summary or long thinking, which no person said
-    earlier: tuple[
-        tuple[str, str], ...
-    ] = ()  # (role, text) of earlier messages: context only, never extracted from
+    # (role, text) of earlier messages: context only, never extracted from
+    earlier: tuple[tuple[str, str], ...] = ()
     said_at: datetime | None = None
     said_before: str = ""  # id of the previous message, if the same person wrote it
     provenance: Provenance = NOTHING  # the model's context: only compared with, never extracted from
@@ -143,9 +140,8 @@ def completer(
 ) -> Complete | None:
     """Return a function that completes messages by the chosen model and charges the cost to this person and workspace.
 
-    Return None if the model cannot extract or may not be used here, or if the month's budget is used up. ``json``
-    requests JSON output, and repeats a request without it after a bad reply. ``stays_here``: the text must not leave
-    this machine.
+    Return None if the model may not be used, or if the month's budget is used up. ``json`` requests JSON output, and
+    repeats a request without it after a bad reply. ``stays_here``: the text must not leave this machine.
     """
     model = chosen.model
     if stays_here and not model.capabilities.local:
@@ -174,9 +170,7 @@ def completer(
 def completer_for(
     turn: TurnText, workspace: Workspace, user: User | None, *, json: bool = False
 ) -> Complete | None:
-    """Return the ``completer`` of the model that answers this person in the turn's chat. No other model gets its
-    messages.
-    """
+    """Return the ``completer`` of the model that answers in the turn's chat. No other model gets its messages."""
     said_in = turn.workspace or workspace
     chosen = chosen_for(said_in, user, first=turn.connection)
     return completer(chosen, said_in, user, json=json, stays_here=turn.stays_here)
@@ -189,9 +183,9 @@ def candidates_of(
     faint: bool = False,
     unread: Callable[[], None] | None = None,
 ) -> tuple[str, list[Candidate]]:
-    """Return the name of the extractor and the candidates of a turn.
+    """Return the name of the extractor and the candidates of a turn, with ``faint`` also uncertain ones of the rules.
 
-    ``faint`` includes uncertain candidates of the rules. ``unread`` is called if the model's reply cannot be parsed.
+    ``unread`` is called if the model's reply cannot be parsed.
     """
     if turn.is_output:  # rules recognize what people say about themselves, and an output has no speaker
         text = turn.messages[0][1]
@@ -212,10 +206,9 @@ def _name_of(user: User | None) -> str:
 
 
 def place_for(extraction: Extraction, turn: TurnText, *, own_words: bool = True) -> Workspace | None:
-    """Return the workspace in which to store memories extracted from the turn.
+    """Return the workspace for memories extracted from the turn, or None if none keeps them on this machine.
 
-    Return None if they must not leave this machine and no workspace ensures this. ``own_words``: a person plainly said
-    the text, so it does not depend on the data that the answer used.
+    ``own_words``: a person plainly said the text, so it does not depend on the data that the answer used.
     """
     if not _is_alone(turn, own_words):
         return extraction.workspace
@@ -228,18 +221,14 @@ def place_for(extraction: Extraction, turn: TurnText, *, own_words: bool = True)
 
 
 def _is_alone(turn: TurnText, own_words: bool) -> bool:
-    """Return whether memories extracted from the turn must be personal ones of its user.
-
-    ``own_words`` is as in ``place_for``.
-    """
+    """Return whether memories extracted from the turn must be personal ones of its user."""
     return turn.is_private or (not own_words and (turn.is_personal or turn.stays_here))
 
 
 def draft_of(extraction: Extraction, turn: TurnText, extractor: str, candidate: Candidate) -> Draft | None:
     """Return the draft of a candidate, or None if no workspace may store it.
 
-    A message in a private chat becomes a personal memory of the turn's user; so does a text based on an answer that
-    used personal data. A text that is not based on a person's own words is marked for review.
+    A text that is not based on a person's own words is marked for review.
     """
     today = turn.said_at.date() if turn.said_at else None
     asker = extraction.user if turn.is_output else turn.said_by
@@ -283,10 +272,7 @@ def named_for_team(text: str, said_by: User | None, workspace: Workspace) -> str
 
 
 def _author(extraction: Extraction, turn: TurnText, source: Source, *, is_alone: bool) -> User | None:
-    """Return the author of the words that the text is based on, or None if they are no longer a member.
-
-    An output of a tool or model has no author, so return the person who requested it.
-    """
+    """Return the author of the words that the text is based on, if still a member; of an output who requested it."""
     said_by = extraction.user if is_alone or turn.is_output else turn.said_by
     if source.author and source.author != (said_by.pk if said_by else 0):
         said_by = User.objects.filter(pk=source.author).first()

@@ -68,9 +68,8 @@ def replaced_by(
 ) -> dict[int, Memory]:
     """Return the older memories that the cleaned drafts replace, by the index of the draft.
 
-    ``embedded`` are the drafts' vectors, and ``user_texts`` the person's messages, sent at ``said_at``. Only older
-    memories of the same person and scope are replaced, so extracting an old message again replaces nothing newer. If
-    several drafts come from one sentence, the last one replaces. Costs about fifteen embeddings per draft.
+    ``user_texts`` are the person's messages, sent at ``said_at``. Only older memories of the same person and scope are
+    replaced. If several drafts come from one sentence, the last one replaces. Costs about fifteen embeddings per draft.
     """
     encoder = get_reader()
     replaced: dict[int, tuple[int, Memory]] = {}
@@ -88,11 +87,10 @@ def replaced_by(
 
 
 def taken_back(turn: TurnText, extraction: Extraction, *, now: datetime) -> Memory | None:
-    """Return the memory that a message such as "Scratch that." takes back, or None.
+    """Return the memory that a message such as "Scratch that." takes back, or None. Uses the encoder.
 
     It is the last memory extracted from the same message, or from the previous one if the same person wrote that.
-    Memories that are pinned, have a key or were changed by someone else are never taken back. Uses the encoder. Raises
-    Conflict while an earlier turn of the chat is still being extracted, because its memories may not be stored yet.
+    Raises Conflict while an earlier turn of the chat is still being extracted.
     """
     encoder, person = get_reader(), turn.said_by
     user_texts = [text for role, text in turn.messages if role == "user"]
@@ -110,11 +108,7 @@ def taken_back(turn: TurnText, extraction: Extraction, *, now: datetime) -> Memo
 
 
 def take_back(memory: Memory, *, said_by: User, now: datetime) -> None:
-    """Soft-delete the memory that ``taken_back`` returned. Call this in a transaction.
-
-    Does nothing if the memory was changed, pinned, given a key or deleted since, or if the person may no longer write
-    in its workspace.
-    """
+    """Soft-delete the memory that ``taken_back`` returned, unless it has changed since. Call this in a transaction."""
     try:
         locked = locked_row(memory, deleted=False)
     except NotFound:
@@ -125,20 +119,16 @@ def take_back(memory: Memory, *, said_by: User, now: datetime) -> None:
 
 
 def _changed_only_by(memories: MemoryQuerySet, person: User, now: datetime) -> MemoryQuerySet:
-    """Filter to live memories that ``person`` wrote, may see, and is the only one to have changed.
-
-    Memories with a pin or key are left out.
-    """
+    """Filter to live memories without pin and key that only ``person``, who wrote and may see them, has changed."""
     others = Revision.objects.filter(memory=OuterRef("pk"), by__isnull=False).exclude(by=person)
     own = memories.live(now).visible_to(person).filter(author=person, pinned=False, key=None)
     return own.exclude(Exists(others))
 
 
 def supersede(older: Memory, *, by: Memory, now: datetime) -> None:
-    """Let the memory ``by`` replace an older one, which ends. Call this in a transaction.
+    """Let the memory ``by`` replace an older one, unless it has replaced another. Call this in a transaction.
 
-    An older memory that is pinned or has a key is only linked, and a person decides. If ``by`` has already replaced
-    another memory, nothing happens, because its Undo restores only one.
+    An older memory that is pinned or has a key is only linked, and a person decides.
     """
     try:
         locked = locked_row(older, deleted=False)
@@ -163,23 +153,15 @@ def _beside(draft: Draft, embedded: Embedded | None, *, said_at: datetime, now: 
     They are by the same person, not changed by others, and come from other messages.
     """
     others = Revision.objects.filter(memory=OuterRef("pk"), by__isnull=False).exclude(by=draft.author)
-    own = (
-        rows_beside(draft, now)
-        .not_over(now)
-        .filter(author=draft.author, updated_at__lte=said_at + MINED_WITHIN)
-    )
-    own = own.exclude(Exists(others))
+    own = rows_beside(draft, now).not_over(now).exclude(Exists(others))
+    own = own.filter(author=draft.author, updated_at__lte=said_at + MINED_WITHIN)
     if draft.source_message_id:
         own = own.exclude(source_message_id=draft.source_message_id)
     close = nearest(embedded, draft, now=now, least=FAR) if embedded else []
     near = [stored.pk for stored, _cosine in close]
-    latest = (
-        own.filter(source_chat_id=draft.source_chat_id).order_by("-pk")
-        if draft.source_chat_id
-        else own.none()
-    )
-    known = {memory.pk: memory for memory in [*latest[:RECENT], *own.filter(pk__in=near)]}
-    return list(known.values())
+    latest = own.filter(source_chat_id=draft.source_chat_id) if draft.source_chat_id else own.none()
+    candidates = [*latest.order_by("-pk")[:RECENT], *own.filter(pk__in=near)]
+    return list({memory.pk: memory for memory in candidates}.values())
 
 
 logger = logging.getLogger(__name__)
@@ -204,10 +186,9 @@ def queue_extraction(
 
 
 def queue_distillation(*, text: str, **turn: Any) -> Extraction | None:
-    """Queue the extraction of an output: a tool result, a summary or long reasoning of a model.
+    """Queue the extraction of an output, such as a tool result, of at least ``LEAST_OUTPUT`` characters.
 
-    Return None for a text under ``LEAST_OUTPUT`` characters, which is not extracted. ``message_id`` is the public id by
-    which the output is loaded later. The other arguments are those of ``queue_extraction``.
+    ``message_id`` is the public id by which the output is loaded later.
     """
     return queue_extraction(**turn) if len(text.strip()) >= LEAST_OUTPUT else None
 
@@ -235,10 +216,7 @@ def sweep(*, now: datetime) -> int:
 
 @tracing.span("memoryhub.extraction")
 def extract(extraction_id: int, *, now: datetime) -> str:
-    """Extract memories from one turn. Return the outcome as text for the job log.
-
-    The memories and the state "done" are stored in one transaction, so an interrupted job can run again.
-    """
+    """Extract memories from one turn, so that an interrupted job can run again. Return the outcome for the job log."""
     extraction = _claim(extraction_id, now)
     if extraction is None:
         return "nothing to do"
@@ -248,7 +226,7 @@ def extract(extraction_id: int, *, now: datetime) -> str:
             return _store(extraction, "", [], None, now=now)
         complete = completer_for(turn, extraction.workspace, extraction.user, json=True)
         unread = partial(
-            tombstones.count_refusal, UnreadReply(), extraction.workspace_id, extraction.source_type, now
+            tombstones.count_refusals, [UnreadReply()], extraction.workspace_id, extraction.source_type, now
         )
         name, candidates = candidates_of(turn, complete, faint=True, unread=unread)
         drafts = [draft_of(extraction, turn, name, candidate) for candidate in candidates]
@@ -259,10 +237,7 @@ def extract(extraction_id: int, *, now: datetime) -> str:
 
 
 def _claim(extraction_id: int, now: datetime) -> Extraction | None:
-    """Return the extraction, with the new attempt counted, or None if there is nothing to do.
-
-    The attempt is counted first, so that a turn that crashes its worker is given up in the end.
-    """
+    """Return the extraction with the attempt counted first, in case it crashes its worker, or None if none is due."""
     with transaction.atomic():
         extraction = (
             Extraction.objects.select_for_update(of=("self",))
@@ -283,10 +258,7 @@ def _claim(extraction_id: int, now: datetime) -> Extraction | None:
 
 @dataclass(frozen=True)
 class _Read:
-    """The results of the models for a turn: the drafts to store, with their vectors and the memories that they replace.
-
-    They are computed before the transaction, so that it does not wait for a model.
-    """
+    """The results of the models for a turn, computed before the transaction, so that it does not wait for a model."""
 
     said: list[tuple[Draft, Embedded | None, Memory | None]]  # each with the memory it replaces
     by_tool: list[tuple[Memory, Embedded | None]]
@@ -409,10 +381,9 @@ def _redraw_chat(extraction: Extraction) -> None:
 
 
 def rerun(memory: Memory, *, by: User | None, now: datetime) -> None:
-    """Queue a job that computes a memory's summary again from its source message; ``refresh`` does the work.
+    """Queue a job that computes a memory's summary again, unless somebody edits the memory before it runs.
 
-    The job changes nothing if somebody edits the memory before it runs. Raises Conflict if the memory has no source
-    message.
+    Raises Conflict if the memory has no source message.
     """
     if not memory.source_message_id:
         raise Conflict(_("This memory has no source message to extract from."), code="no_source")
@@ -425,8 +396,8 @@ def rerun(memory: Memory, *, by: User | None, now: datetime) -> None:
 def refresh(memory: Memory, *, by: User | None, now: datetime, version: str = "") -> str:
     """Compute a memory's summary, and its content if that was synthesized, again from the source message.
 
-    Return the outcome as text for the job log. Reads only what the person ``by`` may see, and may wait for a model.
-    Changes nothing if the memory no longer has this ``version`` (default: its current one).
+    Reads only what the person ``by`` may see. Changes nothing if the memory no longer has this ``version`` (default:
+    its current one). Return the outcome as text for the job log.
     """
     turn = load_message(memory.source_message_id, by)
     if turn is None:

@@ -65,12 +65,8 @@ from workspaces.index.embedding import Embedded, embed_one
 from workspaces.models import User, Workspace
 from workspaces.quotas import charge
 
-# The limit of automatic memories: ``MEMORYHUB_MAX_MEMORIES`` for each workspace, owner and assistant. After
-# every automatic save, a query on a small partial index counts up to the limit.
-# ``memories.writing.vector_backfill`` deletes the excess.
-
-# Live memories that a model or a conversation made. The condition must repeat that of the partial index
-# memory_automatic, or Postgres would not use it.
+# Automatic memories, which are limited to ``MEMORYHUB_MAX_MEMORIES`` for each workspace, owner and assistant. The
+# condition must repeat that of the partial index memory_automatic, or Postgres would not use it.
 COUNTED = f"""
     workspace_id = %(workspace)s AND owner_id IS NOT DISTINCT FROM %(owner)s
     AND agent_id IS NOT DISTINCT FROM %(agent)s AND {live_sql("memories_memory")}
@@ -107,14 +103,11 @@ class _KeepToCap:
             async_task("memories.tasks.evict", task_name="make room", **place)
 
 
-def enforce_limit(workspace_id: int, owner_id: int | None, agent_id: int | None = None) -> None:
-    """Queue an eviction after the commit if this scope is above the limit.
-
-    The limit is checked once per scope and transaction, however many memories the transaction saves.
-    """
+def enforce_limit(memory: Memory) -> None:
+    """Queue an eviction after the commit if the memory's scope is above the limit, which is checked once per scope."""
     if not settings.MAX_MEMORIES:
         return
-    job = _KeepToCap(workspace_id, owner_id, agent_id)
+    job = _KeepToCap(memory.workspace_id, memory.owner_id, memory.agent_id)
     if not any(waiting[1] == job for waiting in connection.run_on_commit):
         transaction.on_commit(job)
 
@@ -232,15 +225,14 @@ def edit_memory(
 ) -> Memory:
     """Change fields of a memory, named as in ``CLEANERS``. New content is embedded again.
 
-    ``made_from`` is given by programs: the id of the message from which they made the new text. The edit then applies
-    only if that message is still the memory's source, and never stores a permanently forgotten text. ``replaced_by``
-    among the changes is the memory that replaces this one, or None to undo a replacement. ``seen`` are the versions
-    that the editor may have seen; None allows any. ``confirmed``: the person confirmed a personal number in the new
-    text.
+    ``made_from`` is given by programs: the id of the message from which they made the new text, which must still be the
+    memory's source. ``replaced_by`` among the changes is the memory that replaces this one, or None to undo a
+    replacement. ``seen`` are the versions that the editor may have seen; None allows any. ``confirmed``: the person
+    confirmed a personal number in the new text.
 
-    Raises Invalid, SecretRefused or Sensitive for refused fields, Conflict if the key is taken, WasForgotten for a
-    permanently forgotten text, Stale if the version of the memory is not in ``seen``, and NotFound if the memory is
-    deleted or has another source than ``made_from``.
+    Raises Invalid, SecretRefused or Sensitive for refused fields, Conflict if the key is taken, WasForgotten if a
+    program stores a forgotten text, Stale if the version of the memory is not in ``seen``, and NotFound if the memory
+    is deleted or has another source than ``made_from``.
     """
     unknown = set(changes) - {*CLEANERS, "replaced_by"}
     if unknown:
@@ -263,9 +255,8 @@ def edit_memory(
                 replace_memory(locked, newer=newer, by=by, now=now)
             if changes.get("valid_to", now) is None:  # a memory without an end is not replaced
                 if newer is not None:
-                    raise Invalid(
-                        fields={"valid_to": _("must not be empty where another memory replaces it")}
-                    )
+                    message = _("must not be empty where another memory replaces it")
+                    raise Invalid(fields={"valid_to": message})
                 changes["replaced_by"] = None
             changes = {name: value for name, value in changes.items() if getattr(locked, name) != value}
             if not changes:
@@ -288,11 +279,9 @@ def edit_memory(
 def move_memory(memory: Memory, *, workspace: Workspace | None, by: User, now: datetime) -> Saved:
     """Make a memory visible to the members of ``workspace``, or, with None, only to its author ``by``.
 
-    A row's scope and workspace never change. So the memory is saved with a new id in the new scope, and the old row is
-    merged into it. A shared memory loses its source excerpt, which can quote a private chat. Costs one embedding.
-
-    Raises Forbidden unless ``by`` is its author and an editor of the workspace, and Conflict if its key is taken there
-    or the text must not leave its workspace.
+    A row's scope never changes, so the memory is saved with a new id, and the old row is merged into it. A shared
+    memory loses its source excerpt, which can quote a private chat. Costs one embedding. Raises Forbidden unless ``by``
+    is its author and an editor of the workspace, and Conflict if its key is taken there or it must not leave.
     """
     if memory.scope == Scope.AGENT or memory.author_id != by.pk or memory.owner_id not in (None, by.pk):
         raise Forbidden(_("Only the person who saved a memory can change who sees it."))
@@ -337,10 +326,9 @@ def delete_memory(
     into: Memory | None = None,
     seen: Collection[str] | None = None,
 ) -> Memory:
-    """Soft-delete a memory. It is then in no list, count, recall or duplicate check, and can be restored.
+    """Soft-delete a memory, which ``restore_memory`` undoes. A second call does nothing.
 
-    ``into`` is the memory that this one is merged into. A second call does nothing. Raises Stale if the version of a
-    live memory is not one of ``seen``.
+    ``into`` is the memory that this one is merged into. Raises Stale if the version is not one of ``seen``.
     """
     with transaction.atomic():
         locked = locked_row(memory)
@@ -350,13 +338,9 @@ def delete_memory(
             locked.save(update_fields=["deleted_at", "updated_at"])
             locked.embeddings.update(live=False)
             unindex_words([locked])
-            if into is None:
-                Revision.objects.create(memory=locked, action=action, by=by, at=now)
-            else:
-                before = {"into": into.public_id}
-                Revision.objects.create(
-                    memory=locked, action=RevisionAction.MERGE, by=by, at=now, before=before
-                )
+            before = {"into": into.public_id} if into is not None else {}
+            action = RevisionAction.MERGE if into is not None else action
+            Revision.objects.create(memory=locked, action=action, by=by, at=now, before=before)
             audit(Verb.MEMORY_DELETED, locked, by)
             announce(locked, "delete")
     return locked
@@ -377,8 +361,7 @@ def new_row(
 ) -> Memory:
     """Return an unsaved memory for a cleaned draft.
 
-    ``brought_by`` is the result of ``workspaces.quotas.importer_key``. ``own_row``: the memory is a new row even if it
-    is a duplicate, so it is not compared with others later either.
+    ``own_row``: the memory is a new row even if it is a duplicate, so it is not compared with others later either.
     """
     return Memory(
         **{name: getattr(draft, name) for name in CARRIED},
@@ -411,15 +394,12 @@ def _insert(
     transaction.on_commit(partial(metrics.count_saves, memory.source_type))
     announce(memory, "create")
     if memory.is_automatic:
-        enforce_limit(memory.workspace_id, memory.owner_id, memory.agent_id)
+        enforce_limit(memory)
     return memory
 
 
 def _propose(draft: Draft, may_replace: Memory | None, *, by: User | None, now: datetime) -> Saved:
-    """Store a draft as a proposal, which nothing uses until somebody approves it.
-
-    If an equal proposal is waiting or was rejected, return that one instead.
-    """
+    """Store a draft as a proposal for review, unless an equal one is waiting or was rejected."""
     billed_user = charge("memories", by, draft.author)
     proposed = new_row(draft, may_replace, brought_by=billed_user, now=now)
     equals = Memory.objects.exclude(review=Review.NONE).filter(
@@ -436,10 +416,7 @@ def _propose(draft: Draft, may_replace: Memory | None, *, by: User | None, now: 
 
 
 def _check_change(memory: Memory, changes: dict[str, Any], *, confirmed: bool) -> None:
-    """Check changed fields for credentials, also in combination with the memory's other fields.
-
-    Unchanged fields are not checked. Those that already contain a credential are left out of the combinations.
-    """
+    """Check changed fields for credentials, also in combination with other fields that contain none."""
     new = {name: value for name, value in changes.items() if getattr(memory, name) != value}
     rest = {name: getattr(memory, name) or "" for name in TEXTS if name not in new}
     texts = {name: text if isinstance(text, str) else "\n".join(text) for name, text in rest.items()}

@@ -14,7 +14,7 @@ from memories.indexing import put_in_index, unindex_words
 from memories.models import Memory, Review, Revision, Scope
 from memories.models.memory import MemoryQuerySet, RevisionAction
 from memories.writing import changing, gate, tombstones
-from memories.writing.changing import announce, next_update, notify_webhooks
+from memories.writing.changing import announce, audit, next_update, notify_webhooks
 from memories.writing.decide import (
     Forgotten,
     Known,
@@ -28,7 +28,7 @@ from memories.writing.decide import (
 from memories.writing.gate import Draft, Saved, enforce_limit
 from memoryhub.errors import Conflict, Forbidden, NotFound
 from workspaces.access import require
-from workspaces.audit import Verb, record
+from workspaces.audit import Verb
 from workspaces.data_policy import DataPolicy
 from workspaces.index.embedding import embed_one
 from workspaces.models import Role, User, Workspace
@@ -116,7 +116,7 @@ def approve(memory: Memory, *, by: User, now: datetime, replacing: bool = False)
         if older is not None:
             changing.replace(older, newer=locked, by=by, now=now)
         if locked.is_automatic:
-            enforce_limit(locked.workspace_id, locked.owner_id, locked.agent_id)
+            enforce_limit(locked)
     return Saved(locked, created=True)
 
 
@@ -162,8 +162,7 @@ def _decide(memory: Memory, action: str, outcome: str, by: User, now: datetime) 
     memory.deleted_at = memory.deleted_at if outcome == Review.NONE else now
     memory.save(update_fields=["review", "deleted_at", "updated_at", "may_replace"])
     Revision.objects.create(memory=memory, action=action, by=by, at=now)
-    place = memory.workspace if memory.owner_id is None else None  # a personal one is nobody else's concern
-    record(Verb.MODERATED, by=by, workspace=place, target=memory.public_id, details={"action": action})
+    audit(Verb.MODERATED, memory, by, action=action)
     announce(memory, action)
 
 

@@ -154,12 +154,8 @@ def counted(workspace_id: int, source_type: str, now: datetime) -> Iterator[None
     try:
         yield
     except (Invalid, WasForgotten) as refusal:
-        count_refusal(refusal, workspace_id, source_type, now)
+        count_refusals([refusal], workspace_id, source_type, now)
         raise
-
-
-def count_refusal(refusal: DomainError, workspace_id: int, source_type: str, now: datetime) -> None:
-    count_refusals([refusal], workspace_id, source_type, now)
 
 
 def count_refusals(

@@ -22,13 +22,13 @@ from pgvector import HalfVector
 from psycopg import sql
 
 from memories.recalling.recall import Recall, recall
-from memories.writing.bulk_save import save_memories
 from memories.writing.drafts import Draft
 from memoryhub.database.startup import close_connections, psycopg_settings, running_database
 from memoryhub.llm.base import Embedder, Vectors
 from memoryhub.llm.registry import get_embedder
 from memoryhub.management import Progress
 from tests.bench import synthetic
+from tests.bulk import save_memories
 from workspaces.data_policy import DataPolicy
 from workspaces.index import embedding, vector_indexes
 from workspaces.index.embedding import Embedded

@@ -15,7 +15,6 @@ from memories import tasks
 from memories.forgetting.for_good import forget_memories
 from memories.models import Memory, Review
 from memories.writing import review
-from memories.writing.bulk_save import save_memories
 from memories.writing.changing import restore_memory
 from memories.writing.decide import (
     Known,
@@ -29,6 +28,7 @@ from memories.writing.gate import delete_memory, save_memory
 from memoryhub.errors import DomainError
 from memoryhub.llm.registry import get_embedder
 from tests.api import V1, Api
+from tests.bulk import save_memories
 from tests.chat.import_export.test_exchange import imported_whole
 from tests.chat.import_export.test_exchange_rules import file_of
 from tests.chat.import_export.test_exchange_rules import memory as line

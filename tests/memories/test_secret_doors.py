@@ -12,11 +12,11 @@ from memories.forgetting import remaining_copies
 from memories.judging.secret_filter import RULES
 from memories.models import Memory, Refusal, SourceType
 from memories.writing import changing, gate
-from memories.writing.bulk_save import save_memories
 from memories.writing.drafts import Draft, without_secrets
 from memories.writing.exchange_lines import read_memory
 from memoryhub.errors import SecretRefused, Sensitive
 from tests.api import V1, Api, error_of
+from tests.bulk import save_memories
 from tests.conftest import Cast
 from tests.factories import make_chat, make_key_text, make_memory, make_message
 from tests.signing_in import signed_in

@@ -10,11 +10,11 @@ from django.test import Client
 from django.utils import timezone, translation
 
 from chat.chats.services import delete_chat, restore_chat
-from memories.writing.bulk_save import save_memories
 from memories.writing.changing import restore_memory
 from memories.writing.gate import Draft, delete_memory, edit_memory
 from memoryhub.monitoring import request_origin
 from tests.admin_pages import run_action
+from tests.bulk import save_memories
 from tests.conftest import Cast
 from tests.factories import add_member, make_chat, make_memory, make_user
 from workspaces.actions import workspaces as actions

@@ -17,9 +17,9 @@ from chat.turns.turn import wait_until_idle
 from memories import assets, tasks
 from memories.models import Asset, Memory
 from memories.writing import changing, gate
-from memories.writing.bulk_save import save_memories
 from memories.writing.extraction_jobs import queue_extraction
 from memoryhub.languages import NUMBER, SENTENCES_END
+from tests.bulk import save_memories
 from tests.conftest import Cast
 from tests.factories import (
     make_asset,

@@ -12,10 +12,10 @@ from memories.forgetting.for_good import forget_memories, may_forget, purge
 from memories.models import Memory, Receipt, ReceiptItem, Revision, Tombstone
 from memories.recalling.recall import recall
 from memories.writing import gate, tombstones
-from memories.writing.bulk_save import save_memories
 from memories.writing.gate import Draft, save_memory
 from memories.writing.tombstones import WasForgotten, essence
 from memories.writing.vector_backfill import reembed
+from tests.bulk import save_memories
 from tests.conftest import Cast
 from tests.factories import HERE, make_memory, make_workspace
 from tests.fakes.embedder import FakeEmbedder

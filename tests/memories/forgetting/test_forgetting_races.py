@@ -17,12 +17,12 @@ from memories.recalling.recall import recall, split_recall, store_receipt
 from memories.writing import changing as undoing
 from memories.writing import extraction_jobs as run
 from memories.writing import gate
-from memories.writing.bulk_save import save_memories
 from memories.writing.decide import one_writer_at_a_time
 from memories.writing.gate import Draft
 from memories.writing.tombstones import WasForgotten
 from memoryhub.errors import NotFound
 from memoryhub.llm.base import Embedder
+from tests.bulk import save_memories
 from tests.conftest import Cast
 from tests.factories import HERE, make_chat, make_memory, make_message
 from tests.fakes.embedder import FakeEmbedder
@@ -147,7 +147,7 @@ def test_an_import_whose_vectors_are_being_made(
 ) -> None:
     drafts = [Draft(text, cast.workspace, cast.owner) for text in (SAID, "I am vegetarian")]
     pause = Pause()
-    monkeypatch.setattr("memories.writing.bulk_save.embed_texts", pause.after(embedding.embed_texts))
+    monkeypatch.setattr("tests.bulk.embed_texts", pause.after(embedding.embed_texts))
     saved = meanwhile(pause, lambda: save_memories(drafts, by=cast.owner, now=timezone.now()), forget)
     assert [(each.created, each.forgotten) for each in saved] == [(False, True), (True, False)]
     assert places_with(SAID) == []

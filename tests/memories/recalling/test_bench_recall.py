@@ -89,7 +89,7 @@ def test_senseless_options_are_refused(file: Path) -> None:
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, RuntimeError])
-@pytest.mark.parametrize("where", ["recall", "save_memories"])
+@pytest.mark.parametrize("where", ["recall", "save_cleaned"])
 def test_cleans_up_when_it_is_interrupted_in_the_middle(
     file: Path, monkeypatch: pytest.MonkeyPatch, where: str, stop: type[BaseException]
 ) -> None:

@@ -19,10 +19,10 @@ from memories import tasks
 from memories.models import Memory, Scope, SourceType
 from memories.recalling.recall import recall
 from memories.writing import extraction_jobs as run
-from memories.writing.bulk_save import save_memories
 from memories.writing.gate import Draft, edit_memory, save_memory
 from memories.writing.review import approve
 from memoryhub.errors import Conflict
+from tests.bulk import save_memories
 from tests.conftest import Cast
 from tests.factories import HERE, make_chat, make_connection, make_memory, make_message
 from tests.fakes.openai_server import ScriptedOpenAI

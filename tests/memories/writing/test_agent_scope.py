@@ -15,11 +15,11 @@ from memories.models import Memory, Scope
 from memories.models.memory import AGENT_PLACES
 from memories.recalling.recall import recall
 from memories.writing import changing, gate
-from memories.writing.bulk_save import save_memories
 from memories.writing.drafts import Draft
 from memories.writing.eviction import evict_least_useful
 from memoryhub.errors import Conflict, Invalid, NotFound
 from memoryhub.llm.base import Embedder
+from tests.bulk import save_memories
 from tests.conftest import Cast
 from tests.factories import HERE, make_agent, make_memory, make_workspace
 from tests.fakes.embedder import FakeEmbedder

@@ -7,11 +7,11 @@ import pytest
 
 from memories.models import Memory, Revision, Scope
 from memories.recalling.recall import recall
-from memories.writing.bulk_save import save_memories
 from memories.writing.drafts import Draft
 from memories.writing.gate import delete_memory, save_memory
 from memoryhub.errors import Invalid, SecretRefused
 from memoryhub.llm.base import Embedder
+from tests.bulk import save_memories
 from tests.conftest import Cast
 from tests.factories import HERE
 from workspaces.index.embedding import embed_texts

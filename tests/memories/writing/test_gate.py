@@ -13,7 +13,6 @@ from memories import tasks
 from memories.access import count_live
 from memories.models import Memory, Scope
 from memories.recalling.recall import recall
-from memories.writing.bulk_save import save_memories
 from memories.writing.changing import keep_both, replace_older, restore_memory
 from memories.writing.gate import Draft, delete_memory, edit_memory, save_memory
 from memoryhub.database import queries
@@ -21,6 +20,7 @@ from memoryhub.errors import Conflict, Invalid, NotFound, SecretRefused
 from memoryhub.llm.base import Embedder
 from memoryhub.llm.bundled_embedder import TwoEncoders
 from memoryhub.llm.errors import EmbedderUnavailable
+from tests.bulk import save_memories
 from tests.conftest import Cast
 from tests.factories import HERE, make_memory, make_user, make_workspace
 from tests.fakes.embedder import FakeEmbedder

@@ -99,5 +99,5 @@ def test_a_broken_count_breaks_nothing_else(
 
 @pytest.mark.django_db(transaction=True)
 def test_a_workspace_that_went_meanwhile_costs_only_the_number(cast: Cast) -> None:
-    tombstones.count_refusal(SecretRefused(kind="openai"), 2**40, "user", timezone.now())
+    tombstones.count_refusals([SecretRefused(kind="openai")], 2**40, "user", timezone.now())
     assert counts() == {}

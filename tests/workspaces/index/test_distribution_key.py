@@ -22,9 +22,9 @@ from memories.models import Memory, Scope
 from memories.recalling.recall import recall, receipts_for, split_recall, store_receipt
 from memories.recalling.recall_tests import state_of
 from memories.tidy import pairs_in, without_vector
-from memories.writing.bulk_save import save_memories
 from memories.writing.changing import restore_memory
 from memories.writing.gate import Draft, delete_memory, edit_memory, save_memory
+from tests.bulk import save_memories
 from tests.copies import copied
 from tests.factories import HERE, make_artifact, make_document, make_memory
 from tests.world import World

@@ -16,11 +16,11 @@ from standardwebhooks import WebhookVerificationError
 from chat.models.runs import Run
 from chat.runs.transitions import _end as end_run
 from memories.forgetting.for_good import forget_memories
-from memories.writing.bulk_save import save_memories
 from memories.writing.changing import restore_memory
 from memories.writing.gate import delete_memory, edit_memory, save_memory
 from memories.writing.review import approve, reconsider
 from memoryhub.errors import Conflict, Forbidden, Invalid, NotFound
+from tests.bulk import save_memories
 from tests.conftest import Cast
 from tests.factories import make_document, make_memory, make_webhook
 from tests.workspaces.webhooks.receiver import Receiver, Told, receiving
