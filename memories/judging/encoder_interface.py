@@ -1,6 +1,8 @@
 """The interface of the text encoder, and the evaluation of small networks on its output."""
 
 from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -45,8 +47,21 @@ class ReadOnce:
         return [self._read[text] for text in texts]
 
 
+@cache
+def weights(file: Path) -> dict[str, Vectors]:
+    """Return the arrays of a file of fitted weights, by name."""
+    with np.load(file) as stored:
+        return {name: stored[name].astype(np.float32) for name in stored.files}
+
+
 def logits(inputs: Vectors, fitted: dict[str, Vectors]) -> Vectors:
     """Return the logit of each network for each row of ``inputs``: shape (networks, rows). ``fitted``: the weights."""
     hidden = np.maximum(inputs @ fitted["inner"] + fitted["inner_bias"][:, None], 0)
     outputs: Vectors = np.einsum("mnh,mh->mn", hidden, fitted["outer"]) + fitted["outer_bias"][:, None]
     return outputs
+
+
+def chances(inputs: Vectors, fitted: dict[str, Vectors]) -> Vectors:
+    """Return the mean probability of the networks for each row of ``inputs``."""
+    means: Vectors = (1 / (1 + np.exp(-logits(inputs, fitted)))).mean(axis=0)
+    return means

@@ -1,8 +1,6 @@
 """Splitting of a message into sentences and clauses, without code, logs and quoted lines.
 
-Clauses are split at punctuation, at a few conjunctions, and by small networks over the encoder's states. Word lists
-would not suffice: "en" means "and" in Dutch and "in" in Spanish. The networks were fitted by
-tests/bench/fit_keeping.py.
+Clauses are split at punctuation, at a few conjunctions, and by small networks, fitted by tests/bench/fit_keeping.py.
 """
 
 import re
@@ -11,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from memories.judging.encoder_interface import Encoder, logits
+from memories.judging.encoder_interface import Encoder, chances
 from memoryhub.llm.base import Vectors
 from memoryhub.llm.e5 import places_of
 
@@ -56,10 +54,7 @@ def sentences(text: str) -> Iterator[tuple[int, int, bool]]:
 
 
 def own_part(text: str) -> str:
-    """Return the part of a message that the person probably wrote.
-
-    This is the whole message if it is short. If it is long, it is the beginning, because the rest is mostly pasted.
-    """
+    """Return a short message, or the beginning of a long one, because the rest is mostly pasted."""
     text = text[:MAX_READ].replace("\u2019", "'")
     if len(text) <= LONG:
         return text
@@ -68,10 +63,7 @@ def own_part(text: str) -> str:
 
 
 def sentence_with(statement: str, texts: Sequence[str]) -> str:
-    """Return the sentence of ``texts`` that is most similar to the statement, or "" if none is similar.
-
-    A very short sentence before it, such as "No, wait.", is included.
-    """
+    """Return the sentence of ``texts`` most similar to the statement, with a very short one before it, or ""."""
     wanted, best, most = _threes(statement), "", 0
     for text in map(own_part, texts):
         short = ""
@@ -117,9 +109,6 @@ def _line(text: str, at: int) -> str:
     return text[text.rfind("\n", 0, at) + 1 : end if end >= 0 else len(text)]
 
 
-# ruff: noqa: RUF001  marks and letters of other scripts are meant
-
-
 Span = tuple[int, int]
 WINDOW = 700  # characters of a message encoded at once, at most 512 pieces in any script
 # Characters of the beginning that are encoded again before every later part, as context: "Translate this: …".
@@ -155,7 +144,7 @@ class Passage:
 def windows(text: str) -> list[tuple[str, int, int]]:
     """Return the parts in which a message is encoded, as (context put before the part, start, end)."""
     if len(text) <= WINDOW:
-        return [("", 0, len(text))]
+        return [("", 0, len(text))] if text.strip() else []
     bounds, start, last = [], 0, 0
     for end in [*(end for _start, end, _quotes in sentences(text)), len(text)]:
         if end - start > WINDOW and last > start:
@@ -172,16 +161,15 @@ def windows(text: str) -> list[tuple[str, int, int]]:
 
 def texts_read(text: str) -> list[str]:
     """Return the texts that ``read`` passes to the encoder for a message."""
-    return [lead + text[start:end] for lead, start, end in windows(text) if text[start:end].strip()]
+    return [lead + text[start:end] for lead, start, end in windows(text)]
 
 
 def read(text: str, encoder: Encoder) -> Passage:
     """Encode a message. Raises EmbedderError if the encoder fails."""
     places: list[Span] = []
     vectors = [np.zeros((0, 384), np.float32)]
-    parts = [part for part in windows(text) if text[part[1] : part[2]].strip()]
-    reads = encoder.states([lead + text[start:end] for lead, start, end in parts])
-    for (lead, start, end), states in zip(parts, reads, strict=True):
+    reads = encoder.states(texts_read(text))
+    for (lead, start, end), states in zip(windows(text), reads, strict=True):
         shift = start - len(lead)
         placed = [(a + shift, b + shift) for a, b in places_of(lead + text[start:end], states.pieces)]
         own = [number for number, (a, _b) in enumerate(placed[: len(states.middle)]) if a >= start]
@@ -198,29 +186,22 @@ def beside(vectors: Vectors) -> Vectors:
 
 
 def tagged(scaled: Vectors, fitted: dict[str, Vectors]) -> dict[str, Vectors]:
-    """Return three probabilities for each piece: that a clause begins with it, that one ends with it, and that it is
-    part of the topic of later clauses.
-    """
+    """Return for each piece the chances that a clause begins or ends with it, or that it is part of a later topic."""
     rows = beside(scaled)
     names = ("inner", "inner_bias", "outer", "outer_bias")
-    nets = {tag: {name: fitted[f"{tag}_{name}"] for name in names} for tag in TAGS}
-    return {tag: (1 / (1 + np.exp(-logits(rows, net)))).mean(axis=0) for tag, net in nets.items()}
+    return {tag: chances(rows, {name: fitted[f"{tag}_{name}"] for name in names}) for tag in TAGS}
 
 
 def spans(
     passage: Passage, tags: dict[str, Vectors], start: int, end: int
 ) -> Iterator[tuple[Span, bool, bool]]:
-    """Yield the most probable clauses of a sentence, at most 28.
-
-    Each comes with two booleans: whether it begins where the sentence begins, and ends where it ends.
-    """
+    """Yield the most probable clauses of a sentence, each with whether it begins and ends where the sentence does."""
     text = passage.text
     begins, ends = {start: 1.0}, {end: 1.0}
     for match in _CUT.finditer(text[start:end]):
         if 2 < match.end() < end - start - 1:
             begins[start + match.end()] = ends[start + match.start()] = 1.0
-    chances = zip(passage.places, tags["begins"], tags["ends"], strict=True)
-    for (a, b), begin, stop in chances:
+    for (a, b), begin, stop in zip(passage.places, tags["begins"], tags["ends"], strict=True):
         if start < a < end and begin > LEAST and (JOINED.match(text[a]) or text[a - 1].isspace()):
             begins[a] = max(begins.get(a, 0.0), float(begin))
             ends.setdefault(a, 0.05)

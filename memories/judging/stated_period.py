@@ -110,11 +110,9 @@ class _Date(NamedTuple):
 
 
 def read_validity(text: str, said_at: datetime) -> Validity:
-    """Return the period that a statement gives for itself. If it gives several, the first start and the first end
-    count.
+    """Return the period that a statement gives for itself, by the first start and the first end in it.
 
-    ``said_at``: the time of the statement, which decides the year of a month without one. Takes some milliseconds, or
-    almost none if the text has no word such as "since".
+    ``said_at``: the time of the statement, which decides the year of a month without one.
     """
     said_at, text = said_at.astimezone(UTC), text.replace("’", "'")
     begin, until = _east(_EAST_FROM, text, said_at, "from"), _east(_EAST_UNTIL, text, said_at, "until")
@@ -153,10 +151,7 @@ def _east(pattern: re.Pattern[str], text: str, said_at: datetime, side: str) -> 
 def _western(
     match: re.Match[str], language: str, words: _Words, said_at: datetime
 ) -> tuple[_Date | None, _Date | None]:
-    """Return the start and the end that a word such as "since" and the dates after it give.
-
-    A start or end that they do not give is None. Both are None if the matched word is not one of this language.
-    """
+    """Return the start and the end that a word such as "since" of this language and the dates after it give."""
     word, text = match[1].casefold(), match.string
     if word not in words.since | words.begin | words.until:
         return None, None
@@ -174,10 +169,7 @@ def _western(
 
 
 def _date_at(text: str, at: int, language: str) -> _Date | None:
-    """Return the longest date that begins at this position.
-
-    A number like a year followed by more words is an amount, not a date.
-    """
+    """Return the longest date that begins here. A number like a year followed by more words is an amount."""
     rest = text[at : at + 60]
     if broken := _BREAK.search(rest):
         rest = rest[: broken.start()]
@@ -211,11 +203,8 @@ def _read(phrase: str, language: str, at: int) -> _Date | None:
     has_year = _YEAR.search(phrase) is not None
     for part in ("month", "year") if has_year else ("month",):
         date_data = _parser(language, part).get_date_data(phrase)
-        if (
-            date_data.date_obj is None
-            or date_data.period not in _STEPS
-            or (part == "year" and date_data.period != "year")
-        ):
+        periods = ("year",) if part == "year" else _STEPS
+        if date_data.date_obj is None or date_data.period not in periods:
             continue
         day = date_data.date_obj.replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=UTC)
         return _Date(day, day + _STEPS[date_data.period] - timedelta(microseconds=1), has_year, at)

@@ -1,9 +1,8 @@
 """Overviews: lists of many memories, for messages such as "What do you know about me?", and the profile.
 
-Recall returns an overview instead of the nearest memories if the message asks for one. An overview of everything lists
-pinned memories, then those that answer the message by themselves. The others follow in turns between categories and
-topics, in each the important and new ones first. An overview of a topic lists the memories that are nearer to the topic
-than the mean of the workspace.
+An overview of everything lists pinned memories, then those that answer the message by themselves. The others follow in
+turns between categories and topics, in each the important and new ones first. An overview of a topic lists the memories
+that are nearer to the topic than the mean of the workspace.
 """
 
 from __future__ import annotations
@@ -64,9 +63,8 @@ def fitted() -> Fitted:
 def kind_of(vector: Array, head: Array | None = None, *, in_doubt: bool = False) -> str:
     """Return the kind of overview that a message asks for: SELF, HERE (the workspace), TOPIC, or "" for none.
 
-    ``vector`` is the multilingual encoder's part of the message's vector. ``head`` has the weights of the classifier;
-    the default are the fitted ones. ``in_doubt`` requires a higher probability. Set it if a single memory answers the
-    message.
+    ``vector`` is the multilingual encoder's part of the message's vector. ``in_doubt`` requires a higher probability:
+    a single memory answers the message.
     """
     head = fitted().head if head is None else head
     logits = STEEP * head[:, :-1] @ vector / np.linalg.norm(vector) + head[:, -1]
@@ -90,13 +88,10 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Overview:
-    """The overview that a recall returned in place of the nearest memories.
-
-    ``total`` is the number of its memories from the requested offset on. It is always 0 for a topic.
-    """
+    """The overview that a recall returned in place of the nearest memories."""
 
     kind: str
-    total: int = 0
+    total: int = 0  # the number of its memories from the requested offset on; 0 for a topic
 
 
 @dataclass(frozen=True)
@@ -121,14 +116,11 @@ class _Row:
 def of_topic(
     message: Array, statements: Mapping[int, Array], mean: Array, answers: Collection[int]
 ) -> list[int]:
-    """Return the primary keys of the memories about a topic, nearest first.
+    """Return the primary keys of the memories about a topic, nearest first. Those of ``answers`` are always included.
 
     ``message``, ``statements`` (by primary key) and ``mean`` (over the workspace) are the multilingual encoder's parts
-    of vectors. ``answers`` are primary keys that are always included.
-
-    First, the mean of many messages is subtracted from the message, and the mean of the memories from each memory, so
-    that only their subjects remain. Then each memory is compared with the message together with the memories nearest to
-    it.
+    of vectors. Means are subtracted from the message and the memories, so that only their subjects remain. Then each
+    memory is compared with the message together with the memories nearest to it.
     """
     keys, vectors = list(statements), np.stack(list(statements.values()))
     fit, count = fitted(), len(keys)
@@ -164,9 +156,8 @@ def of_everything(
 ) -> tuple[list[int], int]:
     """Return the primary keys of an overview's memories in display order, and the number of candidates. Three queries.
 
-    SELF lists memories that the user wrote, owns or is named in; HERE lists those of the workspace. At most
-    ``CONSIDERED`` memories per category are listed. Memories that are no longer valid or that a newer one may replace
-    are left out. ``answers`` are the primary keys of the memories that answer the message by themselves.
+    At most ``CONSIDERED`` memories per category are listed. ``answers`` are the primary keys of the memories that
+    answer the message by themselves.
     """
     memories = candidates(kind, workspace, user, agent, where, now)
     place = Window(
@@ -199,9 +190,9 @@ def of_everything(
 def candidates(
     kind: str, workspace: Workspace, user: User, agent: Agent | None, where: SearchArea, now: datetime
 ) -> MemoryQuerySet:
-    """Return the memories that an overview of this kind, SELF or HERE, may list.
+    """Return the valid memories without a newer one that an overview may list.
 
-    They are valid and recallable in the scopes ``where``, and no newer memory may replace them.
+    SELF lists memories that the user wrote, owns or is named in; HERE lists those of the workspace.
     """
     newer = Memory.objects.live(now).filter(may_replace=OuterRef("pk"), workspace=OuterRef("workspace"))
     memories = Memory.objects.recallable_in(workspace, user, agent).live(now).not_over(now)
@@ -217,8 +208,7 @@ def candidates(
 def spread(rows: list[_Row], topics: Mapping[int, int]) -> list[int]:
     """Return the primary keys of the rows in display order.
 
-    Pinned rows and rows that answer the message come first. The others take turns: the best row of each group, then the
-    second, and so on. A group has the same category and topic.
+    Pinned rows and answers come first. Then come the best row of each category and topic, the second, and so on.
     """
     groups: dict[tuple[str, int], list[_Row]] = defaultdict(list)
     for row in sorted(rows, key=lambda row: row.order, reverse=True):
@@ -239,9 +229,6 @@ def _is_about(content: str, user: User) -> bool:
     return subject(content, user.get_username()) in {user.get_username().lower(), name.lower()}
 
 
-# The profile: an overview of what is remembered about a person and about a workspace. The profile is computed
-# on every read and stores nothing. Each line is a memory and changes or disappears with it.
-
 # Matches the beginning of a statement that people make about themselves.
 FIRST_PERSON = re.compile(
     r"(?:i|my|ich|mein\w*|je|mon|ma|mes|yo|mis?|eu|meus?|minhas?|أنا)\b|j['\u2019]|我(?!们)", re.IGNORECASE
@@ -251,20 +238,14 @@ LOADED = 5 * LINES  # memories to load per overview, because some are hidden or 
 
 @dataclass(frozen=True)
 class Profile:
-    """A person's profile in a workspace: memories about the person, ``you``, and shared ones about the workspace,
-    ``here``.
-    """
+    """A person's profile in a workspace. It is computed on every read."""
 
-    you: list[Memory]
-    here: list[Memory]
+    you: list[Memory]  # about the person
+    here: list[Memory]  # shared ones, about the workspace
 
 
 def profile_of(workspace: Workspace, user: User, *, policy: DataPolicy, now: datetime) -> Profile:
-    """Return the user's profile in a workspace, without memories that the user has hidden from it. Ten queries.
-
-    ``policy`` decides whether personal memories may be used. Raises NotFound if the user is not a member of the
-    workspace.
-    """
+    """Return the user's profile in a workspace. Ten queries. Raises NotFound if the user is not a member."""
     where = area_within(policy, workspace, user)
     return read(user.pk, lambda: _profile(workspace, user, where, now))
 
@@ -307,9 +288,7 @@ def _profile(workspace: Workspace, user: User, where: SearchArea, now: datetime)
 
 
 def _is_about_user(memory: Memory, user: User) -> bool:
-    """Return whether a memory is about the user: it is personal, names them, or is a statement of theirs about
-    themselves.
-    """
+    """Return whether a memory is the user's personal one, names them, or is their statement about themselves."""
     text = memory.content
     if memory.owner_id == user.pk or user.shown_name.lower() in text.lower():
         return True
@@ -318,7 +297,7 @@ def _is_about_user(memory: Memory, user: User) -> bool:
 
 
 def _by_category(memories: Iterable[Memory]) -> list[Memory]:
-    """Group memories by category. The order of first occurrence is preserved, for categories and for memories."""
+    """Group memories by category, in the order of first occurrence."""
     memories = list(memories)
     categories = list(dict.fromkeys(memory.category for memory in memories))
     return sorted(memories, key=lambda memory: categories.index(memory.category))

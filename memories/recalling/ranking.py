@@ -26,10 +26,7 @@ PER_HALVING = 0.04  # how much lower the best unrelated memory scores in a works
 
 @dataclass(frozen=True)
 class Weights:
-    """The weight of each signal in the hybrid ranking.
-
-    Other values than the defaults are only for measurements, such as ``bench_recall --without``.
-    """
+    """The weight of each signal in the hybrid ranking. Other values than the defaults are only for measurements."""
 
     meaning: float = 0.70  # cosine of the question, and of its gist, with the memory
     gist: float = SHARE  # the share of the gist, the question without names and question words, in its vector
@@ -73,9 +70,8 @@ def hybrid_parts(
 ) -> dict[str, float]:
     """Return the contribution of each signal to the hybrid score, which is their sum.
 
-    Zero contributions are left out, except of meaning and words. ``words`` is the share of the question's BM25 weight
-    that occurs in the memory. ``date`` is how near the memory's day is to the day in the question. Both are from 0 to
-    1. ``cosine`` is from -1 to 1; if it is None, because there is no vector, it is estimated from ``words``.
+    Zero contributions are left out, except of meaning and words. ``words`` and ``date`` are from 0 to 1. ``cosine`` is
+    estimated from ``words`` if it is None, because there is no vector.
     """
     parts = {
         "meaning": weights.meaning * (WORDS_AS_MEANING * words if cosine is None else max(0.0, cosine)),
@@ -99,16 +95,14 @@ def longterm_parts(cosine: float, recent: float, importance: float) -> dict[str,
 def injection_threshold(base: float, memories: int) -> float:
     """Return the minimum hybrid score at which a memory is given to the model, in a workspace with this many memories.
 
-    ``base`` applies from 200 memories on. With each halving of the number, the best unrelated memory scores about 0.04
-    lower (curves in docs/figures.md), so the threshold is lowered by the same amount.
+    ``base`` applies from 200 memories on. With each halving, the best unrelated memory scores about 0.04 lower.
     """
     if memories >= SMALL_TALK_AT:
         return base
     return max(0.0, base - PER_HALVING * math.log2(SMALL_TALK_AT / max(1, memories)))
 
 
-# Signals of a question besides its meaning: the names and the times that it mentions. Does not access the
-# database or the clock. docs/figures.md measures how much each signal contributes.
+# Signals of a question besides its meaning: the names and the times that it mentions.
 
 _MONTH_WORD = "|".join(sorted(MONTH, key=len, reverse=True))
 _SELF = frozenset({"i", "my", "me", "mine", "myself"}) | frozenset(
@@ -160,9 +154,7 @@ class Dates:
     year: int | None = None
 
     def nearness(self, moment: datetime) -> float:
-        """Return 1 for a moment on these days, 0.5 in the week after a single day, when people still mention it, and
-        else 0.
-        """
+        """Return 1 for a moment on these days, 0.5 in the week after a single day, and else 0."""
         on = moment.astimezone(UTC).date()
         if self._include(on):
             return 1.0

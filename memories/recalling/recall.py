@@ -75,23 +75,17 @@ def recall(
 
     ``agent`` includes the memories of that assistant. ``limit`` is at most 50. A blank query or a limit below 1 returns
     nothing and embeds nothing. Scores below ``threshold`` are left out; the default is SEMANTIC_THRESHOLD for
-    ``semantic`` and none for other rankings. Other ``weights`` than the defaults, and ``exact`` (no index, no candidate
-    limit), are for measuring.
+    ``semantic`` and none for other rankings. Other ``weights``, and ``exact`` (no index, no limit), are for measuring.
 
-    ``policy`` says who will read the results, and whether they leave this machine. Personal memories are left out if
-    other people read the results, or if the results leave this machine and the user's own workspace forbids that. If
-    only other readers are the reason, up to ``withheld`` personal memories are in ``Recall.withheld``, for the user
-    alone.
+    ``policy`` says who will read the results, and whether they leave this machine. If personal memories are left out
+    only because other people read the results, up to ``withheld`` of them are in ``Recall.withheld``, for the user.
 
-    ``floor`` leaves out memories that are not relevant. It has no effect on memories found by words alone. Where
-    relevance is known, it also changes the order of the first twenty results of the hybrid ranking.
+    ``floor`` leaves out memories that are not relevant, other than those found by words alone. For a query for an
+    overview, which only the bundled embedder recognizes, up to ``lines`` memories of it are returned from ``offset``.
 
-    If ``lines`` is not 0 and the query asks for an overview, up to ``lines`` memories of the overview are returned from
-    ``offset`` on. Only the bundled embedder recognizes such queries.
-
-    Memories that are no longer valid or have been replaced come last and are not relevant, unless the query asks about
-    the past. Where relevance is unknown, they are left out. ``as_of`` recalls the memories that were valid at that
-    time, as far as this is known. ``noted`` marks the recalled memories as accessed.
+    Memories that are no longer valid come last and are not relevant, unless the query asks about the past; where
+    relevance is unknown, they are left out. ``as_of`` recalls the memories that were valid at that time. ``noted``
+    marks the recalled memories as accessed.
 
     If the embedder or the vector search fails, only words are searched, and ``Recall.degraded`` says why. Raises
     NotFound if the user is not a member, and Invalid for an unknown ranking.
@@ -125,10 +119,7 @@ def find_listed(
     policy: DataPolicy,
     now: datetime,
 ) -> list[Recalled]:
-    """Return the memories for a list that a person searches, best first. They are not marked as accessed.
-
-    More are returned than by other searches; see ``relevance.is_shown``.
-    """
+    """Return the memories for a list that a person searches, best first. They are not marked as accessed."""
     recall_result = recall(
         query, workspace, user, limit=limit, agent=agent, policy=policy, now=now, noted=False
     )
@@ -175,10 +166,7 @@ def _found(
 def _overview(
     search: RankedSearch, scored: list[Scored], judged: Mapping[int, Relevance], part: slice
 ) -> Recall | None:
-    """Return the overview that the query asks for.
-
-    Return None if it asks for none, asks about the past, or asks about a topic to which no memory is relevant.
-    """
+    """Return the overview that the query asks for, or None, also about the past or a topic without relevant memory."""
     if search.asked is None or search.as_of is not None or search.asks_past:
         return None
     if len(search.query) > overview.LONGEST_MESSAGE:
@@ -221,10 +209,7 @@ def _count(recall_result: Recall, seconds: float) -> None:
 
 
 def _ranked_above(search: RankedSearch, ranking: str, threshold: float | None) -> tuple[list[Scored], str]:
-    """Return the memories with a score of at least ``threshold``, best first, and why only words were searched.
-
-    The second value is "" if vectors were searched.
-    """
+    """Return the memories that score ``threshold`` or more, best first, and why only words were searched, or ""."""
     if threshold is None and ranking == "semantic":
         threshold = SEMANTIC_THRESHOLD
     scored, degraded = search.ranked(ranking)
@@ -254,8 +239,7 @@ def _clean_query(query: str) -> str:
 def with_newer(recall_result: Recall) -> Recall:
     """If a recalled memory may be replaced by a newer one, put the newer one before it. At most one query.
 
-    The newer one gets at least the older one's score and relevance. Memories that have been replaced are left as they
-    are, because they are only found for questions about the past.
+    The newer one gets at least the older one's score and relevance.
     """
     linked = [
         each.memory
@@ -265,9 +249,8 @@ def with_newer(recall_result: Recall) -> Recall:
     keys = {memory.newer: memory.pk for memory in linked}  # type: ignore[attr-defined]
     if not keys or recall_result.search is None:
         return recall_result
-    newer = {
-        keys[each.memory.pk]: each.memory for each in recall_result.search.load([(pk, {}) for pk in keys])
-    }
+    loaded = recall_result.search.load([(pk, {}) for pk in keys])
+    newer = {keys[each.memory.pk]: each.memory for each in loaded}
     there = {item.memory.pk: item for item in recall_result.items}
     items: dict[int, Recalled] = {}
     for item in recall_result.items:
@@ -275,9 +258,8 @@ def with_newer(recall_result: Recall) -> Recall:
         if memory is not None and memory.pk not in items and memory.place == item.memory.place:
             own = there.get(memory.pk, replace(item, memory=memory))
             known = [each for each in (own.relevance, item.relevance) if each is not None]
-            items[memory.pk] = replace(
-                own, score=max(own.score, item.score), relevance=max(known, default=None)
-            )
+            score = max(own.score, item.score)
+            items[memory.pk] = replace(own, score=score, relevance=max(known, default=None))
         items.setdefault(item.memory.pk, item)
     return replace(recall_result, items=list(items.values()))
 
@@ -295,10 +277,7 @@ _HOLD = (
 
 
 def split_recall(recall_result: Recall, *, threshold: float, limit: int) -> list[tuple[bool, str]]:
-    """Decide for each recalled item whether the model gets it. Return (used, reason if not used) for each, in order.
-
-    ``threshold`` applies to the score. Where relevance is known, RECALL_THRESHOLD applies to the relevance instead.
-    """
+    """Decide for each recalled item whether the model gets it. Return (used, reason if not used) for each, in order."""
     verdicts: list[tuple[bool, str]] = []
     used = 0
     for item in recall_result.items:
@@ -321,17 +300,14 @@ def only_first(verdicts: Sequence[tuple[bool, str]]) -> list[tuple[bool, str]]:
 
 
 def matters(item: Recalled, threshold: float) -> bool:
-    """Return whether the item is relevant enough for the model.
-
-    ``threshold`` applies to the score. Where relevance is known, RECALL_THRESHOLD applies to the relevance instead.
-    """
+    """Return whether the item's relevance, or its score where that is unknown, is high enough for the model."""
     if item.relevance is None:
         return item.score >= threshold
     return item.relevance.value >= settings.RECALL_THRESHOLD
 
 
 def _why_not(item: Recalled) -> str:
-    """Return why an item is not relevant enough: NO_LONGER_HOLDS, REPLACED, NOTHING_ASKED or BELOW_THRESHOLD."""
+    """Return why an item is not relevant enough."""
     item_relevance = item.relevance
     if item_relevance is not None and item_relevance.if_current >= settings.RECALL_THRESHOLD:
         return NO_LONGER_HOLDS if item.memory.replaced_by_id is None else REPLACED
@@ -341,9 +317,7 @@ def _why_not(item: Recalled) -> str:
 
 
 def strength(item: Recalled, threshold: float) -> str:
-    """Return the ``Strength`` to store in a receipt, or "" if the item is not relevant enough or its relevance is
-    unknown.
-    """
+    """Return the ``Strength`` to store in a receipt, or "" for an item of unknown or too low relevance."""
     if item.relevance is None or not matters(item, threshold):
         return ""
     return Strength.STRONG if item.relevance.value >= relevance.STRONG else Strength.RELATED
@@ -361,9 +335,8 @@ def store_receipt(
 ) -> Receipt:
     """Store a receipt: what was recalled for an answer. It replaces an earlier receipt of the same answer.
 
-    ``verdicts`` are those of ``split_recall``. The receipt lists the recalled memories first, then the withheld ones
-    that are relevant enough for the model, which only their owner sees, and then the ``profile`` memories that the
-    model received. Memories that no longer exist are left out.
+    ``verdicts`` are those of ``split_recall``. The receipt lists the recalled memories, then relevant withheld ones,
+    which only their owner sees, and then the ``profile`` memories that the model received.
     """
     withheld = [(item, (False, OTHERS_READ)) for item in recall_result.withheld if matters(item, threshold)]
     query = recall_result.search.query if recall_result.search else ""
@@ -419,11 +392,8 @@ def receipts_for(message_ids: Iterable[str], user: User) -> dict[str, Receipt]:
     The positions of the ``shown`` items are renumbered without gaps.
     """
     own = Workspace.objects.filter(default_of=user).values("pk")
-    receipts = list(
-        Receipt.objects.filter(message_id__in=list(message_ids), workspace__memberships__user=user).annotate(
-            home=Subquery(own)
-        )
-    )
+    rows = Receipt.objects.filter(message_id__in=list(message_ids), workspace__memberships__user=user)
+    receipts = list(rows.annotate(home=Subquery(own)))
     # The memories of a receipt belong to its workspace or to the user's own workspace.
     there = {receipt.workspace_id for receipt in receipts} | {receipt.home for receipt in receipts}
     visible = Memory.objects.visible_to(user).filter(workspace__in=there)
@@ -441,8 +411,6 @@ def receipts_for(message_ids: Iterable[str], user: User) -> dict[str, Receipt]:
 
 def for_everyone(memory_ids: Sequence[str]) -> set[str]:
     """Return those of the ids that belong to memories that are not personal. At most one query."""
-    if not memory_ids:
-        return set()
     shared = Memory.objects.filter(public_id__in=memory_ids, owner=None)
     return set(shared.values_list("public_id", flat=True))
 
@@ -457,18 +425,14 @@ def receipt_for(message_id: str, user: User) -> Receipt | None:
     return receipts_for([message_id], user).get(message_id)
 
 
-def mark_not_relevant(item_id: int, user: User, *, value: bool = True) -> ReceiptItem:
+def mark_not_relevant(item_id: int, user: User, *, value: bool) -> ReceiptItem:
     """Record the user's judgement that a recalled memory was not relevant. ``value=False`` takes it back.
 
     Raises NotFound unless the receipt is the user's own and the user may see the memory.
     """
-    item = (
-        ReceiptItem.objects.filter(
-            pk=item_id, receipt__user=user, memory__in=Memory.objects.visible_to(user).filter(deleted_at=None)
-        )
-        .select_related("memory", "receipt")
-        .first()
-    )
+    memories = Memory.objects.visible_to(user).filter(deleted_at=None)
+    items = ReceiptItem.objects.filter(pk=item_id, receipt__user=user, memory__in=memories)
+    item = items.select_related("memory", "receipt").first()
     if item is None:
         raise NotFound()
     item.not_relevant = value

@@ -41,10 +41,7 @@ def questions_of(workspace: Workspace, user: User) -> QuerySet[RecallQuestion]:
 def get_question(
     user: User, public_id: str, *, workspace: Workspace, need: Role = Role.VIEWER
 ) -> RecallQuestion:
-    """Return a question. ``workspace.role`` must be set to the user's role.
-
-    Raises NotFound if the user may not see the question, and Forbidden if their role is below ``need``.
-    """
+    """Return a question. Raises NotFound if the user may not see it, Forbidden if their role is below ``need``."""
     question = questions_of(workspace, user).filter(public_id=public_id).first()
     if question is None:
         raise NotFound(_("This question does not exist, or you do not have access to it."))
@@ -64,22 +61,16 @@ def save_question(
     if find_secret(text):
         raise SecretRefused()
     if not 1 <= len(memories) <= MOST_EXPECTED:
-        raise Invalid(
-            fields={
-                "memories": _("Choose 1 to %(most)s memories that should be found.") % {"most": MOST_EXPECTED}
-            }
-        )
+        message = _("Choose 1 to %(most)s memories that should be found.") % {"most": MOST_EXPECTED}
+        raise Invalid(fields={"memories": message})
     if any(memory.agent_id for memory in memories):
-        raise Invalid(
-            fields={"memories": _("An assistant's memories are recalled only in chats with it, so not here.")}
-        )
+        message = _("An assistant's memories are recalled only in chats with it, so not here.")
+        raise Invalid(fields={"memories": message})
     with transaction.atomic():
         lock_to_count(workspace)
         if RecallQuestion.objects.filter(workspace=workspace).count() >= MOST_QUESTIONS:
-            raise Conflict(
-                _("This workspace keeps %(most)s questions already. Remove one first.")
-                % {"most": MOST_QUESTIONS}
-            )
+            message = _("This workspace keeps %(most)s questions already. Remove one first.")
+            raise Conflict(message % {"most": MOST_QUESTIONS})
         personal = any(memory.owner_id for memory in memories)
         question = RecallQuestion.objects.create(
             workspace=workspace, text=text, owner=by if personal else None, created_by=by, created_at=now
@@ -114,8 +105,7 @@ def run(questions: Iterable[RecallQuestion], *, now: datetime, seconds: float | 
         if seconds is not None and time.monotonic() - began > seconds:
             break
         workspace = question.workspace
-        state = states.setdefault(workspace.pk, "") or state_of(workspace)
-        states[workspace.pk] = state
+        state = states[workspace.pk] = states.get(workspace.pk) or state_of(workspace)
         recall_result, used = _recall_for(question, now)
         places = {item.memory.pk: place for place, item in enumerate(recall_result.items)}
         for expected in question.expected.all():
@@ -138,10 +128,8 @@ def run_changed(*, now: datetime, seconds: float) -> int:
         left = seconds - (time.monotonic() - began)
         if left <= 0:
             break
-        changed = with_expected(
-            RecallQuestion.objects.filter(workspace=workspace).exclude(ran_with=state_of(workspace))
-        )
-        run_count += run(changed, now=now, seconds=left)
+        changed = RecallQuestion.objects.filter(workspace=workspace).exclude(ran_with=state_of(workspace))
+        run_count += run(with_expected(changed), now=now, seconds=left)
     return run_count
 
 
@@ -156,10 +144,7 @@ def state_of(workspace: Workspace) -> str:
 
 
 def offered(workspace: Workspace, user: User, text: str, words: str, *, now: datetime) -> list[Memory]:
-    """Return memories from which a person chooses the expected ones of a new question ``text``.
-
-    Memories that contain ``words`` come first, then those that recall finds for ``text``.
-    """
+    """Return memories to choose the expected ones of a question from: those with ``words``, then those recalled."""
     here = live_in(workspace, user, now).filter(agent=None).select_related("author", "edited_by")
     for word in words.split()[:OFFERED]:
         here = here.filter(content__icontains=word)
@@ -177,21 +162,20 @@ def with_expected(questions: QuerySet[RecallQuestion]) -> QuerySet[RecallQuestio
     """Prefetch the expected memories, without deleted ones and those that are now another person's personal memory."""
     live = ExpectedMemory.objects.filter(memory__in=Memory.objects.live()).select_related("memory")
     mine = live.filter(memory__owner=None) | live.filter(memory__owner=F("question__owner"))
-    return questions.select_related("workspace", "owner", "created_by").prefetch_related(
-        Prefetch("expected", queryset=mine.order_by("pk"))
-    )
+    questions = questions.select_related("workspace", "owner", "created_by")
+    return questions.prefetch_related(Prefetch("expected", queryset=mine.order_by("pk")))
 
 
 def _recall_for(question: RecallQuestion, now: datetime) -> tuple[Recall, list[tuple[bool, str]]]:
     """Return what recall finds for the question now, and the verdicts of ``split_recall``."""
     workspace, personal = question.workspace, question.owner is not None
-    person = question.owner or _any_member(workspace)
+    members = User.objects.filter(memberships__workspace=workspace).order_by("pk")
+    person = question.owner or members.first()  # the result is the same for every member
     if person is None:
         return Recall(), []
     policy = replace(DataPolicy.here(workspace), personal=personal)
-    threshold = injection_threshold(
-        settings.RECALL_THRESHOLD, count_live(workspace, person, personal=personal, now=now)
-    )
+    memories = count_live(workspace, person, personal=personal, now=now)
+    threshold = injection_threshold(settings.RECALL_THRESHOLD, memories)
     with transaction.atomic():  # rolled back, so that no memory counts as used
         try:
             recall_result = recall(question.text, workspace, person, limit=MAX_LIMIT, now=now, policy=policy)
@@ -199,8 +183,3 @@ def _recall_for(question: RecallQuestion, now: datetime) -> tuple[Recall, list[t
             return Recall(), []
         transaction.set_rollback(True)
     return recall_result, split_recall(recall_result, threshold=threshold, limit=settings.RECALL_LIMIT)
-
-
-def _any_member(workspace: Workspace) -> User | None:
-    """Return any member, as whom to run a shared question. Its result is the same for every member."""
-    return User.objects.filter(memberships__workspace=workspace).order_by("pk").first()

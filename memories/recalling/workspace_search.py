@@ -1,9 +1,9 @@
 """Search over all content of a workspace, for pages, the REST API and the model's tool ``x_workspace_search``."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 from memories.recalling.recall import MAX_LIMIT, Recalled, find_listed, recall
 from memoryhub.database.replicas import read
@@ -51,25 +51,13 @@ class Found:
         return self.written_by if self.is_edited else None
 
 
-class Finder(Protocol):
-    def __call__(
-        self,
-        query: str,
-        workspace: Workspace,
-        user: User,
-        *,
-        limit: int,
-        policy: DataPolicy,
-        private_chats: bool,
-    ) -> list[Found]: ...
+_finders: list[Callable[..., list[Found]]] = []
 
 
-_finders: list[Finder] = []
+def register_messages(finder: Callable[..., list[Found]]) -> None:
+    """Register the chat app's function that searches messages, which this app must not import.
 
-
-def register_messages(finder: Finder) -> None:
-    """Register the function that searches chat messages. The chat app calls this, because this app must not import
-    chat.
+    It is called with query, workspace and user, and by keyword with limit, policy and private_chats.
     """
     _finders[:] = [finder]
 
@@ -90,10 +78,9 @@ def search_workspace(
 ) -> list[Found]:
     """Return memories, passages of documents, artifacts and messages that are relevant to the query, best first.
 
-    Memories include those of ``agent``. Messages come from chats that the user may see, and from private chats only
-    with ``private_chats``. Personal content is included if ``policy`` allows it. A blank query or a limit below 1 finds
-    nothing. ``noted`` marks the memories as accessed. ``listed`` finds memories by ``find_listed``, for lists that
-    people search.
+    Memories include those of ``agent``, and messages those of private chats only with ``private_chats``. A blank query
+    or a limit below 1 finds nothing. ``noted`` marks the memories as accessed. ``listed`` finds memories by
+    ``find_listed``, for lists that people search.
 
     Costs one recall and one search for each other type. Raises NotFound if the user is not a member.
     """
@@ -103,7 +90,9 @@ def search_workspace(
         results = list[Found]()
         if "memory" in types:
             how: dict[str, Any] = {"limit": limit, "agent": agent, "policy": policy, "now": now}
-            recalled = find_listed(*where, **how) if listed else _found(*where, noted=noted, **how)
+            recalled = (
+                find_listed(*where, **how) if listed else recall(*where, floor=True, noted=noted, **how).items
+            )
             results += [_shown(item, workspace) for item in recalled]
         if "document" in types:
             results += _passages(*where, limit, policy)
@@ -114,10 +103,6 @@ def search_workspace(
         return results
 
     return sorted(read(user.pk, ask), key=lambda each: -each.score)[: max(0, limit)]
-
-
-def _found(query: str, workspace: Workspace, user: User, **how: Any) -> list[Recalled]:
-    return recall(query, workspace, user, floor=True, **how).items
 
 
 def _shown(item: Recalled, workspace: Workspace) -> Found:

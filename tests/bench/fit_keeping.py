@@ -16,6 +16,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from memories.judging.encoder_interface import weights
 from memories.judging.extraction import with_classifier
 from memories.judging.sentences import TAGS, Passage, beside, read, sentences, tagged, texts_read, trim
 from memoryhub.llm.base import Vectors
@@ -214,7 +215,7 @@ def reply_nets(known: list[Message], warm: Remembering, base: dict[str, Vectors]
 
 def write(fitted: dict[str, Vectors]) -> None:
     np.savez_compressed(TARGET, **{name: np.asarray(value, np.float16) for name, value in fitted.items()})
-    with_classifier.head.cache_clear()
+    weights.cache_clear()
 
 
 def main() -> None:

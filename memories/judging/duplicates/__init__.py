@@ -1,8 +1,7 @@
 """Tests of whether two similar statements mean the same, so that they may be stored as one.
 
 Cosine similarity does not show this: "the launch is on March 15" and "the launch is on March 16" are more similar than
-most rewordings. `may_merge` does not depend on the order of the texts and does not access the database. When in doubt
-it returns False, so that both statements stay.
+most rewordings. When in doubt `may_merge` returns False, so that both statements stay.
 """
 
 import json
@@ -10,7 +9,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from functools import cache
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, product
 from pathlib import Path
 
 from memories.judging.duplicates.alignment import (
@@ -28,15 +27,12 @@ from memories.judging.duplicates.alignment import (
 )
 from memories.judging.encoder_interface import Encoder, logits
 
-# Comparison of the roles in two statements (agent and patient), and of whether they still hold. Embeddings of
-# "Anna admires Ben's work" and "Ben admires Anna's work" are almost equal. These rules compare the order of
-# the people instead, reversed if one statement is passive. The words they need are data (roles.json).
+# Embeddings of "Anna admires Ben's work" and "Ben admires Anna's work" are almost equal. These rules compare the order
+# of the people instead, reversed if one statement is passive. The words they need are data (roles.json).
 
 # Maximum number of words that only one text has, at which a change of voice or person is a change of roles.
 _FEW = 3
-_SHORT = (
-    3  # letters; two words up to this length ("do", "da") may be forms of one word if one letter is equal
-)
+_SHORT = 3  # letters; two words up to this length may be forms of one word if one letter is equal
 _REPLACED = 2  # maximum number of words that only one text has, if two others have changed places
 # Words of a statement in which exchanged parties are searched, because the search is quadratic.
 _MOST_WORDS = 60
@@ -49,15 +45,15 @@ _KOREAN_PARTICLES = (
 def with_parties_in_order(a: str, b: str) -> str:
     """Return `a` with the two things or people that it links in the order of `b`, if their order does not matter.
 
-    It does not matter in "X and Y", in "X met Y", and if the whole statement is "X is Y". If it matters, or the order
-    is the same, return `a` unchanged.
+    It does not matter in "X and Y", in "X met Y", and if the whole statement is "X is Y".
     """
     if max(len(a), len(b)) > 400:
         return a
     plain_a, plain_b = _plain(a), _plain(b)
     if any(sides == other[::-1] for sides in _sides(plain_a) for other in _sides(plain_b)):
         return b
-    for link, other in ((x, y) for x in _links(plain_a) for y in _links(plain_b)):
+    links = _patterns()["symmetric"]
+    for link, other in product(links.finditer(plain_a), links.finditer(plain_b)):
         left, right = plain_a[: link.start()], plain_a[link.end() :]
         other_left, other_right = plain_b[: other.start()], plain_b[other.end() :]
         for start in range(_shared(left, other_left) + 1):
@@ -82,10 +78,6 @@ def _plain(text: str) -> str:
     return text
 
 
-def _links(text: str) -> Iterator[re.Match[str]]:
-    return _patterns()["symmetric"].finditer(text)
-
-
 def _begins_word(text: str, at: int) -> bool:
     return at == 0 or _is_unspaced(text[at]) or not (text[at - 1].isalnum() and text[at].isalnum())
 
@@ -93,13 +85,8 @@ def _begins_word(text: str, at: int) -> bool:
 def _starts_with(text: str, start: str) -> bool:
     if not text.startswith(start):
         return False
-    rest = text[len(start) :]
-    return (
-        not rest
-        or not (rest[0].isalnum() or rest[0] in "'\u2019")
-        or _is_unspaced(rest[0])
-        or "가" <= rest[0] <= "힣"
-    )
+    after = text[len(start) : len(start) + 1]
+    return not (after.isalnum() or after in ("'", "\u2019")) or _is_joined(after)
 
 
 def _is_unspaced(sign: str) -> bool:
@@ -108,11 +95,7 @@ def _is_unspaced(sign: str) -> bool:
 
 
 def states_differ(a: str, b: str) -> bool:
-    """Return whether the texts differ in whether something is over, or in a word such as "left" or "before".
-
-    This is so if only one text says that something is over ("former", "no longer"), or if one text has "left" and the
-    other "right", or one "before" and the other "after". The words are known in many languages.
-    """
+    """Return whether only one text says that something is over, or one has "left" and the other "right", or so."""
     a, b = _folded(a), _folded(b)
     patterns = _patterns()
     if bool(patterns["over"].search(a)) != bool(patterns["over"].search(b)):
@@ -130,10 +113,7 @@ def _folded(text: str) -> str:
 
 
 def roles_differ(a: Words, b: Words) -> bool:
-    """Return whether the texts differ in who acts and who is acted upon: "my boss trusts me" and "I trust my boss".
-
-    A passive reverses the order of the two, so if only one text is passive, the same order means different roles.
-    """
+    """Return whether the texts differ in who acts and who is acted upon: "my boss trusts me" and "I trust my boss"."""
     if _parties_exchanged(a, b):
         return True
     left, right, forms = set(a.words), set(b.words), _forms()
@@ -165,21 +145,14 @@ def without_speaker(words: list[str]) -> list[str]:
 
 
 def _parties_exchanged(a: Words, b: Words) -> bool:
-    """Return whether two words or names have exchanged their places between the texts.
-
-    If only one text is passive and the texts also differ in other words, return False: the passive explains the
-    exchange.
-    """
+    """Return whether two words or names have exchanged their places, which a passive and other words do not explain."""
     if max(len(a.words), len(b.words)) > _MOST_WORDS:
         return False
     matched = _matched(a.words, b.words)
     by = _forms()["by"]
-    left = [
-        word for at, word in enumerate(a.words) if word not in b.words and at not in {x for x, _ in matched}
-    ]
-    left += [
-        word for at, word in enumerate(b.words) if word not in a.words and at not in {y for _, y in matched}
-    ]
+    matched_a, matched_b = {x for x, _ in matched}, {y for _, y in matched}
+    left = [word for at, word in enumerate(a.words) if word not in b.words and at not in matched_a]
+    left += [word for at, word in enumerate(b.words) if word not in a.words and at not in matched_b]
     voiced = sum(word in by for word in a.words) != sum(word in by for word in b.words)
     if voiced and any(word not in by for word in left):
         return False
@@ -213,7 +186,7 @@ def _is_caseless(word: str) -> bool:
 
 
 def _parts_exchanged(order: list[int]) -> bool:
-    """Return whether the parts before and after a middle part have exchanged their places. One must have several words.
+    """Return whether the parts around a middle part, one of several words, have exchanged their places.
 
     ``order`` has, for each word of one text that the other text has too, its index in the other text.
     """
@@ -228,10 +201,7 @@ def _parts_exchanged(order: list[int]) -> bool:
 
 
 def _restores(matched: list[tuple[int, int]], one: tuple[int, int], other: tuple[int, int]) -> bool:
-    """Return whether exchanging two pairs of equal words gives all matched words the same order in both texts.
-
-    Each pair is (index in one text, index in the other). ``one`` and ``other`` are the pairs to exchange.
-    """
+    """Return whether exchanging two matched pairs gives all matched words the same order in both texts."""
     back = {one: other[1], other: one[1]}
     order = [back.get(pair, pair[1]) for pair in matched]
     return order == sorted(order)
@@ -242,16 +212,12 @@ def _names(words: Words) -> set[str]:
     forms = _forms()
     after = {word for before, word in pairwise(words.words) if before in forms["determiners"]}
     common = forms["acting"] | forms["acted_upon"] | forms["determiners"] | after
-    return {
-        word for word in words.names if word in words.capitals and word not in common and not is_date(word)
-    }
+    names = words.capitals.intersection(words.names) - common
+    return {word for word in names if not is_date(word)}
 
 
 def _matched(a: list[str], b: list[str]) -> list[tuple[int, int]]:
-    """Return pairs (index in `a`, index in `b`) of equal words, sorted by the first index.
-
-    Equal words must occur once in each text. Words that seem to be forms of one word are paired too.
-    """
+    """Return pairs (index in `a`, index in `b`) of words that occur once in each text or seem forms of one word."""
     pairs = [(at, b.index(word)) for at, word in enumerate(a) if a.count(word) == b.count(word) == 1]
     free_b = [at for at, word in enumerate(b) if word not in a]
     for at, word in enumerate(a):
@@ -293,10 +259,8 @@ def _data() -> dict[str, str]:
 @cache
 def _forms() -> dict[str, frozenset[str]]:
     """Return words in many languages, by role: person acting, person acted upon, "I", "by", determiners."""
-    return {
-        role: frozenset(_data()[role].split())
-        for role in ("acting", "acted_upon", "self", "by", "determiners")
-    }
+    roles = ("acting", "acted_upon", "self", "by", "determiners")
+    return {role: frozenset(_data()[role].split()) for role in roles}
 
 
 def determiners() -> frozenset[str]:
@@ -345,12 +309,10 @@ def may_merge(a: str, b: str, encoder: Encoder | None, *, least: float = 0.0, li
     """Return whether `a` and `b`, which have similar vectors, mean the same and may be stored as one statement.
 
     They may not if they differ in a number, a date, a day, who acts on whom, or whether something is over. Otherwise a
-    small network judges how their words align. It was fitted on rewordings and edits in seven languages. Without an
-    encoder, only texts with the same words merge.
+    small network judges how their words align. Without an encoder, only texts with the same words merge.
 
-    `least` is the minimum cosine of the two texts by this encoder. `likely` lowers the network's threshold to a
-    probability of one half, for suggestions that a person decides about. Encodes two texts. Raises EmbedderError if the
-    encoder fails.
+    `least` is the minimum cosine of the two texts by this encoder. `likely` lowers the network's threshold, for
+    suggestions that a person decides about. Encodes two texts. Raises EmbedderError if the encoder fails.
     """
     if bool(_USER.match(a)) != bool(_USER.match(b)):
         a, b = _USER.sub("", a, count=1), _USER.sub("", b, count=1)

@@ -1,8 +1,7 @@
 """Word-by-word comparison of two statements, by the encoder's states and by the values they contain.
 
-Each word that only one statement has is compared with the most similar word of the other. In a rewording they are very
-similar; another value, unit or name is not. Numbers, dates and days are compared in any spelling. The words for them
-are in values.json, which tests/bench/make_values.py generates from CLDR and num2words.
+Each word that only one statement has is compared with the most similar word of the other. Numbers, dates and days are
+compared in any spelling. The words for them are in values.json, which tests/bench/make_values.py generates.
 """
 
 import json
@@ -16,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from memories.judging.encoder_interface import Read
+from memories.judging.encoder_interface import Read, weights
 from memoryhub.llm.base import Vectors
 
 _ISO = re.compile(r"\b(\d{4})-(\d{2})-(\d{2})\b")
@@ -52,9 +51,8 @@ def values_of(text: str) -> Values:
 def values_differ(a: Values, b: Values) -> bool:
     """Return whether the texts differ in a number, month or day of the week, or in the order of these values.
 
-    Days of the week differ only if both texts name some. "30" and "thirty" are equal. A number word that the other text
-    lacks may be an article, or a word of another language. It therefore counts only if the other text also has a number
-    word of its own.
+    Days of the week differ only if both texts name some. A number word that the other text lacks, which may be an
+    article, counts only if the other text also has a number word of its own.
     """
     if a.days and b.days and a.days != b.days:
         return True
@@ -83,10 +81,7 @@ def is_date(word: str) -> bool:
 
 
 def _together(values: list[int]) -> list[int]:
-    """Combine the values of consecutive number words: 2 and 100 become 200, 20 and 5 become 25.
-
-    ``values`` has a 0 for each word that is no number.
-    """
+    """Combine the values of consecutive number words: 2 and 100 become 200. Words that are no numbers have a 0."""
     numbers: list[int] = []
     last = 0
     for value in values:
@@ -118,9 +113,8 @@ def _han(signs: str) -> int:
 
 @cache
 def _names() -> dict[str, dict[str, int]]:
-    names: dict[str, dict[str, int]] = json.loads(
-        Path(__file__).with_name("values.json").read_text(encoding="utf-8")
-    )
+    text = Path(__file__).with_name("values.json").read_text(encoding="utf-8")
+    names: dict[str, dict[str, int]] = json.loads(text)
     return names
 
 
@@ -140,17 +134,14 @@ class Words:
 
     @property
     def direction(self) -> Vectors:
-        """Return the mean of the text's token vectors minus the mean over all texts, as a unit vector."""
+        """Return the mean of the states minus the mean over all texts, as a unit vector."""
         own = self.whole - head()["centre"]
         pointing: Vectors = own / max(float(np.linalg.norm(own)), 1e-6)
         return pointing
 
 
 def words_of(read: Read) -> Words:
-    """Return the words of an encoded text, without punctuation.
-
-    A word is joined from its pieces (tokens). In scripts without spaces, each piece is a word.
-    """
+    """Return the words of an encoded text, joined from their pieces (tokens), without punctuation."""
     centre = head()["centre"]
     words: list[str] = []
     groups: list[list[int]] = []
@@ -198,8 +189,8 @@ def same_words(a: Words, b: Words) -> bool:
 def measure(a: Words, b: Words) -> Vectors:
     """Return the feature vector of a pair, which is the same for (a, b) and (b, a). Both texts must have words.
 
-    It has ``MEASURES`` features, and then, for each dimension, the absolute difference and the product of the mean
-    vectors of the words that only one text has.
+    After ``MEASURES`` features it has, for each dimension, the absolute difference and the product of the mean vectors
+    of the words that only one text has.
     """
     if a.words > b.words:
         a, b = b, a
@@ -249,11 +240,7 @@ def measure(a: Words, b: Words) -> Vectors:
 
 
 def _similarity_in_context(equal: Vectors, likeness: Vectors) -> list[float]:
-    """Return the two lowest similarities in context of words that both texts have, and the mean similarity.
-
-    A common word with another role in each text has a low similarity. ``equal`` says for each pair of words whether
-    they are the same word, and ``likeness`` how similar their vectors are.
-    """
+    """Return the two lowest similarities in context of words that both texts have, and the mean similarity."""
     similarities = np.sort(np.where(equal, likeness, -1.0).max(axis=1)[equal.any(axis=1)])
     return [*[*similarities.tolist(), 1.0, 1.0][:2], float(similarities.mean()) if len(similarities) else 0.0]
 
@@ -270,10 +257,7 @@ def _names_exchanged(a: Words, b: Words) -> bool:
 
 
 def _names_in(read: Read) -> list[str]:
-    """Return the capitalized words, in order and in lower case, as likely names.
-
-    Returns none if more than a third of the words are capitalized, as in German. "I" does not count.
-    """
+    """Return the capitalized words but "I", in lower case, as likely names; none if many are, as in German."""
     starts = [piece[1:] for piece in read.pieces if piece.startswith("▁") and piece[1:]]
     names = [word for word in starts[1:] if word[0].isupper() and word != "I"]
     first = [word for word in starts[:1] if word[0].isupper()]
@@ -281,8 +265,7 @@ def _names_in(read: Read) -> list[str]:
 
 
 def _mean(vectors: Vectors) -> Vectors:
-    width = vectors.shape[1]
-    return vectors.mean(axis=0) if len(vectors) else np.zeros(width, np.float32)
+    return vectors.mean(axis=0) if len(vectors) else np.zeros(vectors.shape[1], np.float32)
 
 
 def cosine(a: Vectors, b: Vectors) -> float:
@@ -316,8 +299,6 @@ def _unit_similarity(a: list[str], b: list[str], likeness: Vectors) -> float:
     return min(similarities, default=1.0)
 
 
-@cache
 def head() -> dict[str, Vectors]:
     """Return the weights of the networks and the mean of all states, as fitted by tests/bench/fit_duplicates.py."""
-    with np.load(Path(__file__).with_name("head.npz")) as stored:
-        return {name: stored[name].astype(np.float32) for name in stored.files}
+    return weights(Path(__file__).with_name("head.npz"))

@@ -1,8 +1,6 @@
 """The check that every name and number of a statement occurs in a person's own words.
 
-It catches names and numbers that a model invents or copies from its prompt, which no other check does. A date may be
-computed from a word such as "tomorrow", and a year may be added to a day. When in doubt the statement is sent to
-review, which costs a person one click. This module does not access the database.
+A date may be computed from a word such as "tomorrow", and a year may be added to a day.
 """
 
 import functools
@@ -55,7 +53,7 @@ _RELATIVE_SIGNS = re.compile(
 def is_grounded(statement: str, *, said: Iterable[str], today: date | None = None, names: str = "") -> bool:
     """Return whether every name and number of the statement occurs in the messages ``said`` or the speaker's ``names``.
 
-    ``today`` is the day of the conversation, from which "tomorrow" may have been turned into a date.
+    ``today`` is the day of the conversation.
     """
     there, stems, whole, is_relative = _read(" ".join([names, *said])[:MOST_SAID])
     free: set[str] = set()
@@ -68,11 +66,7 @@ def is_grounded(statement: str, *, said: Iterable[str], today: date | None = Non
 
 @functools.lru_cache(maxsize=4)
 def _read(raw_text: str) -> tuple[frozenset[str], frozenset[str], str, bool]:
-    """Read the parts of a person's text that a statement is checked against.
-
-    Return its numbers, the first letters of each word (``_STEM`` of them), its words joined by spaces, and whether it
-    has a word such as "tomorrow".
-    """
+    """Return a text's numbers, stems, words joined by spaces, and whether it has a word such as "tomorrow"."""
     text = _plain(raw_text)
     words = [word.casefold() for word in _WORD.findall(text)]
     stems = frozenset(word[:_STEM] for word in words)
@@ -107,9 +101,8 @@ def _without_computed_dates(
 ) -> tuple[str, set[str]]:
     """Remove dates that may be computed from a word such as "tomorrow", or completed by a year, from the statement.
 
-    Return the rest of the statement, and the numbers that it may contain although the person did not use them: years
-    near today, and days of the month. ``is_relative``: the person used a word such as "tomorrow". ``there``: the
-    numbers that the person used.
+    Return the rest, and the numbers that it may contain although the person did not use them. ``is_relative``: the
+    person used a word such as "tomorrow". ``there``: the numbers that the person used.
     """
     first, last = today - _BEFORE, today + _AFTER
     years = {str(year) for year in range(first.year, last.year + 1)}
@@ -138,10 +131,9 @@ def _plain(text: str) -> str:
     return unicodedata.normalize("NFKC", text)
 
 
-# Recognition of messages that no model needs to read: "ok thanks", "Guten Morgen!", "👍". courtesies.txt
-# contains the words of SPEC's languages in four paragraphs: thanks, greetings and interjections; words that
-# may confirm a question and mean nothing else; words by which a question asks for confirmation or to remember
-# something; words that may accompany those of the third.
+# Recognition of messages that no model needs to read: "ok thanks", "Guten Morgen!", "👍". courtesies.txt has four
+# paragraphs of words: thanks, greetings and interjections; those that may confirm a question and mean nothing else;
+# those by which a question asks for confirmation or to remember something; those that may accompany the third.
 
 LONGEST = 60  # characters
 _WORDS = re.compile(r"[^\W_]+")
@@ -151,10 +143,7 @@ _NO_YES = frozenset({"no", "nope", "ok", "okay", "k", "kk", "got", "fine", "alri
 
 
 def says_nothing(text: str, before: Sequence[tuple[str, str]] = ()) -> bool:
-    """Return whether the message is only a courtesy, such as "ok thanks".
-
-    A bare "yes" is no courtesy if the last (role, text) message of ``before`` is a question of the assistant.
-    """
+    """Return whether the message is only a courtesy. A bare "yes" to a question at the end of ``before`` is none."""
     text = unicodedata.normalize("NFC", text).strip().casefold()
     if len(text) > LONGEST:
         return False

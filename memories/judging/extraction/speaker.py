@@ -3,8 +3,7 @@
 Each sentence of the context is compared with the statement by the cosine of their vectors. The statement is a person's
 own if three conditions hold: the nearest of their sentences is near enough, no other source is nearer, and their words
 contain all its names and numbers. When in doubt the statement is sent to review, which costs a click; the opposite
-mistake would let a document write into somebody's memory. Figures are in docs/figures.md. The thresholds were chosen on
-half of the cases of ``tests/memories/writing/resting_cases.py``. This module does not access the database.
+mistake would let a document write into somebody's memory. Figures are in docs/figures.md.
 """
 
 from __future__ import annotations
@@ -75,21 +74,15 @@ _SECOND_HAND = frozenset({Speaker.MODEL, Speaker.SYSTEM})
 
 @dataclass(frozen=True)
 class Source:
-    """A text that was in the model's context.
-
-    ``id``: public id of the document, memory or other object that contains it. ``text`` is None if the object is
-    deleted, changed or not visible to the user. ``is_bag``: ``text`` is a set of words without order. ``is_plain``: a
-    person made the statement in nearly the same words. ``is_confirmed``: a question of the assistant, to which the
-    person said yes. ``author``: primary key of the author; 0 is the user who sent the current message.
-    """
+    """A text that was in the model's context."""
 
     speaker: Speaker
-    text: str | None
-    id: str = ""
-    is_bag: bool = False
-    is_plain: bool = False
-    is_confirmed: bool = False
-    author: int = 0
+    text: str | None  # None if it is deleted, changed or not visible to the user
+    id: str = ""  # public id of the document, memory or other object that contains it
+    is_bag: bool = False  # ``text`` is a set of words without order
+    is_plain: bool = False  # a person made the statement in nearly the same words
+    is_confirmed: bool = False  # a question of the assistant, to which the person said yes
+    author: int = 0  # primary key; 0 is the user who sent the current message
 
 
 @dataclass(frozen=True)
@@ -118,10 +111,8 @@ class Provenance:
         """Return the source that best supports a statement.
 
         Its speaker is a person only if the statement may be stored without review, which requires that words of one
-        person support every clause. The source then has the id and author of that person's message. ``today`` and
-        ``names`` are as in ``is_grounded``; ``by`` is the primary key of the user who has these names.
-
-        Encodes up to 160 sentences, or none if a person used the same words. Raises EmbedderError if the encoder fails.
+        person support every clause. ``today`` and ``names`` are as in ``is_grounded``; ``by`` is the primary key of the
+        user who has these names. Encodes up to 160 sentences. Raises EmbedderError if the encoder fails.
         """
         read = ReadOnce(encoder) if encoder else None
         clauses = clauses_of(statement)
@@ -216,10 +207,7 @@ class _Compared:
         return len(self._words) > 1 and self._words <= words_of(sentence)
 
     def support_of(self, own: Sequence[tuple[str, Source]]) -> tuple[float, Source | None]:
-        """Return the highest similarity of a sentence in ``own``, and its source.
-
-        ``own``: sentences of people. The similarity of a question is multiplied by ``ASKED``.
-        """
+        """Return the highest similarity of a person's sentence in ``own``, and its source."""
         own = self._likeliest(own, text_of=lambda pair: pair[0])
         texts = [text for text, _source in own]
         best: tuple[float, Source | None] = (0.0, None)
@@ -232,10 +220,7 @@ class _Compared:
         return best
 
     def best_of(self, others: Sequence[Source], own: Sequence[str]) -> tuple[float, Source | None]:
-        """Return the highest similarity of a source in ``others``, and this source. ``own``: sentences of people.
-
-        Texts without all names and numbers of the statement are ignored.
-        """
+        """Return the highest similarity of a source with all names and numbers, and it. ``own``: people's sentences."""
         best: tuple[float, Source | None] = (0.0, None)
         pieces: list[tuple[str, Source]] = []
         for source in others:
@@ -254,9 +239,7 @@ class _Compared:
     def taken_from(self, others: Sequence[Source], own: Sequence[str]) -> Source | None:
         """Return the source from which a word of the statement seems to be taken, or None.
 
-        A sentence of this source has a name from the statement, and also another of its words that no person used. This
-        detects statements that combine a person's words with a document's: "the warehouse manager Otto Brandt wrote
-        it".
+        A sentence of this source has a name from the statement, and also another of its words that no person used.
         """
         foreign = self._words - words_of(" ".join(own)) - self._names
         for source in others if foreign and self._names else ():
@@ -281,10 +264,9 @@ class _Compared:
         return len(self._words & words_of(text)) / len(self._words) if self._words else 0.0
 
     def _share_of_bag(self, bag: str, own: Sequence[str]) -> float:
-        """Return the share of the statement's unexplained words that occur in ``bag``, a set of words without order.
+        """Return the share of the statement's words not in people's sentences ``own`` that occur in ``bag``.
 
-        Unexplained words are those that no person used; ``own`` are the sentences of people. Return 0 if people used
-        most of the statement's words, or if the share is below ``TAKEN``.
+        Return 0 if people used most of the statement's words, or if the share is below ``TAKEN``.
         """
         foreign = self._words - words_of(" ".join(own))
         if len(foreign) <= (1 - OWN_WORDS) * len(self._words):
@@ -304,8 +286,7 @@ class _Compared:
 def confirmed(message: str, before: str) -> str:
     """Return the statement that a short message such as "Yes, exactly" confirms, or "".
 
-    It is the question that ends the assistant's message ``before``. If this only asks whether something is true or
-    should be remembered, it is the sentence before the question.
+    It is the question that ends the assistant's message ``before``, or what this only asks to confirm or remember.
     """
     if not agrees(message):
         return ""
@@ -318,10 +299,7 @@ def confirmed(message: str, before: str) -> str:
 
 
 def clauses_of(statement: str) -> list[str]:
-    """Return the clauses of a statement, or none if it has only one.
-
-    A part with fewer than two content words is joined to the clause before it.
-    """
+    """Return the clauses of a statement, which have at least two content words each, or none if it has only one."""
     clauses: list[str] = []
     for sentence in _STOPS.split(statement):
         start = len(clauses)
@@ -339,10 +317,7 @@ def is_asked(sentence: str) -> bool:
 
 
 def words_to_keep(text: str) -> set[str]:
-    """Return the words of a long text, each cut to its first letters, to be kept in place of the text.
-
-    They suffice to check later whether a statement was taken from the text.
-    """
+    """Return the words of a long text, cut to their first letters, to check later if a statement was taken from it."""
     return {word[:_KEPT] for word in _WORD.findall(text.casefold())}
 
 
@@ -352,11 +327,7 @@ def words_of(text: str) -> set[str]:
 
 
 def _mentions_user(statement: str, names: str, carriers: Sequence[str]) -> bool:
-    """Return whether the statement mentions the user although the sentences that support it do not.
-
-    A mention is a word such as "user" or a part of the user's ``names``. ``carriers`` are the supporting sentences,
-    which another person wrote.
-    """
+    """Return whether the statement mentions the user although the ``carriers``, which another person wrote, do not."""
     carrier_words = {word for text in carriers for word in _WORD.findall(text.casefold())}
     asker = _THE_USER | set(_WORD.findall(names.casefold()))
     spoken = {word for word in _WORD.findall(statement.casefold()) if word in asker}

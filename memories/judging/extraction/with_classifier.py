@@ -1,21 +1,20 @@
 """Extraction without a language model: users' statements about themselves, people they know, projects and wishes.
 
-Candidates are the user's own words, trimmed. Small networks choose the clauses. This module limits them to eight per
-message, and drops those that the same message retracts or corrects.
+Candidates are the user's own words, trimmed. Small networks choose the clauses, up to eight per message. Those that the
+same message retracts or corrects are dropped.
 """
 
 import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 
 import numpy as np
 
 from memories.judging.corrections import find_replaced
 from memories.judging.duplicates import normalise
-from memories.judging.encoder_interface import Encoder, ReadOnce, logits
+from memories.judging.encoder_interface import Encoder, ReadOnce, chances, weights
 from memories.judging.extraction.with_language_model import MAX_TEXT, MAX_WORDS, Candidate, keep_best
 from memories.judging.secret_filter import find_sensitive
 from memories.judging.sentences import (
@@ -32,12 +31,9 @@ from memories.judging.sentences import (
 )
 from memoryhub.llm.base import Vectors
 
-# Small networks that decide which clauses of a message, and which short replies, state something worth
-# remembering. Each clause is judged in the context of the whole message, such as role play, a text to
-# translate, or "I never said that". A short reply is judged together with the question before it. The
-# networks were fitted by tests/bench/fit_keeping.py on messages in seventeen languages, and use no word lists.
-# They read the states of a middle layer, because those of the last one say more about the subject than about
-# whether something is stated, asked, supposed or ordered (docs/figures.md).
+# Each clause is judged in the context of the whole message, such as role play or a text to translate, and a short reply
+# together with the question before it. The networks were fitted by tests/bench/fit_keeping.py. They read the states of
+# a middle layer, because those of the last one say more about the subject than about whether something is stated.
 
 KINDS = ("fact", "preference", "instruction", "decision", "event")
 NETS = ("inner", "inner_bias", "outer", "outer_bias")
@@ -54,18 +50,12 @@ class Clause:
     start: int
     end: int
     sentence: Span
-    flags: tuple[
-        float, ...
-    ]  # 0 or 1: quoted, followed by a question mark, first of its sentence, …; and its length
+    flags: tuple[float, ...]  # 0 or 1: quoted, followed by a question mark, …; and its length
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A clause with its probability of being worth remembering.
-
-    ``topic``: the span before the clause that names its topic, if the clause itself does not. ``lacks_topic``: neither
-    the clause nor the text before it names a topic.
-    """
+    """A clause with its probability of being worth remembering."""
 
     start: int
     end: int
@@ -73,8 +63,8 @@ class Judged:
     chance: float
     kind: str
     takes_back: float  # the probability that its sentence takes back an earlier one
-    topic: Span | None = None
-    lacks_topic: bool = False
+    topic: Span | None = None  # the span before the clause that names its topic, if the clause does not
+    lacks_topic: bool = False  # neither the clause nor the text before it names a topic
 
 
 def clauses_of(passage: Passage, tags: dict[str, Vectors]) -> list[Clause]:
@@ -113,12 +103,11 @@ def scaled(vectors: Vectors, fitted: dict[str, Vectors]) -> Vectors:
 def clause_features(
     passage: Passage, own: Vectors, clauses: Sequence[Clause], encoder: Encoder, fitted: dict[str, Vectors]
 ) -> Vectors:
-    """Return the feature vectors of the clauses ``clauses``, one row each.
+    """Return the feature vectors of the clauses, one row each.
 
-    ``own``: the encoder's token vectors ("states") of the passage, scaled as ``fitted`` says. A row contains: (1) the
-    mean of the clause's states in the passage; (2) its first and last state, and the states before and after it; (3)
-    the mean of the passage's other states; (4) the mean of the states of the clause encoded alone; (5)
-    ``Clause.flags``.
+    ``own``: the scaled states of the passage. A row contains: (1) the mean of the clause's states in the passage; (2)
+    its first and last state, and the states before and after it; (3) the mean of the passage's other states; (4) the
+    mean of the states of the clause encoded alone; (5) ``Clause.flags``.
     """
     alone = encoder.states([passage.text[each.start : each.end] for each in clauses])
     edge = np.zeros((1, own.shape[1]), np.float32)
@@ -164,14 +153,13 @@ class _Cut:
         fitted = head()
         rows = clause_features(self.passage, self.own, self.found, encoder, fitted)
         alone = rows[:, ALONE]
-        chances = _chances(rows, {name: fitted[name] for name in NETS})
-        lacking = _chances(rows, {name: fitted[f"lacks_{name}"] for name in NETS})
+        useful = chances(rows, {name: fitted[name] for name in NETS})
+        lacking = chances(rows, {name: fitted[f"lacks_{name}"] for name in NETS})
         kinds = (alone @ fitted["kinds"] + fitted["kinds_bias"]).argmax(axis=1)
         back = 1 / (1 + np.exp(-(alone @ fitted["back"] + fitted["back_bias"])))
         judged = []
-        for each, chance, lacks, kind, back_chance in zip(
-            self.found, chances, lacking, kinds, back, strict=True
-        ):
+        columns = zip(self.found, useful, lacking, kinds, back, strict=True)
+        for each, chance, lacks, kind, back_chance in columns:
             needs = bool(lacks >= LACKING)
             topic = topic_before(self.passage, self.tags, each.start) if needs else None
             judged.append(
@@ -183,16 +171,10 @@ class _Cut:
         return judged
 
 
-def _chances(rows: Vectors, nets: dict[str, Vectors]) -> Vectors:
-    chances: Vectors = (1 / (1 + np.exp(-logits(rows, nets)))).mean(axis=0)
-    return chances
-
-
 def chosen(judged: Sequence[Judged], least: float, *, beside: float = BESIDE) -> list[Judged]:
     """Return the most probable clauses that do not overlap, so that two facts joined by "and" stay two.
 
-    ``least`` is the minimum probability. Once a sentence has such a clause, ``least - beside`` is enough for its
-    others.
+    Once a sentence has a clause with the probability ``least``, ``least - beside`` is enough for its others.
     """
     sure = {each.sentence for each in judged if each.chance >= least}
     least -= beside
@@ -208,10 +190,8 @@ def chosen(judged: Sequence[Judged], least: float, *, beside: float = BESIDE) ->
     return best[-1][1]
 
 
-@cache
 def head() -> dict[str, Vectors]:
-    with np.load(Path(__file__).with_name("head.npz")) as stored:
-        return {name: stored[name].astype(np.float32) for name in stored.files}
+    return weights(Path(__file__).with_name("head.npz"))
 
 
 LEAST_REPLY = 0.6
@@ -231,14 +211,10 @@ def question_of(before: str) -> str:
 
 
 def states_fact(question: str, answer: str, encoder: Encoder) -> float:
-    """Return the probability that a question and its reply together state something worth remembering.
-
-    Encodes one text, some milliseconds. Raises EmbedderError if the encoder fails.
-    """
+    """Return the probability that a question and its reply together state something worth remembering. Encodes them."""
     fitted = head()
     row = reply_features(question, answer, encoder, fitted)
-    nets = {name: fitted[f"reply_{name}"] for name in NETS}
-    return float((1 / (1 + np.exp(-logits(row[None], nets)))).mean())
+    return float(chances(row[None], {name: fitted[f"reply_{name}"] for name in NETS})[0])
 
 
 def statement(question: str, answer: str) -> str:
@@ -246,10 +222,7 @@ def statement(question: str, answer: str) -> str:
 
 
 def reply_features(question: str, answer: str, encoder: Encoder, fitted: dict[str, Vectors]) -> Vectors:
-    """Return the feature vector of a question with its reply.
-
-    It contains the mean states of each, and the reply's first and last state.
-    """
+    """Return the feature vector of a question with its reply: the mean states of each, and the reply's outer states."""
     passage = read(statement(question, answer), encoder)
     own = scaled(passage.vectors, fitted)
     question_tokens = sum(a < len(question) for a, _b in passage.places)
@@ -282,10 +255,9 @@ def extract_with_rules(
 ) -> list[Candidate]:
     """Return up to eight candidates from the user's messages among the (role, text) ``messages``, in order.
 
-    ``before``: earlier messages. If there are no candidates and the last of these ends with a question of the
-    assistant, a short reply is returned together with the question. ``least``: the minimum probability. ``faint`` adds
-    up to eight less probable candidates, which have "faint" in their details and are stored only if they replace a
-    memory.
+    If there are none and the last message of ``before`` ends with a question of the assistant, a short reply is
+    returned together with it. ``least``: the minimum probability. ``faint`` adds up to eight less probable candidates,
+    which have "faint" in their details and are stored only if they replace a memory.
 
     Returns none without an encoder. Raises EmbedderError if the encoder fails.
     """
@@ -302,13 +274,9 @@ def extract_from_each(texts: Sequence[str], encoder: Encoder | None) -> list[lis
 
     Calls the encoder twice per 32 messages. Raises EmbedderError if the encoder fails.
     """
-    candidate_lists = []
-    for at in range(0, len(texts), AT_ONCE):
-        for each in _from_messages(texts[at : at + AT_ONCE], encoder, LEAST):
-            candidate_lists.append(
-                keep_best([candidate for candidate in each if not candidate.details.get("faint")])
-            )
-    return candidate_lists
+    parts = (texts[at : at + AT_ONCE] for at in range(0, len(texts), AT_ONCE))
+    lists = (candidates for part in parts for candidates in _from_messages(part, encoder, LEAST))
+    return [keep_best([each for each in candidates if not each.details.get("faint")]) for candidates in lists]
 
 
 def _from_reply(before: str, answer: str, encoder: Encoder) -> list[Candidate]:
@@ -325,9 +293,7 @@ def _from_reply(before: str, answer: str, encoder: Encoder) -> list[Candidate]:
 
 
 def _from_messages(texts: Sequence[str], encoder: Encoder | None, least: float) -> list[list[Candidate]]:
-    """Return the candidates of each message. Encodes first all clauses together, then all sentences that may correct
-    one.
-    """
+    """Return the candidates of each message. Encodes all clauses together, then all sentences that may correct one."""
     if encoder is None:
         return [[] for _ in texts]
     texts = [unicodedata.normalize("NFC", own_part(text)) for text in texts]
@@ -368,10 +334,7 @@ class _Message:
 
 
 def _without_taking_back(judged: list[Judged]) -> list[Judged]:
-    """Drop clauses that include a retraction, if their sentence also has clauses without it.
-
-    Of "Scratch that, deploy on Friday" only "deploy on Friday" stays, with the higher of both probabilities.
-    """
+    """Drop the retraction of a sentence with other clauses: of "Scratch that, deploy on Friday" the second stays."""
     backs = [each for each in judged if each.takes_back >= TAKEN_BACK and each.start == each.sentence[0]]
     holding = [each for each in judged if any(_holds(each, back) for back in backs)]
     rest = [each for each in judged if each not in holding]
@@ -413,10 +376,7 @@ def _corrected(
 
 
 def _candidate(text: str, judged: Judged, *, faint: bool = False) -> Candidate | None:
-    """Return a clause as a candidate, or None if it is too long or too short.
-
-    If the clause does not name its topic, the topic is put before it: "My sister: she is a nurse".
-    """
+    """Return a clause as a candidate, after the topic that it does not name, or None if it is too long or short."""
     fact_text = _BLANKS.sub(" ", text[judged.start : judged.end]).strip()
     if judged.topic is not None:
         topic = text[slice(*judged.topic)]

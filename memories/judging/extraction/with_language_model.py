@@ -46,7 +46,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class _Cut:
-    """A JSON list that was cut off. ``entries`` are its complete entries."""
+    """The complete entries of a JSON list that was cut off."""
 
     entries: list[Any]
 
@@ -57,9 +57,6 @@ def parse_candidates(reply: str, unread: Callable[[], None] | None = None) -> li
     They are read from the last JSON list of {text, kind, importance} or, if there is none, of strings. The list may be
     in a code fence, in prose or in an object. Malformed JSON is repaired, and of a list that was cut off the complete
     entries are used. If there is no list, or no valid entry in it, the result is empty and ``unread`` is called.
-
-    An entry is dropped if its text is no string or has more than 25 words, because shortening could change the meaning.
-    An unknown kind becomes "fact". The importance may be a number, a string or null.
     """
     lists = list(_lists_in(without_thoughts(reply)[:_MAX_REPLY]))
     records = next((entries for entries in reversed(lists) if not _is_strings(entries)), None)
@@ -90,10 +87,10 @@ def one_line(text: str) -> str:
 def render_conversation(
     messages: Sequence[tuple[str, str]], limit: int | None = MAX_CONVERSATION, *, tag: str = "conversation"
 ) -> str:
-    """Return (role, text) messages of the user and the assistant as a block of text for a prompt.
+    """Return the last ``limit`` characters of (role, text) messages as a block of text for a prompt.
 
-    The block contains at most the last ``limit`` characters; None means all. Every line begins with the role of its
-    message, and angle brackets are escaped, so a text can neither imitate another message nor end the block.
+    Every line begins with the role of its message, and angle brackets are escaped, so a text can neither imitate
+    another message nor end the block.
     """
     lines: list[str] = []
     for role, text in messages:
@@ -118,19 +115,16 @@ def render_conversation(
 
 
 def _lists_in(reply: str) -> Iterator[list[Any]]:
-    """Yield the lists in the reply that may contain candidates, in order.
+    """Yield the lists of objects or of strings, and empty lists, in the reply, also those inside an object.
 
-    These are lists of objects or of strings, and empty lists. A list may also be inside an object. Consecutive objects
-    form a list too, unless a list before them was cut off.
+    Consecutive objects form a list too, unless a list before them was cut off.
     """
     row: list[Any] = []
     is_cut, ends = False, 0
     for value, start, end in _values_in(reply):
         if isinstance(value, _Cut):
             is_cut, row = True, []
-            # If no entry is complete, an invalid one, because an empty list would mean that there is
-            # nothing to remember.
-            yield value.entries or [None]
+            yield value.entries or [None]  # an empty list would mean that there is nothing to remember
         elif isinstance(value, list):
             row = []
             if not value or _is_strings(value) or any(isinstance(entry, dict) for entry in value):
@@ -208,15 +202,10 @@ def _candidate(entry: object) -> Candidate | None:
 
 
 def _about(names: object, text: str) -> list[str]:
-    """Return the names in a model's reply that occur in the statement ``text``, at most MOST_NAMES.
-
-    ``names`` should be a list of people, projects and things, but can be any JSON value.
-    """
+    """Return the names in a model's reply, which can be any JSON value, that occur in ``text``, at most MOST_NAMES."""
     values = names if isinstance(names, list) else []
-    words = [" ".join(name.split()) for name in values if isinstance(name, str)]
-    return [name for name in dict.fromkeys(words) if 1 < len(name) <= LONGEST_NAME and name in text][
-        :MOST_NAMES
-    ]
+    words = dict.fromkeys(" ".join(name.split()) for name in values if isinstance(name, str))
+    return [name for name in words if 1 < len(name) <= LONGEST_NAME and name in text][:MOST_NAMES]
 
 
 def _number(value: object) -> float | None:
@@ -275,23 +264,20 @@ def extract_with_model(
     """Return the statements about the user that a model finds in the (role, text) messages.
 
     If the reply is not the required JSON, the result is empty and ``unread`` is called. Statements copied from the
-    prompt's examples are dropped. If the user wrote only courtesies, the model is not called. Exceptions of
-    ``complete`` propagate.
+    prompt's examples are dropped. If the user wrote only courtesies, the model is not called.
     """
     around = around or Around()
     user_texts = [text for role, text in messages if role == "user" and text.strip()]
     if all(says_nothing(text, around.earlier) for text in user_texts):
         return []
     prompt = _prompt("extract")
-    reply = complete(
-        [{"role": "system", "content": prompt}, {"role": "user", "content": _prompt_data(messages, around)}]
-    )
+    candidates = parse_candidates(_reply(complete, "extract", _prompt_data(messages, around)), unread)
     known = "\n".join(text for _role, text in (*around.earlier, *messages))
-    return [
-        candidate
-        for candidate in parse_candidates(reply, unread)
-        if not _is_example(candidate.text, prompt, known)
-    ]
+    return [candidate for candidate in candidates if not _is_example(candidate.text, prompt, known)]
+
+
+def _reply(complete: Complete, prompt: str, data: str) -> str:
+    return complete([{"role": "system", "content": _prompt(prompt)}, {"role": "user", "content": data}])
 
 
 def _prompt_data(messages: Sequence[tuple[str, str]], around: Around) -> str:
@@ -310,9 +296,7 @@ def _prompt_data(messages: Sequence[tuple[str, str]], around: Around) -> str:
 
 
 def _is_example(text: str, prompt: str, conversation: str) -> bool:
-    """Return whether a statement has a name from the prompt's examples that does not occur in the conversation
-    ``conversation``.
-    """
+    """Return whether a statement has a name from the prompt's examples that does not occur in the conversation."""
     copied = names_in(text) & _names_of_examples(prompt)
     return bool(copied and copied - {word.casefold() for word in _WORD.findall(conversation)})
 
@@ -327,31 +311,20 @@ def distil_with_model(
 ) -> list[Candidate]:
     """Return the statements that a model finds in a text no person wrote: a summary, a tool result or long thinking.
 
-    ``unread`` is called if the reply is not the required JSON. Exceptions of ``complete`` propagate.
+    ``unread`` is called if the reply is not the required JSON.
     """
     if not text.strip():
         return []
-    conversation = render_conversation([("assistant", text)])
-    reply = complete(
-        [{"role": "system", "content": _prompt("distil")}, {"role": "user", "content": conversation}]
-    )
-    return parse_candidates(reply, unread)
+    return parse_candidates(_reply(complete, "distil", render_conversation([("assistant", text)])), unread)
 
 
 def synthesize(complete: Complete, text: str) -> str:
-    """Return a message rewritten by the model as one statement of at most 25 words.
-
-    Return it unchanged if the reply is empty, too long, of several lines, a refusal or a preamble, or shares no word
-    with it.
-    """
+    """Return a message rewritten by the model as one statement of at most 25 words, or unchanged if that fails."""
     return _rewritten(complete, "synthesize", [("user", text[:_MAX_SYNTHESIZED])]) or text
 
 
 def propose(complete: Complete, messages: Sequence[tuple[str, str]]) -> str:
-    """Return one statement worth remembering from a question and its answer, given as (role, text).
-
-    Return "" if the model's reply is not a usable statement.
-    """
+    """Return one statement worth remembering from a question and its answer, given as (role, text), or ""."""
     return _rewritten(complete, "propose", messages)
 
 
@@ -359,10 +332,7 @@ def _rewritten(complete: Complete, prompt: str, messages: Sequence[tuple[str, st
     text = "\n".join(text for _role, text in messages)
     if not text.strip():
         return ""
-    conversation = render_conversation(messages)
-    reply = complete(
-        [{"role": "system", "content": _prompt(prompt)}, {"role": "user", "content": conversation}]
-    )
+    reply = _reply(complete, prompt, render_conversation(messages))
     statement = _LABEL.sub("", _FENCE.sub("", reply.strip()).strip()).strip().strip("\"'“”").strip()
     absurd = (
         not statement
@@ -384,11 +354,7 @@ logger = logging.getLogger(__name__)
 
 
 def statement_of(text: str, complete: Complete | None) -> str | None:
-    """Return the text rewritten by the model as one statement, or None if it should be stored as it is.
-
-    None is returned if ``complete`` is None, or if the model fails or gives no usable statement. May wait for the
-    model.
-    """
+    """Return the text rewritten by the model as one statement, or None if there is no model or it fails."""
     if complete is None:
         return None
     try:

@@ -1,9 +1,8 @@
 """The filter that finds credentials, which are never stored, and personal numbers, stored only with consent.
 
-It does not access the database and takes linear time. Every quantifier of its expressions is bounded, or can start only
-where the previous attempt ended. Judging candidates may read at most as many characters as the text has. The worst of
-139 kinds of hostile text costs about a third more per byte than synthetic ASCII prose
-(tests/bench/bench_secret_filter.py). A finding has a kind and a position, and never contains the credential or number.
+It takes linear time. Every quantifier of its expressions is bounded, or can start only where the previous attempt
+ended. Judging candidates may read at most as many characters as the text has. A finding has a kind and a position, and
+never contains the credential or number.
 
 In this package, a folded text is the result of `terms.fold`.
 """
@@ -21,13 +20,11 @@ from pathlib import Path
 from memories.judging.secret_filter import personal, terms, values
 from memories.judging.secret_filter.layouts import find_command_secret, find_placed, find_seed_words
 from memories.judging.secret_filter.shapes import find_shape
-from memories.judging.secret_filter.terms import Finding, fold, original_span
+from memories.judging.secret_filter.terms import Finding, fold, original_span, same_length
 
-# Values that the words before them call a secret: "password = …", "API key: …", "Authorization: Bearer …".
-# The name determines how suspicious a statement is, the sign between name and value how formal it is, and the
-# value must look like a secret. After "=", as in code, nearly any value counts. After ":", as in "reset
-# password: done", a plain word counts only if it ends the statement. After "is", as in speech, the value must
-# not look like a word.
+# Values that the words before them call a secret: "password = …", "API key: …", "Authorization: Bearer …". After "=",
+# as in code, nearly any value counts. After ":", as in "reset password: done", a plain word counts only if it ends the
+# statement. After "is", as in speech, the value must not look like a word.
 
 _QUOTE = r"(?:\\{0,3}[\"'`]{1,3}|%22|&quot;|&#39;)"
 _ABOUT = (
@@ -74,8 +71,7 @@ _ASSIGNMENT = (
 _WEAK = frozenset(terms.WEAK)
 _BEFORE, _AFTER = 24, 40  # characters around a statement that are used to judge it
 # The limit of the cost of judging, in characters: the length of the text plus this allowance. A judged statement
-# costs the length of its value plus 40, a skipped one 32. The densest real files (sources of sign-in forms) cost half
-# the length of the text. A text above the limit is refused, so that no text takes longer than prose.
+# costs the length of its value plus 40, a skipped one 32. A text above the limit is refused.
 _SEARCH_ALLOWANCE = 32_768
 _JUDGED, _PASSED_OVER = 40, 32
 _GROUP = re.compile(
@@ -88,18 +84,12 @@ _NAMES_A_SECRET = re.compile(r"secret|token|key\Z|passw|pwd")
 
 @cache
 def _assignment() -> re.Pattern[str]:
-    """Return the pattern of an assignment. Compiling it takes a fifteenth of the startup time, so it is done on first
-    use.
-    """
+    """Return the pattern of an assignment, compiled on first use, because this takes a while."""
     return re.compile(_ASSIGNMENT)
 
 
 class _Sign(Enum):
-    """The sign or word between a name and its value, such as "=", a colon or "is".
-
-    The members are ordered from the most to the least formal. After a less formal one, a value must look more like a
-    credential.
-    """
+    """The sign or word between a name and its value, from the most to the least formal."""
 
     EQUALS = 1
     COLON = 2
@@ -125,17 +115,9 @@ class _Statement:
     rest: str  # the text after the value
 
 
-def _lower(text: str) -> str:
-    """Return the text in lower case, except letters that would become several characters."""
-    lower = text.lower()
-    if len(lower) == len(text):
-        return lower
-    return "".join(low if len(low := char.lower()) == 1 else char for char in text)
-
-
 def find_assignment(text: str) -> Finding | None:
     """Return the first assigned value in `text` (folded) that is a credential, judging by its name and form."""
-    lower = _lower(text)
+    lower = same_length(text, str.lower)
     harmless: set[tuple[str, int]] = set()  # repeated statements are judged once
     spent = 0
     for match in _assignment().finditer(lower):
@@ -157,15 +139,12 @@ def find_assignment(text: str) -> Finding | None:
 
 def find_layout(text: str) -> Finding | None:
     """Return the first value in `text` (folded) that is a credential, judging by its position."""
-    lower = _lower(text)
+    lower = same_length(text, str.lower)
     return find_command_secret(lower) or find_placed(text, lower) or find_seed_words(lower)
 
 
 def _is_plain_speech(match: re.Match[str], text: str) -> bool:
-    """Return whether the match is ordinary speech, not an assignment.
-
-    `_judge` would reject it too, at ten times the cost.
-    """
+    """Return whether the match is ordinary speech, which `_judge` would reject too, at ten times the cost."""
     spoken = match["verb"] or match["foreign"] or match["space"] or match["dash"]
     if spoken and (match["some_key"] or (match["pass"] and not match["quote"])):
         return True
@@ -245,10 +224,7 @@ def _sign(match: re.Match[str]) -> _Sign:
 
 
 def _is_password(statement: _Statement) -> bool:
-    """Return whether the value looks like a password, given the form of the statement.
-
-    Passwords are often short and plain words. The more formal the statement, the less is required of the value.
-    """
+    """Return whether the value looks like a password. The more formal the statement, the less is required of it."""
     value, rest = statement.value, statement.rest
     if not statement.same_name:
         return not values.is_code(value, rest) and values.is_random(value, at_least=12)
@@ -269,34 +245,21 @@ def _is_password(statement: _Statement) -> bool:
         number = alone and value.isdigit() and len(value) >= 4
         proper = statement.sign is _Sign.VERB and alone and value.isalpha() and value[0].isupper()
         proper = proper and len(value) >= 5
-        return (
-            mixed
-            or number
-            or proper
-            or (
-                statement.quoted
-                and rest[:1] in "\"'`"
-                and len(value) >= 4
-                and not (statement.motto and value.isalpha())
-            )
-        )
+        quoted = statement.quoted and rest[:1] in "\"'`" and len(value) >= 4
+        return mixed or number or proper or (quoted and not (statement.motto and value.isalpha()))
     command = statement.name.startswith("--") or statement.name.isupper()
     alone = values.ends_statement(rest) and not values.is_technical(value)
     return values.is_random(value, at_least=8) or (mixed and len(value) >= 6 and (command or alone))
 
 
 def _is_secret(statement: _Statement) -> bool:
-    """Return whether the value looks like a token or key.
-
-    More is required than of a password, because "token", "secret" and "key" are also ordinary words and names in code.
-    """
+    """Return whether the value looks like a token or key, which are also ordinary words and names in code."""
     value, rest = statement.value, statement.rest
     if not statement.same_name or value.isdigit():
         if values.is_code(value, rest):
             return False
-        return values.is_random(value, at_least=16) or (
-            value.isdigit() and len(value) >= 12 and statement.same_name
-        )
+        number = value.isdigit() and len(value) >= 12 and statement.same_name
+        return values.is_random(value, at_least=16) or number
     if statement.sign is _Sign.SPACE:
         return values.is_random(value, at_least=12)
     if statement.sign is _Sign.EQUALS:
@@ -345,11 +308,7 @@ _SECRETS: tuple[_Rule, ...] = (find_shape, find_assignment, find_layout, find_en
 
 
 def find_secret(text: str) -> Finding | None:
-    """Return the first credential found in `text`, or None. Its position refers to `text` itself.
-
-    Recognizable shapes (a GitHub token, a private key, a URL with a password) are searched first. Values after words
-    such as "password =" and "API key:" follow.
-    """
+    """Return the first credential found in `text`, or None. Its position refers to `text` itself."""
     return find_secrets([text])[0]
 
 
@@ -359,11 +318,7 @@ def find_secrets(texts: Sequence[str]) -> list[Finding | None]:
 
 
 def find_personal(text: str) -> Finding | None:
-    """Return the first personal number in `text`, or None. Its position refers to `text` itself.
-
-    Personal numbers are those of cards, accounts and identity documents, PINs, recovery codes and wallet keys.
-    ``find_secret`` does not find these.
-    """
+    """Return the first number of a card, account or identity document, PIN, recovery code or wallet key, or None."""
     return _found([text], personal.find_personal)[0]
 
 
@@ -390,11 +345,7 @@ def _placed(finding: Finding | None, text: str, folded: str) -> Finding | None:
 
 
 def _checksum(folder: Path) -> int:
-    """Return a 31-bit checksum of the source code of all rules, which serves as their version.
-
-    A version number could be forgotten, and new rules then not be applied to stored rows. With a checksum, even a
-    changed comment causes a check of these rows.
-    """
+    """Return a 31-bit checksum of the source code of all rules. As their version it cannot be forgotten on a change."""
     checksum = 0
     for source in sorted(folder.glob("*.py")):
         checksum = zlib.crc32(source.read_bytes(), checksum)

@@ -79,10 +79,7 @@ _PLACES: tuple[tuple[str, re.Pattern[str]], ...] = (
 
 
 def find_placed(text: str, lower: str) -> Finding | None:
-    """Return the first credential in `text` that its position reveals, or None.
-
-    `text` is folded; `lower` is `text` in lower case.
-    """
+    """Return the first credential in `text` (folded; `lower`: in lower case) that its position reveals, or None."""
     for kind, pattern in _PLACES:
         if pattern is _SET_UP and not _DIGIT.search(lower):
             continue
@@ -123,11 +120,8 @@ def _find_said_after(text: str, lower: str) -> Finding | None:
         if not values.may_be_random(word) and not _STRONG_SIGN.search(word):
             continue
         value = values.trim(word, quoted=False)
-        if (
-            not values.is_mixed(value, at_least=5)
-            or values.is_technical(value)
-            or values.is_placeholder(value)
-        ):
+        harmless = values.is_technical(value) or values.is_placeholder(value)
+        if harmless or not values.is_mixed(value, at_least=5):
             continue
         after = lower[match.end() : match.end() + 8]
         if values.ends_statement(after) or _FOR_WHAT.match(after):
@@ -174,14 +168,12 @@ def _is_strong(value: str) -> bool:
 
 def _find_in_column(text: str, lower: str) -> Finding | None:
     """Return the first value of a column headed "password" in a Markdown table, CSV or similar table."""
-    for number, header in enumerate(
-        _COLUMN.finditer("\n" + lower)
-    ):  # with the added "\n", a match begins where the cell begins in `lower`
+    # With the added "\n", a match begins where the cell begins in `lower`.
+    for number, header in enumerate(_COLUMN.finditer("\n" + lower)):
         if number == _HEADERS:
             return Finding("too_many_statements", *header.span())
-        begun = max(
-            lower.rfind("\n", max(header.start() - _ROW, 0), header.start()) + 1, header.start() - _ROW
-        )
+        first = header.start() - _ROW
+        begun = max(lower.rfind("\n", max(first, 0), header.start()) + 1, first)
         line = lower[begun : _line_end(lower, header.end() - 1)]
         sign = next((sign for sign in "|\t;," if sign in line), "")
         if not sign:
@@ -257,10 +249,7 @@ def find_command_secret(lower: str) -> Finding | None:
         if colon > 0 and _DRIVER_PASSWORD.fullmatch(lower, colon + 1, end):
             user = _DRIVER_USER.search(lower, max(0, colon - 40), colon)
             return Finding("url_credentials", user.start() if user else colon, end)
-    for kind, pattern in (
-        ("url_credentials", _ORACLE),
-        ("seed_phrase", _SEED_PHRASE),
-    ):
+    for kind, pattern in (("url_credentials", _ORACLE), ("seed_phrase", _SEED_PHRASE)):
         if secret_match := pattern.search(lower):
             return Finding(kind, secret_match.start(), secret_match.end())
     for match in _KUBERNETES.finditer(lower):
@@ -297,14 +286,8 @@ def _find_flag(lower: str) -> Finding | None:
 
 # The seed words of a wallet: twelve or more consecutive words of one BIP-39 list, which speech never has.
 
-_LISTS = (
-    "english",
-    "spanish",
-    "french",
-    "italian",
-    "portuguese",
-    "czech",
-)  # languages that separate words by spaces
+# Languages that separate words by spaces.
+_LISTS = ("english", "spanish", "french", "italian", "portuguese", "czech")
 _LEAST = 12  # words of the shortest phrase
 _DIFFERENT = 8  # minimum number of different words among these, since a random phrase rarely repeats one
 _STEP = _LEAST // 2  # only every sixth word is looked up, so at least two of each phrase are
@@ -336,9 +319,8 @@ def find_seed_words(lower: str) -> Finding | None:
             places = places or list(_WORD.finditer(lower))
             near = places[max(at - _STEP, 0) : at + 2 * _LEAST]
             for words_of in _listed().values():
-                if words_of.issuperset(words[at : at + _STEP]) and (
-                    finding := _phrase(lower, near, words_of)
-                ):
+                known = words_of.issuperset(words[at : at + _STEP])
+                if known and (finding := _phrase(lower, near, words_of)):
                     return finding
             judged += 1
             if judged > _MOST:

@@ -1,8 +1,7 @@
 """Personal numbers: cards, PINs, accounts, identity numbers, recovery codes and wallet keys.
 
 They are not credentials: a person may confirm that one is stored, but nothing is stored automatically. The search takes
-linear time. Each position of a text is read a bounded number of times, and a text with too many candidates is refused
-without being read to the end.
+linear time, and a text with too many candidates is refused.
 
 A number of a unique form with correct check digits is found anywhere. Others are found only shortly after a word that
 names them ("SSN", "PESEL", "my PIN is"). If their check digits are wrong, the text must also state that this is the
@@ -42,21 +41,17 @@ from stdnum.tr import tckimlik
 from stdnum.us import itin, ssn
 from stdnum.za import idnr as za_idnr
 
-from memories.judging.secret_filter.terms import Finding, choice_of, column, folded, spell_out
+from memories.judging.secret_filter.terms import Finding, choice_of, column, folded, same_length, spell_out
 
 # Identity numbers by state: their names, their form, and python-stdnum's check. A number of a unique form counts
-# anywhere (``SHAPES``), others only after one of their names (``NAMED``). python-stdnum checks digits, dates and
-# ranges by the states' own rules. If the text states that it is such a number, it counts even if the check fails, and
-# so do the numbers of ``SAID``.
+# anywhere (``SHAPES``), others only after one of their names (``NAMED``). If the text states that it is such a number,
+# it counts even if the check fails, and so do the numbers of ``SAID``.
 
 Check = Callable[[str], bool]
 
 
 def _digits(*counts: int) -> str:
-    """Return an expression for numbers with any of these digit counts.
-
-    The digits may be separated by a space, a dot or a hyphen.
-    """
+    """Return an expression for numbers with these digit counts, also separated by a space, a dot or a hyphen."""
     forms = "|".join(rf"[0-9](?:[ .-]{{0,2}}[0-9]){{{count - 1}}}" for count in sorted(counts)[::-1])
     return rf"(?<![0-9A-Za-z_.-])(?:{forms})(?![0-9])"
 
@@ -187,20 +182,8 @@ def find_personal(text: str) -> Finding | None:
     """Return the first personal number in `text` (folded), or None."""
     if not _WORTH_IT.search(text):
         return None
-    upper = _same_length(text, str.upper)
-    lower = _same_length(text, str.lower)
+    upper, lower = same_length(text, str.upper), same_length(text, str.lower)
     return find_shaped(upper) or _find_named(lower, upper) or _find_backwards(lower)
-
-
-def _same_length(text: str, change: Callable[[str], str]) -> str:
-    """Return the text in upper or lower case with its length unchanged. ``change`` is ``str.upper`` or ``str.lower``.
-
-    A letter that would become several stays as it is.
-    """
-    changed = change(text)
-    if len(changed) == len(text):
-        return changed
-    return "".join(new if len(new := change(char)) == 1 else char for char in text)
 
 
 # Numbers after a word for them
@@ -256,15 +239,12 @@ def _luhn(number: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Named:
-    """A kind of number that counts only after one of ``words``, in one of ``forms``.
-
-    ``said``: the text must also state that this is the number, because it has no check digits.
-    """
+    """A kind of number that counts only after one of ``words``, in one of ``forms``."""
 
     kind: str
     words: list[str]
     forms: tuple[tuple[re.Pattern[str], Check], ...]
-    said: bool = False
+    said: bool = False  # the text must also state that this is the number, because it has no check digits
     near: re.Pattern[str] | None = None  # the word counts only if this pattern matches near it
     loosely: bool = False  # any text may stand between word and number, up to the end of the sentence
     states: bool = False  # issued by a state: if the text says so, counts even if the check fails
@@ -321,13 +301,9 @@ _NUMBER = re.compile("[0-9]+")
 
 @cache
 def _word() -> re.Pattern[str]:
-    """Return the pattern of all words that name a kind of number.
-
-    It is compiled on first use, because this takes a twentieth of the startup time.
-    """
-    return re.compile(
-        _any_of(sorted({word for rule in _RULES for word in rule.words}, key=len, reverse=True))
-    )
+    """Return the pattern of all words that name a kind of number, compiled on first use, because this takes a while."""
+    words = {word for rule in _RULES for word in rule.words}
+    return re.compile(_any_of(sorted(words, key=len, reverse=True)))
 
 
 @lru_cache(maxsize=1000)
@@ -456,10 +432,7 @@ def _card(match: re.Match[str]) -> int:
 
 
 def _iban(match: re.Match[str]) -> int:
-    """Return the length of the IBAN at the match, or 0 if there is none.
-
-    The country code determines the length, because other text may follow without a space.
-    """
+    """Return the length of the IBAN at the match, which its country code determines, or 0 if there is none."""
     candidate, wanted = match[1], _iban_length(match[1][:2])
     end = 0
     while wanted and end < len(candidate):
@@ -482,10 +455,6 @@ def _identity(match: re.Match[str]) -> int:
     return len(match.group()) if is_valid(match.group()) else 0
 
 
-def _recovery_key(match: re.Match[str]) -> int:
-    return len(match.group())
-
-
 def _wallet_key(match: re.Match[str]) -> int:
     """Return the length of the wallet key at the match, or 0 if the words around it do not name a wallet."""
     around = match.string[max(match.start() - AROUND, 0) : match.end() + AROUND].lower()
@@ -496,7 +465,7 @@ _SHAPED: tuple[tuple[str, re.Pattern[str], Callable[[re.Match[str]], int]], ...]
     ("card", _CARD, _card),
     ("iban", _IBAN, _iban),
     ("national_id", _IDENTITY, _identity),
-    ("recovery_code", _BITLOCKER, _recovery_key),
+    ("recovery_code", _BITLOCKER, lambda match: len(match.group())),
     ("wallet_key", _WALLET_KEY, _wallet_key),
 )
 

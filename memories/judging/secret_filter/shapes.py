@@ -1,8 +1,4 @@
-"""Credentials with a distinctive shape, found anywhere in a text.
-
-All rules are compiled into one expression, grouped by first character. The time therefore does not depend on the number
-of rules.
-"""
+"""Credentials with a distinctive shape, found anywhere in a text, by rules compiled into one expression."""
 
 import base64
 import binascii
@@ -19,7 +15,7 @@ _BASIC = re.compile(r"(?<![A-Za-z0-9])[Bb](?:asic|ASIC) {1,3}[\"']?([A-Za-z0-9+/
 def _compile(rules: tuple[tuple[str, str], ...], before: str) -> re.Pattern[str]:
     """Compile all rules into one expression. ``before``: the expression that must precede each of them.
 
-    Rules that may begin with any letter come last. They are tried only before six consecutive letters or digits.
+    Rules that may begin with any letter are tried only before six consecutive letters or digits.
     """
     spelled = [variant for _, rule in rules for variant in spell_out(rule)]
     wide = [rule for rule in spelled if rule.startswith(_RANGES)]
@@ -314,10 +310,8 @@ SIGNED: tuple[tuple[str, str], ...] = (
 )
 
 
-# Keys of unlisted issuers: a short label, a separator and a long random part, as in "acme_live_9fKq…". Most services
-# introduced in recent years follow this form so that scanners recognize their keys. Ids have the same form but are
-# shorter (24 characters at most services, and here). So a short random part counts after a label that suggests a
-# credential, and after any other label only a long one.
+# Keys of unlisted issuers: a short label, a separator and a long random part, as in "acme_live_9fKq…". Ids have the
+# same form but are shorter, so a short random part counts only after a label that suggests a credential.
 
 _TELLING = frozenset(
     any_of(

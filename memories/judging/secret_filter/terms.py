@@ -3,6 +3,7 @@
 import html
 import re
 import unicodedata
+from collections.abc import Callable
 from dataclasses import dataclass
 
 
@@ -25,8 +26,7 @@ _INVISIBLE = re.compile(
     "\ufeff\uffa0\ufff9-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
 _COMBINING = re.compile("[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]")
-# Characters that stand for whole words and are never part of a credential; NFKD would expand some to eighteen
-# characters.
+# Characters that stand for whole words and are never part of a credential.
 _WORD_SIGNS = re.compile("[\u3200-\u33ff\ufb50-\ufdff]")
 _ESCAPE = re.compile(r"\\[nrt]|\\/|\\u00[2-7][0-9a-fA-F]")
 _ENTITY = re.compile(r"&(?:#[0-9]{1,6}|#[xX][0-9a-fA-F]{1,5}|[A-Za-z]{2,8});")
@@ -52,8 +52,8 @@ def _unescape(match: re.Match[str]) -> str:
 def fold(text: str) -> str:
     """Return `text` normalized for searching, in ASCII as far as possible.
 
-    Removes invisible characters and accents. Turns compatibility forms such as full-width letters, and letters that
-    look like Latin ones, into ASCII. Resolves HTML entities and JSON string escapes once.
+    Removes invisible characters and accents. Turns compatibility forms and letters that look like Latin ones into
+    ASCII. Resolves HTML entities and JSON string escapes once.
     """
     if "&" in text:
         text = _ENTITY.sub(lambda entity: html.unescape(entity.group()), text)
@@ -65,6 +65,14 @@ def fold(text: str) -> str:
     if "\\" in text:
         text = _ESCAPE.sub(_unescape, text)
     return text
+
+
+def same_length(text: str, change: Callable[[str], str]) -> str:
+    """Return the text in another case, but for letters that would become several. ``change``: ``str.lower``, …"""
+    changed = change(text)
+    if len(changed) == len(text):
+        return changed
+    return "".join(new if len(new := change(char)) == 1 else char for char in text)
 
 
 def original_span(text: str, start: int, end: int) -> tuple[int, int]:
@@ -362,14 +370,11 @@ _CYRILLIC = re.compile("[\u0400-\u04ff]")
 def folded(words: str) -> list[str]:
     """Return the words as expressions over folded lower-case text.
 
-    Some Cyrillic letters look like a Latin one only as a capital. Words with such letters are therefore returned in
-    several cases, each folded.
+    Some Cyrillic letters look like a Latin one only as a capital, so words with such letters are in several cases.
     """
-    spelled = [
-        spelling
-        for word in words.split()
-        for spelling in ((word, word.capitalize(), word.upper()) if _CYRILLIC.search(word) else (word,))
-    ]
+    spelled = []
+    for word in words.split():
+        spelled += [word, word.capitalize(), word.upper()] if _CYRILLIC.search(word) else [word]
     return list(dict.fromkeys(re.sub("_", "[ _-]", fold(word).lower()) for word in spelled))
 
 

@@ -162,14 +162,8 @@ def is_word(value: str) -> bool:
 
 
 def is_random(value: str, *, at_least: int) -> bool:
-    """Return whether a value of at least this many characters looks random.
-
-    It then has many different characters and does not consist of words. It mixes letters with digits, or capitals with
-    small letters in another way than camelCase.
-    """
-    if len(value) < at_least or is_path(value):
-        return False
-    if not may_be_random(value) or not _LETTER.search(value):
+    """Return whether a value of at least this many characters has many different ones and does not consist of words."""
+    if len(value) < at_least or is_path(value) or not may_be_random(value) or not _LETTER.search(value):
         return False
     return bool(_LONG_PART.search(value) or not is_word(value)) and has_entropy(value)
 
