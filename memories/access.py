@@ -83,7 +83,7 @@ def memory_on(user: User, chat_value: bool | None) -> bool:
 
 
 def must_ask(user: User) -> bool:
-    """Return whether neither the person nor the operator has set a default, so that the person is asked for one."""
+    """Return whether the person must choose, because neither they nor the operator has set a default."""
     return user.memory_default is None and settings.MEMORY_ENABLED is None
 
 
