@@ -38,10 +38,7 @@ SIGNATURES = (
 
 
 def get_asset(user: User, public_id: str, *, need: Role = Role.VIEWER) -> Asset:
-    """Return a file attached to a live memory that this person may see. ``asset.memory`` is loaded.
-
-    Raises NotFound if they may not see it, and Forbidden if their role is below ``need``.
-    """
+    """Return a file of a live memory, with the memory. Raises NotFound, and Forbidden for a role below ``need``."""
     asset = Asset.objects.select_related("memory").filter(public_id=public_id).first()
     nowhere = _("This file does not exist, or you do not have access to it.")
     if asset is None:
@@ -56,15 +53,10 @@ def get_asset(user: User, public_id: str, *, need: Role = Role.VIEWER) -> Asset:
 def attach(memory: Memory, *, name: str, content: Iterable[bytes], by: User | None, now: datetime) -> Asset:
     """Store a file and attach it to a memory. ``content`` is read once, in chunks.
 
-    Raises:
-
-    - NotFound if the memory is deleted or expired
-    - Invalid for an empty file, and TooLarge for one of more than MEMORYHUB_ASSET_MAX_BYTES
-    - SecretRefused if the file's name looks like a credential
-    - Conflict if the memory already has MOST_ASSETS files
-    - TooManyRequests for too many uploads, and QuotaReached if the person's storage quota is used up
-    - Forbidden if data of the workspace must stay on this machine, but files are stored elsewhere
-    - Unavailable if the storage fails
+    Raises NotFound if the memory is deleted or expired, Invalid for an empty file, TooLarge for one of more than
+    MEMORYHUB_ASSET_MAX_BYTES, SecretRefused if its name looks like a credential, Conflict if the memory already has
+    MOST_ASSETS files, TooManyRequests, QuotaReached, Forbidden if data of the workspace must stay on this machine but
+    files are stored elsewhere, and Unavailable if the storage fails.
     """
     name = clean_name(name)
     if find_secret(name):

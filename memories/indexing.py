@@ -1,9 +1,8 @@
 """Indexing of memories, as passages of the search index and for full-text search.
 
-``Memory.search`` is a tsvector of the memory's own text, for full-text search (the ``lexical`` ranking, panel, admin).
-It also contains the scope as a lexeme: with the text alone, queries on the GIN index would become slower as the whole
-table grows. No text can contain that lexeme, because the parser splits at the colon. The BM25 index has a weighted row
-for each lexeme of a memory's text, excerpt and date (docs/decisions/0003).
+``Memory.search`` is a tsvector of the memory's own text. It also contains the scope as a lexeme, without which queries
+on the GIN index would become slower as the whole table grows, and which no text can contain, because the parser splits
+at the colon. The BM25 index has a weighted row for each lexeme of text, excerpt and date (docs/decisions/0003).
 """
 
 from collections.abc import Sequence
@@ -117,8 +116,7 @@ LIMIT %(limit)s
 def match_words(query: str, params: dict[str, Any], limit: int) -> list[tuple[int, float]]:
     """Return live memories that contain any of the query's words, as (primary key, ``ts_rank_cd``), best first.
 
-    ``params`` are those of ``SearchArea.params`` and the times ``now``, ``held_at`` and ``begun_by``, which
-    ``RankedSearch`` sets. Only memories that are valid at these times are returned.
+    ``params`` are ``RankedSearch.params``. Only memories that are valid at its times are returned.
     """
     at = " | ".join(f"'at:{place}'" for place in params["places"])
     with current_connection().cursor() as cursor:

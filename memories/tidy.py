@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import chain, islice
+from typing import Any
 
 import numpy as np
 from django.core.cache import caches
@@ -109,10 +110,8 @@ def pairs_in(workspace: Workspace, user: User, now: datetime) -> Pairs:
     """
     cache = caches["process"]
     key = f"tidying.{workspace.pk}.{user.pk}.{hash(state_of(workspace))}"
-    same, differing, partly = cache.get(key) or ([], [], None)
-    if partly is None:
-        same, differing, partly = _compared(workspace, user, now)
-        cache.set(key, (same, differing, partly), KEPT_SECONDS)
+    compared: Any = cache.get_or_set(key, lambda: _compared(workspace, user, now), KEPT_SECONDS)
+    same, differing, partly = compared
     shown = {memory.pk: memory for memory in _loaded(workspace, user, now, [*same, *differing])}
     decisions = _kept(shown)
 
@@ -136,10 +135,9 @@ def _compared(
 ) -> tuple[list[tuple[int, int]], list[tuple[int, int]], bool]:
     """Return the duplicates and the contradictions as primary keys (older, newer), and the value of ``partly``."""
     holding = _valid_in(workspace, user, now).order_by("-pk")
-    rows = list(holding.only("content", "content_hash", "workspace", "owner", "agent")[: COMPARED + 1])
-    texts = {memory.pk: memory.content for memory in rows}
-    hashes = {memory.pk: memory.content_hash for memory in rows}
-    decisions = _kept(hashes)
+    columns = ("content", "content_hash", "workspace", "owner", "agent")
+    rows = {memory.pk: memory for memory in holding.only(*columns)[: COMPARED + 1]}
+    decisions = _kept(rows)
     linked = holding.filter(may_replace__in=holding.order_by())
     candidates = {
         (min(older, newer), max(older, newer)): (before, after, 1.0)
@@ -148,9 +146,9 @@ def _compared(
         )[:MOST_LINKED]
     }
     undecided = (
-        ((older, newer), (texts[older], texts[newer], cosine))
-        for older, newer, cosine in _nearest(rows[:COMPARED])
-        if (newer, older, f"{hashes[newer]} {hashes[older]}") not in decisions
+        ((older, newer), (rows[older].content, rows[newer].content, cosine))
+        for older, newer, cosine in _nearest(list(rows.values())[:COMPARED])
+        if (newer, older, texts_of(rows[newer], rows[older])) not in decisions
     )
     candidates |= dict(islice(undecided, JUDGED))
     same: list[tuple[int, int]] = []
@@ -162,7 +160,7 @@ def _compared(
             same.append(pair)
         elif about_the_same(a, b, SHARE if is_near else SHARE_OF_LESS_NEAR):
             differing.append(pair)
-    return same, differing, len(texts) > COMPARED
+    return same, differing, len(rows) > COMPARED
 
 
 def _nearest(memories: Sequence[Memory]) -> Iterator[tuple[int, int, float]]:
@@ -243,16 +241,11 @@ def without_vector(workspace: Workspace, user: User, now: datetime) -> MemoryQue
     return rows.order_by("created_at", "pk")
 
 
-def waiting(workspace: Workspace, user: User, now: datetime) -> MemoryQuerySet:
-    """Return the proposals that wait for review, oldest first."""
-    return review.proposals(workspace, user)
-
-
 LISTS: Mapping[str, Callable[[Workspace, User, datetime], MemoryQuerySet]] = {
     "stale": stale,
     "unused": never_used,
     "unindexed": without_vector,
-    "waiting": waiting,
+    "waiting": lambda workspace, user, _now: review.proposals(workspace, user),
 }
 
 

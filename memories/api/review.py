@@ -13,7 +13,7 @@ from memories.api.memory_requests import described, memory_response, save_once, 
 from memories.api.serializers import Confirmable, MemoryJson, SavedMemoryJson
 from memories.models import Memory
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH
-from memories.tidy import LISTS, Pair, pairs_in
+from memories.tidy import LISTS, Pair, Pairs, pairs_in
 from memories.writing import review
 from memories.writing.drafts import TAG_LENGTH, TAGS
 from memories.writing.gate import Draft
@@ -161,24 +161,15 @@ class TidyPairs(KeyedView):
         """
         workspace = get_workspace(self.person, workspace_id)
         tidy_pairs = pairs_in(workspace, self.person, timezone.now())
-        ids = [
-            memory.pk
-            for pair in [*tidy_pairs.duplicates, *tidy_pairs.contradictions]
-            for memory in (pair.older, pair.newer)
-        ]
-        rows = list(described(Memory.objects.filter(pk__in=ids)))
-        shown = {row.pk: json for row, json in zip(rows, MemoryJson(rows, many=True).data, strict=True)}
+        pairs = [*tidy_pairs.duplicates, *tidy_pairs.contradictions]
+        ids = {memory.pk for pair in pairs for memory in (pair.older, pair.newer)}
+        rows = {row.pk: row for row in described(Memory.objects.filter(pk__in=ids))}
 
-        def as_json(pairs: list[Pair]) -> list[dict[str, Any]]:
-            return [{"older": shown[pair.older.pk], "newer": shown[pair.newer.pk]} for pair in pairs]
+        def loaded(pairs: list[Pair]) -> list[Pair]:
+            return [Pair(rows[pair.older.pk], rows[pair.newer.pk]) for pair in pairs]
 
-        return Response(
-            {
-                "duplicates": as_json(tidy_pairs.duplicates),
-                "contradictions": as_json(tidy_pairs.contradictions),
-                "partly": tidy_pairs.partly,
-            }
-        )
+        duplicates, contradictions = loaded(tidy_pairs.duplicates), loaded(tidy_pairs.contradictions)
+        return Response(PairsJson(Pairs(duplicates, contradictions, tidy_pairs.partly)).data)
 
 
 class TidyKeep(KeyedView):

@@ -1,8 +1,6 @@
 """Permanent forgetting: memories are deleted with their vectors, indexed words, history and copies of their text.
 
-Only a keyed hash of each text stays (``memories.writing.tombstones``), so that no program saves the text again. Deleted
-chats are handled by ``chat.chats.services``, which calls ``forget_source`` here. The module also lets people decide
-about copies that others could not remove (``KeptCopy``).
+Only a keyed hash of each text stays (``memories.writing.tombstones``), so that no program saves the text again.
 """
 
 from collections import Counter
@@ -385,9 +383,8 @@ def keep_noted(memory: Memory) -> None:
 def forget_again(newer: psycopg.Connection[Any], say: Callable[[str], None]) -> None:
     """After a restore from a backup, permanently remove the memories that were forgotten since the backup.
 
-    ``newer`` is a connection to the database before the restore, from which tombstones are copied; Django's connection
-    is the restored database. Memories newer than their tombstone stay, because a person saved them again. ``say``
-    prints the result.
+    ``newer`` is a connection to the database before the restore, from which tombstones are copied. Memories newer than
+    their tombstone stay, because a person saved them again. ``say`` prints the result.
     """
     noted = newer.execute("SELECT place, digest, created_at FROM memories_tombstone").fetchall()
     known = set(Tombstone.objects.values_list("place", "digest"))

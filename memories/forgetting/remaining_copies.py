@@ -1,8 +1,7 @@
 """Copies of a permanently forgotten text in other memories, and checks of stored memories for credentials.
 
-When a person forgets a text permanently, its copies in memories that they may forget are removed too. Other copies
-stay, and the person learns nothing about them. Instead a note without the text (``KeptCopy``) is stored, on which
-people with the right to forget that memory can act.
+When a person forgets a text permanently, its copies in memories that they may forget are removed too. Of other copies a
+note without the text (``KeptCopy``) is stored, on which people with the right to forget that memory can act.
 """
 
 from __future__ import annotations
@@ -118,9 +117,9 @@ def drop(wanted: Wanted, rows: QuerySet[Memory], by: User | None) -> Counts:
 
 
 def store_notes(wanted: Wanted, rows: QuerySet[Memory], equals: Collection[int], *, now: datetime) -> None:
-    """Store a ``KeptCopy`` note for each copy of the texts in the source excerpts, histories and receipts of ``rows``.
+    """Store a note for each copy of the texts in excerpts, histories and receipts of ``rows``, and for ``equals``.
 
-    ``equals`` are the primary keys of memories whose whole text is a copy. A note is stored for each of these, too.
+    ``equals`` are the primary keys of memories whose whole text is a copy.
     """
     copies = [(pk, CopyKind.MEMORY, 0) for pk in equals]
     for each in wanted.batches():

@@ -282,19 +282,11 @@ def filtered(memories: MemoryQuerySet, filters: PanelFilters) -> MemoryQuerySet:
             | Q(tags__icontains=word)
             | Q(public_id=word)
         )
-    if filters.category:
-        memories = memories.filter(category=filters.category)
-    if filters.source:
-        memories = memories.filter(source_type=filters.source)
-    if filters.whose in Scope.values:
-        memories = memories.filter(scope=filters.whose)
-    elif filters.whose:
-        memories = memories.filter(agent__public_id=filters.whose)
-    if filters.pinned:
-        memories = memories.filter(pinned=True)
-    if filters.review:
-        memories = memories.filter(MAY_REPLACE)
-    return memories
+    whose = "scope" if filters.whose in Scope.values else "agent__public_id"
+    columns = {"category": filters.category, "source_type": filters.source, "pinned": filters.pinned}
+    columns[whose] = filters.whose
+    memories = memories.filter(**{name: value for name, value in columns.items() if value})
+    return memories.filter(MAY_REPLACE) if filters.review else memories
 
 
 # Forms for one memory. The rules of the fields are in ``gate``, not here.

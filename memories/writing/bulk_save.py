@@ -15,26 +15,8 @@ from psycopg import sql
 from memories.indexing import SEARCH, index_lexemes, queue_embedding
 from memories.models import Memory, MemorySource, Revision
 from memories.models.memory import MEMORY, RevisionAction
-from memories.writing import changing, gate, tombstones
+from memories.writing import changing, decide, gate, tombstones
 from memories.writing.changing import announce_many
-from memories.writing.decide import (
-    LEAST,
-    MOST_KEYS,
-    NEAREST,
-    Forgotten,
-    Known,
-    New,
-    Proposal,
-    Refused,
-    Similar,
-    Update,
-    decide,
-    fits,
-    judge,
-    key_owners_beside,
-    one_writer_at_a_time,
-    rows_beside,
-)
 from memories.writing.drafts import Draft
 from memories.writing.exchange_lines import Past
 from memories.writing.gate import Saved, enforce_limit
@@ -118,18 +100,17 @@ class _Beside:
     def key_owner(self) -> Memory | None:
         return self.there.key_owners.get(self.memory.key) if self.memory.key else None
 
-    def same(self) -> Similar[Memory]:
-        known = self.there.known
-        equals = [each for each in self.there.equals.get(self.memory.content_hash, []) if self._fits(each)]
-        if equals:
-            return Similar(duplicate=equals[-1])
+    def same(self) -> decide.Similar[Memory]:
+        key, known = self.memory.key, self.there.known
+        equals = [
+            each for each in self.there.equals.get(self.memory.content_hash, []) if decide.fits(each, key)
+        ]
+        if equals := [each for each in equals if self._holds_alike(each)]:
+            return decide.Similar(duplicate=equals[-1])
         neighbours = self.there.neighbours.get(self.memory.pk, [])
         near = [(known[abs(pk)], cosine) for pk, cosine in neighbours if abs(pk) in known]
-        nearest = [(each, cosine) for each, cosine in near if self._holds_alike(each)][:NEAREST]
-        return judge(self.memory.content, nearest, key=self.memory.key)
-
-    def _fits(self, memory: Memory) -> bool:
-        return fits(memory, self.memory.key) and self._holds_alike(memory)
+        nearest = [(each, cosine) for each, cosine in near if self._holds_alike(each)][: decide.NEAREST]
+        return decide.judge(self.memory.content, nearest, key=key)
 
     def _holds_alike(self, memory: Memory) -> bool:
         return memory.is_over(self.now) == self.memory.is_over(self.now)
@@ -184,24 +165,24 @@ class Batch:
                 key_owner = beside.key_owner()
                 unchanged = key_owner is not None and key_owner.pk <= kept_up_to
                 forced = memory.deleted_at is not None or (key_owner is not None and not unchanged)
-            verdict = decide(draft, beside, now=self.now, forgotten=gone, forced=forced)
+            verdict = decide.decide(draft, beside, now=self.now, forgotten=gone, forced=forced)
             match verdict:
-                case Forgotten():
+                case decide.Refused(tombstones.WasForgotten()):
                     self.saved[number] = Saved(memory, created=False, forgotten=True)
-                case Refused(error):
+                case decide.Refused(error):
                     raise error
-                case Known(known):
+                case decide.Known(known):
                     self.saved[number] = Saved(known, created=False, duplicate=True)
                     self.wordings += [(known, draft.content)] if near and not draft.waits_for_review else []
-                case Update(known) if unchanged and known.key == draft.key:
+                case decide.Update(known) if unchanged and known.key == draft.key:
                     self.saved[number] = Saved(known, created=False, duplicate=True)
-                case Update(known):
+                case decide.Update(known):
                     self.one_by_one[number] = Saved(known, created=False)
                     # Later drafts with this key are saved one by one, too, after this one.
                     there.key_owners[draft.key] = known
-                case Proposal():
+                case decide.Proposal():
                     self.one_by_one[number] = Saved(memory, created=False, pending=True)
-                case New(may_replace, previous_key_owner):
+                case decide.New(may_replace, previous_key_owner):
                     memory.may_replace = may_replace
                     self.saved[number] = Saved(memory, created=True)
                     self.new.append((memory, embedded))
@@ -210,7 +191,7 @@ class Batch:
                     there.add(memory)
 
     def _load(self, memories: list[Memory], *, near: bool, up_to: int | None) -> _Loaded:
-        live = rows_beside(self.rows[0][1], self.now)
+        live = decide.rows_beside(self.rows[0][1], self.now)
         hashes = {memory.content_hash for memory in memories}
         neighbours = self._neighbours(memories) if near else {}
         pks = {pk for pairs in neighbours.values() for pk, _ in pairs if pk > 0}
@@ -219,7 +200,7 @@ class Batch:
         for memory in older.filter(content_hash__in=hashes).order_by("created_at", "pk"):
             there.equals.setdefault(memory.content_hash, []).append(memory)
         keys = {memory.key for memory in memories if memory.key}
-        there.key_owners = {memory.key: memory for memory in key_owners_beside(self.rows[0][1], keys)}
+        there.key_owners = {memory.key: memory for memory in decide.key_owners_beside(self.rows[0][1], keys)}
         return there
 
     def _neighbours(self, memories: list[Memory]) -> dict[int, list[tuple[int, float]]]:
@@ -231,7 +212,7 @@ class Batch:
         ]
         if not with_vector:
             return {}
-        least = min(settings.DEDUPE_THRESHOLD, LEAST)
+        least = min(settings.DEDUPE_THRESHOLD, decide.LEAST)
         ids = [memory.pk for memory, _ in with_vector]
         vectors = np.stack([embedded.statement for _, embedded in with_vector])
         neighbours: dict[int, list[tuple[int, float]]] = {}
@@ -246,7 +227,8 @@ class Batch:
                 neighbours.setdefault(ids[row], []).append((int(pks[other]), float(cosines[row, other])))
         for pairs in neighbours.values():
             pairs.sort(key=lambda pair: -pair[1])
-            del pairs[5 * NEAREST :]  # spare ones, because some prove to be duplicates themselves, or expired
+            # Spare ones, because some prove to be duplicates themselves, or expired.
+            del pairs[5 * decide.NEAREST :]
         return neighbours
 
     def store(self, by: User | None) -> None:
@@ -400,7 +382,7 @@ def save_cleaned(
     results: dict[int, Saved] = {}
     with changing.one_owner_per_key():
         for workspace in sorted({draft.workspace for draft in drafts}, key=lambda instance: instance.pk):
-            one_writer_at_a_time(workspace)
+            decide.one_writer_at_a_time(workspace)
         for batch in _batches(drafts, vectors, pasts, now):
             batch.sort_out(dedupe, by=by, near=near, kept_up_to=kept_up_to)
             batch.store(by)
@@ -413,7 +395,7 @@ def save_cleaned(
                     now=now,
                     dedupe=dedupe,
                     near=near,
-                    before=MOST_KEYS if kept_up_to is None else kept_up_to + 1,
+                    before=decide.MOST_KEYS if kept_up_to is None else kept_up_to + 1,
                 )
     return [results[number] for number in range(len(drafts))]
 

@@ -18,9 +18,8 @@ from memories.judging.stated_period import read_validity
 from memories.models import Memory, Review, Revision
 from memories.models.memory import KEY_IS_UNIQUE, RevisionAction
 from memories.writing import tombstones
-from memories.writing.decide import Forgotten, New, Refused, Stored, decide, one_writer_at_a_time
+from memories.writing.decide import New, Refused, Stored, decide, one_writer_at_a_time
 from memories.writing.drafts import Draft, add_sources, check_validity, clean_sources, content_hash, kind_in
-from memories.writing.tombstones import WasForgotten
 from memoryhub import pubsub
 from memoryhub.database.queries import PreparedQuery
 from memoryhub.errors import Conflict, Invalid, NotFound
@@ -198,8 +197,11 @@ def change(
         is_own = writer is not None and writer.pk == memory.author_id
         changes |= {"edited_by": None if is_own else writer, "edited_at": None if is_own else now}
         changes |= {"imported_by": imported_by, "imported_at": imported_at}
-    elif not OTHER_WORDS.isdisjoint(changes) and _is_of_another(memory, writer):
-        changes |= {"edited_by": writer, "edited_at": now}
+    elif not (memory.is_imported or OTHER_WORDS.isdisjoint(changes)) and writer not in (
+        None,
+        memory.written_by,
+    ):
+        changes |= {"edited_by": writer, "edited_at": now}  # the words of another person
     check_validity(*(changes.get(name, getattr(memory, name)) for name in ("valid_from", "valid_to")))
     unindex_words([memory])
     for name, value in changes.items():
@@ -222,11 +224,6 @@ def _validity_after(memory: Memory, changes: Mapping[str, Any], now: datetime) -
     if (memory.valid_from, memory.valid_to) != read_validity(memory.content, memory.created_at):
         return {}
     return read_validity(changes["content"], now)._asdict()
-
-
-def _is_of_another(memory: Memory, writer: User | None) -> bool:
-    """Return whether ``writer`` changes the words of another person. Always False for an imported memory."""
-    return writer is not None and writer != memory.written_by and not memory.is_imported
 
 
 def _replacement(older: Memory, newer: Memory | None, *, now: datetime) -> dict[str, Any]:
@@ -392,8 +389,6 @@ def _prepare_restore(memory: Memory, *, by: User | None, now: datetime) -> dict[
     forgotten = tombstones.forbids_restore(memory, by=by)
     verdict = decide(memory, Stored(memory, None, now), now=now, forgotten=forgotten, forced=True)
     match verdict:
-        case Forgotten():
-            raise WasForgotten
         case Refused(error):
             raise error
         case New(taken_by=Memory() as other):

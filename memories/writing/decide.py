@@ -1,8 +1,7 @@
 """The decision what to do with a draft or a deleted memory: store, restore, update another, propose, or refuse.
 
-All code that saves, imports, approves or restores memories calls ``decide`` and applies its verdict; ``decide`` itself
-stores nothing. It reads stored memories through the interface ``Beside``: a single save queries the database, and a
-bulk save uses rows loaded for the whole batch.
+``decide`` stores nothing. It reads stored memories through the interface ``Beside``: a single save queries the
+database, and a bulk save uses rows loaded for the whole batch.
 """
 
 from collections.abc import Collection, Sequence
@@ -18,6 +17,7 @@ from memories.judging.duplicates import may_merge
 from memories.models import Memory
 from memories.models.memory import PLACE, MemoryQuerySet, live_sql
 from memories.writing.drafts import TEXTS, Draft, refuse_sensitive
+from memories.writing.tombstones import WasForgotten
 from memoryhub.database import queries
 from memoryhub.errors import Conflict, DomainError, SecretRefused
 from memoryhub.llm.bundled_embedder import ENGLISH, TwoEncoders
@@ -224,16 +224,13 @@ class Proposal:
 
 
 @dataclass(frozen=True)
-class Forgotten:
-    """Verdict: do not store the text, because it was permanently forgotten and a program, not a person, saves it."""
-
-
-@dataclass(frozen=True)
 class Refused:
+    """Verdict: do not store the text, for example with WasForgotten, because a program saves a forgotten text."""
+
     error: DomainError
 
 
-Verdict = Known | Update | New | Proposal | Forgotten | Refused
+Verdict = Known | Update | New | Proposal | Refused
 
 
 class Beside(Protocol):
@@ -281,13 +278,15 @@ def decide(
     to it. Costs the queries of ``beside``.
     """
     if forgotten:
-        return Forgotten()
+        return Refused(WasForgotten())
     comes_back = isinstance(candidate, Memory) and candidate.deleted_at is not None
     waits = isinstance(candidate, Draft) and candidate.waits_for_review
     if comes_back and (error := _secret_in(candidate)):
         return Refused(error)
-    key_owner = beside.key_owner() if candidate.key else None
-    namesake = key_owner if key_owner is not None and not _may_lose_key(key_owner, candidate, now) else None
+    namesake = key_owner = beside.key_owner() if candidate.key else None
+    # An expired owner loses the key, and one that has ended to a text that is still valid.
+    if key_owner and (key_owner.has_expired(now) or (key_owner.is_over(now) and not candidate.is_over(now))):
+        namesake = None
     if forced and not waits:
         return New(taken_by=namesake) if comes_back and namesake else New(previous_key_owner=key_owner)
     if namesake is not None and not waits and not comes_back:
@@ -303,11 +302,6 @@ def decide(
     if known is not None:
         return Update(known, previous_key_owner=key_owner)
     return New(similar.possible_update, previous_key_owner=key_owner)
-
-
-def _may_lose_key(key_owner: Memory, candidate: Draft | Memory, now: datetime) -> bool:
-    """Return whether the key's owner has expired, or has ended while the new text is still valid."""
-    return key_owner.has_expired(now) or (key_owner.is_over(now) and not candidate.is_over(now))
 
 
 def _secret_in(candidate: Draft | Memory) -> SecretRefused | None:

@@ -1,7 +1,7 @@
 """Background extraction of memories from chat turns, and replacement of the older memories that they correct.
 
-A new memory can correct an older one ("We moved to Leipzig"). The older one then ends, its history records this, and
-the card of the newer one offers Undo. A message such as "scratch that" soft-deletes the last memory.
+A new memory can correct an older one ("We moved to Leipzig"), which then ends. A message such as "scratch that"
+soft-deletes the last memory.
 """
 
 import logging

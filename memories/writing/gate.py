@@ -16,36 +16,7 @@ from memories.indexing import index_words, put_in_index, unindex_words
 from memories.judging.secret_filter import RULES
 from memories.models import Memory, Review, Revision, Scope
 from memories.models.memory import RevisionAction, live_sql
-from memories.writing import tombstones
-from memories.writing.changing import (
-    announce,
-    audit,
-    change,
-    key_is_taken,
-    locked_pair,
-    locked_row,
-    move_key,
-    next_update,
-    one_owner_per_key,
-    record_wordings,
-    require_version,
-    set_sources,
-    update_in_place,
-)
-from memories.writing.changing import replace as replace_memory
-from memories.writing.decide import (
-    MOST_KEYS,
-    Forgotten,
-    Known,
-    New,
-    Proposal,
-    Refused,
-    Stored,
-    Update,
-    decide,
-    find_key_owner,
-    one_writer_at_a_time,
-)
+from memories.writing import changing, decide, tombstones
 from memories.writing.drafts import (
     CLEANERS,
     TEXTS,
@@ -55,7 +26,6 @@ from memories.writing.drafts import (
     is_sensitive,
     refuse_sensitive,
 )
-from memories.writing.tombstones import WasForgotten
 from memoryhub.errors import Forbidden, Invalid, NotFound
 from memoryhub.monitoring import metrics
 from workspaces.access import default_workspace, lock_places, personal_place, require_stays_local
@@ -114,20 +84,13 @@ def enforce_limit(memory: Memory) -> None:
 
 @dataclass(frozen=True)
 class Saved:
-    """The result of saving a draft.
-
-    - ``created``: ``memory`` is new.
-    - ``duplicate``: nothing was stored, because ``memory`` says the same.
-    - ``forgotten``: nothing was stored, because the text was permanently forgotten; ``memory`` has no row. Only bulk
-      saves return this; a single save raises WasForgotten.
-    - ``pending``: ``memory`` is a proposal that waits for review (``memories.writing.review``) and is in no list yet.
-    """
+    """The result of saving a draft."""
 
     memory: Memory
     created: bool
-    duplicate: bool = False
-    forgotten: bool = False
-    pending: bool = False
+    duplicate: bool = False  # nothing was stored, because ``memory`` says the same
+    forgotten: bool = False  # of bulk saves: nothing was stored, and ``memory`` has no row
+    pending: bool = False  # ``memory`` is a proposal that waits for review, and is in no list yet
 
 
 def save_memory(draft: Draft, *, by: User | None, now: datetime, dedupe: str = "key") -> Saved:
@@ -151,11 +114,8 @@ def save_memory(draft: Draft, *, by: User | None, now: datetime, dedupe: str = "
 
 
 def read_ahead(draft: Draft, embedded: Embedded | None, *, now: datetime) -> None:
-    """Compare the draft with its nearest memories before the transaction, to cache the encoder's results.
-
-    Inside the transaction other writers of the workspace wait, so it must not call the encoder.
-    """
-    Stored(draft, embedded, now).same()
+    """Cache the encoder's results, so that it is not called in the transaction, for which other writers wait."""
+    decide.Stored(draft, embedded, now).same()
 
 
 def save_embedded(
@@ -166,7 +126,7 @@ def save_embedded(
     now: datetime,
     dedupe: str = "key",
     near: bool = True,
-    before: int = MOST_KEYS,
+    before: int = decide.MOST_KEYS,
 ) -> Saved:
     """Save a cleaned draft whose vector is known, as ``save_memory`` does.
 
@@ -174,27 +134,25 @@ def save_embedded(
     Duplicates must have a primary key below ``before``.
     """
     draft = draft.dated(now)
-    with one_owner_per_key():
-        one_writer_at_a_time(draft.workspace)
-        verdict = decide(
+    with changing.one_owner_per_key():
+        decide.one_writer_at_a_time(draft.workspace)
+        verdict = decide.decide(
             draft,
-            Stored(draft, embedded, now, near, before),
+            decide.Stored(draft, embedded, now, near, before),
             now=now,
             forgotten=tombstones.forbids(draft, by=by),
             forced=dedupe == "create",
         )
         match verdict:
-            case Forgotten():
-                raise WasForgotten
-            case Refused(error):
+            case decide.Refused(error):
                 raise error
-            case Known(memory):
+            case decide.Known(memory):
                 if not draft.waits_for_review:
-                    record_wordings([(memory, draft.content)], by=by, now=now)
+                    changing.record_wordings([(memory, draft.content)], by=by, now=now)
                 return Saved(memory, created=False, duplicate=True)
-            case Update(memory, previous_key_owner):
+            case decide.Update(memory, previous_key_owner):
                 try:
-                    changed = update_in_place(
+                    changed = changing.update_in_place(
                         memory, draft.changes, embedded, previous_key_owner, by=by, words=draft, now=now
                     )
                 except NotFound:  # deleted in the meantime, so decide again
@@ -202,11 +160,11 @@ def save_embedded(
                         draft, embedded, by=by, now=now, dedupe=dedupe, near=near, before=before
                     )
                 if draft.sources or "sources" in (draft.named or ()):
-                    set_sources(changed, draft.sources, now=now)
+                    changing.set_sources(changed, draft.sources, now=now)
                 return Saved(changed, created=False)
-            case Proposal(may_replace):
+            case decide.Proposal(may_replace):
                 return _propose(draft, may_replace, by=by, now=now)
-            case New(may_replace, previous_key_owner):
+            case decide.New(may_replace, previous_key_owner):
                 billed_user = charge("memories", by, draft.author)
                 own_row = dedupe == "create" or not near
                 row = new_row(draft, may_replace, brought_by=billed_user, now=now, own_row=own_row)
@@ -243,16 +201,16 @@ def edit_memory(
         _check_change(memory, changes, confirmed=confirmed and not made_from)
         policy = DataPolicy.here(memory.workspace)
         embedded = embed_one(changes["content"], "", policy) if "content" in changes else None
-        with one_owner_per_key():
+        with changing.one_owner_per_key():
             if changes.get("key"):
-                one_writer_at_a_time(memory.workspace)
+                decide.one_writer_at_a_time(memory.workspace)
             if newer is None:
-                locked = locked_row(memory, deleted=False)
+                locked = changing.locked_row(memory, deleted=False)
             else:
-                locked, newer = locked_pair(memory, newer)
-            require_version(locked, seen)
+                locked, newer = changing.locked_pair(memory, newer)
+            changing.require_version(locked, seen)
             if is_link:
-                replace_memory(locked, newer=newer, by=by, now=now)
+                changing.replace(locked, newer=newer, by=by, now=now)
             if changes.get("valid_to", now) is None:  # a memory without an end is not replaced
                 if newer is not None:
                     message = _("must not be empty where another memory replaces it")
@@ -264,15 +222,15 @@ def edit_memory(
             if made_from and locked.source_message_id != made_from:
                 raise NotFound(_("What this memory came from has since been forgotten."))
             tombstones.check_edit(locked, changes, by=None if made_from else by)
-            if changes.get("key") and (key_owner := find_key_owner(locked, key=changes["key"])):
+            if changes.get("key") and (key_owner := decide.find_key_owner(locked, key=changes["key"])):
                 if not (key_owner.has_expired(now) or key_owner.is_over(now)):
-                    raise key_is_taken()
-                move_key(key_owner, to=locked, by=by, now=now)
+                    raise changing.key_is_taken()
+                changing.move_key(key_owner, to=locked, by=by, now=now)
             writer = by
             if made_from:
                 writer = locked.author if "content" in changes else locked.written_by
-            change(locked, changes, by=by, now=now, writer=writer, embedded=embedded)
-            announce(locked, "edit")
+            changing.change(locked, changes, by=by, now=now, writer=writer, embedded=embedded)
+            changing.announce(locked, "edit")
         return locked
 
 
@@ -307,10 +265,10 @@ def move_memory(memory: Memory, *, workspace: Workspace | None, by: User, now: d
     )
     embedded = embed_one(draft.content, draft.source_excerpt, DataPolicy.here(to))
     read_ahead(draft, embedded, now=now)
-    with one_owner_per_key():
+    with changing.one_owner_per_key():
         lock_places(by, memory.workspace, to)
-        if draft.key and find_key_owner(draft):
-            raise key_is_taken()
+        if draft.key and decide.find_key_owner(draft):
+            raise changing.key_is_taken()
         saved = save_embedded(draft, embedded, by=by, now=now)
         memory.assets.update(memory=saved.memory)
         delete_memory(memory, by=by, now=now, into=saved.memory)
@@ -331,18 +289,18 @@ def delete_memory(
     ``into`` is the memory that this one is merged into. Raises Stale if the version is not one of ``seen``.
     """
     with transaction.atomic():
-        locked = locked_row(memory)
+        locked = changing.locked_row(memory)
         if locked.deleted_at is None:
-            require_version(locked, seen)
-            locked.deleted_at, locked.updated_at = now, next_update(locked, now)
+            changing.require_version(locked, seen)
+            locked.deleted_at, locked.updated_at = now, changing.next_update(locked, now)
             locked.save(update_fields=["deleted_at", "updated_at"])
             locked.embeddings.update(live=False)
             unindex_words([locked])
             before = {"into": into.public_id} if into is not None else {}
             action = RevisionAction.MERGE if into is not None else action
             Revision.objects.create(memory=locked, action=action, by=by, at=now, before=before)
-            audit(Verb.MEMORY_DELETED, locked, by)
-            announce(locked, "delete")
+            changing.audit(Verb.MEMORY_DELETED, locked, by)
+            changing.announce(locked, "delete")
     return locked
 
 
@@ -386,13 +344,13 @@ def _insert(
     now: datetime,
 ) -> Memory:
     if previous_key_owner is not None:
-        move_key(previous_key_owner, to=memory, by=by, now=now)
+        changing.move_key(previous_key_owner, to=memory, by=by, now=now)
     memory.save(force_insert=True)
     add_sources(memory, draft.sources)
     put_in_index(memory, embedded, is_new=True)
     Revision.objects.create(memory=memory, action=RevisionAction.CREATE, by=by, at=now)
     transaction.on_commit(partial(metrics.count_saves, memory.source_type))
-    announce(memory, "create")
+    changing.announce(memory, "create")
     if memory.is_automatic:
         enforce_limit(memory)
     return memory
@@ -411,7 +369,7 @@ def _propose(draft: Draft, may_replace: Memory | None, *, by: User | None, now: 
     proposed.save(force_insert=True)
     index_words([proposed])
     Revision.objects.create(memory=proposed, action=RevisionAction.PROPOSE, by=by, at=now)
-    announce(proposed, "propose")
+    changing.announce(proposed, "propose")
     return Saved(proposed, created=False, pending=True)
 
 

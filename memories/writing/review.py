@@ -1,7 +1,7 @@
 """Proposals: memories that wait until an editor approves or rejects them.
 
-A proposal is a row marked as deleted, so no list, count, recall or duplicate check uses it. Approving it makes it live.
-A rejected proposal is kept, so that it is not proposed again, until it is purged like other deleted rows.
+A proposal is a row marked as deleted, so no list, count, recall or duplicate check uses it. A rejected proposal is
+kept, so that it is not proposed again, until it is purged like other deleted rows.
 """
 
 from datetime import datetime
@@ -13,18 +13,8 @@ from django.utils.translation import gettext as _
 from memories.indexing import put_in_index, unindex_words
 from memories.models import Memory, Review, Revision, Scope
 from memories.models.memory import MemoryQuerySet, RevisionAction
-from memories.writing import changing, gate, tombstones
+from memories.writing import changing, decide, gate, tombstones
 from memories.writing.changing import announce, audit, next_update, notify_webhooks
-from memories.writing.decide import (
-    Forgotten,
-    Known,
-    New,
-    Refused,
-    Stored,
-    Update,
-    decide,
-    one_writer_at_a_time,
-)
 from memories.writing.gate import Draft, Saved, enforce_limit
 from memoryhub.errors import Conflict, Forbidden, NotFound
 from workspaces.access import require
@@ -84,27 +74,25 @@ def approve(memory: Memory, *, by: User, now: datetime, replacing: bool = False)
     """
     embedded = embed_one(memory.content, memory.source_excerpt, DataPolicy.here(memory.workspace))
     with changing.one_owner_per_key():
-        one_writer_at_a_time(memory.workspace)
+        decide.one_writer_at_a_time(memory.workspace)
         locked = _locked(memory)
         forgotten = tombstones.forbids_restore(locked, by=by)
-        verdict = decide(locked, Stored(locked, embedded, now), now=now, forgotten=forgotten)
+        verdict = decide.decide(locked, decide.Stored(locked, embedded, now), now=now, forgotten=forgotten)
         match verdict:
-            case Forgotten():
-                raise tombstones.WasForgotten
-            case Refused(error):
+            case decide.Refused(error):
                 raise error
-            case Known(known):
+            case decide.Known(known):
                 changing.record_wordings([(known, locked.content)], by=by, now=now)
                 _decide(locked, RevisionAction.REJECT, Review.REJECTED, by, now)
                 return Saved(known, created=False, duplicate=True)
-            case Update(known, previous_key_owner):
+            case decide.Update(known, previous_key_owner):
                 changes = {"content": locked.content, "key": locked.key}
                 known = changing.update_in_place(
                     known, changes, embedded, previous_key_owner, by=by, words=locked, now=now
                 )
                 _decide(locked, RevisionAction.REJECT, Review.REJECTED, by, now)
                 return Saved(known, created=False, duplicate=True)
-            case New(may_replace, previous_key_owner):
+            case decide.New(may_replace, previous_key_owner):
                 older = locked.possibly_replaced if replacing else None
                 older = older and changing.locked_row(older, deleted=False)
                 locked.may_replace = older or may_replace

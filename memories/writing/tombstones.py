@@ -1,8 +1,7 @@
 """Tombstones, by which permanently forgotten texts are recognized without being stored, and counts of refused memories.
 
 A tombstone is the HMAC of a text, normalized by ``essence``, for one scope (docs/decisions/0012). The HMAC's key is
-stored in the data folder and not in the database, so that someone who can read only the database cannot test guesses.
-It does not depend on ``MEMORYHUB_SECRET_KEY``, so that key may change.
+stored outside of the database, so that someone who can read only the database cannot test guesses.
 """
 
 import hashlib

@@ -286,8 +286,8 @@ def test_a_key_taken_past_the_queue_is_a_conflict(
     gone = save(cast, "Tea", key="drink").memory
     delete_memory(gone, by=cast.editor, now=timezone.now())
     other = save(cast, "Water").memory
-    pause, module = Pause(), "memories.writing.gate" if door == "edit" else "memories.writing.decide"
-    monkeypatch.setattr(f"{module}.find_key_owner", pause.after(decide.find_key_owner))
+    pause = Pause()
+    monkeypatch.setattr("memories.writing.decide.find_key_owner", pause.after(decide.find_key_owner))
     acts: dict[str, Callable[[], Any]] = {
         "save": lambda: save(cast, "Coffee", key="drink"),
         "edit": lambda: edit_memory(mine, by=cast.editor, now=timezone.now(), key="drink"),

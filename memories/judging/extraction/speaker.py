@@ -17,14 +17,7 @@ from typing import TypeVar
 import numpy as np
 
 from memories.judging.encoder_interface import Encoder, ReadOnce
-from memories.judging.extraction.grounding import (
-    agrees,
-    asks_back,
-    is_grounded,
-    names_in,
-    numbers_in,
-    says_nothing,
-)
+from memories.judging.extraction import grounding
 from memories.judging.sentences import MAX_READ, sentences
 from memoryhub.llm.base import Speaker, Vectors
 from memoryhub.llm.e5 import meaning_of
@@ -132,7 +125,7 @@ class Provenance:
         theirs = [text for text, source in self._said if (source.author or by) == author]
         if len(theirs) < len(self._said):
             called = names if author == by else ""
-            if not is_grounded(statement, said=theirs, today=today, names=called):
+            if not grounding.is_grounded(statement, said=theirs, today=today, names=called):
                 return together
         return replace(
             carriers[0], text=statement, is_plain=all(each.is_plain for each in sources), author=author
@@ -151,7 +144,7 @@ class Provenance:
         for each in unseen:
             if each.speaker is Speaker.WEB:  # any web text may be written by strangers
                 return each
-        messages = [(text, source) for text, source in self._said if not says_nothing(text)]
+        messages = [(text, source) for text, source in self._said if not grounding.says_nothing(text)]
         own = [
             (part, source)
             for text, source in messages
@@ -160,7 +153,7 @@ class Provenance:
         ]
         plain = [pair for pair in own if not pair[1].is_confirmed]
         plain_said = [text for text, source in self._said if not source.is_confirmed]
-        is_said = is_grounded(statement, said=plain_said, today=today, names=names)
+        is_said = grounding.is_grounded(statement, said=plain_said, today=today, names=names)
         if is_said:
             for part, source in plain:
                 if not is_asked(part) and compared.words_in(part):
@@ -175,7 +168,7 @@ class Provenance:
             return replace(carrier, is_plain=support >= PLAIN)
         # The words of a confirmed question are the model's, which may have them from any source.
         support, carrier = compared.support_of(own)
-        grounded = is_grounded(statement, said=self.said, today=today, names=names)
+        grounded = grounding.is_grounded(statement, said=self.said, today=today, names=names)
         if carrier and grounded and support >= LEAST and best < LEAST and not unseen:
             return replace(carrier, is_plain=False)
         if other is not None and best >= LEAST:
@@ -199,8 +192,8 @@ class _Compared:
     def __init__(self, statement: str, encoder: Encoder | None) -> None:
         self._statement, self._encoder = statement, encoder
         self._words = words_of(statement)
-        self._names = {name[:_STEM] for name in names_in(statement)}
-        self._numbers = numbers_in(statement)
+        self._names = {name[:_STEM] for name in grounding.names_in(statement)}
+        self._numbers = grounding.numbers_in(statement)
 
     def words_in(self, sentence: str) -> bool:
         """Return whether the sentence contains all content words of the statement, which must have at least two."""
@@ -230,7 +223,7 @@ class _Compared:
                 best = max(best, (self._share_of_bag(source.text, own), source), key=lambda pair: pair[0])
                 continue
             stems = {word[:_STEM] for word in _WORD.findall(source.text.casefold())}
-            if not self._numbers - numbers_in(source.text) and not self._names - stems:
+            if not self._numbers - grounding.numbers_in(source.text) and not self._names - stems:
                 pieces += [(piece, source) for piece in _pieces(source.text)]
         chosen = self._likeliest(pieces, text_of=lambda pair: pair[0])
         near = zip(self.cosines([piece for piece, _source in chosen]), chosen, strict=True)
@@ -288,12 +281,12 @@ def confirmed(message: str, before: str) -> str:
 
     It is the question that ends the assistant's message ``before``, or what this only asks to confirm or remember.
     """
-    if not agrees(message):
+    if not grounding.agrees(message):
         return ""
     question_sentences = list(_sentences(before))
     if not question_sentences or not is_asked(question_sentences[-1]):
         return ""
-    if asks_back(question_sentences[-1]):
+    if grounding.asks_back(question_sentences[-1]):
         return "".join(sentence for sentence in question_sentences[-2:-1] if not is_asked(sentence))
     return _QUESTION.sub(".", question_sentences[-1])
 

@@ -210,13 +210,6 @@ def question_of(before: str) -> str:
     return question if is_last and question.endswith(_ASKS_FOR_REPLY) and len(question) <= LONGEST else ""
 
 
-def states_fact(question: str, answer: str, encoder: Encoder) -> float:
-    """Return the probability that a question and its reply together state something worth remembering. Encodes them."""
-    fitted = head()
-    row = reply_features(question, answer, encoder, fitted)
-    return float(chances(row[None], {name: fitted[f"reply_{name}"] for name in NETS})[0])
-
-
 def statement(question: str, answer: str) -> str:
     return f"{question} {answer}"
 
@@ -284,7 +277,9 @@ def _from_reply(before: str, answer: str, encoder: Encoder) -> list[Candidate]:
     question, answer = question_of(before), _BLANKS.sub(" ", answer).strip()
     if not question or not answer or len(answer) > LONGEST:
         return []
-    chance = states_fact(question, answer, encoder)
+    fitted = head()
+    row = reply_features(question, answer, encoder, fitted)
+    [chance] = chances(row[None], {name: fitted[f"reply_{name}"] for name in NETS}).tolist()
     text = statement(question, answer)
     if chance < LEAST_REPLY or len(text.split()) > MAX_WORDS:
         return []
