@@ -109,10 +109,7 @@ def download(asset: Asset) -> StreamingHttpResponse:
 
 
 def clean_name(name: str) -> str:
-    """Return a file name for display: the last path component, without control or reserved characters.
-
-    It has at most ASSET_NAME_LENGTH characters, and keeps its extension. The server never uses it as a path.
-    """
+    """Return a file name for display: the last path component, safe and at most ASSET_NAME_LENGTH long."""
     last = unicodedata.normalize("NFC", name.replace("\\", "/")).rsplit("/", 1)[-1]
     seen = "".join(sign if unicodedata.category(sign)[0] != "C" else " " for sign in last)
     file_name = " ".join(seen.translate({ord(sign): "_" for sign in '<>:"|?*'}).split()).strip(". ")

@@ -114,10 +114,7 @@ LIMIT %(limit)s
 
 
 def match_words(query: str, params: dict[str, Any], limit: int) -> list[tuple[int, float]]:
-    """Return live memories that contain any of the query's words, as (primary key, ``ts_rank_cd``), best first.
-
-    ``params`` are ``RankedSearch.params``. Only memories that are valid at its times are returned.
-    """
+    """Return live memories that contain any of the query's words, as (primary key, ``ts_rank_cd``), best first."""
     at = " | ".join(f"'at:{place}'" for place in params["places"])
     with current_connection().cursor() as cursor:
         cursor.execute(_MATCH, {**params, "at": at, "query": query, "limit": limit})
@@ -125,10 +122,7 @@ def match_words(query: str, params: dict[str, Any], limit: int) -> list[tuple[in
 
 
 def match_contains(query: str, params: dict[str, Any], limit: int) -> list[tuple[int, float]]:
-    r"""Return live memories that contain the whole query as a substring, as (primary key, 0).
-
-    ``params`` are those of ``match_words``. ``%``, ``_`` and ``\`` are literal.
-    """
+    """Return memories that contain the whole query, as (key, 0). ``%``, ``_`` and ``\\`` are literal."""
     escaped = query.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     with current_connection().cursor() as cursor:
         cursor.execute(_CONTAINS, {**params, "pattern": f"%{escaped}%", "limit": limit})

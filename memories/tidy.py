@@ -1,7 +1,4 @@
-"""Memories to tidy up (stale, unused, duplicate and contradictory ones), and a person's decisions about them.
-
-Pairs are found by comparing the vectors of the newest ``COMPARED`` memories of the same scope that a person may see.
-"""
+"""Memories to tidy up (stale, unused, duplicate and contradictory ones), and a person's decisions about them."""
 
 import re
 import unicodedata
@@ -104,10 +101,7 @@ class Pairs:
 
 
 def pairs_in(workspace: Workspace, user: User, now: datetime) -> Pairs:
-    """Return the pairs to review, without those that somebody decided to keep.
-
-    The comparison is cached for KEPT_SECONDS, or until the workspace's memories change.
-    """
+    """Return the pairs to review, which are cached for KEPT_SECONDS or until the workspace's memories change."""
     cache = caches["process"]
     key = f"tidying.{workspace.pk}.{user.pk}.{hash(state_of(workspace))}"
     compared: Any = cache.get_or_set(key, lambda: _compared(workspace, user, now), KEPT_SECONDS)

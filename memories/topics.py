@@ -115,10 +115,7 @@ NEIGHBOURS = """
 
 @dataclass(frozen=True)
 class Neighbourhood:
-    """The nodes around a start node, nearest first, and the relations among all of them.
-
-    ``truncated``: there are more nodes or relations.
-    """
+    """The nodes around a start node, nearest first, and the relations among them. ``truncated``: there are more."""
 
     nodes: list[MemoryNode]
     relations: list[NodeRelation]
@@ -128,10 +125,7 @@ class Neighbourhood:
 def get_node(
     user: User, public_id: str, *, workspace: Workspace | None = None, need: Role = Role.VIEWER
 ) -> MemoryNode:
-    """Return a node by its public id.
-
-    Raises NotFound if the user may not see it or it is not in ``workspace``, Forbidden if their role is below ``need``.
-    """
+    """Return a node. Raises NotFound if the user may not see it here, Forbidden if their role is below ``need``."""
     nodes = MemoryNode.objects.visible_to(user).select_related("workspace")
     if workspace is not None:
         nodes = nodes.filter(workspace=workspace)
@@ -289,10 +283,7 @@ def unlink_memory(node: MemoryNode, memory: Memory) -> None:
 def relate(
     node: MemoryNode, target: MemoryNode, relation: str, *, now: datetime
 ) -> tuple[NodeRelation, bool]:
-    """Create a relation from ``node`` to ``target``. Return the relation and whether it is new.
-
-    Raises NotFound if ``target`` is in another workspace, and Invalid if it is the node itself.
-    """
+    """Create a relation, if there is none. Return it and whether it is new. Raises NotFound or Invalid."""
     if target.workspace_id != node.workspace_id:
         raise NotFound(_("There is no such topic in this workspace."))
     if target.pk == node.pk:
@@ -431,10 +422,7 @@ def _is_name(name: object) -> bool:
 
 
 def suggest_merges(workspace: Workspace, user: User) -> list[tuple[MemoryNode, MemoryNode]]:
-    """Return pairs of topics whose names look alike ("Maria Lopez", "Maria"), the longer name first.
-
-    Topics that are related to each other or that a person marked as different are left out.
-    """
+    """Return pairs of unrelated topics, not marked as different, whose names look alike, the longer name first."""
     nodes = list(nodes_in(workspace, user)[:MOST_COMPARED])
     relations = NodeRelation.objects.filter(source__workspace=workspace).values_list("source", "target")
     differing = MemoryNode.objects.filter(workspace=workspace, differs_from__isnull=False)

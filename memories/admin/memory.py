@@ -109,10 +109,7 @@ ID_FIELDS = {
 
 
 def search_memories(rows: QuerySet[Any], text: str) -> QuerySet[Any]:
-    """Return the rows with an id equal to the text, or with words that begin with each word of the text.
-
-    If there are none, return the newest that contain it. Other memories are not searched, as this would reveal them.
-    """
+    """Return the rows with this id or words that begin so, or else the newest that contain the text."""
     if not text or PATTERN.fullmatch(text):
         return rows_by_id(rows, text, ID_FIELDS)
     words = re.findall(r"\w+", text)[:12]

@@ -1,7 +1,4 @@
-"""The figures on the admin's first page: waiting and failed work, running work, growth, and model use this month.
-
-Each figure links to a list and is shown only to staff who may open that list. Counting stops at a limit.
-"""
+"""The figures on the admin's first page, each with a link to a list that the member of staff may open."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

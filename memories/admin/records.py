@@ -1,7 +1,4 @@
-"""The admin of records about memories: extractions, receipts, refusals, jobs, clearings, nodes and files.
-
-Schedules and jobs cannot be added here, because a job can call any function of the program.
-"""
+"""The admin of records about memories: extractions, receipts, refusals, jobs, clearings, nodes and files."""
 
 from datetime import datetime
 from typing import Any, ClassVar, cast

@@ -89,12 +89,11 @@ class MemoryJson(MemoryFields, WrittenJson):
     valid_from = Moment(allow_null=True, help_text=VALID_FROM)
     valid_to = Moment(allow_null=True, help_text=VALID_TO)
     replaced_by = serializers.CharField(
-        source="replaced_by.public_id", default=None, allow_null=True, help_text=REPLACED_BY
+        source="replaced_by.public_id", allow_null=True, help_text=REPLACED_BY
     )
     scope = serializers.ChoiceField(choices=Scope.values)
     agent_id = serializers.CharField(
         source="agent.public_id",
-        default=None,
         allow_null=True,
         help_text="For scope agent: the assistant in whose chats it is recalled. Else null.",
     )

@@ -72,10 +72,7 @@ class Clearable:
 
 
 def clearable_by(user: User, workspace: Workspace) -> list[Clearable]:
-    """Return the scopes that this member may clear, their personal one first, without assistants without memories.
-
-    Costs five queries.
-    """
+    """Return the scopes that this member may clear. Assistants without memories are left out. Five queries."""
     places: list[tuple[str, Agent | None]] = [(Scope.USER, None)]
     rows = Q(scope=Scope.USER, owner=user)
     if workspace.role == Role.OWNER:
@@ -145,10 +142,7 @@ def get_clearing(user: User, workspace: Workspace, public_id: str) -> Clearing:
 
 
 def undo(clearing: Clearing, *, by: User, as_staff: bool = False) -> Clearing:
-    """Queue the undo of a soft clearing. A second call does nothing.
-
-    Raises Conflict while a clearing of the scope is running, or if this clearing was permanent.
-    """
+    """Queue the undo of a soft clearing. Raises Conflict while one of the scope runs, or if this was permanent."""
     try:
         with transaction.atomic():
             locked = Clearing.objects.select_for_update(of=("self",)).get(pk=clearing.pk)
@@ -223,10 +217,7 @@ def _still_has_right(clearing: Clearing) -> bool:
 
 
 def _change(clearing: Clearing, batch: list[Memory]) -> int:
-    """Delete, permanently remove or restore the memories of a batch. Return the number changed.
-
-    Memories that were removed in the meantime, or that the current rules refuse to restore, are left out.
-    """
+    """Delete, permanently remove or restore the memories of a batch. Return the number changed."""
     if clearing.status == ClearingStatus.CLEARING and clearing.for_good:
         forget_memories(batch, by=clearing.by, now=timezone.now())
         return len(batch)

@@ -81,10 +81,7 @@ class Gone:
 
 
 def require_right(memory: Memory, by: User) -> None:
-    """Raise Forbidden unless this person may permanently forget the memory.
-
-    Personal memories: their owner. Shared ones: owners of the workspace, and the author while they may edit.
-    """
+    """Raise Forbidden unless this person may permanently forget the memory."""
     if not may_forget(memory, by, role_in(by, memory.workspace)):
         raise Forbidden(_("Only its author or an owner of the workspace can forget a memory for good."))
 
@@ -141,10 +138,7 @@ def forget_source(
 
 
 def purge(*, now: datetime, seconds: float) -> int:
-    """Permanently remove memories that were deleted ``MEMORYHUB_PURGE_AFTER_DAYS`` ago. Return their number.
-
-    Stores no tombstones, because no person asked that these texts never be saved again.
-    """
+    """Permanently remove memories deleted MEMORYHUB_PURGE_AFTER_DAYS ago, without tombstones. Return their number."""
     rows = Memory.objects.exclude(review=Review.PENDING)
     return purge_deleted(rows, _delete_rows, "memories", now=now, seconds=seconds, most=BATCH)
 
@@ -359,10 +353,7 @@ def get_noted(user: User, public_id: str, *, workspace: Workspace) -> Memory:
 
 
 def forget_noted(memory: Memory, *, by: User, now: datetime) -> Report:
-    """Remove a memory's noted copies of forgotten texts, or a deleted memory that is itself one. Return the counts.
-
-    The caller checks the right of ``by``. Raises NotFound if the memory no longer exists.
-    """
+    """Remove a memory's noted copies, or the memory if it is deleted and itself one. Return the counts."""
     with transaction.atomic():
         locked = locked_row(memory)
         says_so = locked.kept_copies.filter(kind=CopyKind.MEMORY).exists() and locked.deleted_at is not None

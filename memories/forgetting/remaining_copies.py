@@ -85,10 +85,7 @@ def register_copy_remover(remover: CopyRemover) -> None:
 
 
 def drop_in_other_apps(wanted: Wanted, by: User) -> Counts:
-    """Remove copies of the texts from the tables of other apps. Return the counts by kind.
-
-    Call this after the tombstones are committed, because they refuse texts that are saved later.
-    """
+    """Remove copies from the tables of other apps, once the tombstones are committed. Return the counts by kind."""
     return sum((remover(wanted, by) for remover in _copy_removers), Counter()) if wanted.texts else Counter()
 
 
@@ -284,10 +281,7 @@ def recheck(memories: Sequence[Memory], *, now: datetime) -> int:
 
 
 def scan(*, now: datetime, check_all: bool = False, hide: bool = True) -> Generator[Scan, None, None]:
-    """Check live memories for credentials by the current rules. Yield the progress after each batch.
-
-    ``check_all`` includes memories that these rules have already checked. Without ``hide``, nothing is changed.
-    """
+    """Check live memories by newer rules for credentials, or all with ``check_all``. Yield the progress."""
     rows = Memory.objects.filter(deleted_at=None)
     rows = rows if check_all else rows.exclude(secret_rules=RULES)
     progress, after = Scan(rows.count()), 0

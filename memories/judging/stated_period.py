@@ -212,10 +212,7 @@ def _read(phrase: str, language: str, at: int) -> _Date | None:
 
 
 def _placed(date: _Date, beside: datetime, side: str) -> _Date:
-    """Return the date with a year, which is chosen near ``beside`` if the date has none.
-
-    ``side`` is "since" (the last such date), "until" (the next) or "from" (the nearest).
-    """
+    """Return the date with a year: its own, or the last ("since"), next ("until") or nearest ("from") to ``beside``."""
     if date.has_year:
         return date
     here = beside.year - date.begins.year

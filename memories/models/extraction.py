@@ -1,7 +1,4 @@
-"""Extractions, one row per finished turn, and counts of refused memories.
-
-The row stores the state of the extraction; a job in the queue only starts the work.
-"""
+"""Extractions, one row per finished turn, and counts of refused memories."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Memories with their history and sources, and tombstones of forgotten texts. Written by ``memories.writing`` and
-``memories.forgetting`` only.
-"""
+"""Memories with their history and sources, and tombstones of forgotten texts."""
 
 from __future__ import annotations
 
@@ -359,10 +357,7 @@ class Memory(models.Model):
 
     @property
     def place(self) -> int:
-        """Return the number of the scope, within which memories are searched and compared (docs/decisions/0011).
-
-        This is the workspace's primary key, the owner's negated one, or ``AGENT_PLACES`` plus the assistant's.
-        """
+        """Return the number of the scope, within which memories are searched and compared (docs/decisions/0011)."""
         return place_of(self.workspace_id, owner_id=self.owner_id, agent_id=self.agent_id)
 
     def has_expired(self, now: datetime) -> bool:
@@ -394,11 +389,7 @@ class Memory(models.Model):
 
     @property
     def rests_on(self) -> dict[str, str] | None:
-        """Return the source that the text is based on, or None if it is a person's own words.
-
-        The result has a ``speaker``, which is a ``Speaker``, and an ``id``, which is a public id or "". The stored
-        value is validated here, because imports store ``source_details`` unchanged.
-        """
+        """Return the source of the text as ``speaker`` and ``id``, or None if it is a person's own words."""
         named = self.source_details.get("rests_on")
         if not isinstance(named, dict) or named.get("speaker") not in tuple(Speaker):
             return None

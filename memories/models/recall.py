@@ -54,10 +54,7 @@ class RecallQuestion(models.Model):
 
 
 class ExpectedMemory(models.Model):
-    """A memory that recall should find for a test question, with the last result.
-
-    ``rank`` is None if the memory was not found. ``reason`` says why a found memory was not used.
-    """
+    """A memory that recall should find for a test question, with its rank at the last run."""
 
     question = models.ForeignKey(
         RecallQuestion, on_delete=models.CASCADE, db_index=False, related_name="expected"
@@ -164,10 +161,7 @@ class ReceiptItem(models.Model):
 
     @property
     def is_forgotten(self) -> bool:
-        """Return whether the memory was deleted since the answer, and not merged into an existing one.
-
-        ``recall.receipts_for`` adds the annotation ``stands``.
-        """
+        """Return whether the memory was deleted since the answer, and not merged into an existing one."""
         return not getattr(self, "stands", self.memory.deleted_at is None)
 
     @property

@@ -1,7 +1,4 @@
-"""Topics: nodes in a small graph over a workspace, which collect memories and have relations to each other.
-
-Written by ``memories.topics`` only. Files attached to memories are defined here as well.
-"""
+"""Topics: nodes in a small graph over a workspace, which collect memories and have relations to each other."""
 
 from __future__ import annotations
 

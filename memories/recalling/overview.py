@@ -190,10 +190,7 @@ def of_everything(
 def candidates(
     kind: str, workspace: Workspace, user: User, agent: Agent | None, where: SearchArea, now: datetime
 ) -> MemoryQuerySet:
-    """Return the valid memories without a newer one that an overview may list.
-
-    SELF lists memories that the user wrote, owns or is named in; HERE lists those of the workspace.
-    """
+    """Return the memories that an overview may list: the user's own and those that name them, or the workspace's."""
     newer = Memory.objects.live(now).filter(may_replace=OuterRef("pk"), workspace=OuterRef("workspace"))
     memories = Memory.objects.recallable_in(workspace, user, agent).live(now).not_over(now)
     memories = memories.filter(~Exists(newer), workspace__in=where.workspaces)
@@ -206,10 +203,7 @@ def candidates(
 
 
 def spread(rows: list[_Row], topics: Mapping[int, int]) -> list[int]:
-    """Return the primary keys of the rows in display order.
-
-    Pinned rows and answers come first. Then come the best row of each category and topic, the second, and so on.
-    """
+    """Return the keys of the rows: pinned ones and answers, then the best of each category and topic in turns."""
     groups: dict[tuple[str, int], list[_Row]] = defaultdict(list)
     for row in sorted(rows, key=lambda row: row.order, reverse=True):
         groups[row.category, topics.get(row.key, 0)].append(row)
@@ -257,10 +251,7 @@ def hidden_lines(workspace: Workspace, user: User, now: datetime) -> MemoryQuery
 
 
 def hide_line(public_id: str, workspace: Workspace, user: User, *, hidden: bool) -> Memory:
-    """Hide a memory from the user's profile, or show it again. Recall still finds a hidden one.
-
-    Raises NotFound unless the memory belongs to this workspace or to the user.
-    """
+    """Hide a memory of this workspace or the user from the user's profile, or show it again. Raises NotFound."""
     memory = get_memory(user, public_id)
     if memory.owner_id is None and memory.workspace_id != workspace.pk:
         raise NotFound(_("This memory does not exist, or you do not have access to it."))

@@ -1,8 +1,4 @@
-"""Scores of recalled memories, and the names and dates in a question. Does not access the database or the clock.
-
-The weights of the hybrid ranking were measured on public conversations; docs/figures.md has the table, and what each
-signal contributes. With half or double of any one weight, the results change little.
-"""
+"""Scores of recalled memories, by weights measured in docs/figures.md, and the names and dates in a question."""
 
 from __future__ import annotations
 
@@ -93,10 +89,7 @@ def longterm_parts(cosine: float, recent: float, importance: float) -> dict[str,
 
 
 def injection_threshold(base: float, memories: int) -> float:
-    """Return the minimum hybrid score at which a memory is given to the model, in a workspace with this many memories.
-
-    ``base`` applies from 200 memories on. With each halving, the best unrelated memory scores about 0.04 lower.
-    """
+    """Return the minimum score for the model: ``base`` from 200 memories on, and lower in smaller workspaces."""
     if memories >= SMALL_TALK_AT:
         return base
     return max(0.0, base - PER_HALVING * math.log2(SMALL_TALK_AT / max(1, memories)))

@@ -237,10 +237,7 @@ def _clean_query(query: str) -> str:
 
 
 def with_newer(recall_result: Recall) -> Recall:
-    """If a recalled memory may be replaced by a newer one, put the newer one before it. At most one query.
-
-    The newer one gets at least the older one's score and relevance.
-    """
+    """If a newer memory may replace a recalled one, put it before that, scored at least as high. At most one query."""
     linked = [
         each.memory
         for each in recall_result.items
@@ -387,10 +384,7 @@ def _lock_existing(memories: list[Memory]) -> set[int]:
 
 
 def receipts_for(message_ids: Iterable[str], user: User) -> dict[str, Receipt]:
-    """Return the receipts of these answers by message id, with the items whose memory the user may see.
-
-    The positions of the ``shown`` items are renumbered without gaps.
-    """
+    """Return the receipts of these answers by message id, with the items whose memory the user may see."""
     own = Workspace.objects.filter(default_of=user).values("pk")
     rows = Receipt.objects.filter(message_id__in=list(message_ids), workspace__memberships__user=user)
     receipts = list(rows.annotate(home=Subquery(own)))
@@ -426,10 +420,7 @@ def receipt_for(message_id: str, user: User) -> Receipt | None:
 
 
 def mark_not_relevant(item_id: int, user: User, *, value: bool) -> ReceiptItem:
-    """Record the user's judgement that a recalled memory was not relevant. ``value=False`` takes it back.
-
-    Raises NotFound unless the receipt is the user's own and the user may see the memory.
-    """
+    """Record whether the user judged a recalled memory not relevant. Raises NotFound for the receipts of others."""
     memories = Memory.objects.visible_to(user).filter(deleted_at=None)
     items = ReceiptItem.objects.filter(pk=item_id, receipt__user=user, memory__in=memories)
     item = items.select_related("memory", "receipt").first()

@@ -110,10 +110,7 @@ def for_cards(memories: MemoryQuerySet) -> MemoryQuerySet:
 
 
 def on_cards(memories: list[Memory]) -> list[Memory]:
-    """Set ``files``, ``origins`` (sources) and ``is_searchable`` on memories from ``for_cards``. Two queries.
-
-    ``is_searchable`` is False if the memory's vector is still to be computed.
-    """
+    """Set ``files``, ``origins`` (sources) and ``is_searchable`` on memories from ``for_cards``. Two queries."""
     no_embedder, is_local = get_embedder() is None, embedder_is_local()
     for memory in memories:
         by_words_for_good = no_embedder or (memory.workspace.local_only and not is_local)
@@ -381,10 +378,7 @@ def _day(label: Any) -> forms.DateField:
 
 
 class EditForm(MemoryForm):
-    """Form for a stored memory. Days are in UTC, and ``version`` is the version that the person saw.
-
-    ``whose``, which only the author can choose, is the scope ``user`` or the public id of a workspace.
-    """
+    """Form for a stored memory, with days in UTC. ``whose`` is the scope ``user`` or the public id of a workspace."""
 
     whose = forms.ChoiceField(label=_("Visible to"), help_text=READ_BY_ADMINISTRATORS)
     valid_from = _day(_("Holds from"))

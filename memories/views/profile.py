@@ -21,10 +21,7 @@ from workspaces.views import PageRequest
 
 @require_http_methods(["GET", "POST"])
 def page(request: PageRequest, ws_id: str) -> HttpResponse:
-    """Show the user's profile in this workspace, or on POST add a personal memory to it.
-
-    ``part=lines`` returns only the list of memories. The new memory is pinned so that it stays in the profile.
-    """
+    """Show the profile, with ``part=lines`` only its list, or on POST add a memory, pinned so that it stays."""
     workspace, context = workspace_context(request, ws_id)
     now = timezone.now()
     form = MemoryForm(request.POST or None)

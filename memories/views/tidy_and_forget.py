@@ -29,10 +29,7 @@ def _memory(request: PageRequest, workspace: Workspace, name: str = "memory") ->
 
 @require_GET
 def page(request: PageRequest, ws_id: str) -> HttpResponse:
-    """Show one list of memories to review, and the number of memories in each list.
-
-    ``part=list`` returns only the part below the page's tabs. ``part=tabs`` returns only the tabs, with ``tab`` active.
-    """
+    """Show a list of memories to review and the number in each. ``part=list`` and ``part=tabs`` return only these."""
     workspace, context = workspace_context(request, ws_id)
     now = timezone.now()
     pairs = pairs_in(workspace, request.user, now)

@@ -344,10 +344,7 @@ def key_is_taken() -> Conflict:
 
 
 def audit(verb: Verb, memory: Memory, by: User | None, *, target: str = "", **details: Any) -> None:
-    """Record a person's action in the audit log. Members may not see that on a personal memory.
-
-    The default ``target`` is the memory's id.
-    """
+    """Record a person's action on a memory in the audit log, without the workspace if it is personal."""
     if by is not None:
         workspace = memory.workspace if memory.owner_id is None else None
         record(verb, by=by, workspace=workspace, target=target or memory.public_id, details=details)

@@ -1,7 +1,4 @@
-"""Drafts of memories: their fields, the rules for each field (docs/api.md), and the check for credentials.
-
-Fields are checked alone and in pairs, so that a credential split between two fields is found.
-"""
+"""Drafts of memories: their fields, the rules for each field (docs/api.md), and the check for credentials."""
 
 from __future__ import annotations
 
@@ -166,10 +163,7 @@ _DIGIT = re.compile("[0-9]")
 
 
 def texts_of(values: Mapping[str, Any], beside: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the texts to check for credentials, as (field name, text): the fields, and combinations of two.
-
-    The fields ``beside`` of the same memory are only checked in combination with ``values``.
-    """
+    """Return the texts to check, as (field name, text): the fields, and combinations of two, also with ``beside``."""
     texts = [(name, values[name]) for name in ("content", "summary", "key", "category") if values.get(name)]
     if values.get("tags"):
         texts.append(("tags", "\n".join(values["tags"])))
@@ -228,10 +222,7 @@ PERSONAL = {
 
 @dataclass(frozen=True)
 class Draft:
-    """The fields of a memory before it is stored.
-
-    A personal memory belongs to ``owned_by``, or to the author if that is None. ``agent`` requires the scope ``agent``.
-    """
+    """The fields of a memory before it is stored. A personal one belongs to ``owned_by``, or else to the author."""
 
     content: str
     workspace: Workspace

@@ -1,7 +1,4 @@
-"""Conversion of a chat turn to drafts of memories.
-
-The chat app registers functions that load a turn's text, because this app does not import chats.
-"""
+"""Conversion of a chat turn to drafts of memories."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -67,10 +64,7 @@ def says_the_same(
 
 
 def candidate_of(memory: Memory, candidates: Sequence[Candidate], message: str) -> Candidate | None:
-    """Return the candidate that says the same as the memory, or None. Uses the encoder.
-
-    If the memory's content is the whole message or was synthesized, return the nearest candidate.
-    """
+    """Return the candidate that says the same as the memory, or None. Uses the encoder."""
     if not candidates:
         return None
     at, cosine = nearest_of(memory.content, [each.text for each in candidates], get_reader())
@@ -183,10 +177,7 @@ def candidates_of(
     faint: bool = False,
     unread: Callable[[], None] | None = None,
 ) -> tuple[str, list[Candidate]]:
-    """Return the name of the extractor and the candidates of a turn, with ``faint`` also uncertain ones of the rules.
-
-    ``unread`` is called if the model's reply cannot be parsed.
-    """
+    """Return the name of the extractor and the candidates of a turn. ``faint`` adds uncertain ones of the rules."""
     if turn.is_output:  # rules recognize what people say about themselves, and an output has no speaker
         text = turn.messages[0][1]
         return ("model", distil_with_model(complete, text, unread)) if complete else ("none", [])
@@ -226,10 +217,7 @@ def _is_alone(turn: TurnText, own_words: bool) -> bool:
 
 
 def draft_of(extraction: Extraction, turn: TurnText, extractor: str, candidate: Candidate) -> Draft | None:
-    """Return the draft of a candidate, or None if no workspace may store it.
-
-    A text that is not based on a person's own words is marked for review.
-    """
+    """Return the draft of a candidate, or None if no workspace may store it."""
     today = turn.said_at.date() if turn.said_at else None
     asker = extraction.user if turn.is_output else turn.said_by
     by = asker.pk if asker else 0

@@ -126,10 +126,7 @@ def _changed_only_by(memories: MemoryQuerySet, person: User, now: datetime) -> M
 
 
 def supersede(older: Memory, *, by: Memory, now: datetime) -> None:
-    """Let the memory ``by`` replace an older one, unless it has replaced another. Call this in a transaction.
-
-    An older memory that is pinned or has a key is only linked, and a person decides.
-    """
+    """Let the memory ``by`` replace an older one. If that is pinned or has a key, only link it."""
     try:
         locked = locked_row(older, deleted=False)
     except NotFound:  # deleted in the meantime, so nothing is left to replace
@@ -381,10 +378,7 @@ def _redraw_chat(extraction: Extraction) -> None:
 
 
 def rerun(memory: Memory, *, by: User | None, now: datetime) -> None:
-    """Queue a job that computes a memory's summary again, unless somebody edits the memory before it runs.
-
-    Raises Conflict if the memory has no source message.
-    """
+    """Queue a job that runs ``refresh``. Raises Conflict if the memory has no source message."""
     if not memory.source_message_id:
         raise Conflict(_("This memory has no source message to extract from."), code="no_source")
     job = {"memory_id": memory.pk, "by_id": by.pk if by else None, "version": version_of(memory)}

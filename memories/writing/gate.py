@@ -317,10 +317,7 @@ CARRIED = (
 def new_row(
     draft: Draft, may_replace: Memory | None, *, brought_by: int | None, now: datetime, own_row: bool = False
 ) -> Memory:
-    """Return an unsaved memory for a cleaned draft.
-
-    ``own_row``: the memory is a new row even if it is a duplicate, so it is not compared with others later either.
-    """
+    """Return an unsaved memory for a cleaned draft. ``own_row``: it is not compared with others later."""
     return Memory(
         **{name: getattr(draft, name) for name in CARRIED},
         tags=list(draft.tags),

@@ -36,10 +36,7 @@ def require_to_save(workspace: Workspace) -> None:
 
 
 def save_or_propose(draft: Draft, *, by: User, now: datetime) -> Saved:
-    """Save the draft of a person, whose role is ``draft.workspace.role``, or for a viewer save it as a proposal.
-
-    Raises Forbidden if they may do neither, or if a viewer proposes a personal memory.
-    """
+    """Save the draft, for a viewer as a proposal. Raises Forbidden if ``draft.workspace.role`` allows neither."""
     require_to_save(draft.workspace)
     if may_propose(draft.workspace, draft.workspace.role):
         if draft.scope == Scope.USER:
@@ -118,10 +115,7 @@ def reject(memory: Memory, *, by: User, now: datetime) -> Memory:
 
 
 def reconsider(memory: Memory, *, by: User, now: datetime) -> Memory:
-    """Undo an approval or rejection: the proposal waits again, and a memory that it replaced becomes valid again.
-
-    Raises NotFound if the row is gone, or Conflict if the memory was never approved or rejected.
-    """
+    """Undo an approval, with its replacement, or a rejection. Raises Conflict if nobody has decided."""
     with transaction.atomic():
         locked = _locked(memory, proposals_only=False)
         if locked.review == Review.PENDING:

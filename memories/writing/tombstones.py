@@ -68,10 +68,7 @@ def add_tombstones(texts: Iterable[tuple[int, str]], *, now: datetime) -> int:
 
 
 def forgotten(drafts: Sequence[Draft], *, by: User | None) -> list[bool]:
-    """Return for each draft whether a tombstone forbids storing it. One query.
-
-    ``by`` is the person who saves the drafts, or None for a job on behalf of their author.
-    """
+    """Return for each draft whether a tombstone forbids that ``by`` (None: a job) stores it. One query."""
     return forgotten_texts([(draft, draft.content) for draft in drafts], by=by)
 
 
@@ -121,10 +118,7 @@ def _lift(places: Collection[int], text: str) -> None:
 
 
 def _places(draft: Draft, by: User | None) -> set[int]:
-    """Return the scopes whose tombstones forbid this draft: its own, its workspace's, and the author's personal one.
-
-    If somebody else saves the draft, the personal one is left out: they must not learn what the author has forgotten.
-    """
+    """Return the scopes whose tombstones forbid this draft, the author's personal one only if the author saves it."""
     author = draft.author if by in (None, draft.author) else None
     return {draft.place, draft.workspace.pk} | ({-author.pk} if author else set())
 

@@ -22,10 +22,7 @@ def reembed(memories: QuerySet[Memory]) -> int:
 
 
 def store_late_vector(memory: Memory, embedded: Embedded, *, now: datetime) -> None:
-    """Store a vector computed in the background, unless the memory was edited or deleted in the meantime.
-
-    A memory that was saved without a vector, and not with ``own_row``, is now compared with older ones.
-    """
+    """Store a vector computed in the background, unless the memory has changed, and look for its duplicates."""
     with transaction.atomic():
         one_writer_at_a_time(memory.workspace)
         locked = Memory.objects.select_for_update(of=("self",)).filter(pk=memory.pk, deleted_at=None).first()

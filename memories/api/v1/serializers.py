@@ -70,9 +70,7 @@ class OrganisationMemoryJson(MemoryFields):
     expiresAt = Moment(source="expires_at", allow_null=True)
     validFrom = Moment(source="valid_from", allow_null=True, help_text=VALID_FROM)
     validTo = Moment(source="valid_to", allow_null=True, help_text=VALID_TO)
-    replacedBy = serializers.CharField(
-        source="replaced_by.public_id", default=None, allow_null=True, help_text=REPLACED_BY
-    )
+    replacedBy = serializers.CharField(source="replaced_by.public_id", allow_null=True, help_text=REPLACED_BY)
     source = serializers.SerializerMethodField(  # type: ignore[assignment]  # the name is the API's
         help_text="manual, auto, or another label."
     )
@@ -81,7 +79,7 @@ class OrganisationMemoryJson(MemoryFields):
     )
     scope = serializers.SerializerMethodField()
     agentId = serializers.CharField(
-        source="agent.public_id", default=None, allow_null=True, help_text="For scope agent; else null."
+        source="agent.public_id", allow_null=True, help_text="For scope agent; else null."
     )
     workspaceId = serializers.CharField(
         source="workspace.public_id", help_text="For scope global: your own workspace, where it is kept."

@@ -16,10 +16,7 @@ from memoryhub.llm.base import Vectors
 
 
 def find_replaced(olds: Sequence[str], message: str, encoder: Encoder) -> int | None:
-    """Return the index of the statement in ``olds`` that the message ``message`` replaces, or None.
-
-    Encodes each text, which takes some milliseconds. Raises EmbedderError if the encoder fails.
-    """
+    """Return the index of the statement in ``olds`` that the message replaces, or None. Encodes each text."""
     read_said, *read = map(words_of, encoder.states([message, *olds]))
     there = [at for at, words in enumerate(read) if words.words]
     if not there or not read_said.words:

@@ -43,10 +43,7 @@ _KOREAN_PARTICLES = (
 
 
 def with_parties_in_order(a: str, b: str) -> str:
-    """Return `a` with the two things or people that it links in the order of `b`, if their order does not matter.
-
-    It does not matter in "X and Y", in "X met Y", and if the whole statement is "X is Y".
-    """
+    """Return `a` with its two parties in the order of `b`, if the order does not matter: "X and Y", "X met Y"."""
     if max(len(a), len(b)) > 400:
         return a
     plain_a, plain_b = _plain(a), _plain(b)
@@ -186,10 +183,7 @@ def _is_caseless(word: str) -> bool:
 
 
 def _parts_exchanged(order: list[int]) -> bool:
-    """Return whether the parts around a middle part, one of several words, have exchanged their places.
-
-    ``order`` has, for each word of one text that the other text has too, its index in the other text.
-    """
+    """Return whether the parts around a middle part, one of several words, have exchanged their places."""
     ranks = sorted(order)
     moved = [(at, ranks.index(place)) for at, place in enumerate(order) if ranks[at] != place]
     if not moved:
@@ -297,10 +291,7 @@ _USER = re.compile(  # the subject that extraction adds in the language of the m
 
 
 def normalise(text: str) -> str:
-    """Return the text as it is compared and hashed: NFKC, case-folded, single spaces, no punctuation at the end.
-
-    A question mark stays, because it changes the meaning.
-    """
+    """Return the text as it is compared and hashed: NFKC, case-folded, without closing punctuation but "?"."""
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     return _BLANKS.sub(" ", folded).strip().rstrip(_TRAILING)
 

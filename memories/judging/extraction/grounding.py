@@ -51,10 +51,7 @@ _RELATIVE_SIGNS = re.compile(
 
 
 def is_grounded(statement: str, *, said: Iterable[str], today: date | None = None, names: str = "") -> bool:
-    """Return whether every name and number of the statement occurs in the messages ``said`` or the speaker's ``names``.
-
-    ``today`` is the day of the conversation.
-    """
+    """Return whether every name and number of a statement, on the day ``today``, occurs in ``said`` or ``names``."""
     there, stems, whole, is_relative = _read(" ".join([names, *said])[:MOST_SAID])
     free: set[str] = set()
     if today is not None:

@@ -230,10 +230,7 @@ class _Compared:
         return max([best, *((cosine, source) for cosine, (_p, source) in near)], key=lambda pair: pair[0])
 
     def taken_from(self, others: Sequence[Source], own: Sequence[str]) -> Source | None:
-        """Return the source from which a word of the statement seems to be taken, or None.
-
-        A sentence of this source has a name from the statement, and also another of its words that no person used.
-        """
+        """Return the source that has a name and a word of the statement that no person used, or None."""
         foreign = self._words - words_of(" ".join(own)) - self._names
         for source in others if foreign and self._names else ():
             if source.text is None or source.is_bag or source.speaker in _SECOND_HAND:
@@ -257,10 +254,7 @@ class _Compared:
         return len(self._words & words_of(text)) / len(self._words) if self._words else 0.0
 
     def _share_of_bag(self, bag: str, own: Sequence[str]) -> float:
-        """Return the share of the statement's words not in people's sentences ``own`` that occur in ``bag``.
-
-        Return 0 if people used most of the statement's words, or if the share is below ``TAKEN``.
-        """
+        """Return the share of the statement's words that people did not use (``own``) and that occur in ``bag``."""
         foreign = self._words - words_of(" ".join(own))
         if len(foreign) <= (1 - OWN_WORDS) * len(self._words):
             return 0.0
@@ -277,10 +271,7 @@ class _Compared:
 
 
 def confirmed(message: str, before: str) -> str:
-    """Return the statement that a short message such as "Yes, exactly" confirms, or "".
-
-    It is the question that ends the assistant's message ``before``, or what this only asks to confirm or remember.
-    """
+    """Return the statement at the end of ``before`` that a message such as "Yes, exactly" confirms, or ""."""
     if not grounding.agrees(message):
         return ""
     question_sentences = list(_sentences(before))

@@ -128,10 +128,7 @@ def clause_features(
 
 
 def judge(texts: Sequence[str], encoder: ReadOnce) -> list[list[Judged]]:
-    """Return every clause of each message with its probability of being worth remembering.
-
-    Calls the encoder twice, which takes about 10 milliseconds per sentence.
-    """
+    """Return every clause of each message with its probability of being worth remembering. Calls the encoder twice."""
     encoder.states([part for text in texts for part in texts_read(text)])
     cut = [_Cut(read(text, encoder)) for text in texts]
     encoder.states([each.passage.text[a.start : a.end] for each in cut for a in each.found])
@@ -263,10 +260,7 @@ def extract_with_rules(
 
 
 def extract_from_each(texts: Sequence[str], encoder: Encoder | None) -> list[list[Candidate]]:
-    """Return up to eight candidates for each of several unrelated messages of users.
-
-    Calls the encoder twice per 32 messages. Raises EmbedderError if the encoder fails.
-    """
+    """Return up to eight candidates for each of several unrelated messages. Calls the encoder twice per 32 messages."""
     parts = (texts[at : at + AT_ONCE] for at in range(0, len(texts), AT_ONCE))
     lists = (candidates for part in parts for candidates in _from_messages(part, encoder, LEAST))
     return [keep_best([each for each in candidates if not each.details.get("faint")]) for candidates in lists]

@@ -309,10 +309,7 @@ def _names_of_examples(prompt: str) -> frozenset[str]:
 def distil_with_model(
     complete: Complete, text: str, unread: Callable[[], None] | None = None
 ) -> list[Candidate]:
-    """Return the statements that a model finds in a text no person wrote: a summary, a tool result or long thinking.
-
-    ``unread`` is called if the reply is not the required JSON.
-    """
+    """Return the statements that a model finds in a text no person wrote, such as a summary or a tool result."""
     if not text.strip():
         return []
     return parse_candidates(_reply(complete, "distil", render_conversation([("assistant", text)])), unread)

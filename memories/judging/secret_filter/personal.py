@@ -1,11 +1,8 @@
 """Personal numbers: cards, PINs, accounts, identity numbers, recovery codes and wallet keys.
 
-They are not credentials: a person may confirm that one is stored, but nothing is stored automatically. The search takes
-linear time, and a text with too many candidates is refused.
-
-A number of a unique form with correct check digits is found anywhere. Others are found only shortly after a word that
-names them ("SSN", "PESEL", "my PIN is"). If their check digits are wrong, the text must also state that this is the
-number.
+They are not credentials: a person may confirm that one is stored, but nothing is stored automatically. A number of a
+unique form with correct check digits is found anywhere, others only shortly after a word that names them ("SSN", "my
+PIN is"). If their check digits are wrong, the text must also state that this is the number.
 """
 
 import re

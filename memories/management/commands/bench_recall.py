@@ -2,6 +2,8 @@
 
 import argparse
 import secrets
+from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -117,13 +119,13 @@ class Command(BaseCommand):
     ) -> list[float]:
         workspace = Workspace.objects.create(name=f"bench_recall {conversation.name}"[:200])
         Membership.objects.create(workspace=workspace, user=user, role=Role.OWNER)
-        stored = _Counter(self.progress, f"{label}: stored", len(conversation.memories))
-        ids = load_conversation(conversation, workspace, user, stored.step, excerpts=excerpts)
+        stored = _counter(self.progress, f"{label}: stored", len(conversation.memories))
+        ids = load_conversation(conversation, workspace, user, stored, excerpts=excerpts)
         if refused := len(conversation.memories) - len(ids):
             self.progress.end()
             self.stderr.write(f"{label}: the gate refused {refused} memories; they cannot be found.")
-        query_counter = _Counter(self.progress, f"{label}: asked", len(conversation.queries))
-        embedding = evaluate(conversation, ids, workspace, user, scores, depth, query_counter.step)
+        asked = _counter(self.progress, f"{label}: asked", len(conversation.queries))
+        embedding = evaluate(conversation, ids, workspace, user, scores, depth, asked)
         workspace.delete()
         return embedding
 
@@ -159,11 +161,7 @@ def _without(signal: str) -> Line:
     return Line(name, "hybrid", WEIGHTS.without(signal))
 
 
-class _Counter:
-    def __init__(self, progress: Progress, what: str, total: int) -> None:
-        self.progress, self.what, self.total, self.done = progress, what, total, 0
-
-    def step(self) -> None:
-        self.done += 1
-        if self.done % 10 == 0 or self.done == self.total:
-            self.progress.show(f"{self.what} {self.done} of {self.total}")
+def _counter(progress: Progress, what: str, total: int) -> Callable[[], None]:
+    """Return a function that counts its calls in the progress."""
+    numbers = count(1)
+    return lambda: progress.show(f"{what} {next(numbers)} of {total}")

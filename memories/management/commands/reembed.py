@@ -87,10 +87,7 @@ class Command(BaseCommand):
 
 
 def _changed_size() -> bool:
-    """Return whether the endpoint of the active model now returns vectors of another size. Costs one embedding.
-
-    Raises EmbedderError if the endpoint cannot embed.
-    """
+    """Return whether the active model's endpoint now returns vectors of another size. Costs one embedding."""
     configured, active = embedding.get_embedder(), EmbeddingModel.objects.active()
     if configured is None or active is None or configured.name != active.name:
         return False
