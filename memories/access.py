@@ -65,9 +65,6 @@ def _found(
     return memories.annotate(role=F("workspace__memberships__role"))
 
 
-# Rules for whether automatic memory (injection and extraction) may run. Explicit actions are always allowed.
-
-
 def vetoed() -> bool:
     """Return whether the operator has switched automatic memory off for everyone."""
     return settings.MEMORY_ENABLED is False

@@ -249,9 +249,6 @@ def _not_kept(rows: MemoryQuerySet, *, since: datetime) -> MemoryQuerySet:
     return rows.filter(~Exists(decisions.filter(texts=OuterRef("content_hash"))))
 
 
-# Decisions about memories while tidying up. Each can be undone.
-
-
 def merge(memory: Memory, *, into: Memory, by: User, now: datetime) -> Memory:
     """Delete a memory that says the same as ``into``, and add its text to the history of ``into``.
 

@@ -75,30 +75,16 @@ class SourceFilter(ConditionFilter):
     }
 
 
-class VectorFilter(admin.SimpleListFilter):
-    """A filter for memories with or without a vector of the active embedding model."""
-
+class VectorFilter(ConditionFilter):
     title = parameter_name = "vector"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("with", "Searchable by meaning"), ("without", "Not yet"), ("failed", "Failed")]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        match self.value():
-            case "with":
-                return queryset.filter(has_vector=True)
-            case "without":
-                return queryset.filter(has_vector=False)
-            case "failed":
-                return queryset.filter(embedding_failed_at__isnull=False)
-        return queryset
+    conditions = {
+        "with": ("Searchable by meaning", Q(has_vector=True)),
+        "without": ("Not yet", Q(has_vector=False)),
+        "failed": ("Failed", Q(embedding_failed_at__isnull=False)),
+    }
 
 
 PARTS_AMONG_NEWEST = 20_000
-HELP = (
-    "Words or their beginnings, or an id (mem_, ws_, chat_, msg_, usr_). What no word begins with is looked for "
-    f"inside the text of the newest {PARTS_AMONG_NEWEST:,}."
-)
 ID_FIELDS = {
     "mem": "public_id",
     "ws": "workspace__public_id",
@@ -106,24 +92,6 @@ ID_FIELDS = {
     "msg": "source_message_id",
     "usr": "author__public_id",
 }
-
-
-def search_memories(rows: QuerySet[Any], text: str) -> QuerySet[Any]:
-    """Return the rows with this id or words that begin so, or else the newest that contain the text."""
-    if not text or PATTERN.fullmatch(text):
-        return rows_by_id(rows, text, ID_FIELDS)
-    words = re.findall(r"\w+", text)[:12]
-    if words:
-        # Only word characters are put between the quotes, so the text cannot contain an operator.
-        query = SearchQuery(" & ".join(f"'{word}':*" for word in words), config=CONFIG, search_type="raw")
-        ids = _some_keys(rows.filter(search=query))
-        if len(ids) > EXACT_COUNT_UP_TO:
-            return rows.filter(search=query)
-        if ids:
-            return rows.filter(pk__in=ids)
-    newest = Memory.objects.aggregate(newest=Max("pk"))["newest"] or 0
-    parts = rows.filter(pk__gt=newest - PARTS_AMONG_NEWEST, content__icontains=text)
-    return rows.filter(pk__in=_some_keys(parts))
 
 
 def _some_keys(rows: QuerySet[Any]) -> list[int]:
@@ -167,7 +135,10 @@ class MemoryAdmin(LeanAdmin):
     ordering = ("-created_at", "-id")
     sortable_by = ("created_at",)
     ids = ID_FIELDS
-    search_help_text = HELP
+    search_help_text = (
+        "Words or their beginnings, or an id (mem_, ws_, chat_, msg_, usr_). What no word begins with is looked for "
+        f"inside the text of the newest {PARTS_AMONG_NEWEST:,}."
+    )
     # fmt: off
     actions = (
         "forget", "restore", "embed_anew", "extract_anew", "replace_older", "hold_again", "keep_both",
@@ -188,8 +159,6 @@ class MemoryAdmin(LeanAdmin):
         "last_accessed_at", "deleted_at",
     )
     # fmt: on
-
-    # The list
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         heavy = ("search", "source_excerpt", "source_details")
@@ -251,9 +220,21 @@ class MemoryAdmin(LeanAdmin):
         return _linked(memory.replaced_by)
 
     def search(self, rows: QuerySet[Any], text: str) -> QuerySet[Any]:
-        return search_memories(rows, text)
-
-    # The form
+        """Return the rows with this id or words that begin so, or else the newest that contain the text."""
+        if not text or PATTERN.fullmatch(text):
+            return rows_by_id(rows, text, ID_FIELDS)
+        words = re.findall(r"\w+", text)[:12]
+        if words:
+            # Only word characters are put between the quotes, so the text cannot contain an operator.
+            query = SearchQuery(" & ".join(f"'{word}':*" for word in words), config=CONFIG, search_type="raw")
+            ids = _some_keys(rows.filter(search=query))
+            if len(ids) > EXACT_COUNT_UP_TO:
+                return rows.filter(search=query)
+            if ids:
+                return rows.filter(pk__in=ids)
+        newest = Memory.objects.aggregate(newest=Max("pk"))["newest"] or 0
+        parts = rows.filter(pk__gt=newest - PARTS_AMONG_NEWEST, content__icontains=text)
+        return rows.filter(pk__in=_some_keys(parts))
 
     def get_fieldsets(self, request: HttpRequest, obj: Memory | None = None) -> Any:
         if obj is None:
@@ -325,8 +306,6 @@ class MemoryAdmin(LeanAdmin):
         text = "This is known already: nothing new was stored. Here is the memory that says it."
         self.message_user(request, text, messages.WARNING)
         return HttpResponseRedirect(reverse("admin:memories_memory_change", args=[obj.pk]))
-
-    # Actions
 
     @action(
         "Forget (can be restored)",

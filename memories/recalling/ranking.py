@@ -95,8 +95,6 @@ def injection_threshold(base: float, memories: int) -> float:
     return max(0.0, base - PER_HALVING * math.log2(SMALL_TALK_AT / max(1, memories)))
 
 
-# Signals of a question besides its meaning: the names and the times that it mentions.
-
 _MONTH_WORD = "|".join(sorted(MONTH, key=len, reverse=True))
 _SELF = frozenset({"i", "my", "me", "mine", "myself"}) | frozenset(
     f"i{apostrophe}{end}" for apostrophe in ("'", "\u2019") for end in ("m", "ve", "d", "ll")

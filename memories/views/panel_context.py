@@ -286,9 +286,6 @@ def filtered(memories: MemoryQuerySet, filters: PanelFilters) -> MemoryQuerySet:
     return memories.filter(MAY_REPLACE) if filters.review else memories
 
 
-# Forms for one memory. The rules of the fields are in ``gate``, not here.
-
-
 class MemoryForm(forms.Form):
     content = forms.CharField(
         label=_("What to remember"),

@@ -154,9 +154,6 @@ def _decided(request: PageRequest, memory: Memory, outcome: str) -> HttpResponse
     return response
 
 
-# Pages that forget memories permanently, clear a scope, and decide about copies of forgotten texts.
-
-
 @require_http_methods(["GET", "POST"])
 def forget_memory(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
     """Ask for confirmation on GET; permanently forget the memory on POST. It may be deleted already."""

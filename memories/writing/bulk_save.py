@@ -97,7 +97,7 @@ class _Beside:
     def key_owner(self) -> Memory | None:
         return self.there.key_owners.get(self.memory.key) if self.memory.key else None
 
-    def same(self) -> decide.Similar[Memory]:
+    def same(self) -> decide.Similar:
         key, known = self.memory.key, self.there.known
         equals = [
             each for each in self.there.equals.get(self.memory.content_hash, []) if decide.fits(each, key)

@@ -7,7 +7,7 @@ database, and a bulk save uses rows loaded for the whole batch.
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol
 
 from django.conf import settings
 from django.db.models import QuerySet
@@ -49,7 +49,7 @@ WITH near AS MATERIALIZED (
     FROM near JOIN workspaces_passagevector USING (id) WHERE place = %(place)s::bigint
     ORDER BY cosine DESC LIMIT {NEAREST}
 )
-SELECT m.id, m.content, m.key, cosine FROM nearest JOIN memories_memory m ON m.id = ref
+SELECT m.id, cosine FROM nearest JOIN memories_memory m ON m.id = ref
 WHERE m.workspace_id = %(workspace)s::bigint AND cosine >= %(least)s::float8 AND m.id < %(before)s::bigint
   AND {live_sql()}
   AND (m.valid_to IS NOT NULL AND m.valid_to <= %(now)s::timestamptz) = %(over)s::boolean
@@ -57,26 +57,15 @@ ORDER BY cosine DESC
 """  # noqa: S608  constants only
 
 
-M = TypeVar("M", "Neighbour", Memory)
-
-
 @dataclass(frozen=True)
-class Similar(Generic[M]):
-    duplicate: M | None = None
-    possible_update: M | None = None
-
-
-class Neighbour(NamedTuple):
-    """The columns that are needed to compare a memory with a draft."""
-
-    pk: int
-    content: str
-    key: str | None
+class Similar:
+    duplicate: Memory | None = None
+    possible_update: Memory | None = None
 
 
 def nearest(
     embedded: Embedded, candidate: Draft | Memory, *, now: datetime, least: float, before: int = MOST_KEYS
-) -> list[tuple[Neighbour, float]]:
+) -> list[tuple[Memory, float]]:
     """Return up to ``NEAREST`` live memories of the scope with a cosine of at least ``least``, best first."""
     params = {
         "place": candidate.place,
@@ -89,28 +78,24 @@ def nearest(
         "over": candidate.is_over(now),
         "before": before,
     }
-    rows = queries.rows(_NEAREST, params)
-    return [(Neighbour(pk, text, own_key), cosine) for pk, text, own_key, cosine in rows]
+    cosines = dict(queries.rows(_NEAREST, params))
+    memories = Memory.objects.filter(workspace=candidate.workspace_id).defer("search").in_bulk(list(cosines))
+    return [(memories[pk], cosine) for pk, cosine in cosines.items() if pk in memories]
 
 
-def fits(memory: Neighbour | Memory, key: str | None) -> bool:
+def fits(memory: Memory, key: str | None) -> bool:
     """Return whether a text with this key may be merged into the memory, which must have no other key."""
     return key is None or memory.key in (None, key)
 
 
-def _load(pk: int | None, candidate: Draft | Memory) -> Memory | None:
-    # The row may have been forgotten since its key was read, which also gives None.
-    return Memory.objects.filter(pk=pk, workspace=candidate.workspace_id).first() if pk else None
-
-
-def judge(content: str, near: Sequence[tuple[M, float]], *, key: str | None) -> Similar[M]:
+def judge(content: str, near: Sequence[tuple[Memory, float]], *, key: str | None) -> Similar:
     """Return the duplicate or possible update of a text among ``near``: memories with their cosines, best first.
 
     A duplicate has no other key, ``may_merge`` allows it, and its cosine of the stored vectors or of the encoder's
     reaches the threshold. A possible update is similar, and has another number, date, name or negation.
     """
     threshold = settings.DEDUPE_THRESHOLD
-    possible_update: M | None = None
+    possible_update: Memory | None = None
     for memory, cosine in near[:MOST_READ]:
         if cosine < min(threshold, LEAST):
             break
@@ -168,7 +153,7 @@ def key_owners_beside(draft: Draft, keys: Collection[str]) -> QuerySet[Memory]:
 def find_key_owner(candidate: Draft | Memory, *, key: str | None = None) -> Memory | None:
     """Return the memory that has this key (default: the candidate's) in its scope, even an expired one. Locks it."""
     params = {"workspace": candidate.workspace_id, "place": candidate.place, "key": key or candidate.key}
-    return _load(_first_key(queries.rows(_HOLDER, params)), candidate)
+    return _first(queries.rows(_HOLDER, params), candidate)
 
 
 def find_equal(candidate: Draft | Memory, now: datetime, *, before: int) -> Memory | None:
@@ -182,11 +167,12 @@ def find_equal(candidate: Draft | Memory, now: datetime, *, before: int) -> Memo
         "now": now,
         "over": candidate.is_over(now),
     }
-    return _load(_first_key(queries.rows(_EQUAL, params)), candidate)
+    return _first(queries.rows(_EQUAL, params), candidate)
 
 
-def _first_key(rows: list[Any]) -> int | None:
-    return rows[0][0] if rows else None
+def _first(rows: list[Any], candidate: Draft | Memory) -> Memory | None:
+    # The row may have been forgotten since the first query, which also gives None.
+    return Memory.objects.filter(pk=rows[0][0], workspace=candidate.workspace_id).first() if rows else None
 
 
 KEY_TAKEN = later("Another memory now has this key. Reject this one, or edit the other.")
@@ -239,7 +225,7 @@ class Beside(Protocol):
     def key_owner(self) -> Memory | None:
         """Return the memory that has the draft's key, even if it has expired."""
 
-    def same(self) -> Similar[Memory]:
+    def same(self) -> Similar:
         """Return the live duplicate of the draft, or a memory that says nearly the same with another value."""
 
 
@@ -257,16 +243,14 @@ class Stored:
         key_owner = find_key_owner(self.said)
         return None if key_owner == self.said else key_owner
 
-    def same(self) -> Similar[Memory]:
+    def same(self) -> Similar:
         if equal := find_equal(self.said, self.now, before=self.before):
             return Similar(duplicate=equal)
         if self.embedded is None or not self.near:
             return Similar()
         least = min(settings.DEDUPE_THRESHOLD, LEAST)
         near = nearest(self.embedded, self.said, now=self.now, least=least, before=self.before)
-        similar = judge(self.said.content, near, key=self.said.key)
-        duplicate, update = similar.duplicate, similar.possible_update
-        return Similar(_load(duplicate and duplicate.pk, self.said), _load(update and update.pk, self.said))
+        return judge(self.said.content, near, key=self.said.key)
 
 
 def decide(

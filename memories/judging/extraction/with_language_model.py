@@ -224,9 +224,6 @@ def _number(value: object) -> float | None:
     return float(value)
 
 
-# Extraction of statements by a language model, and rewriting of a text into one statement. The model is
-# passed as a function from messages to text.
-
 Complete = Callable[[list[dict[str, str]]], str]
 
 _PROMPTS = Path(__file__).resolve().parents[2] / "prompts"

@@ -384,9 +384,6 @@ def column(name: str) -> list[str]:
     return sorted(words, key=lambda word: (-len(word), word))
 
 
-# The words that announce a credential, as regular expressions over folded lower-case text.
-
-
 def any_of(words: str) -> str:
     """Return an expression for any of the words or expressions in ``words``, which are separated by spaces."""
     return "|".join(words.split())
