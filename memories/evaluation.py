@@ -77,9 +77,6 @@ class Score:
     def mrr(self) -> float:
         return _mean([1 / min(ranks) if ranks else 0.0 for ranks in self.ranks])
 
-    def milliseconds(self, share: float) -> float:
-        return milliseconds(self.seconds, share)
-
 
 def milliseconds(seconds: Sequence[float], share: float) -> float:
     """Return the quantile ``share``, such as 0.95, of durations in seconds; 0 if there are none."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 from django.db import connection, transaction
 from django.db.models import F, Q, QuerySet
@@ -71,10 +71,7 @@ class Wanted:
             yield replace(self, texts=texts[near:])
 
 
-class CopyRemover(Protocol):
-    def __call__(self, wanted: Wanted, by: User) -> Counts: ...
-
-
+CopyRemover = Callable[[Wanted, User], Counts]
 _copy_removers: list[CopyRemover] = []
 
 

@@ -186,14 +186,10 @@ def candidates_of(
     around = Around(
         earlier=turn.earlier,
         said_on=turn.said_at.date() if turn.said_at else None,
-        speaker=_name_of(turn.said_by),
+        speaker=turn.said_by.shown_name if turn.said_by else "",
         saved=[memory.content for memory in saved_in_turn(turn.user_message_id)],
     )
     return "model", extract_with_model(complete, turn.messages, around, unread)
-
-
-def _name_of(user: User | None) -> str:
-    return user.shown_name if user else ""
 
 
 def place_for(extraction: Extraction, turn: TurnText, *, own_words: bool = True) -> Workspace | None:
@@ -226,7 +222,8 @@ def draft_of(extraction: Extraction, turn: TurnText, extractor: str, candidate: 
         # The person answered a question of the assistant.
         answer = Source(Speaker.PERSON, candidate.text, turn.user_message_id, is_confirmed=True, author=by)
         provenance = provenance.plus(answer)
-    source = provenance.rests_on(candidate.text, get_reader(), today=today, names=_name_of(asker), by=by)
+    names = asker.shown_name if asker else ""
+    source = provenance.rests_on(candidate.text, get_reader(), today=today, names=names, by=by)
     place = place_for(extraction, turn, own_words=source.is_plain)
     if place is None:
         return None

@@ -79,17 +79,12 @@ def forgotten_texts(draft_texts: Sequence[tuple[Draft, str]], *, by: User | None
     return [bool(pairs & there) for pairs in digests]
 
 
-def is_said_by_a_person(draft: Draft, by: User | None) -> bool:
-    """Return whether a person saves this draft, and not a model, an extraction or an import."""
-    return by is not None and not draft.is_automatic and draft.source_type != SourceType.IMPORT
-
-
 def forbids(draft: Draft, *, by: User | None) -> bool:
     """Return whether a tombstone forbids storing the draft. If a person saves it, delete the tombstone instead.
 
     Call this in the transaction that stores the draft, after ``one_writer_at_a_time``. One query.
     """
-    if not is_said_by_a_person(draft, by):
+    if by is None or draft.is_automatic or draft.source_type == SourceType.IMPORT:
         return forgotten([draft], by=by)[0]
     if not draft.waits_for_review:  # otherwise approving it lifts the tombstone
         _lift(_places(draft, by), draft.content)

@@ -65,9 +65,7 @@ _LOOSE_UUID = r"[0-9a-zA-Z]{8}-[0-9a-zA-Z]{4}-[0-9a-zA-Z]{4}-[0-9a-zA-Z]{4}-[0-9
 
 # (kind, expression). A match never starts after a letter or digit. A rule whose body could contain its own start
 # requires by a look-behind that it begins a whole token. Minimum lengths are a little below the issuer's, so that a
-# truncated key is still recognized, and alphabets are wider where the prefix is unmistakable. The beginning of a rule
-# determines its cost on other text: a word, a few listed characters ("[srp]") or words ("(?:live|test)") cost almost
-# nothing, a range only before a long run.
+# truncated key is still recognized. A rule that begins with a word or listed characters costs almost nothing.
 RULES: tuple[tuple[str, str], ...] = (
     ("memoryhub", r"mh_[A-Za-z0-9]{30,}"),
     ("memoryhub", r"mh[ar]_[A-Za-z0-9]{30,}"),

@@ -145,7 +145,7 @@ class Command(BaseCommand):
         self.stdout.write(f"{'ranking':22}{heads}")
         for line, score in scores.items():
             quality = [*(score.hit(k) for k in ks), *(score.recall(k) for k in ks), score.mrr()]
-            speed = [score.milliseconds(0.5), score.milliseconds(0.95)]
+            speed = [milliseconds(score.seconds, 0.5), milliseconds(score.seconds, 0.95)]
             row = [*(f"{value:.3f}" for value in quality), *(f"{value:.1f}" for value in speed)]
             self.stdout.write(f"{line.name:22}" + "".join(f"{cell:>11}" for cell in row))
         self.stdout.write(
