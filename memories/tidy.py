@@ -189,12 +189,8 @@ def _valid_in(workspace: Workspace, user: User, now: datetime) -> MemoryQuerySet
 
 
 def _loaded(workspace: Workspace, user: User, now: datetime, keys: list[tuple[int, int]]) -> list[Memory]:
-    ids = {pk for pair in keys for pk in pair}
-    return list(
-        _valid_in(workspace, user, now)
-        .filter(pk__in=ids)
-        .select_related("author", "edited_by", "imported_by", "workspace", "agent")
-    )
+    rows = _valid_in(workspace, user, now).filter(pk__in={pk for pair in keys for pk in pair})
+    return list(rows.select_related("author", "edited_by", "imported_by", "workspace", "agent"))
 
 
 def _kept(shown: Collection[int]) -> set[tuple[int, int | None, str]]:

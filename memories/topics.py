@@ -443,13 +443,10 @@ def merge_topics(node: MemoryNode, into: MemoryNode, *, now: datetime) -> None:
     if node.pk == into.pk or node.workspace_id != into.workspace_id:
         raise Invalid(fields={"into": _("Choose another topic of this workspace.")})
     memories = NodeMemory.objects.filter(node=node).values_list("memory", flat=True)
-    NodeMemory.objects.bulk_create(
-        [NodeMemory(node=into, memory_id=memory, created_at=now) for memory in memories],
-        ignore_conflicts=True,
-    )
-    relations = NodeRelation.objects.filter(Q(source=node) | Q(target=node)).exclude(
-        Q(source=into) | Q(target=into)
-    )
+    links = [NodeMemory(node=into, memory_id=memory, created_at=now) for memory in memories]
+    NodeMemory.objects.bulk_create(links, ignore_conflicts=True)
+    relations = NodeRelation.objects.filter(Q(source=node) | Q(target=node))
+    relations = relations.exclude(Q(source=into) | Q(target=into))
     moved = [
         NodeRelation(
             source_id=into.pk if each.source_id == node.pk else each.source_id,
@@ -475,11 +472,8 @@ def _words(text: str) -> Iterator[tuple[str, bool, str]]:
     end = 0
     for match in _WORD.finditer(text):
         between = text[end : match.start()]
-        yield (
-            match[0].removesuffix("'s").removesuffix("\N{RIGHT SINGLE QUOTATION MARK}s"),
-            end == 0 or bool(_SENTENCE_END.search(between)),
-            between,
-        )
+        word = match[0].removesuffix("'s").removesuffix("\N{RIGHT SINGLE QUOTATION MARK}s")
+        yield word, end == 0 or bool(_SENTENCE_END.search(between)), between
         end = match.end()
 
 

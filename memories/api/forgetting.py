@@ -8,16 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memories.api.views import WorkspaceMemoryView
-from memories.forgetting import clear
-from memories.forgetting.for_good import (
-    Report,
-    forget_memories,
-    forget_noted,
-    get_noted,
-    keep_noted,
-    require_right,
-    with_noted_copies,
-)
+from memories.forgetting import clear, for_good
 from memories.models import Clearing, ClearingStatus, CopyKind, Memory, Scope
 from workspaces.access import get_workspace
 from workspaces.api.base import KeyedView
@@ -41,7 +32,7 @@ class ReportJson(serializers.Serializer[Any]):
     recall = RecallCheckJson(help_text="What a recall of the same words brings afterwards.")
 
 
-def report_json(report: Report) -> dict[str, Any]:
+def report_json(report: for_good.Report) -> dict[str, Any]:
     return {
         "removed": {name.replace(" ", "_"): number for name, number in report.removed.most_common()},
         "tombstones": report.tombstones,
@@ -62,9 +53,9 @@ class MemoryForget(WorkspaceMemoryView):
         counts what was removed. This cannot be undone.
         """
         memory = self.memory(workspace_id, memory_id, Role.EDITOR, include_deleted=True)
-        require_right(memory, self.person)
+        for_good.require_right(memory, self.person)
         self.require_fresh_password()
-        return Response(report_json(forget_memories([memory], by=self.person, now=timezone.now())))
+        return Response(report_json(for_good.forget_memories([memory], by=self.person, now=timezone.now())))
 
 
 class CopiesJson(serializers.Serializer[Any]):
@@ -89,7 +80,7 @@ class CopyList(KeyedView):
         """
         workspace = get_workspace(self.person, workspace_id)
         name = f"copies of {workspace.public_id}"
-        return self.page(with_noted_copies(workspace, self.person), _copies_json, list_name=name)
+        return self.page(for_good.with_noted_copies(workspace, self.person), _copies_json, list_name=name)
 
 
 class CopyView(KeyedView):
@@ -97,7 +88,7 @@ class CopyView(KeyedView):
 
     def memory(self, workspace_id: str, memory_id: str) -> Memory:
         workspace = get_workspace(self.person, workspace_id, need=Role.EDITOR)
-        return get_noted(self.person, memory_id, workspace=workspace)
+        return for_good.get_noted(self.person, memory_id, workspace=workspace)
 
 
 class CopyForget(CopyView):
@@ -109,7 +100,7 @@ class CopyForget(CopyView):
         """
         memory = self.memory(workspace_id, memory_id)
         self.require_fresh_password()
-        return Response(report_json(forget_noted(memory, by=self.person, now=timezone.now())))
+        return Response(report_json(for_good.forget_noted(memory, by=self.person, now=timezone.now())))
 
 
 class CopyKeep(CopyView):
@@ -119,7 +110,7 @@ class CopyKeep(CopyView):
 
         The memory stays as it is and is no longer listed.
         """
-        keep_noted(self.memory(workspace_id, memory_id))
+        for_good.keep_noted(self.memory(workspace_id, memory_id))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 

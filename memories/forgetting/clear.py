@@ -80,12 +80,8 @@ def clearable_by(user: User, workspace: Workspace) -> list[Clearable]:
         places += [(Scope.AGENT, agent) for agent in workspace.agents.order_by("name")]
         rows |= Q(scope__in=(Scope.WORKSPACE, Scope.AGENT), workspace=workspace)
     totals = Memory.objects.filter(rows).order_by().values_list("scope", "agent_id")
-    counts = {
-        (scope, agent_id): (live, whole)
-        for scope, agent_id, live, whole in totals.annotate(
-            live=Count("pk", filter=Q(deleted_at=None)), whole=Count("pk")
-        )
-    }
+    sums = totals.annotate(live=Count("pk", filter=Q(deleted_at=None)), whole=Count("pk"))
+    counts = {(scope, agent_id): (live, whole) for scope, agent_id, live, whole in sums}
     numbers = {_place(workspace, scope, agent, user): (scope, agent) for scope, agent in places}
     last = Clearing.objects.filter(place__in=numbers).order_by("place", "-pk").distinct("place")
     lasts = {each.place: each for each in last.select_related("workspace", "agent", "by")}

@@ -123,15 +123,9 @@ def store_notes(wanted: Wanted, rows: QuerySet[Memory], equals: Collection[int],
     with connection.cursor() as cursor:
         cursor.execute(_HOLD, [[pk for pk, _, _ in copies]])
         there = {row[0] for row in cursor.fetchall()}
-    KeptCopy.objects.bulk_create(
-        [
-            KeptCopy(memory_id=pk, kind=kind, row_id=row, noted_at=now)
-            for pk, kind, row in copies
-            if pk in there
-        ],
-        ignore_conflicts=True,
-        batch_size=BATCH,
-    )
+    known = [copy for copy in copies if copy[0] in there]
+    notes = [KeptCopy(memory_id=pk, kind=kind, row_id=row, noted_at=now) for pk, kind, row in known]
+    KeptCopy.objects.bulk_create(notes, ignore_conflicts=True, batch_size=BATCH)
 
 
 def drop_noted(memory: Memory, by: User) -> Counts:

@@ -94,23 +94,17 @@ class Overview:
     total: int = 0  # the number of its memories from the requested offset on; 0 for a topic
 
 
-@dataclass(frozen=True)
-class _Row:
-    key: int
-    category: str
+class _Row(NamedTuple):
+    """A memory that an overview may list. Rows are sorted by these fields, in descending order."""
+
     pinned: bool
     answers: bool  # it answers the message by itself
     holds: bool  # its text does not say that it is over
     is_about: bool  # about the person who asks, for SELF
     importance: float
     created_at: datetime
-
-    @property
-    def order(self) -> tuple[bool, bool, bool, bool, float, datetime, int]:
-        """Return the sort key. Rows are sorted in descending order."""
-        return (
-            self.pinned, self.answers, self.holds, self.is_about, self.importance, self.created_at, self.key
-        )  # fmt: skip
+    key: int
+    category: str
 
 
 def of_topic(
@@ -168,14 +162,14 @@ def of_everything(
     values = ("pk", "content", "category", "pinned", "importance", "created_at")
     rows = [
         _Row(
-            pk,
-            category or "",
             pinned,
             pk in answers,
             not says_over(content),
             kind == SELF and _is_about(content, user),
             importance,
             created_at,
+            pk,
+            category or "",
         )
         for pk, content, category, pinned, importance, created_at in memories.annotate(place_in=place)
         .filter(place_in__lte=CONSIDERED)
@@ -205,14 +199,14 @@ def candidates(
 def spread(rows: list[_Row], topics: Mapping[int, int]) -> list[int]:
     """Return the keys of the rows: pinned ones and answers, then the best of each category and topic in turns."""
     groups: dict[tuple[str, int], list[_Row]] = defaultdict(list)
-    for row in sorted(rows, key=lambda row: row.order, reverse=True):
+    for row in sorted(rows, reverse=True):
         groups[row.category, topics.get(row.key, 0)].append(row)
     turns = [
         (0 if row.pinned or row.answers else at + 1, row)
         for group in groups.values()
         for at, row in enumerate(group)
     ]
-    turns.sort(key=lambda turn: turn[1].order, reverse=True)
+    turns.sort(key=lambda turn: turn[1], reverse=True)
     turns.sort(key=lambda turn: turn[0])
     return [row.key for _, row in turns]
 

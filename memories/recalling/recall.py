@@ -148,9 +148,8 @@ def _found(
         parts = dict(first)
         order = relevance.in_order({key: sum(each.values()) for key, each in first}, judged)
         scored = [(key, parts[key]) for key in order] + scored[relevance.LOOKED_AT :]
-        if lines and (
-            new_overview := _overview(search, scored, judged, slice(part.start, part.start + lines))
-        ):
+        shown = slice(part.start, part.start + lines)
+        if lines and (new_overview := _overview(search, scored, judged, shown)):
             return new_overview
         if part.stop > relevance.LOOKED_AT:
             judged = search.judge(scored[: part.stop]) | judged
@@ -167,9 +166,8 @@ def _overview(
     search: RankedSearch, scored: list[Scored], judged: Mapping[int, Relevance], part: slice
 ) -> Recall | None:
     """Return the overview that the query asks for, or None, also about the past or a topic without relevant memory."""
-    if search.asked is None or search.as_of is not None or search.asks_past:
-        return None
-    if len(search.query) > overview.LONGEST_MESSAGE:
+    is_long = len(search.query) > overview.LONGEST_MESSAGE
+    if search.asked is None or search.as_of is not None or search.asks_past or is_long:
         return None
     in_doubt = any(each.value >= relevance.STRONG for each in judged.values())
     kind = overview.kind_of(search.asked[MULTILINGUAL], in_doubt=in_doubt)

@@ -236,12 +236,10 @@ def extract(extraction_id: int, *, now: datetime) -> str:
 def _claim(extraction_id: int, now: datetime) -> Extraction | None:
     """Return the extraction with the attempt counted first, in case it crashes its worker, or None if none is due."""
     with transaction.atomic():
-        extraction = (
-            Extraction.objects.select_for_update(of=("self",))
-            .select_related("workspace__connection", "user")
-            .filter(pk=extraction_id, status=ExtractionStatus.PENDING)
-            .first()
+        rows = Extraction.objects.select_for_update(of=("self",)).select_related(
+            "workspace__connection", "user"
         )
+        extraction = rows.filter(pk=extraction_id, status=ExtractionStatus.PENDING).first()
         if extraction is None:
             return None
         if extraction.attempts >= MAX_ATTEMPTS:

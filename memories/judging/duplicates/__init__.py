@@ -12,19 +12,7 @@ from functools import cache
 from itertools import combinations, pairwise, product
 from pathlib import Path
 
-from memories.judging.duplicates.alignment import (
-    Words,
-    cosine,
-    count_turned,
-    head,
-    is_date,
-    is_moved,
-    measure,
-    same_words,
-    values_differ,
-    values_of,
-    words_of,
-)
+from memories.judging.duplicates import alignment
 from memories.judging.encoder_interface import Encoder, logits
 
 # Embeddings of "Anna admires Ben's work" and "Ben admires Anna's work" are almost equal. These rules compare the order
@@ -109,7 +97,7 @@ def _folded(text: str) -> str:
     return unicodedata.normalize("NFC", text).replace("\u2019", "'").replace("İ", "i").casefold()
 
 
-def roles_differ(a: Words, b: Words) -> bool:
+def roles_differ(a: alignment.Words, b: alignment.Words) -> bool:
     """Return whether the texts differ in who acts and who is acted upon: "my boss trusts me" and "I trust my boss"."""
     if _parties_exchanged(a, b):
         return True
@@ -119,7 +107,7 @@ def roles_differ(a: Words, b: Words) -> bool:
     )
     persons = forms["acting"] | forms["acted_upon"]
     others = _without_kin(left - right, right - left)
-    is_turned = count_turned(a.words, b.words) > 0 and not is_moved(a.words, b.words)
+    is_turned = alignment.count_turned(a.words, b.words) > 0 and not alignment.is_moved(a.words, b.words)
     if not others - persons:
         return (is_turned and not _is_fronted(a.words, b.words)) or acting or bool(others)
     return len(others - persons - forms["by"]) <= _FEW and (acted or (by and not is_turned))
@@ -141,7 +129,7 @@ def without_speaker(words: list[str]) -> list[str]:
     return [word for word in words if word not in _forms()["self"]]
 
 
-def _parties_exchanged(a: Words, b: Words) -> bool:
+def _parties_exchanged(a: alignment.Words, b: alignment.Words) -> bool:
     """Return whether two words or names have exchanged their places, which a passive and other words do not explain."""
     if max(len(a.words), len(b.words)) > _MOST_WORDS:
         return False
@@ -201,13 +189,13 @@ def _restores(matched: list[tuple[int, int]], one: tuple[int, int], other: tuple
     return order == sorted(order)
 
 
-def _names(words: Words) -> set[str]:
+def _names(words: alignment.Words) -> set[str]:
     """Return the capitalized words that are not pronouns, months, days of the week or German nouns after an article."""
     forms = _forms()
     after = {word for before, word in pairwise(words.words) if before in forms["determiners"]}
     common = forms["acting"] | forms["acted_upon"] | forms["determiners"] | after
     names = words.capitals.intersection(words.names) - common
-    return {word for word in names if not is_date(word)}
+    return {word for word in names if not alignment.is_date(word)}
 
 
 def _matched(a: list[str], b: list[str]) -> list[tuple[int, int]]:
@@ -314,19 +302,20 @@ def may_merge(a: str, b: str, encoder: Encoder | None, *, least: float = 0.0, li
     a = with_parties_in_order(a, b)
     if normalise(a) == normalise(b):
         return True
-    if ("?" in a) != ("?" in b) or values_differ(values_of(a), values_of(b)) or states_differ(a, b):
+    differ = states_differ(a, b) or alignment.values_differ(alignment.values_of(a), alignment.values_of(b))
+    if differ or ("?" in a) != ("?" in b):
         return False
-    read_a, read_b = map(words_of, encoder.states([a, b]))
+    read_a, read_b = map(alignment.words_of, encoder.states([a, b]))
     if not read_a.words or not read_b.words:
         return False
     if without_speaker(read_a.words) == without_speaker(read_b.words):
         return True
     if roles_differ(read_a, read_b):
         return False
-    if same_words(read_a, read_b):
+    if alignment.same_words(read_a, read_b):
         return True
-    if cosine(read_a.whole, read_b.whole) < least:
+    if alignment.cosine(read_a.whole, read_b.whole) < least:
         return False
-    fitted = head()
-    measured = (measure(read_a, read_b) - fitted["mean"]) / fitted["scale"]
+    fitted = alignment.head()
+    measured = (alignment.measure(read_a, read_b) - fitted["mean"]) / fitted["scale"]
     return bool(logits(measured[None], fitted).mean() > (0.0 if likely else fitted["floor"]))

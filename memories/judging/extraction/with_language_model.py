@@ -95,11 +95,8 @@ def render_conversation(
     lines: list[str] = []
     for role, text in messages:
         if role in ("user", "assistant"):
-            lines += [
-                f"{role}: {html.escape(line.strip(), quote=False)}"
-                for line in text.splitlines()
-                if line.strip()
-            ]
+            stripped = filter(None, map(str.strip, text.splitlines()))
+            lines += [f"{role}: {html.escape(line, quote=False)}" for line in stripped]
     last_lines: list[str] = []
     room = sum(map(len, lines)) + len(lines) if limit is None else limit
     for line in reversed(lines):
