@@ -98,7 +98,6 @@ def remove(asset: Asset, *, by: User | None) -> None:
 
 
 def open_file(asset: Asset) -> IO[Any]:
-    """Open the stored bytes of a file for reading."""
     return ASSET_FILES.open(asset.file_name)
 
 

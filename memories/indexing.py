@@ -77,12 +77,10 @@ def unindex_words(memories: Sequence[Memory]) -> int:
 
 
 def _of(memories: Sequence[Memory]) -> tuple[list[int], set[int]]:
-    """Return the primary keys of these memories, and the primary keys of their workspaces."""
     return [memory.pk for memory in memories], {memory.workspace_id for memory in memories}
 
 
 def queue_embedding(memory_ids: Sequence[int]) -> None:
-    """Queue a job, after the commit, that embeds these memories."""
     embedding.queue_embedding(MEMORIES, memory_ids)
 
 

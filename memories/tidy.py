@@ -184,7 +184,6 @@ def _decode_halfvec(raw: bytes | memoryview) -> Vectors:
 
 
 def _valid_in(workspace: Workspace, user: User, now: datetime) -> MemoryQuerySet:
-    """Return the live memories whose validity has not ended."""
     return live_in(workspace, user, now).not_over(now)
 
 

@@ -137,7 +137,6 @@ def get_node(
 
 
 def nodes_in(workspace: Workspace, user: User) -> MemoryNodeQuerySet:
-    """Return the nodes of a workspace that the user may see."""
     return MemoryNode.objects.visible_to(user).filter(workspace=workspace)
 
 

@@ -67,7 +67,6 @@ class Clearable:
 
     @property
     def query(self) -> str:
-        """Return the query string for URLs that concern this scope."""
         return f"?scope={self.scope}" + (f"&agent={self.agent.public_id}" if self.agent else "")
 
 

@@ -68,7 +68,6 @@ class Report:
 
     @property
     def lines(self) -> list[tuple[str, int]]:
-        """Return the counts as (label, number), largest first."""
         return lines_of(self.removed)
 
 

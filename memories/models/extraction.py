@@ -19,7 +19,6 @@ class ExtractionStatus(models.TextChoices):
 
 class ExtractionQuerySet(models.QuerySet["Extraction"]):
     def due(self, now: datetime) -> ExtractionQuerySet:
-        """Filter to waiting extractions whose next attempt is due."""
         return self.filter(status=ExtractionStatus.PENDING, next_attempt_at__lte=now)
 
     def troubled(self, user: User, message_ids: Iterable[str]) -> ExtractionQuerySet:

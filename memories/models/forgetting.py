@@ -81,7 +81,6 @@ class Clearing(models.Model):
         return self.memories().filter(deleted_at=self.started_at, review=Review.NONE)
 
     def memories(self) -> MemoryQuerySet:
-        """Return all memories of the scope, including deleted ones."""
         return in_scope(self.workspace, self.scope, self.by, self.agent)
 
 

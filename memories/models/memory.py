@@ -364,7 +364,6 @@ class Memory(models.Model):
         return self.expires_at is not None and self.expires_at <= now
 
     def is_over(self, at: datetime) -> bool:
-        """Return whether the validity has ended by the time ``at``."""
         return self.valid_to is not None and self.valid_to <= at
 
     @property
@@ -379,7 +378,6 @@ class Memory(models.Model):
 
     @property
     def embeddings(self) -> models.QuerySet[PassageVector]:
-        """Return the memory's vectors, one per embedding model."""
         return PassageVector.objects.filter(kind=MEMORY, place=self.place, ref=self.pk)
 
     @property

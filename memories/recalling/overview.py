@@ -239,7 +239,6 @@ def profile_of(workspace: Workspace, user: User, *, policy: DataPolicy, now: dat
 
 
 def hidden_lines(workspace: Workspace, user: User, now: datetime) -> MemoryQuerySet:
-    """Return the memories of this workspace, and the user's own, that the user has hidden from the profile."""
     there = Q(workspace=workspace) | Q(owner=user)
     return Memory.objects.visible_to(user).live(now).filter(there, hidden_from_profile_of=user).listed()
 

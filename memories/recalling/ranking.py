@@ -84,7 +84,6 @@ def hybrid_parts(
 
 
 def longterm_parts(cosine: float, recent: float, importance: float) -> dict[str, float]:
-    """Return the parts of the long-term score: 0.7·cosine + 0.2·recency + 0.1·importance."""
     return {"meaning": 0.7 * cosine, "recency": 0.2 * recent, "importance": 0.1 * importance}
 
 

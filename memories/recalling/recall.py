@@ -218,7 +218,6 @@ def _ranked_above(search: RankedSearch, ranking: str, threshold: float | None) -
 
 
 def recall_for(caller: Caller, query: str, **how: Any) -> Recall:
-    """Run ``recall`` for the caller of a tool. ``how`` are further arguments of ``recall``."""
     who: dict[str, Any] = {"agent": caller.agent, "policy": caller.policy, "now": caller.now}
     return recall(query, caller.workspace, caller.person, **who, **how)
 

@@ -112,13 +112,11 @@ def best_related(workspace: Workspace, user: User) -> tuple[list[MemoryNode], li
 
 
 def kinds(workspace: Workspace, user: User) -> list[str]:
-    """Return the kinds in use, at most MOST_OFFERED."""
     used = topics.nodes_in(workspace, user).exclude(kind="").order_by("kind")
     return list(used.values_list("kind", flat=True).distinct()[:MOST_OFFERED])
 
 
 def relation_types(workspace: Workspace, user: User) -> list[str]:
-    """Return the relation types in use, at most MOST_OFFERED."""
     seen = topics.nodes_in(workspace, user)
     used = NodeRelation.objects.filter(source__in=seen, target__in=seen).order_by("relation")
     return list(used.values_list("relation", flat=True).distinct()[:MOST_OFFERED])

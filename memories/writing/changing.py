@@ -54,7 +54,6 @@ def version_of(memory: Memory) -> str:
 
 
 def etag(memory: Memory) -> str:
-    """Return the memory's version as the value of the ``ETag`` header."""
     return f'"{version_of(memory)}"'
 
 

@@ -152,7 +152,6 @@ CLEANERS: dict[str, Any] = {
 
 
 def check_validity(valid_from: datetime | None, valid_to: datetime | None) -> None:
-    """Raise Invalid if the validity would end before it begins."""
     if valid_from is not None and valid_to is not None and valid_to < valid_from:
         raise Invalid(fields={"valid_to": _("must not be before it begins to hold")})
 
@@ -268,7 +267,6 @@ class Draft:
 
     @cached_property
     def place(self) -> int:
-        """Return the scope number that the memory will have; see ``Memory.place``."""
         owner_id, agent_id = (row.pk if row else None for row in (self.owner, self.agent))
         return place_of(self.workspace.pk, owner_id=owner_id, agent_id=agent_id)
 
@@ -283,7 +281,6 @@ class Draft:
 
     @cached_property
     def written_by(self) -> User | None:
-        """Return the person who wrote the text; see ``Memory.written_by``."""
         return self.author if self.edited_at is None else self.edited_by
 
     def dated(self, said_at: datetime) -> Draft:

@@ -31,7 +31,7 @@ VERBS |= {f"a{verb}" for verb in VERBS}
 MEMORIES = re.compile(
     r"(await |list\(|\()*(Memory\b|[\w.]+\._(default|base)_manager\b"
     r"|(django\.)?apps\.get_model\(('memories(\.|', ')[Mm]emory'|(?!'))"
-    r"|_locked\(memory|locked_row\(|new_row\(|get_memory\(|_LOCKED\b"
+    r"|_locked\(memory|(changing\.)?locked_row\(|(gate\.)?new_row\(|get_memory\(|_LOCKED\b"
     r"|[\w.]+\.((owned_)?memories|Memory|memory)\b(?!\.(embeddings|sources|revisions)\b))"
 )
 RELATED = re.compile(r"\w+\.(embeddings|sources|revisions|values|values_list|aggregate|count|exists|pk)\b")

@@ -39,7 +39,6 @@ def network_input(old: Words, message: Words) -> Vectors:
 
 
 def _own(words: Words, other: Words) -> float:
-    """Return the share of ``words`` that do not occur in ``other``."""
     return sum(word not in other.words for word in words.words) / len(words.words)
 
 

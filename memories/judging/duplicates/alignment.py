@@ -76,7 +76,6 @@ def value_of(word: str) -> str:
 
 
 def is_date(word: str) -> bool:
-    """Return whether the word is the name of a month or a day of the week."""
     return word in _names()["months"] or word in _names()["days"] or word == "may"
 
 
@@ -252,7 +251,6 @@ def _order_features(a: list[str], b: list[str], *, same: bool) -> list[float]:
 
 
 def _names_exchanged(a: Words, b: Words) -> bool:
-    """Return whether the names that both texts have are in a different order."""
     return [name for name in a.names if name in b.names] != [name for name in b.names if name in a.names]
 
 

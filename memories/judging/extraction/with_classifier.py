@@ -96,7 +96,6 @@ def clauses_of(passage: Passage, tags: dict[str, Vectors]) -> list[Clause]:
 
 
 def scaled(vectors: Vectors, fitted: dict[str, Vectors]) -> Vectors:
-    """Return the vectors minus the fitted mean, divided by the fitted spread."""
     return ((vectors - fitted["centre"]) / fitted["spread"]).astype(np.float32)
 
 

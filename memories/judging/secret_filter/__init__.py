@@ -313,7 +313,6 @@ def find_secret(text: str) -> Finding | None:
 
 
 def find_secrets(texts: Sequence[str]) -> list[Finding | None]:
-    """Return the first credential found in each text."""
     return _found(texts, *_SECRETS)
 
 

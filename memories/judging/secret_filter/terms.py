@@ -399,7 +399,6 @@ _OTHERS = [word for word in _WORDS if not word.isascii()]
 
 
 def _initials(words: list[str]) -> str:
-    """Return the Latin initial letters of the words."""
     return "".join(sorted({word[0] for word in words if word[0].isalpha() and word[0].isascii()}))
 
 

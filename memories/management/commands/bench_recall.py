@@ -162,6 +162,5 @@ def _without(signal: str) -> Line:
 
 
 def _counter(progress: Progress, what: str, total: int) -> Callable[[], None]:
-    """Return a function that counts its calls in the progress."""
     numbers = count(1)
     return lambda: progress.show(f"{what} {next(numbers)} of {total}")
