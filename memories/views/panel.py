@@ -151,12 +151,7 @@ def create(request: PageRequest, ws_id: str) -> HttpResponse:
     agents = _in_use(assistants(workspace))
     form = AddForm(request.POST, agents=agents)
     if form.is_valid():
-        fields = form.draft_fields
-        agent_id = fields.pop("agent_id")
-        agent = next((agent for agent in agents if agent.public_id == agent_id), None)
-        draft = gate.Draft(
-            workspace=workspace, author=request.user, agent=agent, confirmed=form.confirmed, **fields
-        )
+        draft = gate.Draft(workspace=workspace, author=request.user, **form.draft_fields)
         try:
             saved = review.save_or_propose(draft, by=request.user, now=context["now"])
         except Invalid as error:
@@ -164,16 +159,18 @@ def create(request: PageRequest, ws_id: str) -> HttpResponse:
         else:
             context |= {"form": AddForm(agents=agents), "saved": saved}
             return _changed(request, render(request, "memories/add_form.html", context), workspace)
-    return _refused(render(request, "memories/add_form.html", context | {"form": form}))
+    return _refused(request, "memories/add_form.html", context | {"form": form})
 
 
 def _in_use(agents: list[Agent]) -> list[Agent]:
     return [agent for agent in agents if not agent.is_archived]
 
 
-def _refused(response: HttpResponse, *, status: int = 422) -> HttpResponse:
-    """Set headers so that htmx replaces the form with this response, instead of showing it as a notice."""
-    response.status_code = status
+def _refused(
+    request: PageRequest, template: str, context: dict[str, Any], *, status: int = 422
+) -> HttpResponse:
+    """Render a form by which htmx replaces the sent one, instead of showing the response as a notice."""
+    response = render(request, template, context, status=status)
     response["HX-Retarget"], response["HX-Reswap"] = "this", "outerHTML"
     return response
 
@@ -213,15 +210,14 @@ def edit(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
             form.add_domain_errors(error)
         except Stale as stale:
             context |= {"form": form.over(stale.memory, request.user), "newer": stale.memory}
-            return _refused(render(request, "memories/edit_form.html", context), status=stale.status)
+            return _refused(request, "memories/edit_form.html", context, status=stale.status)
         else:
             if "whose" in form.fields and "whose" in form.changed_data:
                 return _moved(request, edited, form, context)
-            undo_url = (
-                f"{request.path}?as={context['place']}&item={context['item']}&undo={version_of(edited)}"
-            )
+            place, item = context["place"], context["item"]
+            undo_url = f"{request.path}?as={place}&item={item}&undo={version_of(edited)}"
             return _edited(request, edited, context, text=_("Saved."), undo_url=undo_url)
-    return _refused(render(request, "memories/edit_form.html", context | {"form": form}))
+    return _refused(request, "memories/edit_form.html", context | {"form": form})
 
 
 def _before_edit(memory: Memory) -> dict[str, Any]:
@@ -249,9 +245,8 @@ def _edited(
     else:
         shown = next((each for each in answer_receipt.shown if each.pk == item.pk), item)
         context |= {"item": shown, "is_own": answer_receipt.user_id == request.user.pk}
-        response = _changed(
-            request, render(request, "memories/receipt_item.html", context), context["workspace"]
-        )
+        response = render(request, "memories/receipt_item.html", context)
+        response = _changed(request, response, context["workspace"])
         response["HX-Retarget"], response["HX-Reswap"] = f"#receipt-item-{item.pk}", "outerHTML"
     notice = {"text": text, "undo_url": undo_url, "memory": True, "about": memory.public_id}
     response.write(render(request, "partials/toast_oob.html", notice).content.decode())
@@ -267,7 +262,7 @@ def _moved(request: PageRequest, memory: Memory, form: EditForm, context: dict[s
     except Conflict as error:
         form = form.over(memory, request.user)
         form.add_error("whose", error.message)
-        return _refused(render(request, "memories/edit_form.html", context | {"form": form}))
+        return _refused(request, "memories/edit_form.html", context | {"form": form})
     response = _show(request, moved, context, changed=True)
     if to is None:  # not even among the forgotten ones
         forget_memories([memory], by=request.user, now=context["now"])

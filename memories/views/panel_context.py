@@ -339,22 +339,24 @@ class AddForm(MemoryForm):
 
     def __init__(self, *args: Any, agents: Iterable[Agent], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs | {"prefix": "new"})
+        self.agents = {agent.public_id: agent for agent in agents}
         self.fields["whose"].choices = [  # type: ignore[attr-defined]
             (Scope.WORKSPACE, _("Everyone in this workspace")),
             (Scope.USER, _("Only me, in every workspace")),
-            *((agent.public_id, _("Chats with %(name)s") % {"name": agent.name}) for agent in agents),
+            *((key, _("Chats with %(name)s") % {"name": agent.name}) for key, agent in self.agents.items()),
         ]
 
     @property
     def draft_fields(self) -> dict[str, Any]:
-        """Return fields for ``Draft``, with ``agent_id`` instead of ``agent``."""
+        """Return fields for ``Draft``."""
         whose = self.cleaned_data["whose"]
-        of_agent = whose not in Scope.values
+        agent = self.agents.get(whose)
         return {
             "content": self.cleaned_data["content"],
             "category": self.cleaned_data["category"] or None,
-            "scope": Scope.AGENT if of_agent else whose,
-            "agent_id": whose if of_agent else None,
+            "scope": Scope.AGENT if agent else whose,
+            "agent": agent,
+            "confirmed": self.confirmed,
         }
 
 

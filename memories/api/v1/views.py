@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Q, prefetch_related_objects
+from django.db.models import prefetch_related_objects
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from rest_framework import serializers, status
@@ -29,6 +29,7 @@ from memories.api.v1.serializers import (
 )
 from memories.models import Memory, Scope
 from memories.models.memory import MemoryQuerySet
+from memories.topics import linkable_memories
 from memories.writing import gate
 from memories.writing.changing import etag
 from memories.writing.drafts import from_source
@@ -75,9 +76,8 @@ class OrganisationView(KeyedView):
         return super().handle_exception(error)
 
     def memories(self, workspace: Workspace) -> MemoryQuerySet:
-        rows = Memory.objects.visible_to(self.person).live().listed().select_related("replaced_by")
-        in_sight = Q(workspace=workspace) | Q(owner=self.person)
-        return rows.filter(in_sight).defer("search", "source_excerpt").prefetch_related("sources")
+        rows = linkable_memories(workspace, self.person).listed().select_related("replaced_by")
+        return rows.defer("search", "source_excerpt").prefetch_related("sources")
 
     def memory(self, memory_id: str, need: Role = Role.VIEWER) -> Memory:
         workspace = self.workspace(need)
