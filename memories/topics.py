@@ -379,16 +379,8 @@ _NO_NAME = re.compile(r".$|I['\u2019]")
 _SENTENCE_END = re.compile(r"[.!?:;…]\s*[\"'\u201d\u2019)]*\s*$|\n\s*$")
 
 
-@dataclass(frozen=True)
-class NamedInMemories:
-    """A name and the number of memories in which it occurs."""
-
-    name: str
-    number: int
-
-
-def suggest_topics(workspace: Workspace, user: User) -> list[NamedInMemories]:
-    """Return names that occur in at least two of the newest memories and are no topics yet, most frequent first.
+def suggest_topics(workspace: Workspace, user: User) -> list[tuple[str, int]]:
+    """Return names that occur in two or more of the newest memories and are no topics, with the number of memories.
 
     Names come from the model that extracted a memory, or are words with a capital letter inside a sentence. Personal
     memories are only included in the user's own workspace, and only if nobody else is a member.
@@ -408,7 +400,7 @@ def suggest_topics(workspace: Workspace, user: User) -> list[NamedInMemories]:
     inside = {word for text in texts for word, begins, _between in _words(text) if not begins} - common
     numbers = Counter(name for text in texts for name in _names(text, inside).union(by_model.get(text, ())))
     suggestions = [
-        NamedInMemories(name, number)
+        (name, number)
         for name, number in sorted(numbers.items(), key=lambda item: (-item[1], item[0]))
         if number >= LEAST_MEMORIES and fold(name) not in topic_names
     ]
@@ -500,14 +492,13 @@ def _names(text: str, names_inside: set[str]) -> set[str]:
     return names | ({" ".join(run[:LONGEST_NAME])} if run else set())
 
 
-def _without_parts(suggestions: Sequence[NamedInMemories]) -> list[NamedInMemories]:
+def _without_parts(suggestions: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
     """Remove names that occur only as part of a longer name."""
     return [
-        each
-        for each in suggestions
+        (name, number)
+        for name, number in suggestions
         if not any(
-            other.number >= each.number and f" {each.name} " in f" {other.name} " and other != each
-            for other in suggestions
+            number <= more and f" {name} " in f" {other} " and other != name for other, more in suggestions
         )
     ]
 

@@ -103,11 +103,8 @@ def drop(wanted: Wanted, rows: QuerySet[Memory], by: User | None) -> Counts:
         quoted = ReceiptItem.objects.filter(pk__in=[pk for pk, _ in _items(each, rows)])
         items += own_items(quoted, by)
         quoted.update(content="")
-    return (
-        named("source excerpts", excerpts)
-        + named("earlier versions of other memories", len(changed))
-        + named("receipt items", items)
-    )
+    counts = {"source excerpts": excerpts, "earlier versions of other memories": len(changed)}
+    return +Counter(counts | {"receipt items": items})  # without zeros
 
 
 def store_notes(wanted: Wanted, rows: QuerySet[Memory], equals: Collection[int], *, now: datetime) -> None:
@@ -145,11 +142,8 @@ def drop_noted(memory: Memory, by: User) -> Counts:
     items = own_items(quoted, by)
     quoted.update(content="")
     memory.kept_copies.all().delete()
-    return (
-        named("source excerpts", excerpts)
-        + named("earlier versions", len(histories))
-        + named("receipt items", items)
-    )
+    counts = {"source excerpts": excerpts, "earlier versions": len(histories), "receipt items": items}
+    return +Counter(counts)  # without zeros
 
 
 def own_items(items: QuerySet[ReceiptItem], by: User | None) -> int:

@@ -309,6 +309,10 @@ class MemoryForm(forms.Form):
         """Return whether the person pressed “Save anyway”. Only that button sends ``confirm``."""
         return self.data.get("confirm") == "true"
 
+    @property
+    def texts(self) -> dict[str, Any]:
+        return {"content": self.cleaned_data["content"], "category": self.cleaned_data["category"] or None}
+
     def add_domain_errors(self, error: Invalid) -> None:
         """Add the gate's errors to the fields. For a personal number, set ``asks`` instead, to ask for confirmation."""
         if isinstance(error, Sensitive):
@@ -351,13 +355,8 @@ class AddForm(MemoryForm):
         """Return fields for ``Draft``."""
         whose = self.cleaned_data["whose"]
         agent = self.agents.get(whose)
-        return {
-            "content": self.cleaned_data["content"],
-            "category": self.cleaned_data["category"] or None,
-            "scope": Scope.AGENT if agent else whose,
-            "agent": agent,
-            "confirmed": self.confirmed,
-        }
+        scope = Scope.AGENT if agent else whose
+        return self.texts | {"scope": scope, "agent": agent, "confirmed": self.confirmed}
 
 
 def possible_readers(memory: Memory, user: User) -> list[Workspace]:
@@ -416,7 +415,7 @@ class EditForm(MemoryForm):
     @property
     def changes(self) -> dict[str, Any]:
         """Return the changes for ``gate.edit_memory``, without unchanged days, whose time of day stays."""
-        values = {"content": self.cleaned_data["content"], "category": self.cleaned_data["category"] or None}
+        values = self.texts
         for name, at in (("valid_from", time.min), ("valid_to", time.max)):
             if name in self.changed_data and self.add_prefix(name) in self.data:
                 day = self.cleaned_data[name]

@@ -27,8 +27,7 @@ def page(request: PageRequest, ws_id: str) -> HttpResponse:
     form = MemoryForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         draft = gate.Draft(
-            content=form.cleaned_data["content"],
-            category=form.cleaned_data["category"] or None,
+            **form.texts,
             workspace=workspace,
             author=request.user,
             scope=Scope.USER,
