@@ -281,9 +281,8 @@ def get_kept(user: User, number: int, *, workspace: Workspace) -> KeptAsIs:
 
     Raises NotFound if the user may not see its memory or it was undone, and Forbidden if the user may not write.
     """
-    rows = KeptAsIs.objects.filter(
-        pk=number, memory__in=Memory.objects.visible_to(user), memory__workspace=workspace
-    )
+    memories = Memory.objects.visible_to(user).filter(workspace=workspace)
+    rows = KeptAsIs.objects.filter(pk=number, memory__in=memories)
     decision = rows.select_related("memory__workspace", "other").first()
     if decision is None:
         raise NotFound(_("This has been undone already."))

@@ -168,18 +168,16 @@ def gathered(node: MemoryNode, user: User, *, after: str = "") -> MemoryQuerySet
         last = linkable_memories(node.workspace, user).filter(public_id=after).first()
         if last is None:
             return memories.none()
-        memories = memories.filter(
-            Q(created_at__lt=last.created_at) | Q(created_at=last.created_at, pk__lt=last.pk)
-        )
+        older = Q(created_at__lt=last.created_at) | Q(created_at=last.created_at, pk__lt=last.pk)
+        memories = memories.filter(older)
     return memories
 
 
 def with_counts(nodes: MemoryNodeQuerySet, workspace: Workspace, user: User) -> MemoryNodeQuerySet:
     """Annotate nodes with ``memory_count`` and ``relation_count``. Only what the user may see is counted."""
     links = NodeMemory.objects.filter(memory__in=linkable_memories(workspace, user))
-    return nodes.annotate(
-        memory_count=number_of(links, "node"), relation_count=number_of_relations(workspace, user)
-    )
+    relation_count = number_of_relations(workspace, user)
+    return nodes.annotate(memory_count=number_of(links, "node"), relation_count=relation_count)
 
 
 def number_of_relations(workspace: Workspace, user: User) -> CombinedExpression:

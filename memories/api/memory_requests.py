@@ -41,9 +41,8 @@ _SHOWN = (
 
 def described(memories: MemoryQuerySet) -> MemoryQuerySet:
     """Load only the columns that ``MemoryJson`` uses. Annotate ``searchable``: whether there is an active vector."""
-    return (
-        memories.listed().select_related("replaced_by").annotate(searchable=searchable(MEMORY)).only(*_SHOWN)
-    )
+    rows = memories.listed().select_related("replaced_by")
+    return rows.annotate(searchable=searchable(MEMORY)).only(*_SHOWN)
 
 
 def named_agent(workspace: Workspace, values: dict[str, Any], **options: bool) -> Agent | None:

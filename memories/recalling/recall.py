@@ -120,14 +120,11 @@ def find_listed(
     now: datetime,
 ) -> list[Recalled]:
     """Return the memories for a list that a person searches, best first. They are not marked as accessed."""
-    recall_result = recall(
-        query, workspace, user, limit=limit, agent=agent, policy=policy, now=now, noted=False
-    )
-    return [
-        item
-        for item in recall_result.items
-        if recall_result.degraded or relevance.is_shown(item.score, item.relevance)
-    ]
+    how: dict[str, Any] = {"limit": limit, "agent": agent, "policy": policy, "now": now}
+    recall_result = recall(query, workspace, user, noted=False, **how)
+    if recall_result.degraded:
+        return recall_result.items
+    return [item for item in recall_result.items if relevance.is_shown(item.score, item.relevance)]
 
 
 def _found(

@@ -75,9 +75,8 @@ def save_question(
         question = RecallQuestion.objects.create(
             workspace=workspace, text=text, owner=by if personal else None, created_by=by, created_at=now
         )
-        ExpectedMemory.objects.bulk_create(
-            ExpectedMemory(question=question, memory=memory) for memory in dict.fromkeys(memories)
-        )
+        expected = [ExpectedMemory(question=question, memory=memory) for memory in dict.fromkeys(memories)]
+        ExpectedMemory.objects.bulk_create(expected)
     run([question], now=now)
     return question
 

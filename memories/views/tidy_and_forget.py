@@ -96,9 +96,8 @@ def undo_replace(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
 def keep(request: PageRequest, ws_id: str) -> HttpResponse:
     workspace = get_workspace(request.user, ws_id, need=Role.EDITOR)
     beside = _memory(request, workspace, "beside") if request.POST.get("beside") else None
-    record = tidy.record_as_kept(
-        _memory(request, workspace), beside=beside, by=request.user, now=timezone.now()
-    )
+    memory = _memory(request, workspace)
+    record = tidy.record_as_kept(memory, beside=beside, by=request.user, now=timezone.now())
     undo_url = reverse("memories:tidy_undo_keep", args=[workspace.public_id, record.pk])
     return changed_notice(request, workspace, _("Both kept.") if beside else _("Memory kept."), undo_url)
 

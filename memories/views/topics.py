@@ -293,9 +293,8 @@ def merge(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
     topic, _context = _node(request, ws_id, node_id, Role.EDITOR)
     into = topics.get_node(request.user, request.POST.get("into", ""), workspace=topic.workspace)
     topics.merge_topics(topic, into, now=timezone.now())
-    notices.success(
-        request, _("“%(name)s” has been merged into “%(other)s”.") % {"name": topic.name, "other": into.name}
-    )
+    message = _("“%(name)s” has been merged into “%(other)s”.")
+    notices.success(request, message % {"name": topic.name, "other": into.name})
     return _to(into)
 
 
@@ -303,9 +302,8 @@ def merge(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
 def differ(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
     """Record that the node and ``other`` are different, so that merging them is not suggested again."""
     topic, _context = _node(request, ws_id, node_id, Role.EDITOR)
-    topic.differs_from.add(
-        topics.get_node(request.user, request.POST.get("other", ""), workspace=topic.workspace)
-    )
+    other = topics.get_node(request.user, request.POST.get("other", ""), workspace=topic.workspace)
+    topic.differs_from.add(other)
     return redirect("memories:nodes", topic.workspace.public_id)
 
 
@@ -319,7 +317,6 @@ def delete(request: PageRequest, ws_id: str, node_id: str) -> HttpResponse:
 @confirmed()
 def _delete(request: PageRequest, topic: MemoryNode) -> HttpResponse:
     topic.delete()
-    notices.success(
-        request, _("The topic “%(name)s” has been deleted. Its memories stay.") % {"name": topic.name}
-    )
+    message = _("The topic “%(name)s” has been deleted. Its memories stay.")
+    notices.success(request, message % {"name": topic.name})
     return redirect("memories:nodes", topic.workspace.public_id)

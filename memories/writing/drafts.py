@@ -70,10 +70,8 @@ def sources_of(memory: Memory) -> list[dict[str, str]]:
 
 
 def from_source(memories: MemoryQuerySet, source_id: str) -> MemoryQuerySet:
-    memory_ids = MemorySource.objects.filter(source_id=source_id).values("memory")
-    return memories.filter(
-        Q(source_chat_id=source_id) | Q(source_message_id=source_id) | Q(pk__in=memory_ids)
-    )
+    named = Q(pk__in=MemorySource.objects.filter(source_id=source_id).values("memory"))
+    return memories.filter(named | Q(source_chat_id=source_id) | Q(source_message_id=source_id))
 
 
 TAG_LENGTH = 50

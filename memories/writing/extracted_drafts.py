@@ -96,6 +96,10 @@ class TurnText:
     connection: Connection | None = None  # the connection selected in the chat
     workspace: Workspace | None = None  # the workspace of the chat; None: that of the extraction
 
+    @property
+    def user_texts(self) -> list[str]:
+        return [] if self.is_output else [text for role, text in self.messages if role == "user"]
+
 
 TurnLoader = Callable[[str, str, User | None], TurnText | None]
 MessageLoader = Callable[[str, User | None], TurnText | None]

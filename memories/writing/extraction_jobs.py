@@ -93,10 +93,9 @@ def taken_back(turn: TurnText, extraction: Extraction, *, now: datetime) -> Memo
     Raises Conflict while an earlier turn of the chat is still being extracted.
     """
     encoder, person = get_reader(), turn.said_by
-    user_texts = [text for role, text in turn.messages if role == "user"]
-    if encoder is None or person is None or turn.is_output or not user_texts:
+    if encoder is None or person is None or not turn.user_texts:
         return None
-    if not only_takes_back(user_texts[-1], encoder):
+    if not only_takes_back(turn.user_texts[-1], encoder):
         return None
     earlier = Extraction.objects.filter(chat_id=extraction.chat_id, pk__lt=extraction.pk)
     if earlier.filter(status=ExtractionStatus.PENDING).exists():
@@ -270,9 +269,7 @@ def _read(extraction: Extraction, drafts: list[Draft], turn: TurnText | None, no
     for draft, embedded in zip(cleaned, vectors, strict=False):
         if embedded is not None:
             gate.read_ahead(draft, embedded, now=now)
-    user_texts = (
-        [text for role, text in turn.messages if role == "user"] if turn and not turn.is_output else []
-    )
+    user_texts = turn.user_texts if turn else []
     said_at = (turn.said_at if turn else None) or now
     replaced = replaced_by(cleaned, vectors, user_texts, said_at=said_at, now=now)
     unsure = all(draft.source_details.get("faint") for draft in cleaned)

@@ -121,9 +121,8 @@ def _places(draft: Draft, by: User | None) -> set[int]:
 def _there(wanted: set[tuple[int, str]]) -> set[tuple[int, str]]:
     if not wanted:
         return set()
-    tombstones = Tombstone.objects.filter(
-        place__in={place for place, _ in wanted}, digest__in={text_digest for _, text_digest in wanted}
-    )
+    places, digests = zip(*wanted, strict=True)
+    tombstones = Tombstone.objects.filter(place__in=set(places), digest__in=set(digests))
     return wanted & set(tombstones.values_list("place", "digest"))
 
 

@@ -49,9 +49,8 @@ def find_shape(text: str) -> Finding | None:
 def _is_user_and_password(encoded: str) -> bool:
     """Return whether the base64 text decodes to printable "user:password"."""
     try:
-        decoded = base64.b64decode(
-            encoded + "=" * (-len(encoded) % 4), altchars=b"-_" if "-" in encoded else None
-        )
+        altchars = b"-_" if "-" in encoded else None
+        decoded = base64.b64decode(encoded + "=" * (-len(encoded) % 4), altchars)
     except (binascii.Error, ValueError):
         return False
     return b":" in decoded and all(32 <= byte < 127 for byte in decoded)

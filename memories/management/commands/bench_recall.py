@@ -124,8 +124,8 @@ class Command(BaseCommand):
         if refused := len(conversation.memories) - len(ids):
             self.progress.end()
             self.stderr.write(f"{label}: the gate refused {refused} memories; they cannot be found.")
-        asked = _counter(self.progress, f"{label}: asked", len(conversation.queries))
-        embedding = evaluate(conversation, ids, workspace, user, scores, depth, asked)
+        answered = _counter(self.progress, f"{label}: asked", len(conversation.queries))
+        embedding = evaluate(conversation, ids, workspace, user, scores, depth, answered)
         workspace.delete()
         return embedding
 
