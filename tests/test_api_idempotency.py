@@ -13,6 +13,8 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connection
 from django.utils import timezone
 from pytest_django.fixtures import Settings
+from rest_framework.request import Request
+from rest_framework.test import APIRequestFactory
 
 from chat.models import Chat, Message
 from chat.models.imports import Import
@@ -177,14 +179,17 @@ def request_in_progress(request: Any) -> Iterator[None]:
             running.result(10)
 
 
-def asked_by(person: Any, key: str = KEY, said: str = "") -> idempotency.Asked:
-    return idempotency.Asked.of(person, sender=f"{person.public_id} session", key=key, said=said)
+def request_of(person: Any) -> DoneRequest:
+    request = Request(APIRequestFactory().post("/", headers={"Idempotency-Key": KEY}))
+    identity = idempotency.identity_of_request(request, person)
+    assert identity is not None
+    return identity
 
 
 @pytest.mark.django_db(transaction=True)
 def test_while_the_first_is_at_work_the_second_waits_and_after_a_crash_it_acts(cast: Cast) -> None:
     api, path = Api(cast.owner), f"chat/api/workspaces/{cast.workspace.public_id}/memories"
-    with request_in_progress(asked_by(cast.owner)):
+    with request_in_progress(request_of(cast.owner)):
         early = send(api, path, {"content": "Cats purr"})
         assert (early.status_code, error_of(early)["code"]) == (409, "idempotency_running")
         assert int(early["Retry-After"]) >= 1

@@ -131,11 +131,11 @@ class ApiView(APIView):
         identity = identity_of_request(self.request, self.person)
         if identity is None:
             return act()
-        done = do_once(identity, act, keep=keep, now=timezone.now())
-        if done.result is not None:
-            return done.result
+        result, note = do_once(identity, act, keep=keep, now=timezone.now())
+        if result is not None:
+            return result
         self.headers["Idempotent-Replayed"] = "true"
-        return reload(done.note)
+        return reload(note)
 
     def make_once(self, make: Callable[[], T], get: Callable[[User, str], T]) -> T:
         """Create an object with ``make`` and return it, unless a request with the same ``Idempotency-Key`` created it
@@ -220,15 +220,13 @@ class KeyAuthentication(authentication.BaseAuthentication):
         if text is None:
             return None
         try:
-            key = self._opened_by(text, request.path_info)
+            if text.startswith(oauth.PREFIXES[TokenKind.ACCESS]):
+                key = oauth.verify_access(text, path=request.path_info, now=timezone.now())
+            else:
+                key = verify_key(text, now=timezone.now())
         except KeyRefused as refusal:
             raise exceptions.AuthenticationFailed(str(refusal)) from None
         return key.user, key
-
-    def _opened_by(self, text: str, path: str) -> ApiKey:
-        if text.startswith(oauth.PREFIXES[TokenKind.ACCESS]):
-            return oauth.verify_access(text, path=path, now=timezone.now())
-        return verify_key(text, now=timezone.now())
 
     def authenticate_header(self, request: Request) -> str:
         """Return the WWW-Authenticate header, which tells a program where to find the OAuth metadata (RFC 9728)."""

@@ -1,14 +1,11 @@
 """Requests with an ``Idempotency-Key``: a client that got no response may repeat one, and it is executed once."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from django.core.files.uploadedfile import UploadedFile
 from django.db import connection, transaction
@@ -45,11 +42,12 @@ REPLAYED = OpenApiParameter(
 ONCE = (IDEMPOTENCY_KEY, REPLAYED)  # the headers of a route that takes keys
 
 
-def identity_of_request(request: Request, person: User) -> Asked | None:
-    """Return the sender, Idempotency-Key and content of this request as hashes, or None without an Idempotency-Key.
+def identity_of_request(request: Request, person: User) -> DoneRequest | None:
+    """Return an unsaved ``DoneRequest`` for this request, or None without an Idempotency-Key.
 
-    The same Idempotency-Key sent with a session and with an API key, or with two API keys, counts as two, because two
-    API keys may see different data. Raises Malformed for a malformed Idempotency-Key.
+    Its ``name`` is a keyed hash of the sender and key, its ``fingerprint`` one of the method, path and body. The same
+    Idempotency-Key sent with a session and with an API key, or with two API keys, counts as two, because two API keys
+    may see different data. Raises Malformed for a malformed Idempotency-Key.
     """
     header = request.headers.get("Idempotency-Key")
     if header is None:
@@ -62,12 +60,12 @@ def identity_of_request(request: Request, person: User) -> Asked | None:
             % LENGTH
         )
     way = request.auth.public_id if isinstance(request.auth, ApiKey) else "session"
+    key = header.strip('"')
     content = [request.method, request.get_full_path(), _body_as_json(request.data)]
-    return Asked.of(
-        person,
-        sender=f"{person.public_id} {way}",
-        key=header.strip('"'),
-        said=json.dumps(content, sort_keys=True),
+    return DoneRequest(
+        user=person,
+        name=_hash("name", f"{person.public_id} {way} {key}"),
+        fingerprint=_hash("fingerprint", json.dumps(content, sort_keys=True)),
     )
 
 
@@ -116,40 +114,14 @@ class OtherRequest(Invalid):
     )
 
 
-@dataclass(frozen=True)
-class Asked:
-    """A request with an Idempotency-Key.
-
-    ``name`` identifies the sender and key, ``fingerprint`` the content of the request.
-    """
-
-    user: User
-    name: str
-    fingerprint: str
-
-    @classmethod
-    def of(cls, user: User, *, sender: str, key: str, said: str) -> Asked:
-        """Return the request's identity as keyed hashes.
-
-        ``sender``: a person and their session or API key. ``said``: the request's method, path and body.
-        """
-        return cls(user, _hash("name", f"{sender} {key}"), _hash("fingerprint", said))
-
-
-@dataclass(frozen=True)
-class Done(Generic[T]):
-    """Result of a request. If the request was done before, ``result`` is None and ``note`` the note stored then."""
-
-    result: T | None
-    note: Note
-
-
-def do_once(request: Asked, act: Callable[[], T], *, keep: Callable[[T], Note], now: datetime) -> Done[T]:
+def do_once(
+    request: DoneRequest, act: Callable[[], T], *, keep: Callable[[T], Note], now: datetime
+) -> tuple[T | None, Note]:
     """Run ``act`` and store a note of its result in one transaction, unless the request was done within 24 hours.
 
-    In that case return its note. ``keep`` converts the result to the note. If ``act`` raises, nothing is stored and the
-    key can be used again. Raises StillRunning while the first request runs, OtherRequest if the key was used with
-    another request.
+    Return the result and its note; the result is None if the request was done before. ``keep`` converts the result to
+    the note. If ``act`` raises, nothing is stored and the key can be used again. Raises StillRunning while the first
+    request runs, OtherRequest if the key was used with another request.
     """
     with transaction.atomic():
         if not _only_one(request.name):
@@ -158,19 +130,13 @@ def do_once(request: Asked, act: Callable[[], T], *, keep: Callable[[T], Note], 
         if before is not None and before.done_at > now - KEPT:
             if before.fingerprint != request.fingerprint:
                 raise OtherRequest
-            return Done(None, before.note)
+            return None, before.note
         if before is not None:
             before.delete()
         result = act()
-        note = keep(result)
-        DoneRequest.objects.create(
-            user=request.user,
-            name=request.name,
-            fingerprint=request.fingerprint,
-            note=note,
-            done_at=now,
-        )
-    return Done(result, note)
+        request.note, request.done_at = keep(result), now
+        request.save()
+    return result, request.note
 
 
 def sweep(*, now: datetime) -> int:
