@@ -158,11 +158,6 @@ class DocumentChanges(Body):
         return attrs
 
 
-def _with(document: Document, *, duplicate: bool) -> Document:
-    document.duplicate = duplicate  # type: ignore[attr-defined]
-    return document
-
-
 def _document_or_draft(person: User, public_id: str, workspace: Workspace | None = None) -> Document:
     with suppress(NotFound):
         return documents.get_document(person, public_id, workspace=workspace)
@@ -191,8 +186,9 @@ class _TakesFiles(ApiView):
             return documents.Brought(document, bool(note["known"]))
 
         brought = self.once(make, keep=keep, reload=reload)
+        brought.document.duplicate = brought.is_known  # type: ignore[attr-defined]
         code = status.HTTP_200_OK if brought.is_known else status.HTTP_201_CREATED
-        return Response(BroughtJson(_with(brought.document, duplicate=brought.is_known)).data, status=code)
+        return Response(BroughtJson(brought.document).data, status=code)
 
 
 class DocumentList(_TakesFiles):

@@ -44,14 +44,13 @@ def exception_handler(exception: Exception, context: dict[str, Any]) -> HttpResp
 
     A browser that is not signed in is redirected to the login page instead.
     """
-    if isinstance(exception, DomainError):
-        return _domain_response(exception)
-    translated = _translate(exception)
+    translated = exception if isinstance(exception, DomainError) else _translate(exception)
     if translated is not None:
         return _domain_response(translated)
     request = context.get("request")
     if isinstance(exception, exceptions.NotAuthenticated) and request is not None and prefers_html(request):
-        return redirect_to_login(_where_to_return(request), resolve_url(settings.LOGIN_URL))
+        path = request.get_full_path() if request.method == "GET" else "/"
+        return redirect_to_login(path, resolve_url(settings.LOGIN_URL))
     return _rest_response(exception, context)
 
 
@@ -59,10 +58,6 @@ def prefers_html(request: HttpRequest | Request) -> bool:
     """Return whether text/html is the first accepted type, as in a browser that follows a link."""
     first = request.META.get("HTTP_ACCEPT", "").split(",")[0]
     return first.split(";")[0].strip().lower() == "text/html"
-
-
-def _where_to_return(request: Request) -> str:
-    return request.get_full_path() if request.method == "GET" else "/"
 
 
 def _translate(exception: Exception) -> DomainError | None:

@@ -14,6 +14,7 @@ from decimal import Decimal
 from typing import Any, ClassVar
 
 from django.urls import register_converter
+from django.urls.converters import StringConverter
 from django.utils.dateparse import parse_datetime
 from django.utils.text import format_lazy
 from django.utils.translation import gettext as _
@@ -198,16 +199,6 @@ def iso(value: datetime) -> str:
     return value.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
-class PublicIdConverter:
-    prefix = ""
-
-    def to_python(self, value: str) -> str:
-        return value
-
-    def to_url(self, value: str) -> str:
-        return value
-
-
 _PREFIXES = (
     "ws", "usr", "chat", "msg", "mem", "agent", "node", "asset", "imp", "conn", "key", "ask", "run", "doc", "art",
     "hook", "evt", "rtp", "prm", "link", "clr",
@@ -216,8 +207,8 @@ for _prefix in _PREFIXES:
     register_converter(
         type(
             f"{_prefix.title()}IdConverter",
-            (PublicIdConverter,),
-            {"prefix": _prefix, "regex": f"{_prefix}_[A-Za-z0-9]{{{LENGTH}}}"},
+            (StringConverter,),
+            {"regex": f"{_prefix}_[A-Za-z0-9]{{{LENGTH}}}"},
         ),
         f"{_prefix}_id",
     )

@@ -3,7 +3,6 @@
 from dataclasses import asdict
 from typing import Any
 
-from django.conf import settings
 from django.utils import timezone
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -15,8 +14,7 @@ from workspaces.api.fields import Body, Money, WholeNumber
 from workspaces.api.schema import ID, documented_under
 from workspaces.models import Role
 from workspaces.spending import monthly_usage as totals
-from workspaces.spending.budgets import MOST_MONEY, MOST_TOKENS, Standing, set_workspace_budget
-from workspaces.spending.monthly_usage import Line, Month
+from workspaces.spending.budgets import MOST_MONEY, MOST_TOKENS, set_workspace_budget
 from workspaces.spending.usage_records import Bill
 
 documented = documented_under("workspaces")
@@ -36,11 +34,14 @@ class BillJson(serializers.Serializer[Any]):
     unpriced = serializers.IntegerField(help_text="Calls of models without a price.")
     cost = serializers.CharField(allow_null=True, help_text="A decimal, as far as priced. null: nothing was.")
 
+    def to_representation(self, bill: Bill) -> dict[str, Any]:
+        return bill_json(bill)
+
 
 class UsageLineJson(serializers.Serializer[Any]):
     example = {"name": "2026-11-23", "usage": BillJson.example}
-    name = serializers.CharField(help_text="A day, a purpose, a model or a person.")
-    usage = BillJson()
+    name = serializers.CharField(source="label", help_text="A day, a purpose, a model or a person.")
+    usage = BillJson(source="bill")
 
 
 class PlaceLineJson(UsageLineJson):
@@ -63,7 +64,7 @@ class BudgetStandingJson(serializers.Serializer[Any]):
 
 class UsageJson(serializers.Serializer[Any]):
     example = {"month": "2026-11", "currency": "USD", "total": BillJson.example}
-    month = serializers.CharField()
+    month = serializers.CharField(source="name")
     currency = serializers.CharField()
     total = BillJson()
     days = UsageLineJson(many=True)
@@ -101,39 +102,6 @@ def bill_json(bill: Bill) -> dict[str, Any]:
     return {**asdict(bill), "cost": str(bill.cost) if bill.has_cost else None}
 
 
-def _usage_json(month: Month) -> dict[str, Any]:
-    def lines(entries: list[Line]) -> list[dict[str, Any]]:
-        return [{"name": line.label, "usage": bill_json(line.bill)} for line in entries]
-
-    def places(entries: list[Line]) -> list[dict[str, Any]]:
-        return [{"id": line.id or None, **named} for line, named in zip(entries, lines(entries), strict=True)]
-
-    return {
-        "month": month.name,
-        "currency": settings.CURRENCY,
-        "total": bill_json(month.total),
-        "days": lines(month.days),
-        "purposes": lines(month.purposes),
-        "models": lines(month.models),
-        "people": lines(month.people),
-        "workspaces": places(month.workspaces),
-        "chats": places(month.chats),
-        "budgets": [_standing_json(each) for each in month.budgets],
-    }
-
-
-def _standing_json(standing: Standing) -> dict[str, Any]:
-    return {
-        "of": "workspace" if standing.of_workspace else "person",
-        "tokens": standing.tokens,
-        "money": None if standing.money is None else str(standing.money),
-        "tokens_taken": standing.tokens_taken,
-        "money_taken": str(standing.money_taken),
-        "is_estimate": standing.is_estimate,
-        "percent": standing.percent,
-    }
-
-
 class OwnUsage(ApiView):
     @documented("usage_get", UsageJson, query=UsageQuery)
     def get(self, request: Request) -> Response:
@@ -143,7 +111,7 @@ class OwnUsage(ApiView):
         """
         now = timezone.now()
         first = totals.month_of(self.query(UsageQuery)["month"], now=now)
-        return Response(_usage_json(totals.of_person(self.person, first, now=now)))
+        return Response(UsageJson(totals.of_person(self.person, first, now=now)).data)
 
 
 class WorkspaceUsage(ApiView):
@@ -155,7 +123,7 @@ class WorkspaceUsage(ApiView):
         """
         now, workspace = timezone.now(), get_workspace(self.person, workspace_id)
         first = totals.month_of(self.query(UsageQuery)["month"], now=now)
-        return Response(_usage_json(totals.of_workspace(workspace, self.person, first, now=now)))
+        return Response(UsageJson(totals.of_workspace(workspace, self.person, first, now=now)).data)
 
 
 class WorkspaceBudget(ApiView):
@@ -170,4 +138,4 @@ class WorkspaceBudget(ApiView):
         values = {"tokens": None, "money": None} | self.body(BudgetBody)
         set_workspace_budget(workspace, **values, by=self.person, now=now)
         first = totals.month_of("", now=now)
-        return Response(_usage_json(totals.of_workspace(workspace, self.person, first, now=now)))
+        return Response(UsageJson(totals.of_workspace(workspace, self.person, first, now=now)).data)

@@ -102,7 +102,7 @@ class DeliveryQuery(PageQuery):
 
 
 class _WebhookView(ApiView):
-    def found(self, workspace_id: str, webhook_id: str) -> Webhook:
+    def webhook(self, workspace_id: str, webhook_id: str) -> Webhook:
         return hooks.get_webhook(self.person, workspace_id, webhook_id)
 
 
@@ -135,7 +135,7 @@ class WebhookDetail(_WebhookView):
     @documented("webhooks_get", WebhookJson)
     def get(self, request: Request, workspace_id: str, webhook_id: str) -> Response:
         """Get a webhook."""
-        return Response(WebhookJson(self.found(workspace_id, webhook_id)).data)
+        return Response(WebhookJson(self.webhook(workspace_id, webhook_id)).data)
 
     @documented("webhooks_update", WebhookJson, body=WebhookChanges, fresh=True)
     def patch(self, request: Request, workspace_id: str, webhook_id: str) -> Response:
@@ -144,7 +144,7 @@ class WebhookDetail(_WebhookView):
         Fields you leave out stay as they are. With `enabled: false`, deliveries that are not sent yet are dropped; when
         you enable it again, only new events are delivered.
         """
-        webhook = self.found(workspace_id, webhook_id)
+        webhook = self.webhook(workspace_id, webhook_id)
         self.require_fresh_password()
         body = self.body(WebhookChanges)
         return Response(
@@ -157,7 +157,7 @@ class WebhookDetail(_WebhookView):
 
         Its deliveries are deleted too, including those that are not sent yet.
         """
-        hooks.delete_webhook(self.found(workspace_id, webhook_id), by=self.person)
+        hooks.delete_webhook(self.webhook(workspace_id, webhook_id), by=self.person)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
@@ -168,7 +168,7 @@ class WebhookSecret(_WebhookView):
 
         For 24 hours deliveries are signed with the previous secret too.
         """
-        webhook = self.found(workspace_id, webhook_id)
+        webhook = self.webhook(workspace_id, webhook_id)
         self.require_fresh_password()
         secret = hooks.rotate_secret(webhook, by=self.person, now=timezone.now())
         return Response({"secret": secret})
@@ -181,10 +181,10 @@ class DeliveryList(_WebhookView):
 
         Newest first, of the last 30 days.
         """
-        webhook, wanted = self.found(workspace_id, webhook_id), self.query(DeliveryQuery)["status"]
+        webhook, wanted = self.webhook(workspace_id, webhook_id), self.query(DeliveryQuery)["status"]
         rows = webhook.deliveries.all() if wanted == "all" else webhook.deliveries.filter(status=wanted)
         name = f"deliveries {wanted} of {webhook_id}"
-        return self.page(rows.order_by("-created_at", "-id"), DeliveryJson, list_name=name, descending=True)
+        return self.page(rows, DeliveryJson, list_name=name, descending=True)
 
 
 class DeliveryResend(_WebhookView):
@@ -194,6 +194,6 @@ class DeliveryResend(_WebhookView):
 
         It has the same `webhook-id` as before. You can also resend a delivery that succeeded.
         """
-        webhook = self.found(workspace_id, webhook_id)
+        webhook = self.webhook(workspace_id, webhook_id)
         again = hooks.send_again(webhook, delivery_id, by=self.person, now=timezone.now())
         return Response(DeliveryJson(again).data, status=status.HTTP_202_ACCEPTED)

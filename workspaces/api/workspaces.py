@@ -16,9 +16,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memoryhub.errors import NotFound
-from workspaces import access
 from workspaces import retention as rules
-from workspaces.access import get_workspace
+from workspaces.access import default_workspace, get_workspace, require
 from workspaces.accounts import invitations
 from workspaces.actions import workspaces as actions
 from workspaces.api.base import ApiView
@@ -86,7 +85,7 @@ class WorkspaceList(ApiView):
         page = self._page()
         begins = not request.query_params.get("cursor")
         if begins and not any(each["is_default"] for each in page.data["items"]):
-            access.default_workspace(self.person)
+            default_workspace(self.person)
             page = self._page()
         return page
 
@@ -104,9 +103,7 @@ class WorkspaceList(ApiView):
         You become its owner.
         """
         body = self.body(WorkspaceBody)
-        workspace = self.make_once(
-            lambda: actions.create_workspace(**body, by=self.person), access.get_workspace
-        )
+        workspace = self.make_once(lambda: actions.create_workspace(**body, by=self.person), get_workspace)
         return Response(counted_json(workspace, self.person), status=status.HTTP_201_CREATED)
 
 
@@ -114,7 +111,7 @@ class WorkspaceDetail(ApiView):
     @of_workspaces("workspaces_get", WorkspaceJson)
     def get(self, request: Request, workspace_id: str) -> Response:
         """Get a workspace."""
-        return Response(counted_json(access.get_workspace(self.person, workspace_id), self.person))
+        return Response(counted_json(get_workspace(self.person, workspace_id), self.person))
 
     @of_workspaces("workspaces_update", WorkspaceJson, body=WorkspaceChanges)
     def patch(self, request: Request, workspace_id: str) -> Response:
@@ -122,7 +119,7 @@ class WorkspaceDetail(ApiView):
 
         Owners only. Fields you leave out stay as they are.
         """
-        workspace = access.get_workspace(self.person, workspace_id, need=Role.OWNER)
+        workspace = get_workspace(self.person, workspace_id, need=Role.OWNER)
         changes = self.body(WorkspaceChanges)
         if "connection_id" in changes:
             changes["connection_id"] = changes["connection_id"] or ""
@@ -136,7 +133,7 @@ class WorkspaceDetail(ApiView):
         Owners only. Removes its chats and memories for good, from every table, and returns the numbers of removed rows.
         409 for a person's own workspace.
         """
-        workspace = access.get_workspace(self.person, workspace_id, need=Role.OWNER)
+        workspace = get_workspace(self.person, workspace_id, need=Role.OWNER)
         self.require_fresh_password()
         return Response(removed_json(actions.delete_workspace(workspace, by=self.person)))
 
@@ -152,9 +149,9 @@ class MemberList(ApiView):
 
         In the order they joined. `status=invited`, for owners, lists those who have not accepted yet.
         """
-        workspace = access.get_workspace(self.person, workspace_id)
+        workspace = get_workspace(self.person, workspace_id)
         if self.query(MemberQuery)["status"] == "invited":
-            access.require(workspace.role, Role.OWNER)
+            require(workspace.role, Role.OWNER)
             return self.page(
                 invitations.open_user_invitations(workspace, now=timezone.now()),
                 MemberJson,
@@ -173,7 +170,7 @@ class MemberList(ApiView):
         Owners only. They are `invited` and see nothing of the workspace until they accept. 409 if they are a member or
         invited already.
         """
-        workspace = access.get_workspace(self.person, workspace_id, need=Role.OWNER)
+        workspace = get_workspace(self.person, workspace_id, need=Role.OWNER)
         body = self.body(MemberBody)
         who: dict[str, Any] = {"user": body["username"], "by": self.person, "now": timezone.now()}
         invitation = self.once(
@@ -217,7 +214,7 @@ class MemberDetail(ApiView):
 
         Owners only. 409 for the last owner, and for a person in their own workspace.
         """
-        workspace = access.get_workspace(self.person, workspace_id, need=Role.OWNER)
+        workspace = get_workspace(self.person, workspace_id, need=Role.OWNER)
         member = actions.change_role(
             workspace,
             user=_membership(workspace, user_id).user,
@@ -238,9 +235,7 @@ class MemberDetail(ApiView):
             invitations.close_user_invitation(by=self.person, now=timezone.now(), **which)
             return Response(status=status.HTTP_204_NO_CONTENT)
         leaving = user_id == self.person.public_id
-        workspace = access.get_workspace(
-            self.person, workspace_id, need=Role.VIEWER if leaving else Role.OWNER
-        )
+        workspace = get_workspace(self.person, workspace_id, need=Role.VIEWER if leaving else Role.OWNER)
         actions.remove_member(workspace, user=_membership(workspace, user_id).user, by=self.person)
         return Response(status=status.HTTP_204_NO_CONTENT)
 

@@ -77,6 +77,10 @@ class Standing:
     renewed_on: date
 
     @property
+    def of(self) -> str:
+        return "workspace" if self.of_workspace else "person"
+
+    @property
     def share(self) -> Decimal:
         """Return the used share of the budget, by tokens or by money, whichever is larger."""
         return max(
@@ -186,7 +190,7 @@ def has_budget(account: Account, *, now: datetime) -> bool:
 
 def set_workspace_budget(
     workspace: Workspace, *, tokens: int | None, money: Decimal | None, by: User, now: datetime
-) -> Budget | None:
+) -> None:
     """Set the workspace's monthly budget; with neither tokens nor money, remove it.
 
     Raises Forbidden if ``by`` is no owner.
@@ -195,19 +199,19 @@ def set_workspace_budget(
     _check(tokens, money)
     with transaction.atomic():
         audit(Verb.BUDGET_SET, by=by, workspace=workspace, details=_said(tokens, money))
-        return _set(now, tokens, money, workspace_id=workspace.pk)
+        _set(now, tokens, money, workspace_id=workspace.pk)
 
 
 def set_person_budget(
     user: User, *, tokens: int | None, money: Decimal | None, by: User, now: datetime
-) -> Budget | None:
+) -> None:
     """Set a person's monthly budget for all workspaces. Raises Forbidden if ``by`` is no administrator."""
     if not (by.is_active and by.is_staff and by.is_superuser):
         raise Forbidden(_("Only administrators can set a person's budget."))
     _check(tokens, money)
     with transaction.atomic():
         audit(Verb.BUDGET_SET, by=by, target=user.public_id, details=_said(tokens, money))
-        return _set(now, tokens, money, user_id=user.pk)
+        _set(now, tokens, money, user_id=user.pk)
 
 
 def _check(tokens: int | None, money: Decimal | None) -> None:
@@ -224,9 +228,9 @@ def _said(tokens: int | None, money: Decimal | None) -> dict[str, Word | list[Wo
     return {"tokens": tokens, "money": None if money is None else str(money)}
 
 
-def _set(now: datetime, tokens: int | None, money: Decimal | None, **of: Any) -> Budget | None:
+def _set(now: datetime, tokens: int | None, money: Decimal | None, **of: Any) -> None:
     if tokens is None and money is None:
         Budget.objects.filter(**of).delete()
-        return None
-    values = {"tokens": tokens, "money": money, "updated_at": now}
-    return Budget.objects.update_or_create(defaults=values, **of)[0]
+    else:
+        values = {"tokens": tokens, "money": money, "updated_at": now}
+        Budget.objects.update_or_create(defaults=values, **of)

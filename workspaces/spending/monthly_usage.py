@@ -7,6 +7,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
+from django.conf import settings
 from django.db.models import Case, Exists, F, OuterRef, QuerySet, Sum, Value, When
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as later
@@ -31,14 +32,14 @@ _SUMS = {name: Sum(name) for name in (*NUMBERS, "cost")}
 class Line:
     """A line of a total.
 
-    ``label``: a day, person, purpose, model, workspace or chat. ``id``: set for a workspace or chat. ``address``: the
-    URL of its page, if it has one.
+    ``label``: a day, person, purpose, model, workspace or chat. ``id``: set for a workspace or chat that the reader may
+    open. ``address``: the URL of its page, if it has one.
     """
 
     label: str
     bill: Bill
     day: date | None = None
-    id: str = ""
+    id: str | None = None
     address: str = ""
 
 
@@ -64,6 +65,10 @@ class Month:
     @property
     def name(self) -> str:
         return f"{self.first:%Y-%m}"
+
+    @property
+    def currency(self) -> str:
+        return settings.CURRENCY
 
     @property
     def before(self) -> str:
@@ -148,15 +153,17 @@ def _month(
         purposes=_by(rows, "purpose", lambda purpose: str(Purpose(purpose).label)),
         models=_by(rows, "model", lambda name: name or _("Own connections")),
         people=_by(rows, "user__username", lambda name: name or _("People who left")),
-        workspaces=[] if workspace else _by_place(rows),
+        workspaces=[]
+        if workspace
+        else _by(
+            rows.annotate(**_PLACE),
+            "place",
+            lambda name: name or _("Workspaces you have left"),
+            id="place_id",
+        ),
         chats=[line for of in _chats for line in of(user, workspace, first)],
         budgets=budgets,
     )
-
-
-def _by_place(rows: QuerySet[ModelUse]) -> list[Line]:
-    rows = rows.annotate(**_PLACE)
-    return _by(rows, "place", lambda name: name or _("Workspaces you have left"), id="place_id")
 
 
 def _by(rows: QuerySet[ModelUse], name: str, say: Callable[[str], str], *, id: str = "") -> list[Line]:
@@ -165,7 +172,7 @@ def _by(rows: QuerySet[ModelUse], name: str, say: Callable[[str], str], *, id: s
     ``say``: converts the value to a label. ``id``: the column of the line's public id.
     """
     lines = [
-        Line(say(row[name] or ""), _bill(row), id=row[id] if id else "")
+        Line(say(row[name] or ""), _bill(row), id=row[id] or None if id else None)
         for row in rows.order_by().values(*filter(None, (name, id))).annotate(**_SUMS)
     ]
     return sorted(lines, key=lambda line: (line.bill.cost, line.bill.tokens), reverse=True)

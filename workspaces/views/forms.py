@@ -36,8 +36,8 @@ from workspaces.views import PageRequest
 T = TypeVar("T")
 
 
-def _plain_field() -> forms.TextInput:
-    return forms.TextInput(attrs={"autocomplete": "off"})
+def plain_field(**attrs: str) -> forms.TextInput:
+    return forms.TextInput(attrs={"autocomplete": "off", **attrs})
 
 
 class DomainForm(forms.Form):
@@ -97,7 +97,7 @@ class WorkspaceForm(DomainForm):
 
 
 class MemberForm(DomainForm):
-    username = forms.CharField(label=_("Username"), max_length=150, widget=_plain_field())
+    username = forms.CharField(label=_("Username"), max_length=150, widget=plain_field())
     role = forms.ChoiceField(label=_("Role"), choices=Role.choices, initial=Role.EDITOR)
 
     def clean_username(self) -> User:
@@ -114,7 +114,7 @@ class MemberForm(DomainForm):
 class DeleteForm(DomainForm):
     """Form that requires typing the name before deleting, because deletion cannot be undone."""
 
-    confirm = forms.CharField(label=_("Type the name of the workspace"), widget=_plain_field())
+    confirm = forms.CharField(label=_("Type the name of the workspace"), widget=plain_field())
 
     def __init__(self, *args: object, name: str, what: str = "workspace", **kwargs: object) -> None:
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]
@@ -130,12 +130,12 @@ class DeleteForm(DomainForm):
 
 
 class AgentForm(DomainForm):
-    name = forms.CharField(label=_("Name"), max_length=workspaces.AGENT_NAME_LENGTH, widget=_plain_field())
+    name = forms.CharField(label=_("Name"), max_length=workspaces.AGENT_NAME_LENGTH, widget=plain_field())
     description = forms.CharField(
         label=_("What it is for"),
         max_length=workspaces.AGENT_DESCRIPTION_LENGTH,
         required=False,
-        widget=_plain_field(),
+        widget=plain_field(),
     )
     instructions = forms.CharField(
         label=_("Instructions"),
@@ -158,7 +158,7 @@ class KeyForm(DomainForm):
     name = forms.CharField(
         label=_("Name"),
         max_length=KEY_NAME_LENGTH,
-        widget=_plain_field(),
+        widget=plain_field(),
         help_text=_("The program that will use it, so that you know which one to revoke."),
     )
     workspace = forms.ModelChoiceField(
@@ -282,15 +282,11 @@ def _box(label: Any) -> forms.BooleanField:
 
 
 class WebhookForm(DomainForm):
-    name = forms.CharField(
-        label=_("Name"), max_length=WEBHOOK_NAME_LENGTH, widget=forms.TextInput(attrs={"autocomplete": "off"})
-    )
+    name = forms.CharField(label=_("Name"), max_length=WEBHOOK_NAME_LENGTH, widget=plain_field())
     url = forms.CharField(
         label=_("Address"),
         max_length=WEBHOOK_URL_LENGTH,
-        widget=forms.TextInput(
-            attrs={"autocomplete": "off", "inputmode": "url", "placeholder": "https://example.org/hooks"}
-        ),
+        widget=plain_field(inputmode="url", placeholder="https://example.org/hooks"),
         help_text=_("Redirects are not followed."),
     )
     memory_saved = _box(ON["memory_saved"][1])
@@ -308,9 +304,5 @@ class WebhookForm(DomainForm):
     def values(self) -> dict[str, Any]:
         """Return the values of the webhook to save."""
         cleaned = self.cleaned_data
-        return {
-            "name": cleaned["name"],
-            "url": cleaned["url"],
-            "with_text": cleaned["with_text"],
-            "events": [str(event) for name, (event, _label) in ON.items() if cleaned[name]],
-        }
+        events = [str(event) for name, (event, _label) in ON.items() if cleaned[name]]
+        return {name: cleaned[name] for name in ("name", "url", "with_text")} | {"events": events}

@@ -33,7 +33,7 @@ from workspaces.models.language_models import (
     Connection,
 )
 from workspaces.views import PageRequest
-from workspaces.views.forms import DomainForm
+from workspaces.views.forms import DomainForm, plain_field
 
 
 @require_http_methods(["GET", "POST"])
@@ -74,7 +74,7 @@ def _new_form(request: PageRequest, *, sent: bool = True) -> NewConnectionForm:
     return NewConnectionForm(
         data,
         preset=(data or request.GET).get("preset", ""),
-        manages=model_connections.may_manage(request.user),
+        manages=may_manage(request.user),
         has_own=settings.PEOPLE_MAY_CONNECT,
         is_first=not Connection.objects.live().shared().exists(),
     )
@@ -86,12 +86,11 @@ def _leave(request: PageRequest, away: HttpResponse) -> HttpResponse:
 
 
 def _list_page(request: PageRequest, form: NewConnectionForm, **more: Any) -> HttpResponse:
-    manages = model_connections.may_manage(request.user)
     context = {
         "mine": Connection.objects.live().filter(owner=request.user).order_by("name", "pk"),
         "shared": Connection.objects.live().shared().order_by("name", "pk"),
         "may_connect": settings.PEOPLE_MAY_CONNECT,
-        "may_manage": manages,
+        "may_manage": may_manage(request.user),
         "may_find": model_connections.may_find(request.user),
         "presets": PRESETS,
         "larger_model": larger_model_status(),
@@ -135,11 +134,10 @@ def _connected(request: PageRequest, outcome: model_connections.Connected) -> Ht
     name = {"name": outcome.connection.name}
     if outcome.workspace is None:
         notices.success(request, _("“%(name)s” is connected. Choose it beside the title of a chat.") % name)
-    else:
-        name["workspace"] = outcome.workspace.name
-        notices.success(request, _("“%(name)s” is connected and answers in “%(workspace)s” now.") % name)
-        return redirect("chat:workspace", outcome.workspace.public_id)
-    return redirect("workspaces:connections")
+        return redirect("workspaces:connections")
+    name["workspace"] = outcome.workspace.name
+    notices.success(request, _("“%(name)s” is connected and answers in “%(workspace)s” now.") % name)
+    return redirect("chat:workspace", outcome.workspace.public_id)
 
 
 @require_http_methods(["GET", "POST"])
@@ -200,22 +198,17 @@ def test(request: PageRequest, connection_id: str) -> HttpResponse:
     misset = {
         name: works for name, works in report.abilities.items() if getattr(connection_row, name) != works
     }
-    context: dict[str, Any] = {
+    context = {
         "connection": connection_row,
         "name": connection_row.name,
         "report": report,
         "misset": misset,
     }
-    if request.htmx:
-        return render(request, "workspaces/connection_report.html", context)
-    return render(request, "workspaces/connection_tested.html", context)
+    template = "workspaces/connection_report.html" if request.htmx else "workspaces/connection_tested.html"
+    return render(request, template, context)
 
 
 # Forms of a connection, on the person's page and in the admin. The key goes in and is never shown again.
-
-
-def _plain(**attrs: str) -> forms.TextInput:
-    return forms.TextInput(attrs={"autocomplete": "off", **attrs})
 
 
 def _price(label: Any, help_text: Any = "") -> forms.DecimalField:
@@ -226,7 +219,7 @@ def _price(label: Any, help_text: Any = "") -> forms.DecimalField:
         min_value=0,
         max_value=MOST_PRICE,
         decimal_places=6,
-        widget=_plain(inputmode="decimal"),
+        widget=plain_field(inputmode="decimal"),
     )
 
 
@@ -248,11 +241,11 @@ PRESETS = {
 
 
 class ConnectionForm(DomainForm):
-    name = forms.CharField(label=later("Name"), max_length=NAME_LENGTH, widget=_plain())
+    name = forms.CharField(label=later("Name"), max_length=NAME_LENGTH, widget=plain_field())
     base_url = forms.CharField(
         label=later("Address"),
         max_length=URL_LENGTH,
-        widget=_plain(inputmode="url", placeholder="https://api.example.org/v1"),
+        widget=plain_field(inputmode="url", placeholder="https://api.example.org/v1"),
         help_text=later(
             "Of any endpoint compatible with the OpenAI API, up to and including /v1. Redirects are not followed."
         ),
@@ -260,7 +253,7 @@ class ConnectionForm(DomainForm):
     model = forms.CharField(
         label=later("Model"),
         max_length=MODEL_LENGTH,
-        widget=_plain(),
+        widget=plain_field(),
         help_text=later("Model ID"),
     )
     api_key = forms.CharField(
@@ -335,7 +328,7 @@ class NewConnectionForm(ConnectionForm):
         label=later("Name"),
         max_length=NAME_LENGTH,
         required=False,
-        widget=_plain(),
+        widget=plain_field(),
         help_text=later("Defaults to the model's name."),
     )
     shared = forms.BooleanField(

@@ -175,7 +175,7 @@ def revoke(request: HttpRequest) -> HttpResponse:
         return _error(400, "invalid_request", _("Say which token."))
     for kind in TokenKind:
         if token := oauth.find_token(kind, text, client_id=client.public_id):
-            oauth.end(token, now=timezone.now())
+            oauth.end(token.key_id, now=timezone.now())
     return HttpResponse(status=200)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from decimal import Decimal
+from datetime import date, datetime
 from typing import Any
 
 from django import forms
@@ -155,15 +155,12 @@ def workspace_usage(request: PageRequest, ws_id: str) -> HttpResponse:
     workspace = get_workspace(request.user, ws_id, need=need)
     is_owner, now = workspace.role == Role.OWNER, timezone.now()
     form = _budget_form(request, workspace) if is_owner else None
-    if form is not None and form.is_bound and form.is_valid():
-        form.done(
-            lambda: set_workspace_budget(workspace, **form.cleaned_data, by=request.user, now=now) or True
-        )
+    if form is not None and form.is_bound:
+        form.done(lambda: set_workspace_budget(workspace, **form.cleaned_data, by=request.user, now=now))
         if not form.errors:
             notices.success(request, _("The budget is saved."))
             return redirect("workspaces:usage", ws_id)
-    first = _first(request)
-    month = monthly_usage.of_workspace(workspace, request.user, first, now=now)
+    month = monthly_usage.of_workspace(workspace, request.user, _first(request, now), now=now)
     context: dict[str, Any] = {"workspace": workspace, "month": month, "form": form, "is_owner": is_owner}
     context["this_month"] = monthly_usage.month_of("", now=now)
     return render(request, "workspaces/usage.html", context, status=422 if form and form.errors else 200)
@@ -172,14 +169,13 @@ def workspace_usage(request: PageRequest, ws_id: str) -> HttpResponse:
 @require_GET
 def own_usage(request: PageRequest) -> HttpResponse:
     now = timezone.now()
-    month = monthly_usage.of_person(request.user, _first(request), now=now)
+    month = monthly_usage.of_person(request.user, _first(request, now), now=now)
     context = {"month": month, "this_month": monthly_usage.month_of("", now=now)}
     return render(request, "workspaces/usage.html", context)
 
 
-def _first(request: PageRequest) -> Any:
+def _first(request: PageRequest, now: datetime) -> date:
     """Return the first day of the requested month, or of the current month if it is invalid."""
-    now = timezone.now()
     try:
         return monthly_usage.month_of(request.GET.get("month", ""), now=now)
     except Invalid:
@@ -187,8 +183,5 @@ def _first(request: PageRequest) -> Any:
 
 
 def _budget_form(request: PageRequest, workspace: Workspace) -> BudgetForm:
-    budget = Budget.objects.filter(workspace=workspace).first()
-    initial: dict[str, int | Decimal | None] = (
-        {"tokens": budget.tokens, "money": budget.money} if budget else {}
-    )
-    return BudgetForm(request.POST if request.method == "POST" else None, initial=initial)
+    budget = Budget.objects.filter(workspace=workspace).values("tokens", "money").first()
+    return BudgetForm(request.POST if request.method == "POST" else None, initial=budget)
