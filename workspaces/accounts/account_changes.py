@@ -94,30 +94,24 @@ def left_behind(person: User) -> list[Workspace]:
     return list(owned.order_by("pk"))
 
 
-def hand_over(person: User, *, by: User | None, to: User | None = None) -> list[Membership]:
+def hand_over(person: User, *, by: User | None) -> list[Membership]:
     """Give each workspace that ``left_behind`` returns a new owner. Return the memberships of the new owners.
 
-    The new owner is ``to`` if they are a member, else the longest-serving editor, else the longest-serving viewer, and
-    is notified by mail. Raises Conflict if the account of ``to`` is closed.
+    The new owner is the longest-serving editor, else the longest-serving viewer, and is notified by mail.
     """
-    if to is not None and not to.is_active:
-        raise Conflict(_("The account of %s is closed.") % to.get_username())
     with transaction.atomic():
         return [
-            membership
-            for workspace in left_behind(person)
-            if (membership := _hand_on(workspace, person, by, to))
+            membership for workspace in left_behind(person) if (membership := _hand_on(workspace, person, by))
         ]
 
 
-def _hand_on(workspace: Workspace, person: User, by: User | None, to: User | None) -> Membership | None:
+def _hand_on(workspace: Workspace, person: User, by: User | None) -> Membership | None:
     lock(workspace)
     members = workspace.memberships.filter(user__is_active=True).exclude(user=person).select_related("user")
     if members.filter(role=Role.OWNER).exists():  # another member was made an owner in the meantime
         return None
     first = Case(When(role=Role.EDITOR, then=Value(0)), default=Value(1), output_field=IntegerField())
-    chosen = members.filter(user=to) if to is not None else members.order_by(first, "created_at", "pk")
-    heir = chosen.first()
+    heir = members.order_by(first, "created_at", "pk").first()
     if heir is None:
         return None
     before, heir.role = heir.role, Role.OWNER

@@ -20,7 +20,7 @@ from django.utils.translation import gettext as _
 
 from memoryhub import mail
 from memoryhub.errors import Conflict, Invalid, NotFound
-from workspaces.access import get_workspace
+from workspaces.access import get_workspace, role_in
 from workspaces.actions.workspaces import lock
 from workspaces.audit import Verb, Word, record
 from workspaces.models import Invitation, Membership, Role, User, Workspace
@@ -76,12 +76,8 @@ def create_invitation(
             created_at=now,
             expires_at=now + lasts,
         )
-        words: dict[str, Word | list[Word]] = {
-            "role": invitation.role,
-            "people": invitation.most,
-            "by_mail": bool(email),
-        }
-        record(Verb.INVITATION_MADE, by=by, workspace=workspace, target=invitation.public_id, details=words)
+        details: dict[str, Word] = {"role": role, "people": invitation.most, "by_mail": bool(email)}
+        record(Verb.INVITATION_MADE, by=by, workspace=workspace, target=invitation.public_id, details=details)
     return invitation
 
 
@@ -106,21 +102,18 @@ def send_by_mail(invitation: Invitation, *, link: str) -> None:
     mail.send(_("An invitation to a MemoryHub"), text, [invitation.email])
 
 
-def revoke_invitation(workspace: Workspace, public_id: str, *, by: User, now: datetime) -> Invitation:
+def revoke_invitation(workspace: Workspace, public_id: str, *, by: User, now: datetime) -> None:
     """Revoke an invitation. Owners only. People who already joined stay members."""
     workspace = get_workspace(by, workspace.public_id, need=Role.OWNER)
     with transaction.atomic():
-        invitations = Invitation.objects.select_for_update(of=("self",)).filter(
-            workspace=workspace, public_id=public_id
-        )
-        held = invitations.first()
+        invitations = Invitation.objects.select_for_update(of=("self",)).filter(workspace=workspace)
+        held = invitations.filter(public_id=public_id).first()
         if held is None:
-            raise NotFound(_("This invitation does not exist, or it ended long ago."))
+            raise _none()
         if held.revoked_at is None:
             held.revoked_at = now
             held.save(update_fields=["revoked_at"])
             record(Verb.INVITATION_REVOKED, by=by, workspace=workspace, target=held.public_id)
-    return held
 
 
 def link_token(invitation: Invitation) -> str:
@@ -289,12 +282,8 @@ def invite(workspace: Workspace, *, user: User, role: str, by: User, now: dateti
         get_workspace(by, workspace.public_id, need=Role.OWNER)
         if Membership.objects.filter(workspace=workspace, user=user).exists():
             raise Conflict(_("%s is already a member.") % user.get_username(), code="already_member")
-        if (
-            open_user_invitations(workspace, now=now)
-            .filter(user=user)
-            .exclude(used_by__contains=[user.pk])
-            .exists()
-        ):
+        invited = open_user_invitations(workspace, now=now).filter(user=user)
+        if invited.exclude(used_by__contains=[user.pk]).exists():
             raise Conflict(_("%s is already invited.") % user.get_username(), code="already_invited")
         declined = Invitation.objects.filter(workspace=workspace, user=user, declined_at__gt=now - PAUSE)
         if declined.exists():
@@ -331,9 +320,9 @@ def close_user_invitation(*, by: User, now: datetime, **which: Any) -> None:
         invitation = (
             _open(now).filter(**which).select_for_update(of=("self",)).select_related("workspace").first()
         )
-        if invitation is None or (invitation.user_id != by.pk and not _owns(invitation.workspace, by)):
+        mine = invitation is not None and invitation.user_id == by.pk
+        if invitation is None or not (mine or role_in(by, invitation.workspace) == Role.OWNER):
             raise _none()
-        mine = invitation.user_id == by.pk
         invitation.revoked_at, invitation.declined_at = now, now if mine else None
         invitation.save(update_fields=["revoked_at", "declined_at"])
         _record_in_audit_log(Verb.INVITATION_DECLINED if mine else Verb.INVITATION_REVOKED, invitation, by)
@@ -359,10 +348,6 @@ def _lock(by: User, now: datetime, which: dict[str, Any]) -> Invitation:
     if locked is None:
         raise _none()
     return locked
-
-
-def _owns(workspace: Workspace, by: User) -> bool:
-    return Membership.objects.filter(workspace=workspace, user=by, role=Role.OWNER).exists()
 
 
 def _record_in_audit_log(verb: Verb, invitation: Invitation, by: User) -> None:

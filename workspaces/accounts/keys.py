@@ -15,6 +15,7 @@ from memoryhub.database.queries import PreparedQuery
 from memoryhub.errors import Invalid, NotFound
 from memoryhub.ids import ALPHABET
 from workspaces.access import get_workspace
+from workspaces.actions.workspaces import clean_text
 from workspaces.audit import Verb, record
 from workspaces.models import ApiKey, KeyScope, OAuthClient, Role, User, Workspace
 
@@ -72,7 +73,7 @@ def make_key(
     scope that allows more than the role of ``by``.
     """
     workspace = get_workspace(by, workspace.public_id)
-    name = _clean_name(name)
+    name = clean_text("name", " ".join(name.split()), low=1, high=NAME_LENGTH)
     check_scope(scope, workspace)
     if expires_at is not None and expires_at <= now:
         raise Invalid(fields={"expires_at": _("Must be in the future.")})
@@ -167,12 +168,3 @@ def new_text(prefix: str) -> str:
 
 def hashed(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _clean_name(name: str) -> str:
-    name = " ".join(name.split())
-    if not 1 <= len(name) <= NAME_LENGTH:
-        raise Invalid(fields={"name": _("Must have 1 to %s characters.") % NAME_LENGTH})
-    if "\0" in name or any("\ud800" <= character <= "\udfff" for character in name):
-        raise Invalid(fields={"name": _("Has characters that cannot be stored.")})
-    return name

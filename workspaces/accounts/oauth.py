@@ -120,7 +120,7 @@ def find_refresh(client_id: str, text: str, *, now: datetime) -> OAuthToken | No
     """
     token = find_token(TokenKind.REFRESH, text, client_id=client_id)
     if token is not None and token.used_at is not None:
-        _end(token.key_id, now=now)
+        end(token.key_id, now=now)
     return token
 
 
@@ -136,7 +136,7 @@ def exchange_code(code: OAuthCode, *, now: datetime) -> Tokens:
         code = locked.get(pk=code.pk)
         if code.key_id is None:
             return _first_tokens(code, now=now)
-    _end(code.key_id, now=now)
+    end(code.key_id, now=now)
     raise GrantRefused(_("This code was used before, so what it opened was revoked. Sign in again."))
 
 
@@ -162,7 +162,7 @@ def exchange_refresh_token(token: OAuthToken, *, scope: str, now: datetime) -> T
             token.used_at = now
             token.save(update_fields=["used_at"])
             return _issue(key, token.resource, scope=scope, now=now)
-    _end(token.key_id, now=now)
+    end(token.key_id, now=now)
     raise GrantRefused(_("This refresh token was used before, so access was revoked. Sign in again."))
 
 
@@ -188,9 +188,10 @@ def is_below(path: str, resource: str) -> bool:
     return resource == EVERYWHERE or path == resource or path.startswith(f"{resource}/")
 
 
-def end(token: OAuthToken, *, now: datetime) -> None:
-    """Revoke the authorization that this access or refresh token belongs to. Idempotent."""
-    _end(token.key_id, now=now)
+def end(key_pk: int, *, now: datetime) -> None:
+    """Revoke the authorization that is stored as this API key. Idempotent."""
+    for key in ApiKey.objects.select_related("user").filter(pk=key_pk):
+        end_keys([key.pk], by=key.user, now=now)
 
 
 def end_all_of(user: User, *, by: User, now: datetime) -> int:
@@ -268,12 +269,6 @@ def _issue(key: ApiKey, resource: str, *, scope: str, now: datetime) -> Tokens:
             expires_at=now + lives,
         )
     return Tokens(tokens[TokenKind.ACCESS], tokens[TokenKind.REFRESH], scope)
-
-
-def _end(key_pk: int | None, *, now: datetime) -> None:
-    key = ApiKey.objects.select_related("user").filter(pk=key_pk or 0).first()
-    if key is not None:
-        end_keys([key.pk], by=key.user, now=now)
 
 
 def _free_name(name: str, user: User) -> str:

@@ -53,8 +53,8 @@ def groups_in(claims: Mapping[str, Any]) -> list[str] | None:
     for source in (claims.get("userinfo"), claims.get("id_token"), claims):
         if isinstance(source, Mapping) and name in source:
             value = source[name]
-            named = {value} if isinstance(value, str) else set(_words(value))
-            return sorted(named & settings.SSO_GROUPS.keys())
+            groups = value[:MOST_GROUPS] if isinstance(value, list) else [value]
+            return sorted({each for each in groups if isinstance(each, str)} & settings.SSO_GROUPS.keys())
         if isinstance(source, Mapping) and name in (source.get("_claim_names") or ()):
             logger.warning(
                 "Single sign-on left out somebody's groups, since they are many: nothing was changed."
@@ -86,10 +86,6 @@ def apply_groups(person: User, groups: Collection[str]) -> None:
         places = Workspace.objects.filter(Q(public_id__in=roles) | Q(pk__in=grants)).order_by("pk")
         for workspace in places:
             _place(workspace, person, roles.get(workspace.public_id), grants.get(workspace.pk))
-
-
-def _words(value: object) -> list[str]:
-    return [each for each in value[:MOST_GROUPS] if isinstance(each, str)] if isinstance(value, list) else []
 
 
 def _staff(person: User, wanted: bool, grant: GroupGrant | None) -> None:
@@ -192,14 +188,15 @@ class SingleSignOn(DefaultSocialAccountAdapter):
         claims = {"preferred_username": told.get("username"), "email": told.get("email")}
         says_groups = settings.SSO_GROUPS_CLAIM and sociallogin.account.provider == PROVIDER
         groups = groups_in(sociallogin.account.extra_data) if says_groups else None
-        if sociallogin.account.provider == "gitlab":  # sends an address only if its person confirmed it
-            for address in sociallogin.email_addresses:
-                address.verified = bool(sociallogin.account.extra_data.get("confirmed_at"))
+        is_gitlab = (
+            sociallogin.account.provider == "gitlab"
+        )  # sends an address only if its person confirmed it
+        is_confirmed = bool(sociallogin.account.extra_data.get("confirmed_at"))
         sociallogin.account.extra_data = {name: value for name, value in claims.items() if value}
         if groups is not None:
             sociallogin.account.extra_data["groups"] = groups
         for address in sociallogin.email_addresses:
-            address.verified = address.verified is True
+            address.verified = is_confirmed if is_gitlab else address.verified is True
         sociallogin.email_addresses = [
             each for each in sociallogin.email_addresses if "\x00" not in each.email
         ]
@@ -272,11 +269,10 @@ def come_back(request: HttpRequest, provider_id: str) -> HttpResponse:
     Several types of error are caught, because the provider's data may have any form or length.
     """
     try:
-        answer = _step(OAuth2CallbackView, request, provider_id)
+        return _step(OAuth2CallbackView, request, provider_id)
     except (ImproperlyConfigured, ValidationError, AttributeError, KeyError, TypeError, ValueError):
         logger.warning("The provider of single sign-on said something of a person that cannot be kept.")
         return _odd(request)
-    return answer
 
 
 def _step(step: type[OAuth2View], request: HttpRequest, provider_id: str) -> HttpResponse:
