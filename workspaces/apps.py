@@ -1,16 +1,10 @@
 from typing import Any
 
 from django.apps import AppConfig
-from django.db.models.signals import post_delete, post_migrate, post_save
+from django.db.models.signals import post_delete, post_save
 
 from memoryhub import pubsub
 from memoryhub.jobs import run_every
-
-
-def _forget_old_names(sender: Any, **kwargs: Any) -> None:
-    from django_q.models import Schedule
-
-    Schedule.objects.filter(name="memories: indexes").delete()  # its name before there were other kinds
 
 
 def _notify_members(sender: Any, instance: Any, **kwargs: Any) -> None:
@@ -57,4 +51,3 @@ class WorkspacesConfig(AppConfig):
             run_every(1, "workspaces.tasks.retry_mail", name="workspaces: mail", app=self)
         run_every(1, "workspaces.tasks.send_webhooks", name="workspaces: webhooks", app=self)
         run_every(10, "workspaces.tasks.keep_indexes", name="workspaces: indexes", app=self)
-        post_migrate.connect(_forget_old_names, sender=self, dispatch_uid="workspaces.schedules")

@@ -81,20 +81,15 @@ def etag(artifact: Artifact) -> str:
 
 
 def get_artifact(
-    user: User,
-    public_id: str,
-    *,
-    workspace: Workspace | None = None,
-    need: Role = Role.VIEWER,
-    or_deleted: bool = False,
+    user: User, public_id: str, *, workspace: Workspace | None = None, or_deleted: bool = False
 ) -> Artifact:
     """Return the artifact with this public id. The user's role is set as its ``role``.
 
     ``workspace``: if given, the artifact must be visible there. ``or_deleted``: also return a soft-deleted one. Raises
-    NotFound if the user may not see it, Forbidden if their role is below ``need``.
+    NotFound if the user may not see it.
     """
     rows = Artifact.objects.all()
-    artifact = get_owned(rows, user, public_id, workspace=workspace, need=need, or_deleted=or_deleted)
+    artifact = get_owned(rows, user, public_id, workspace=workspace, need=Role.VIEWER, or_deleted=or_deleted)
     if artifact is None:
         raise NotFound(_("This artifact does not exist, or you do not have access to it."))
     return artifact

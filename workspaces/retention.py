@@ -24,8 +24,7 @@ from psycopg.rows import dict_row
 from memoryhub.errors import Invalid
 from workspaces import artifacts
 from workspaces.access import lock_to_count, require, role_in
-from workspaces.artifacts import remove as remove_artifacts
-from workspaces.audit import KEPT_ANYWAY, RULES_HOLD_AFTER, Verb, Word, record
+from workspaces.audit import KEPT_ANYWAY, RULES_HOLD_AFTER, Verb, record
 from workspaces.documents import documents
 from workspaces.models import Artifact, AuditEvent, Document, Retention, Role, User, Workspace
 
@@ -77,9 +76,7 @@ def set_rules(workspace: Workspace, *, by: User, now: datetime, **days: int | No
             return after
         values = {**after, "set_by": by, "updated_at": now}
         Retention.objects.update_or_create(workspace=workspace, defaults=values)
-        changed: dict[str, Word | list[Word]] = {
-            name: after[name] or "for_good" for name in NAMES if after[name] != before[name]
-        }
+        changed = {name: after[name] or "for_good" for name in NAMES if after[name] != before[name]}
         record(Verb.RETENTION_SET, by=by, workspace=workspace, details=changed)
     return after
 
@@ -271,20 +268,17 @@ def forget_again(newer: psycopg.Connection[Any], say: Callable[[str], None]) -> 
         missed = [AuditEvent(**event) for event in events if event["target"] not in known]
         AuditEvent.objects.bulk_create(missed, batch_size=FORGOTTEN_AT_ONCE)
         ids = [event.target for event in missed]
-        number = _documents(ids) if verb == Verb.DOCUMENT_FORGOTTEN else _artifacts(ids)
+        if verb == Verb.DOCUMENT_FORGOTTEN:
+            number = _remove_documents(ids)
+        else:
+            number = Artifact.objects.filter(public_id__in=ids).delete()[1].get("workspaces.Artifact", 0)
         what = verb.removesuffix("_forgotten")
         say(f"Forgotten since, {what}s: {len(missed)}; removed again: {number}")
 
 
-def _documents(ids: list[str]) -> int:
+def _remove_documents(ids: list[str]) -> int:
     rows = Document.objects.filter(public_id__in=ids)
     for document in rows:
         with transaction.atomic():
             documents.remove(document)
     return len(rows)
-
-
-def _artifacts(ids: list[str]) -> int:
-    primary_keys = list(Artifact.objects.filter(public_id__in=ids).values_list("pk", flat=True))
-    remove_artifacts(primary_keys)
-    return len(primary_keys)

@@ -25,7 +25,7 @@ def sweep() -> str:
     now = timezone.now()
     notes, sign_ins, events = idempotency.sweep(now=now), sessions.sweep(now=now), audit.prune(now=now)
     reembedding.fill_gaps()
-    reading_jobs.complete_all()
+    reading_jobs.complete_all()  # the embedder may have been changed or removed
     documents.sweep(now=now, seconds=settings.JOB_TIMEOUT / 6)
     files.sweep(now=now)
     documents.purge(now=now, seconds=settings.JOB_TIMEOUT / 6)
@@ -73,7 +73,7 @@ def keep_indexes() -> str:
 def embed_passages(*, kind: int, refs: Sequence[int]) -> int:
     done = reembedding.embed_passages(index.kind_numbered(kind), refs)
     if kind == DOCUMENT:
-        reading_jobs.complete_documents_of(refs)
+        reading_jobs.complete_all(passages__in=refs)
     return done
 
 

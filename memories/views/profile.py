@@ -14,7 +14,7 @@ from memories.views.panel_context import MemoryForm, changed_notice, is_shared, 
 from memories.writing import gate
 from memoryhub.errors import Invalid
 from workspaces.access import get_workspace
-from workspaces.actions.workspaces import set_profile_in_chats
+from workspaces.actions.workspaces import set_preference
 from workspaces.data_policy import DataPolicy
 from workspaces.views import PageRequest
 
@@ -76,6 +76,6 @@ def hide(request: PageRequest, ws_id: str) -> HttpResponse:
 def use(request: PageRequest, ws_id: str) -> HttpResponse:
     """Set whether the user's chats use the profile."""
     get_workspace(request.user, ws_id)
-    set_profile_in_chats(request.user, request.POST.get("profile") == "on")
+    set_preference(request.user, "profile_in_chats", request.POST.get("profile") == "on")
     notices.success(request, _("Saved."))
     return redirect("memories:profile", ws_id)

@@ -59,12 +59,10 @@ class Used:
             return ""
         workspaces = ngettext("%d workspace", "%d workspaces", self.workspaces) % self.workspaces
         chats = ngettext("%d chat", "%d chats", self.chats) % self.chats
-        return _(
+        text = _(
             "%(workspaces)s and %(chats)s used it: they continue with the next model that is set, and say so."
-        ) % {
-            "workspaces": workspaces,
-            "chats": chats,
-        }
+        )
+        return text % {"workspaces": workspaces, "chats": chats}
 
 
 def may_manage(user: User) -> bool:
@@ -287,7 +285,7 @@ def list_offered(*, by: User, now: datetime, **values: Any) -> list[str]:
 
     Raises Forbidden, TooManyRequests, or Invalid for a wrong address or a server that lists no models.
     """
-    draft = _draft(by=by, now=now, **values | {"name": "-", "model": "-"})
+    draft = draft_connection(by=by, now=now, **_with_defaults(values | {"name": "-", "model": "-"}))
     spend("model tests", by, now=now)
     endpoint = Endpoint(draft.base_url, draft.api_key, "", address_range_of(draft))
     names = valid_names(list_models(endpoint, seconds=SECONDS) or [])
@@ -304,7 +302,7 @@ def test_draft(*, by: User, now: datetime, **values: Any) -> Report:
 
     Raises Forbidden if the person may not connect models, Invalid for a wrong value, and TooManyRequests.
     """
-    draft = _draft(by=by, now=now, **values)
+    draft = draft_connection(by=by, now=now, **_with_defaults(values))
     spend("model tests", by, now=now)
     return replace(report_on(draft), hints=[])  # the tested capabilities are saved as they are
 
@@ -333,11 +331,7 @@ def use_in_workspace(workspace: Workspace | None, connection: Connection, *, by:
     Return the workspace if it uses the connection from now on. Return None without a change if ``by`` is no owner, if
     the workspace has chosen a model already, or if it may not use the connection.
     """
-    if (
-        workspace is None
-        or workspace.connection_id is not None
-        or not Role(workspace.role).allows(Role.OWNER)
-    ):
+    if workspace is None or workspace.connection_id is not None or workspace.role != Role.OWNER:
         return None
     if why_not_allowed(workspace, connection.is_local, connection.name):
         return None
@@ -349,10 +343,6 @@ def use_in_workspace(workspace: Workspace | None, connection: Connection, *, by:
 def valid_names(names: Iterable[str]) -> list[str]:
     """Return the model names that are not too long and have no control characters."""
     return [name for name in names if 0 < len(name) <= MODEL_LENGTH and not CONTROL.search(name)]
-
-
-def _draft(*, by: User, now: datetime, **values: Any) -> Connection:
-    return draft_connection(by=by, now=now, **_with_defaults(values))
 
 
 def _with_defaults(values: dict[str, Any]) -> dict[str, Any]:
@@ -435,9 +425,19 @@ def connect_local(
         raise Invalid(
             fields={"model": _("%s does not offer this model now. Look again.") % SERVERS[server][0]}
         )
-    values = _values(server, model, by)
+    shared = may_manage(by)
+    values: dict[str, Any] = {
+        "shared": shared,
+        "name": f"{model[: NAME_LENGTH - 20]} ({SERVERS[server][0]})",
+        "base_url": _address(server),
+        "model": model,
+        "is_local": shared,
+        "has_tools": False,
+        "can_extract": False,
+        "context_tokens": CONTEXT,
+    }
     there = Connection.objects.live().filter(base_url=values["base_url"], model=model)
-    known = there.filter(owner=None if values["shared"] else by).first()
+    known = there.filter(owner=None if shared else by).first()
     report = report_on(known or draft_connection(by=by, now=now, **values))
     if not report.answers:
         return report
@@ -464,17 +464,3 @@ def _models_at(server: str) -> list[str] | None:
     """
     names = list_models(Endpoint(_address(server), "", "", AddressRange.INTERNAL), seconds=LOCAL_SECONDS)
     return names and (valid_names(names)[:MOST_MODELS] or None)
-
-
-def _values(server: str, model: str, by: User) -> dict[str, Any]:
-    shared = may_manage(by)
-    return {
-        "shared": shared,
-        "name": f"{model[: NAME_LENGTH - 20]} ({SERVERS[server][0]})",
-        "base_url": _address(server),
-        "model": model,
-        "is_local": shared,
-        "has_tools": False,
-        "can_extract": False,
-        "context_tokens": CONTEXT,
-    }

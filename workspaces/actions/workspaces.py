@@ -122,7 +122,9 @@ def change_role(workspace: Workspace, *, user: User, role: str, by: User) -> Mem
 
     Raises Conflict for the last owner, and for the owner of a personal workspace.
     """
-    wanted = _clean_role(role)
+    if role not in Role.values:
+        raise Invalid(fields={"role": _("Must be one of %s.") % ", ".join(Role.values)})
+    wanted = Role(role)
     with transaction.atomic():
         _lock_as_owner(workspace, by)
         membership = _membership(workspace, user)
@@ -155,24 +157,10 @@ def remove_member(workspace: Workspace, *, user: User, by: User) -> None:
         after_lost_right(workspace, user, by, had=membership.role)
 
 
-def set_memory_default(user: User, enabled: bool) -> None:
-    """Store whether automatic memory is on by default in the person's chats."""
-    user.memory_default = enabled
-    user.save(update_fields=["memory_default"])
-
-
-def set_short_term_everywhere(user: User, enabled: bool) -> None:
-    """Store whether the person's chats also get summaries of their recent chats in other workspaces."""
-    user.short_term_everywhere = enabled
-    user.save(update_fields=["short_term_everywhere"])
-
-
-def set_profile_in_chats(user: User, enabled: bool) -> None:
-    """Store whether the model gets a profile in this person's chats: what memory says of them and of the workspace in
-    general.
-    """
-    user.profile_in_chats = enabled
-    user.save(update_fields=["profile_in_chats"])
+def set_preference(user: User, name: str, enabled: bool) -> None:
+    """Turn a preference of the person on or off: a boolean field of ``User``, such as ``memory_default``."""
+    setattr(user, name, enabled)
+    user.save(update_fields=[name])
 
 
 def set_language(user: User, language: str) -> None:
@@ -272,12 +260,6 @@ def clean_text(field: str, text: str, *, low: int, high: int) -> str:
     if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
         raise Invalid(fields={field: _("Has characters that cannot be stored.")})
     return text
-
-
-def _clean_role(role: str) -> Role:
-    if role not in Role.values:
-        raise Invalid(fields={"role": _("Must be one of %s.") % ", ".join(Role.values)})
-    return Role(role)
 
 
 AGENT_NAME_LENGTH = 80

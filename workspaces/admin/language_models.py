@@ -12,7 +12,7 @@ from django.contrib.auth.views import redirect_to_login
 from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.http import HttpRequest, HttpResponse
-from django.http.response import HttpResponseRedirect
+from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
 
@@ -21,7 +21,7 @@ from workspaces.accounts.sign_in import typed_password_lately
 from workspaces.actions import model_connections
 from workspaces.admin.base import ChangedBySuperusers, Messages, ReadOnlyAdmin, action
 from workspaces.index import reembedding
-from workspaces.model_choice import Report, try_connection
+from workspaces.model_choice import try_connection
 from workspaces.models import EmbeddingModel, ModelUse, User
 from workspaces.models.language_models import Connection
 from workspaces.spending.usage_records import amount
@@ -169,16 +169,22 @@ class ConnectionAdmin(ChangedBySuperusers):
         return super().response_add(request, obj, *args, **kwargs)
 
     def response_change(self, request: HttpRequest, obj: Connection) -> HttpResponse:
-        return (
-            self._tested(request, obj) if "_test" in request.POST else super().response_change(request, obj)
-        )
+        if "_test" in request.POST:
+            return self._tested(request, obj)
+        return super().response_change(request, obj)
 
     def _tested(self, request: HttpRequest, obj: Connection) -> HttpResponse:
         """Test a saved connection, and show the form again with the result."""
         report = try_connection(obj, by=cast(User, request.user), now=timezone.now())
-        _show_report(self, request, report)
-        opts = self.model._meta
-        return HttpResponseRedirect(f"/admin/{opts.app_label}/{opts.model_name}/{obj.pk}/change/")
+        levels = {"works": messages.SUCCESS, "fails": messages.ERROR, "untried": messages.INFO}
+        for line in report.lines:
+            self.message_user(request, line.text, levels[line.outcome])
+        for hint in report.hints:
+            self.message_user(request, hint, messages.WARNING)
+        if report.first_piece is not None:
+            took = f"The first words came after {report.first_piece:.1f} s; the tests took {report.seconds:.1f} s."
+            self.message_user(request, took, messages.INFO)
+        return redirect("admin:workspaces_connection_change", obj.pk)
 
 
 def _count_of(users: str) -> Coalesce:
@@ -188,19 +194,6 @@ def _count_of(users: str) -> Coalesce:
     """
     rows = Connection.objects.filter(pk=OuterRef("pk")).order_by().values("pk")
     return Coalesce(Subquery(rows.annotate(number=Count(users)).values("number")), 0)
-
-
-def _show_report(page: ConnectionAdmin, request: HttpRequest, report: Report) -> None:
-    levels = {"works": messages.SUCCESS, "fails": messages.ERROR, "untried": messages.INFO}
-    for line in report.lines:
-        page.message_user(request, line.text, levels[line.outcome])
-    for hint in report.hints:
-        page.message_user(request, hint, messages.WARNING)
-    if report.first_piece is not None:
-        took = (
-            f"The first words came after {report.first_piece:.1f} s; the tests took {report.seconds:.1f} s."
-        )
-        page.message_user(request, took, messages.INFO)
 
 
 # Admin of embedding models: the active one, the progress of the next, and buttons to stop and continue it.

@@ -131,7 +131,8 @@ class ApiView(APIView):
         identity = identity_of_request(self.request, self.person)
         if identity is None:
             return act()
-        result, note = do_once(identity, act, keep=keep, now=timezone.now())
+        done = do_once(identity, act, keep=keep, now=timezone.now())
+        result, note = done
         if result is not None:
             return result
         self.headers["Idempotent-Replayed"] = "true"

@@ -70,16 +70,15 @@ def get_document(
     public_id: str,
     *,
     workspace: Workspace | None = None,
-    need: Role = Role.VIEWER,
     or_deleted: bool = False,
 ) -> Document:
     """Return the document with this public id. The user's role is set as its ``role``. Drafts are not returned.
 
     ``workspace``: if given, the document must be visible there. ``or_deleted``: also return a soft-deleted one. Raises
-    NotFound if the user may not see it, Forbidden if their role is below ``need``.
+    NotFound if the user may not see it.
     """
     rows = Document.objects.filter(drafted_at=None)
-    document = get_owned(rows, user, public_id, workspace=workspace, need=need, or_deleted=or_deleted)
+    document = get_owned(rows, user, public_id, workspace=workspace, need=Role.VIEWER, or_deleted=or_deleted)
     if document is None:
         raise NotFound(_("This document does not exist, or you do not have access to it."))
     return document
@@ -298,11 +297,8 @@ def retry_reading(document: Document, *, by: User | None, now: datetime) -> None
     with transaction.atomic():
         if by is not None:
             lock_as_editor(document.workspace, by)
-        if (
-            Document.objects.not_quite_read()
-            .filter(pk=document.pk)
-            .update(status=DocumentStatus.WAITING, error="", updated_at=now)
-        ):
+        unread = Document.objects.not_quite_read().filter(pk=document.pk)
+        if unread.update(status=DocumentStatus.WAITING, error="", updated_at=now):
             queue_reading(document)
 
 

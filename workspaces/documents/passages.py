@@ -17,6 +17,7 @@ from pgvector.django import CosineDistance
 from memoryhub.database import queries
 from memoryhub.llm.registry import get_embedder
 from workspaces.data_policy import DataPolicy, within_policy
+from workspaces.documents.reading.kinds import Block
 from workspaces.index.hybrid_search import SearchArea, area_within, bm25
 from workspaces.index.scores import (
     CANDIDATES,
@@ -45,15 +46,6 @@ CONTEXT = 250  # characters before and after a passage that are embedded with it
 # The end of a sentence or of a line, including the escaped line feeds of quoted code or JSON.
 _ENDS = re.compile(r"(?<=[.!?])[\"'”’»)\]]*\s+|[。！？]+|\n+|(?:\\n)+")  # noqa: RUF001  signs that end sentences
 _BREAKS = re.compile(r"\n\s*\n\s*")
-
-
-@dataclass(frozen=True)
-class Block:
-    """Text under one heading and on one page."""
-
-    text: str
-    page: int = 0
-    heading: str = ""
 
 
 @dataclass(frozen=True)

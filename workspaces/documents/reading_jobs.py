@@ -4,7 +4,7 @@ import logging
 import threading
 import time
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any, LiteralString
@@ -67,7 +67,8 @@ def read(document_id: int, *, now: datetime) -> str:
         document = Document.objects.select_for_update().to_read().filter(pk=document_id).first()
         if document is None or document.status in (*READ, DocumentStatus.FAILED):
             return "nothing to read"
-        if document.status == DocumentStatus.READING and not _is_stale(document, now):
+        is_stale = document.heartbeat_at is None or document.heartbeat_at < now - STALE
+        if document.status == DocumentStatus.READING and not is_stale:
             return "another job reads it"
         document.status, document.reading_since, document.heartbeat_at = DocumentStatus.READING, now, now
         document.save(update_fields=["status", "reading_since", "heartbeat_at"])
@@ -125,10 +126,6 @@ def sweep(*, now: datetime) -> int:
             document.save(update_fields=["status", "reading_since", "heartbeat_at"])
             queue_reading(document)
     return len(documents)
-
-
-def _is_stale(document: Document, now: datetime) -> bool:
-    return document.heartbeat_at is None or document.heartbeat_at < now - STALE
 
 
 @contextmanager
@@ -246,17 +243,8 @@ def complete(document: Document) -> None:
         emit(document.workspace_id, WebhookEvent.DOCUMENT_READY, [document.public_id], action="ready")
 
 
-def complete_documents_of(refs: Sequence[int]) -> None:
-    """Mark the documents of these passages as ready if all their passages have a vector."""
-    _complete_each(passages__in=refs)
-
-
-def complete_all() -> None:
-    """Mark all documents whose passages have vectors as ready, after the embedder was changed or removed."""
-    _complete_each()
-
-
-def _complete_each(**which: object) -> None:
+def complete_all(**which: object) -> None:
+    """Mark the documents that the lookups ``which`` select as ready, if all their passages have a vector."""
     indexing = Document.objects.filter(status=DocumentStatus.INDEXING, **which)
     for pk in set(indexing.values_list("pk", flat=True)):
         with transaction.atomic():

@@ -22,7 +22,6 @@ from memoryhub.errors import Conflict
 from memoryhub.llm.base import Embedder
 from memoryhub.llm.errors import EmbedderError
 from workspaces.index import embedding
-from workspaces.index import embedding as vector_rows
 from workspaces.models import EmbeddingModel, ModelState
 from workspaces.models.index import Kind, Passage, has_vector, kinds
 
@@ -325,7 +324,7 @@ def store_unchanged(label: str, kind: Kind, pairs: Sequence[tuple[Passage, embed
     of = {row.pk: (kind.text_of(row), vectors) for row, vectors in pairs}
     locked = kind.rows().filter(pk__in=of).order_by("pk").select_for_update(skip_locked=True, of=("self",))
     fresh = [(row, of[row.pk][1]) for row in locked if kind.text_of(row) == of[row.pk][0]]
-    return len(fresh) if fresh and vector_rows.put_vectors(label, fresh) else 0
+    return len(fresh) if fresh and embedding.put_vectors(label, fresh) else 0
 
 
 # Embedding of passages after they are stored, for kinds without a job of their own.

@@ -23,7 +23,6 @@ from workspaces.models.index import Kind, kinds
 
 logger = logging.getLogger(__name__)
 PREFIX = "passages_near_"
-PREFIXES = [PREFIX, "memories_near_"]  # the second is an earlier prefix, whose indexes are replaced
 INDEX_FROM = 20_000  # live vectors; from here an exact scan takes tens of milliseconds
 DROP_BELOW = 12_000  # lower than INDEX_FROM, so that a scope near the limit does not flip
 MOST_INDEXES = 32  # each index slows every insert and query plan a little
@@ -45,8 +44,7 @@ GROUP BY place, kind, lexeme HAVING count(*) >= %s
 """
 _PRESENT = """
 SELECT c.relname, i.indisvalid FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
-WHERE i.indrelid = 'workspaces_passagevector'::regclass
-AND EXISTS (SELECT 1 FROM unnest(%s::text[]) prefix WHERE starts_with(c.relname, prefix))
+WHERE i.indrelid = 'workspaces_passagevector'::regclass AND starts_with(c.relname, %s)
 """
 _HALFVEC = "((embedding::halfvec({size})) halfvec_cosine_ops)"
 _BITS = "((binary_quantize(embedding)::bit({size})) bit_hamming_ops)"
@@ -112,7 +110,7 @@ def _keep_indexes(own: Connection, done: Upkeep, now: datetime) -> None:
         for candidate in own.execute(_LIVE_VECTORS, [DROP_BELOW]).fetchall()
         if candidate[3] <= MOST_DIMENSIONS
     ]
-    present: dict[str, bool] = dict(own.execute(_PRESENT, [PREFIXES]).fetchall())
+    present: dict[str, bool] = dict(own.execute(_PRESENT, [PREFIX]).fetchall())
     valid = {name for name, is_valid in present.items() if is_valid}
     VectorIndex.objects.exclude(name__in=valid).delete()
     recorded = set(VectorIndex.objects.values_list("name", flat=True))
@@ -126,15 +124,17 @@ def _keep_indexes(own: Connection, done: Upkeep, now: datetime) -> None:
             build(own, candidate)
             done.built.append(candidate.name)
         if candidate.name not in recorded:  # also an index that Postgres finished after the job was killed
-            _record(candidate, time.monotonic() - began, now)
-    # Last, because an index with an earlier name is used until its replacement exists.
+            what = {
+                name: getattr(candidate, name) for name in ("place", "kind", "model", "dimension", "name")
+            }
+            seconds = time.monotonic() - began
+            VectorIndex.objects.create(**what, vector_count=candidate.vectors, seconds=seconds, built_at=now)
     for name in present.keys() - {candidate.name for candidate in wanted}:
         _drop(own, name, done)
 
 
 def build(own: Connection, wanted: Wanted) -> None:
     index = _HALFVEC if wanted.dimension <= MOST_DIMENSIONS_OF_HALFVEC_INDEX else _BITS
-    size = sql.Literal(wanted.dimension)
     own.execute(
         sql.SQL(
             "CREATE INDEX CONCURRENTLY IF NOT EXISTS {name} ON workspaces_passagevector USING hnsw "
@@ -145,28 +145,15 @@ def build(own: Connection, wanted: Wanted) -> None:
             place=sql.Literal(wanted.place),
             kind=sql.Literal(wanted.kind),
             model=sql.Literal(wanted.model),
-            size=size,
+            size=sql.Literal(wanted.dimension),
         )
     )
 
 
-def _record(wanted: Wanted, seconds: float, now: datetime) -> None:
-    what = {name: getattr(wanted, name) for name in ("place", "kind", "model", "dimension")}
-    with transaction.atomic():
-        VectorIndex.objects.filter(**what).delete()  # the row of an earlier name
-        VectorIndex.objects.create(
-            name=wanted.name, vector_count=wanted.vectors, seconds=seconds, built_at=now, **what
-        )
-
-
 def _drop(own: Connection, name: str, done: Upkeep) -> None:
     VectorIndex.objects.filter(name=name).delete()  # first, so that recall no longer uses it
-    drop(own, name)
-    done.dropped.append(name)
-
-
-def drop(own: Connection, name: str) -> None:
     own.execute(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(sql.Identifier(name)))
+    done.dropped.append(name)
 
 
 def _keep_counts(done: Upkeep, kind: Kind, now: datetime) -> None:

@@ -275,7 +275,7 @@ def revoke_key(request: PageRequest, key_id: str) -> HttpResponse:
 @require_POST
 def memory_default(request: PageRequest) -> HttpResponse:
     """Store whether automatic memory is on by default, from the question on the first page or the profile."""
-    workspaces.set_memory_default(request.user, request.POST.get("memory") == "on")
+    workspaces.set_preference(request.user, "memory_default", request.POST.get("memory") == "on")
     if request.htmx and request.POST.get("page") != "profile":
         response = HttpResponse(status=204)
         response["HX-Trigger"] = "memory:answered"  # chip, welcome and question all follow the answer

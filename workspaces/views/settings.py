@@ -49,7 +49,8 @@ def model(request: PageRequest, ws_id: str) -> HttpResponse:
 
 @require_POST
 def short_term_everywhere(request: PageRequest) -> HttpResponse:
-    workspaces.set_short_term_everywhere(request.user, request.POST.get("everywhere") == "on")
+    wanted = request.POST.get("everywhere") == "on"
+    workspaces.set_preference(request.user, "short_term_everywhere", wanted)
     notices.success(request, _("Saved."))
     return redirect("workspaces:profile")
 
@@ -183,5 +184,6 @@ def _first(request: PageRequest, now: datetime) -> date:
 
 
 def _budget_form(request: PageRequest, workspace: Workspace) -> BudgetForm:
-    budget = Budget.objects.filter(workspace=workspace).values("tokens", "money").first()
-    return BudgetForm(request.POST if request.method == "POST" else None, initial=budget)
+    budget = Budget.objects.filter(workspace=workspace).first()
+    initial = {"tokens": budget.tokens, "money": budget.money} if budget else None
+    return BudgetForm(request.POST if request.method == "POST" else None, initial=initial)

@@ -27,7 +27,7 @@ from memories.writing.gate import Draft, save_memory
 from workspaces.access import default_workspace
 from workspaces.accounts.invitations import accept_invited, invite
 from workspaces.actions import workspaces
-from workspaces.actions.workspaces import create_workspace, set_memory_default
+from workspaces.actions.workspaces import create_workspace, set_preference
 from workspaces.models import Agent, Role, User, Workspace
 
 SHARED, OWN = "shared", "own"
@@ -118,7 +118,7 @@ class Command(BaseCommand):
                     )
                 except ValidationError as error:
                     raise CommandError(f"Nobody can be called {name!r}. {' '.join(error.messages)}") from None
-                set_memory_default(person, True)
+                set_preference(person, "memory_default", True)
                 new.append(name)
             self.people[role] = person
         return new

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any
 
 import numpy as np
 import pytest
@@ -130,36 +129,6 @@ def test_an_index_that_a_killed_job_left_finished_is_taken_up(place: tuple[Works
     VectorIndex.objects.all().delete()
     assert maintain_indexes(now=NOW).built == []
     assert VectorIndex.objects.get().name == present()[0]
-
-
-def test_an_index_of_before_there_were_kinds_is_used_until_another_takes_its_place(
-    place: tuple[Workspace, User], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    workspace, user = place
-    made = fill(workspace, 220)
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "CREATE INDEX memories_near_old ON workspaces_passagevector USING hnsw "
-            "((embedding::halfvec(32)) halfvec_cosine_ops) "
-            f"WHERE place = {workspace.pk} AND model = 'it''s a model' AND dimension = 32 AND live"
-        )
-    VectorIndex.objects.create(
-        name="memories_near_old", place=workspace.pk, kind=1, model=MODEL, dimension=32, vector_count=220,
-        seconds=1, built_at=NOW,
-    )  # fmt: skip
-    before = find(workspace, user, made[7])
-    build, known = vector_indexes.build, []
-
-    def built(own: Any, wanted: vector_indexes.Wanted) -> None:
-        known.extend(VectorIndex.objects.values_list("name", flat=True))
-        build(own, wanted)
-
-    monkeypatch.setattr(vector_indexes, "build", built)
-    said = maintain_indexes(now=NOW)
-    assert known == said.dropped == ["memories_near_old"]
-    assert present() == said.built == [VectorIndex.objects.get().name]
-    assert find(workspace, user, made[7]) == before
-    assert str(maintain_indexes(now=NOW)) == "nothing to do"
 
 
 def test_no_more_than_the_bound(place: tuple[Workspace, User], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,8 @@ import pytest
 
 from tests.workspaces.documents.samples import SAMPLES, SENTENCE
 from workspaces.documents.files import EPUB, clean_title, media_type
-from workspaces.documents.passages import SIZE, Block, passages_of
+from workspaces.documents.passages import SIZE, passages_of
+from workspaces.documents.reading.kinds import Block
 from workspaces.documents.reading.process import read_file
 
 

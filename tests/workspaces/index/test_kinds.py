@@ -263,5 +263,5 @@ def test_one_number_is_one_kind(notes: Kind) -> None:
 
 def test_the_index_names_no_table_of_what_it_indexes() -> None:
     for path in Path(vector_indexes.__file__).parent.glob("*.py"):
-        named = path.read_text().replace('"memories_near_"', "")  # indexes older than kinds
+        named = path.read_text()
         assert "memories_" not in named and "import memories" not in named and "from memories" not in named

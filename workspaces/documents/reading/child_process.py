@@ -113,27 +113,26 @@ def read(path: Path, media_type: str) -> tuple[str, str]:
         if media_type == FACE:
             return media_type, _draw(data, square=FACE_SIDE)
         kind = look_inside(data, media_type)
-    except Unreadable as error:
-        return media_type, str(error)
-    except MemoryError:
-        return media_type, "memory"
-    except Exception:  # as below
-        return media_type, "broken"
+    except Exception as error:
+        return media_type, _why(error)
     ended = _read(data, kind)
     if kind.startswith("image/") and ended in ("", "no_ocr", "empty", "ocr", "time"):
         return kind, _draw(data) or ended
     return kind, ended
 
 
+def _why(error: BaseException) -> str:
+    """Return the error key of a failed reading."""
+    if isinstance(error, Unreadable | pictures.OcrFailed):
+        return str(error)
+    return "memory" if isinstance(error, MemoryError) else "broken"
+
+
 def _draw(data: bytes, *, square: int = 0) -> str:
     try:
         jpeg, width, height = draw_picture(data, square=square)
-    except Unreadable as error:
-        return str(error)
-    except MemoryError:
-        return "memory"
-    except Exception:  # as below
-        return "broken"
+    except Exception as error:
+        return _why(error)
     say({"jpeg": base64.b64encode(jpeg).decode(), "width": width, "height": height})
     return ""
 
@@ -153,14 +152,10 @@ def _read(data: bytes, kind: str) -> str:
                 return "too_long"
             heading = block.heading.replace("\0", "").encode(errors="replace").decode()
             say({"text": text, "page": block.page, "heading": heading})
-    except (Unreadable, pictures.OcrFailed) as error:
-        return str(error)
-    except MemoryError:
-        return "memory"
     except (KeyboardInterrupt, SystemExit):
         raise
-    except BaseException:  # any error of a dozen libraries; a Rust panic is no Exception
-        return "broken"
+    except BaseException as error:  # any error of a dozen libraries; a Rust panic is no Exception
+        return _why(error)
     if characters:
         return ""
     return "no_ocr" if left_out["pages"] or left_out["pictures"] else "empty"

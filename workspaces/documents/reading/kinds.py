@@ -198,6 +198,8 @@ def open_zip(data: bytes) -> zipfile.ZipFile:
 
 
 class Block(NamedTuple):
+    """Text under one heading and on one page."""
+
     text: str
     page: int = 0
     heading: str = ""

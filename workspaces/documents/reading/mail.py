@@ -108,15 +108,13 @@ def _leaves(part: Message, is_alternative: bool = False) -> Iterator[tuple[Messa
 
 def _inner(part: Message) -> list[Message]:
     payload = part.get_payload()
-    if isinstance(payload, list) and part.get("Content-Transfer-Encoding", "").lower() == "base64":
-        encoded = "".join(each.as_string() for each in payload if isinstance(each, Message))
-        data = base64.b64decode(encoded)  # base64 is against the standard here
-        return [email.message_from_bytes(data, policy=email.policy.compat32)]
+    data = _bytes(part)  # encoded, against the standard
     if isinstance(payload, list):
-        return [each for each in payload if isinstance(each, Message)]
-    return [
-        email.message_from_bytes(_bytes(part), policy=email.policy.compat32)
-    ]  # encoded, against the standard
+        inner = [each for each in payload if isinstance(each, Message)]
+        if part.get("Content-Transfer-Encoding", "").lower() != "base64":
+            return inner
+        data = base64.b64decode("".join(each.as_string() for each in inner))  # against the standard too
+    return [email.message_from_bytes(data, policy=email.policy.compat32)]
 
 
 def _is_attached(part: Message) -> bool:

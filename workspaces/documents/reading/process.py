@@ -20,8 +20,8 @@ from django.utils.translation import gettext_lazy as later
 from django.utils.translation import ngettext
 
 from memoryhub.local.launcher import launch_command
-from workspaces.documents.passages import Block
 from workspaces.documents.reading import pictures
+from workspaces.documents.reading.kinds import Block
 
 logger = logging.getLogger(__name__)
 SENTENCES: dict[str, str | Promise] = {

@@ -52,18 +52,13 @@ class Command(BaseCommand):
             f"{keys} keys of models, {authenticators} authenticators, {hooks} secrets of webhooks and {mails} mails "
             "that wait are under the first key."
         )
-        if lost:
-            self.stdout.write(
-                f"{lost} keys of models are sealed with a key that is not there: type them again."
-            )
-        if lost_hooks:
-            self.stdout.write(
-                f"{lost_hooks} secrets of webhooks are sealed with a key that is not there: change them."
-            )
-        if lost_mails:
-            self.stdout.write(
-                f"{lost_mails} mails are sealed with a key that is not there: they will not be sent."
-            )
+        for number, what, then in (
+            (lost, "keys of models", "type them again"),
+            (lost_hooks, "secrets of webhooks", "change them"),
+            (lost_mails, "mails", "they will not be sent"),
+        ):
+            if number:
+                self.stdout.write(f"{number} {what} are sealed with a key that is not there: {then}.")
 
 
 # Check that this host's keys decrypt the database's secrets. `manage.py doctor` calls it.
