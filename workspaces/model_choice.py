@@ -257,17 +257,14 @@ def default_label() -> str:
 
 
 def _why_lost(connection: Connection, user: User | None) -> str:
-    if connection.is_shared or (user is not None and connection.owner_id == user.pk):
-        if connection.deleted_at is not None:
-            return _("The connection “%(name)s”, which was chosen here, no longer exists.") % {
-                "name": connection.name
-            }
-        if not connection.is_shared and not settings.PEOPLE_MAY_CONNECT:
-            return _("People's own connections are turned off, “%(name)s” included.") % {
-                "name": connection.name
-            }
-        return ""
-    return _("The model chosen here belongs to someone else and answers only them.")
+    name = {"name": connection.name}
+    if not connection.is_shared and (user is None or connection.owner_id != user.pk):
+        return _("The model chosen here belongs to someone else and answers only them.")
+    if connection.deleted_at is not None:
+        return _("The connection “%(name)s”, which was chosen here, no longer exists.") % name
+    if not connection.is_shared and not settings.PEOPLE_MAY_CONNECT:
+        return _("People's own connections are turned off, “%(name)s” included.") % name
+    return ""
 
 
 # Whether a model accepts images: found out from its server's list or by sending one, and stored in the connection.
@@ -331,9 +328,8 @@ def try_connection(connection: Connection, *, by: User, now: datetime) -> Report
 
 def report_on(connection: Connection) -> Report:
     """Test a model, for a caller that has checked the rate limit."""
-    try:
-        key = connection.api_key
-    except Unsealable:
+    key = _key_of(connection)
+    if key is None:
         unreadable = _("The stored key can no longer be read. Enter it again.")
         lines = [Line(step, "fails" if step == "key" else "untried", "") for step in STEPS]
         lines[STEPS.index("key")] = Line("key", "fails", unreadable)
@@ -366,11 +362,9 @@ def _sentence(trial: Trial, step: str, has_key: bool) -> str:
         }[step]
     if step in trial.errors:
         return translated(str(trial.errors[step]))
-    return (
-        _("It did not call the tool.")
-        if step == "tools"
-        else _("It did not write the JSON that was asked for.")
-    )
+    if step == "tools":
+        return _("It did not call the tool.")
+    return _("It did not write the JSON that was asked for.")
 
 
 def _hints(connection: Connection, trial: Trial) -> list[str]:

@@ -49,11 +49,9 @@ class Quota:
     def in_words(self) -> str:
         """Return a text for staff, such as "3 of 100 workspaces"."""
         formatter, what = (file_size, "in files") if self.what == "bytes" else (grouped, self.what)
-        return (
-            f"{formatter(self.used)} of {formatter(self.most)} {what}"
-            if self.most
-            else f"{formatter(self.used)} {what}, no limit"
-        )
+        if not self.most:
+            return f"{formatter(self.used)} {what}, no limit"
+        return f"{formatter(self.used)} of {formatter(self.most)} {what}"
 
 
 # Messages about a full quota and its remedy. Imports store them, so they are only marked for translation.
@@ -76,9 +74,8 @@ SENTENCES: dict[str, tuple[str | Promise, str | Promise]] = {
     ),
 }
 SHARE = 16
-_spare: dict[
-    tuple[int, str], int
-] = {}  # by person and quota: room that this process may use without counting
+# By person and quota: room that this process may use without counting.
+_spare: dict[tuple[int, str], int] = {}
 _rows: dict[str, list[Rows]] = {"workspaces": [lambda user: Workspace.objects.filter(made_by=user)]}
 
 

@@ -65,9 +65,8 @@ def close_account(
             end(person, now)
         handed = hand_over(person, by=by) if hands_over else []
         queue_sending()  # sending turns off the webhooks of a former owner
-        pubsub.publish(
-            f"user:{person.public_id}", "account.closed"
-        )  # the person's open pages reconnect and are refused
+        # The person's open pages then reconnect and are refused.
+        pubsub.publish(f"user:{person.public_id}", "account.closed")
     return handed
 
 

@@ -26,12 +26,7 @@ CODE_LIVES = timedelta(minutes=2)
 ACCESS_LIVES = timedelta(minutes=30)
 UNUSED_LIVES = timedelta(days=30)  # without a refresh; then the program needs a new authorization
 EVERYWHERE = "/"
-RESOURCES = (
-    "/mcp",
-    "/v1",
-    "/api/v1",
-    EVERYWHERE,
-)  # paths; a token is valid for the endpoints below one of them
+RESOURCES = ("/mcp", "/v1", "/api/v1", EVERYWHERE)  # a token is valid for the endpoints below one of them
 SCOPES = {KeyScope.READ: "read", KeyScope.WRITE: "read write"}
 
 
@@ -218,9 +213,8 @@ def _first_tokens(code: OAuthCode, *, now: datetime) -> Tokens:
     """
     if not code.user.is_active:
         raise GrantRefused(_("This account is closed."))
-    User.objects.select_for_update(no_key=True).get(
-        pk=code.user_id
-    )  # of two concurrent exchanges only one keeps its key
+    # Of two concurrent exchanges only one keeps its key.
+    User.objects.select_for_update(no_key=True).get(pk=code.user_id)
     before = ApiKey.objects.filter(
         client=code.client, user=code.user, workspace=code.workspace, revoked_at=None
     )
@@ -293,9 +287,8 @@ NOT_THEIRS = re.compile(
 HANDED_ON = re.compile(r"(?i)(?:https?|javascript|data)(?::|%3a)|\|")
 HOST = re.compile(r"[a-z0-9.-]+|[0-9a-f:.]+")
 QUOTES = str.maketrans(dict.fromkeys('“”„«»"', "'"))
-UNSEEN = dict.fromkeys(
-    map(ord, "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
-)  # displayed as nothing or as a blank
+# Characters that are displayed as nothing or as a blank.
+UNSEEN = dict.fromkeys(map(ord, "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"))
 
 
 def register(name: str, redirect_uris: Sequence[str], *, now: datetime) -> OAuthClient:

@@ -186,15 +186,14 @@ def require_fresh_password(request: HttpRequest) -> None:
 
     For the REST API, which cannot redirect.
     """
-    if not typed_password_lately(request):
-        raise Forbidden(
-            _(
-                "This needs your password once more. Enter it at /accounts/reauthenticate/, then send this again."
-            )
-            if get_adapter(request).get_reauthentication_methods(request.user)
-            else _("This needs a fresh sign-in. Sign out and in again, then send this again."),
-            code="reauthenticate",
+    if typed_password_lately(request):
+        return
+    text = _("This needs a fresh sign-in. Sign out and in again, then send this again.")
+    if get_adapter(request).get_reauthentication_methods(request.user):
+        text = _(
+            "This needs your password once more. Enter it at /accounts/reauthenticate/, then send this again."
         )
+    raise Forbidden(text, code="reauthenticate")
 
 
 # Audit records. Django's signals are sent at every sign-in, allauth's only by its own pages.

@@ -188,9 +188,8 @@ class SingleSignOn(DefaultSocialAccountAdapter):
         claims = {"preferred_username": told.get("username"), "email": told.get("email")}
         says_groups = settings.SSO_GROUPS_CLAIM and sociallogin.account.provider == PROVIDER
         groups = groups_in(sociallogin.account.extra_data) if says_groups else None
-        is_gitlab = (
-            sociallogin.account.provider == "gitlab"
-        )  # sends an address only if its person confirmed it
+        # GitLab sends an address only if its person confirmed it.
+        is_gitlab = sociallogin.account.provider == "gitlab"
         is_confirmed = bool(sociallogin.account.extra_data.get("confirmed_at"))
         sociallogin.account.extra_data = {name: value for name, value in claims.items() if value}
         if groups is not None:

@@ -125,9 +125,8 @@ class PersonAdmin(LeanAdmin, UserAdmin):
     def took(self, person: User) -> str:
         now = timezone.now()
         bill = usage_this_month(person, now=now)
-        text = f"{bill.about}{bill.tokens:,} tokens" + (
-            f", {bill.about}{amount(bill.cost)}" if bill.has_cost else ""
-        )
+        cost = f", {bill.about}{amount(bill.cost)}" if bill.has_cost else ""
+        text = f"{bill.about}{bill.tokens:,} tokens{cost}"
         query = urlencode({"day__year": now.year, "day__month": now.month, "user": person.pk})
         return format_html(
             '<a href="{}?{}">{}</a>', reverse("admin:workspaces_modeluse_changelist"), query, text
@@ -212,10 +211,9 @@ class PersonAdmin(LeanAdmin, UserAdmin):
         yield f"{counted(len(closed), 'account', 'accounts')} closed.", messages.SUCCESS
         yield from _handover_messages(handed)
         if left := sum(len(left_behind(person)) for person in closed):
-            summary = (
-                f"{counted(left, 'workspace has', 'workspaces have')} no owner now whose account is open."
-            )
-            yield f"{summary} A superuser can hand them over.", messages.WARNING
+            left_over = counted(left, "workspace has", "workspaces have")
+            text = f"{left_over} no owner now whose account is open. A superuser can hand them over."
+            yield text, messages.WARNING
         if own:
             yield "Yours was left open: somebody else has to close it.", messages.WARNING
 
@@ -415,7 +413,6 @@ class ApiKeyAdmin(ReadOnlyAdmin):
         danger=True,
     )
     def revoke(self, request: HttpRequest, rows: QuerySet[ApiKey]) -> Messages:
-        ended = end_keys(
-            list(rows.values_list("pk", flat=True)), by=cast(User, request.user), now=timezone.now()
-        )
+        ids = list(rows.values_list("pk", flat=True))
+        ended = end_keys(ids, by=cast(User, request.user), now=timezone.now())
         yield f"{counted(ended, 'key', 'keys')} revoked.", messages.SUCCESS

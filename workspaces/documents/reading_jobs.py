@@ -52,9 +52,7 @@ SELECT count(*) FROM workspaces_document WHERE (deleted_at IS NULL OR drafted_at
     (status = 'reading' AND coalesce(heartbeat_at, reading_since) < now() - interval '3 minutes')
     OR (status = 'waiting' AND updated_at < now() - interval '15 minutes'))
 """
-EMBEDDED_AT_ONCE = (
-    256  # passages per job, so that the first pages are searchable before the last are embedded
-)
+EMBEDDED_AT_ONCE = 256  # passages per job: the first are searchable before the last are embedded
 FAR = 10_000_000  # above the number of any passage
 
 
@@ -184,9 +182,8 @@ def _put_passages(document: Document, passages: list[Passage]) -> None:
             new.append(row)
     gone = [pk for rest in before.values() for pk in rest]
     document.passages.filter(pk__in=gone).delete()
-    document.passages.update(
-        number=F("number") + FAR
-    )  # numbers are unique: avoid collisions while renumbering
+    # Numbers are unique: avoid collisions while renumbering.
+    document.passages.update(number=F("number") + FAR)
     DocumentPassage.objects.bulk_update(existing, ["number", "page", "heading", "begins"], batch_size=1000)
     created = DocumentPassage.objects.bulk_create(new, batch_size=1000)
     refs = [passage.pk for passage in created]

@@ -29,9 +29,7 @@ from workspaces.models import EmbeddingModel, ModelState, PassageVector
 from workspaces.models.index import Kind, Passage, has_vector, kind_of, of_places
 
 logger = logging.getLogger(__name__)
-_ahead = ThreadPoolExecutor(
-    max_workers=1, thread_name_prefix="embed-ahead"
-)  # its thread starts with the first text
+_ahead = ThreadPoolExecutor(max_workers=1, thread_name_prefix="embed-ahead")
 BATCH = 64
 EXCERPT_SHARE = 0.5  # weight of the excerpt's vector in the search vector; measured in docs/figures.md
 
@@ -316,9 +314,8 @@ def cooldown(label: str) -> Iterator[None]:
         yield
     except EmbedderError as error:
         now = time.monotonic()
-        cause = (
-            error.__cause__ if isinstance(error.__cause__, EmbedderError) else error
-        )  # of an earlier model's
+        # The failure of an earlier model has a cause.
+        cause = error.__cause__ if isinstance(error.__cause__, EmbedderError) else error
         is_slow = cause.retryable and now - began >= SLOW
         if is_slow or isinstance(cause, EmbedderUnavailable):
             seconds = REST if is_slow else min(REST, before.seconds * 2 if before else FIRST_REST)

@@ -71,9 +71,8 @@ def notice_settings() -> EmbeddingModel | None:
     base_url = embedding.configured_base_url()
     for model in (active, building):
         if model is not None and model.name == configured.name and model.base_url != base_url:
-            EmbeddingModel.objects.filter(pk=model.pk).update(
-                base_url=base_url
-            )  # the model has a new address
+            # The model has a new address.
+            EmbeddingModel.objects.filter(pk=model.pk).update(base_url=base_url)
     if building is not None and building.name == configured.name:
         return building
     if configured.name != active.name:

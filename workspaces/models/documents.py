@@ -48,8 +48,6 @@ class Owned:
 
 
 class OwnedQuerySet(models.QuerySet[M]):
-    """Queryset of ``Owned`` rows."""
-
     def live(self) -> Self:
         return self.filter(deleted_at=None)
 

@@ -56,9 +56,8 @@ class Kind:
     excerpt: str = ""  # the field with the surrounding messages, averaged into the vector
     gone_at: str = "deleted_at"  # the soft-delete field; empty if rows are only hard-deleted
     stays: str = "workspace__local_only"  # the lookup that is true for rows that never leave this machine
-    queue: Callable[[list[int]], object] | None = (
-        None  # enqueues a job to embed these; None: the index's own job
-    )
+    # Enqueues a job to embed these rows. None: the index's own job.
+    queue: Callable[[list[int]], object] | None = None
 
     @property
     def table(self) -> str:

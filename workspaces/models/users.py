@@ -230,9 +230,8 @@ class SignIn(models.Model):
     public_id = PublicIdField(prefix="ses")
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="sign_ins")
     session_key = models.CharField(max_length=40, unique=True, editable=False)
-    device = models.CharField(
-        max_length=60, blank=True
-    )  # such as "Firefox on Linux", from the User-Agent header
+    # Such as "Firefox on Linux", from the User-Agent header.
+    device = models.CharField(max_length=60, blank=True)
     network = models.CharField(max_length=50, blank=True)  # the address without its last part
     created_at = models.DateTimeField(default=timezone.now)
     last_seen_at = models.DateTimeField(default=timezone.now)

@@ -116,27 +116,22 @@ class Standing:
         """
         values = {"taken": self.taken, "day": formats.date_format(self.renewed_on, "DATE_FORMAT")}
         if self.is_spent and self.of_workspace:
-            return (
-                _(
-                    "This workspace's budget for the month is used up: %(taken)s. No model that costs something "
-                    "answers here until %(day)s. An owner can raise the budget in the settings, under Usage."
-                )
-                % values
+            text = _(
+                "This workspace's budget for the month is used up: %(taken)s. No model that costs something "
+                "answers here until %(day)s. An owner can raise the budget in the settings, under Usage."
             )
-        if self.is_spent:
-            return (
-                _(
-                    "Your budget for the month is used up: %(taken)s. No model that costs something answers you until "
-                    "%(day)s. An administrator can raise it."
-                )
-                % values
+        elif self.is_spent:
+            text = _(
+                "Your budget for the month is used up: %(taken)s. No model that costs something answers you until "
+                "%(day)s. An administrator can raise it."
             )
-        if self.of_workspace:
-            return (
-                _("This workspace has used %(taken)s of its budget for this month, which renews on %(day)s.")
-                % values
+        elif self.of_workspace:
+            text = _(
+                "This workspace has used %(taken)s of its budget for this month, which renews on %(day)s."
             )
-        return _("You have used %(taken)s of your budget for this month, which renews on %(day)s.") % values
+        else:
+            text = _("You have used %(taken)s of your budget for this month, which renews on %(day)s.")
+        return text % values
 
 
 def _share(usage: Decimal, most: int | Decimal | None) -> Decimal:

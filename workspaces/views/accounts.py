@@ -106,9 +106,8 @@ def _change(request: PageRequest) -> HttpResponse:
         notices.success(request, _("Saved."))
     except DomainError as error:
         notices.error(request, error.message)
-    return reload_or_redirect(
-        request, reverse("workspaces:profile") + "#picture"
-    )  # other parts show it as well
+    # Reload the whole page: other parts show the picture as well.
+    return reload_or_redirect(request, reverse("workspaces:profile") + "#picture")
 
 
 @require_GET

@@ -158,9 +158,8 @@ def frame(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
     artifact_row = _artifact(request, ws_id, art_id)
     if artifact_row.kind != ArtifactKind.HTML:
         raise NotFound
-    if (
-        request.headers.get("Sec-Fetch-Dest", "iframe") != "iframe"
-    ):  # in a tab of its own it could navigate to another site
+    # In a tab of its own it could navigate to another site.
+    if request.headers.get("Sec-Fetch-Dest", "iframe") != "iframe":
         return redirect("workspaces:artifact", ws_id, art_id)
     number = _number(request.GET.get("version"), artifact_row.version)
     return framed_page(artifacts.get_version(artifact_row, number))

@@ -122,6 +122,11 @@ def _document(
     return documents.get_document(request.user, doc_id, workspace=workspace, or_deleted=or_deleted)
 
 
+def _number(text: str) -> int | None:
+    """Return the whole number that a parameter contains, or None if it contains something else."""
+    return int(text) if text.isdecimal() and len(text) < 8 else None
+
+
 @csrf_exempt  # checked after the length, because the check reads the whole form
 def document_list(request: PageRequest, ws_id: str) -> HttpResponse:
     _require_fitting(request)
@@ -130,10 +135,8 @@ def document_list(request: PageRequest, ws_id: str) -> HttpResponse:
 
 def _require_fitting(request: PageRequest) -> None:
     if says_too_long(request, settings.DOCUMENT_MAX_BYTES):
-        raise TooLarge(
-            _("Files added together may be at most %(most)s.")
-            % {"most": file_size(settings.DOCUMENT_MAX_BYTES)}
-        )
+        most = file_size(settings.DOCUMENT_MAX_BYTES)
+        raise TooLarge(_("Files added together may be at most %(most)s.") % {"most": most})
 
 
 @csrf_protect
@@ -215,8 +218,7 @@ def choices(request: PageRequest, ws_id: str) -> HttpResponse:
 def document(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
     """Show the document's passages. ``?passage=`` opens and highlights the one with this number."""
     [document_row] = reading_jobs.with_shares([_document(request, ws_id, doc_id)])
-    passage_param = request.GET.get("passage", "")
-    number = int(passage_param) if passage_param.isdecimal() and len(passage_param) < 8 else None
+    number = _number(request.GET.get("passage", ""))
     pages = Paginator(document_row.passages.order_by("number"), PASSAGES_SHOWN)
     at = request.GET.get("page") if number is None else number // PASSAGES_SHOWN + 1
     context = {
@@ -239,11 +241,9 @@ def document(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
 def content(request: PageRequest, ws_id: str, doc_id: str) -> StreamingHttpResponse:
     """Download a document; ``?version=`` chooses an earlier version."""
     document_row = _document(request, ws_id, doc_id)
-    version_param = request.GET.get("version", "")
-    number = (
-        int(version_param) if version_param.isdecimal() and len(version_param) < 8 else document_row.version
-    )
-    return download(document_row, documents.get_version(document_row, number))
+    number = _number(request.GET.get("version", ""))
+    version = document_row.version if number is None else number
+    return download(document_row, documents.get_version(document_row, version))
 
 
 @require_GET
@@ -296,10 +296,9 @@ def edit(request: PageRequest, ws_id: str, doc_id: str) -> HttpResponse:
     context = {"workspace": get_workspace(request.user, ws_id), "document": document_row, "text": text}
     if request.method == "GET":
         return render(request, "documents/edit.html", context)
-    typed, seen, now = request.POST.get("text", ""), request.POST.get("version", ""), timezone.now()
-    seen_version = int(seen) if seen.isdecimal() and len(seen) < 8 else 0
+    typed, seen, now = request.POST.get("text", ""), _number(request.POST.get("version", "")), timezone.now()
     try:
-        outcome = documents.edit(document_row, text=typed, seen=seen_version, by=request.user, now=now)
+        outcome = documents.edit(document_row, text=typed, seen=seen or 0, by=request.user, now=now)
     except DomainError as error:
         problem = " ".join([error.message, *error.fields.values()])
         context |= {"text": typed, "problem": problem, "lines": compare(text, typed.replace("\r\n", "\n"))}

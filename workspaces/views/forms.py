@@ -211,10 +211,8 @@ def say_whose(request: PageRequest, moved: Document | Artifact) -> None:
     if moved.is_personal:
         text = gettext("Only you see “%(name)s” now, in all your workspaces.") % {"name": moved.title}
     else:
-        text = gettext("Everyone in %(workspace)s sees “%(name)s” now.") % {
-            "name": moved.title,
-            "workspace": moved.workspace.name,
-        }
+        names = {"name": moved.title, "workspace": moved.workspace.name}
+        text = gettext("Everyone in %(workspace)s sees “%(name)s” now.") % names
     notices.success(request, text)
 
 
@@ -302,7 +300,6 @@ class WebhookForm(DomainForm):
         return cls(initial={name: getattr(webhook, name) for name in ("name", "url", "with_text")} | chosen)
 
     def values(self) -> dict[str, Any]:
-        """Return the values of the webhook to save."""
         cleaned = self.cleaned_data
         events = [str(event) for name, (event, _label) in ON.items() if cleaned[name]]
         return {name: cleaned[name] for name in ("name", "url", "with_text")} | {"events": events}

@@ -92,11 +92,8 @@ def answer(request: PageRequest, invitation_id: str) -> HttpResponse:
         invitations.close_user_invitation(**which)
         notices.success(request, _("You declined the invitation."))
         return redirect("workspaces:list")
-    if (
-        not invitations.invitations_of(request.user, now=which["now"])
-        .filter(public_id=invitation_id)
-        .exists()
-    ):
+    mine = invitations.invitations_of(request.user, now=which["now"])
+    if not mine.filter(public_id=invitation_id).exists():
         raise NotFound(_("There is no such invitation."))
     later = [*request.session.get("invitations_later", []), invitation_id]
     request.session["invitations_later"] = later[-50:]

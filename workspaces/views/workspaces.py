@@ -157,11 +157,8 @@ def change_role(request: PageRequest, ws_id: str, user_id: str) -> HttpResponse:
     workspace = get_workspace(request.user, ws_id, need=Role.OWNER)
     user = _member(workspace, user_id)
     changed = workspaces.change_role(workspace, user=user, role=request.POST.get("role", ""), by=request.user)
-    text = _("%(name)s now has the role %(role)s.") % {
-        "name": user.shown_name,
-        "role": changed.get_role_display().lower(),
-    }
-    notices.success(request, text)
+    names = {"name": user.shown_name, "role": changed.get_role_display().lower()}
+    notices.success(request, _("%(name)s now has the role %(role)s.") % names)
     if request.htmx and user.pk == request.user.pk:  # the person may not change the rest of the page any more
         return HttpResponse(headers={"HX-Refresh": "true"})
     return redirect("workspaces:settings", ws_id)

@@ -127,9 +127,8 @@ def read_docx(data: bytes) -> Blocks:
             missing = [line for line in lines if _plain(line) not in known]
             yield Block("\n\n".join(missing), 0, heading)
         for of, name in related(archive, main).values():
-            if (
-                of == "aFChunk" and name in archive.namelist()
-            ):  # an embedded file whose content replaces paragraphs
+            # An embedded file whose content replaces paragraphs.
+            if of == "aFChunk" and name in archive.namelist():
                 yield from pictures.read(name, archive.read(name))
         yield from pictures.in_archive(archive)
 
@@ -365,9 +364,8 @@ def _points(series: Any, *names: str) -> dict[str, str]:
                 value = point.findtext("{*}v") or ""
                 value = shown(value, code) if cache.tag.endswith("numCache") else value
                 at = point.get("idx", "")
-                points[at] = (
-                    f"{value} {points.get(at, '')}".strip()
-                )  # of several label levels, the lowest comes first
+                # Of several label levels, the lowest comes first.
+                points[at] = f"{value} {points.get(at, '')}".strip()
     return points
 
 
@@ -406,15 +404,11 @@ def shown(value: Any, code: str) -> str:
 
 
 def _moment(value: datetime | date | time, code: str) -> str:
-    at_midnight = isinstance(value, datetime) and value.time() == time()
-    if code in ("General", "", "mm-dd-yy", "@") or code.startswith(
-        "[$-F"
-    ):  # as its reader's country shows it
-        return (
-            (value.date() if isinstance(value, datetime) and at_midnight else value)
-            .isoformat()
-            .replace("T", " ")
-        )
+    # Formats that depend on the reader's country are shown as ISO 8601.
+    if code in ("General", "", "mm-dd-yy", "@") or code.startswith("[$-F"):
+        if isinstance(value, datetime) and value.time() == time():
+            value = value.date()
+        return value.isoformat().replace("T", " ")
     out, hour_before, half_days = "", False, "am/pm" in code.lower()
     moment = value if isinstance(value, datetime) else None
     day = value if isinstance(value, date) else date(1900, 1, 1)

@@ -152,9 +152,8 @@ def text_beside(picture: Image) -> str | None:
         lines = text_of(picture).splitlines()
     except OcrFailed:
         return None
-    return "\n".join(
-        line for line in lines if len(re.findall(r"[^\W_]", line)) > 2
-    )  # without noise, such as specks in a photo
+    # Without noise, such as specks in a photo.
+    return "\n".join(line for line in lines if len(re.findall(r"[^\W_]", line)) > 2)
 
 
 @cache

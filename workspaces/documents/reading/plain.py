@@ -199,9 +199,8 @@ def read_html(data: bytes, charset: str = "") -> Blocks:
     )
     text = decoded(data, charset or ((named[1] or named[2]).decode() if named else ""))
     parser = etree.HTMLParser(no_network=True, remove_comments=True, encoding="utf-8")
-    tree = etree.fromstring(
-        text.encode(errors="replace"), parser
-    )  # as bytes, because lxml refuses a str with an XML declaration
+    # As bytes, because lxml refuses a str with an XML declaration.
+    tree = etree.fromstring(text.encode(errors="replace"), parser)
     if tree is None:
         return
     headings: list[tuple[int, str]] = []
