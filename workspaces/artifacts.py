@@ -354,9 +354,6 @@ def gist_of(written: Written, kind: str) -> str:
     return f"{written.title}\n{text[:GIST_LENGTH]}"
 
 
-# Importing an artifact with all its versions.
-
-
 @dataclass(frozen=True)
 class Past:
     """A version of an imported artifact."""
@@ -451,8 +448,6 @@ def refuse_sensitive(before: str, after: str, *, may_ask: bool) -> None:
         raise LooksSensitive(fields=wrong) if may_ask else SecretRefused(fields=wrong)
 
 
-# Permanent removal of an artifact with its versions, words and vectors.
-
 PURGED_AT_ONCE = 500
 
 
@@ -507,8 +502,6 @@ def find_artifacts(
     shown = [there[ref] for ref in best if ref in there][:limit]
     return [FoundArtifact(each, scores[each.pk], excerpt(each.content, query)) for each in shown]
 
-
-# Registration of artifacts with the search index.
 
 ARTIFACTS = Kind(
     number=ARTIFACT,

@@ -73,9 +73,6 @@ def is_local_elsewhere(row: Placed, workspace: Workspace) -> bool:
     return row.workspace_id != workspace.pk and row.workspace.local_only
 
 
-# The caller of a service: a person in one of their workspaces, possibly with an API key.
-
-
 @dataclass(frozen=True)
 class Caller:
     """The person who calls a tool or an endpoint, with the workspace, their role in it, and the data policy.

@@ -365,11 +365,8 @@ def _text(name: str, field: str, value: Any) -> str:
     return str(value).strip()
 
 
-# SCIM errors (RFC 7644, section 3.12).
-
-
 class ScimError(Exception):
-    """An error response of the SCIM API. ``kind`` is its ``scimType``."""
+    """An error response of the SCIM API (RFC 7644, section 3.12). ``kind`` is its ``scimType``."""
 
     def __init__(self, status: int, detail: str, kind: str = "") -> None:
         super().__init__(detail)

@@ -117,8 +117,6 @@ def reseal() -> int:
     return rewrite_secrets(Authenticator.objects.all(), anew)
 
 
-# Forms for a two-factor code. A code of an authenticator app is accepted once over all of them.
-
 if TYPE_CHECKING:
     from allauth.mfa.base.forms import AuthenticateForm as Base
 else:

@@ -292,10 +292,7 @@ class PersonAdmin(LeanAdmin, UserAdmin):
         yield from self.each(request, rows, rows, delete, "deleted")
 
 
-# Two-factor sign-in: who uses it, and turning it off for people who lost their phone.
-#
 # allauth's own page would show secrets to staff and let them add some.
-
 admin.site.unregister(Authenticator)
 
 
@@ -330,10 +327,7 @@ class AuthenticatorAdmin(ReadOnlyAdmin):
         yield TOLD if mail.is_set() else NOT_TOLD
 
 
-# Groups of staff with their permissions, and people's mail addresses.
-#
-# The pages of Django and allauth for them write nothing to the audit log and ask for no confirmation.
-
+# The pages of Django and allauth for these write nothing to the audit log and ask for no confirmation.
 admin.site.unregister([Group, EmailAddress])
 
 
@@ -366,11 +360,7 @@ class AddressAdmin(ReadOnlyAdmin):
 
 
 # Single sign-on is configured by the environment, so allauth's pages for providers, secrets and tokens are removed.
-
 admin.site.unregister([SocialApp, SocialToken, SocialAccount])
-
-
-# API keys, which staff can view and revoke.
 
 
 @admin.register(ApiKey)

@@ -375,9 +375,6 @@ class ChangedBySuperusers(LeanAdmin):
         return is_superuser(request) and super().has_delete_permission(request, obj)
 
 
-# The owner in whose name staff act.
-
-
 def acting_owner(workspace: Workspace, request: HttpRequest) -> User:
     """Return the owner in whose name staff act, because services require a member's role and staff need not be members.
 

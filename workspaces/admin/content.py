@@ -86,9 +86,6 @@ class DocumentAdmin(ReadOnlyAdmin):
         yield from self.each(request, rows, wanted, read, "queued to be read again")
 
 
-# Artifacts by kind and size, without titles and content.
-
-
 @admin.register(Artifact)
 class ArtifactAdmin(ReadOnlyAdmin):
     list_display = (
@@ -125,9 +122,6 @@ class ArtifactAdmin(ReadOnlyAdmin):
     @admin.display(description="Size")
     def bytes(self, artifact: Any) -> str:
         return file_size(artifact.total or 0)
-
-
-# Assistants, which staff can view and archive.
 
 
 @admin.register(Agent)

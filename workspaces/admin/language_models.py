@@ -196,9 +196,6 @@ def _count_of(users: str) -> Coalesce:
     return Coalesce(Subquery(rows.annotate(number=Count(users)).values("number")), 0)
 
 
-# Admin of embedding models: the active one, the progress of the next, and buttons to stop and continue it.
-
-
 @admin.register(EmbeddingModel)
 class EmbeddingModelAdmin(ReadOnlyAdmin):
     ordering = ()

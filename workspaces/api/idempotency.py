@@ -86,8 +86,6 @@ def _part(value: Any) -> Any:
     return [value.name, value.size, whole.hexdigest()]
 
 
-# Idempotency: a request with the same ``Idempotency-Key`` is done once (docs/api.md).
-#
 # The result and its note are committed together, so a crash leaves both or neither. The first request holds a database
 # lock while it runs, which ends with its connection, so that no request waits for a dead process.
 

@@ -12,8 +12,6 @@ from drf_spectacular.renderers import OpenApiJsonRenderer, OpenApiYamlRenderer
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 from rest_framework.request import Request
 
-# ``/api/schema/``: the OpenAPI schema, which is the same for everybody.
-
 
 class SchemaView(SpectacularAPIView):
     def get(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponse:

@@ -285,8 +285,6 @@ def _best(
     return [FoundPassage(there[ref], scores[ref]) for ref in best[:limit] if ref in there]
 
 
-# Registration of document passages with the search index.
-
 DOCUMENTS = Kind(
     number=DOCUMENT,
     name="document passage",

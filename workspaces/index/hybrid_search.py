@@ -10,8 +10,6 @@ that a word's rarity does not depend on other kinds. The cost of a recall depend
 table.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -292,12 +290,6 @@ class SearchArea:
             return home
         return list({self.workspace, *(home if self.personal else [])})
 
-    def without_what_stays(self) -> SearchArea:
-        """Return the same area for results that go to a remote model: without the user's own scope if that is
-        local-only.
-        """
-        return replace(self, personal=self.personal and not self.personal_stays)
-
     @cached_property
     def params(self) -> dict[str, Any]:
         return {
@@ -343,11 +335,10 @@ def area_within(
         raise NotFound(_("This workspace does not exist, or you do not have access to it."))
     if agent is not None and agent.workspace_id != workspace.pk:
         raise Invalid(fields={"agent_id": _("is not an assistant of this workspace")})
-    if policy.leaves:
-        if where.local_only:  # turned on since the caller checked
-            raise ModelNotLocal
-        where = where.without_what_stays()
-    return replace(where, personal=where.personal and policy.personal)
+    if policy.leaves and where.local_only:  # turned on since the caller checked
+        raise ModelNotLocal
+    own_stays = policy.leaves and where.personal_stays
+    return replace(where, personal=where.personal and policy.personal and not own_stays)
 
 
 def find_candidates(

@@ -88,8 +88,6 @@ class Bill:
         return cls(**numbers, cost=Decimal(stored.get("cost", 0)))
 
 
-# Amounts as people read them.
-
 SIGNS = {"USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥", "CNY": "CN¥", "INR": "₹", "BRL": "R$"}
 
 
@@ -104,9 +102,6 @@ def amount(money: Decimal) -> str:
     number = formats.number_format(rounded, decimal_pos=places, use_l10n=True, force_grouping=True)
     sign = SIGNS.get(settings.CURRENCY)
     return f"{sign}{number}" if sign else f"{settings.CURRENCY}\N{NO-BREAK SPACE}{number}"
-
-
-# Prices by which calls of a model are counted.
 
 
 @dataclass(frozen=True, slots=True)

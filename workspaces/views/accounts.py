@@ -60,9 +60,6 @@ def reset_password(request: HttpRequest) -> HttpResponseBase:
     )
 
 
-# The page on which a person deletes their account.
-
-
 @require_http_methods(["GET", "POST"])
 def delete(request: PageRequest) -> HttpResponse:
     """Show what deleting the account removes (GET), or delete it after its name was typed (POST)."""
@@ -80,9 +77,6 @@ def delete(request: PageRequest) -> HttpResponse:
     is_only_admin = user.is_superuser and others.exists() and not others.filter(is_superuser=True).exists()
     context = {"form": form, "plan": foresee_leaving(user), "is_only_admin": is_only_admin}
     return render(request, "workspaces/delete_account.html", context, status=422 if form.errors else 200)
-
-
-# A person's picture: set and removed on the profile, and shown beside their messages.
 
 
 @csrf_exempt  # checked after the length, because the check reads the whole form
@@ -118,10 +112,8 @@ def picture(request: PageRequest, user_id: str) -> HttpResponse:
     return response
 
 
-# A person's profile picture. Without one their initials are shown.
-#
-# It is stored in the database, as the pictures of documents are, so it is deleted in one transaction with the account,
-# and backups and other hosts include it.
+# A person's profile picture is stored in the database, as the pictures of documents are, so it is deleted in one
+# transaction with the account, and backups and other hosts include it.
 
 MOST_BYTES = 10_000_000  # of the upload; about 15,000 are stored
 SECONDS = 10  # limit of processor time for re-encoding
@@ -175,9 +167,6 @@ def _set_picture_version(user: User, version: str) -> None:
     """
     User.objects.filter(pk=user.pk).update(picture_version=version)
     user.picture_version = version
-
-
-# Security pages: one's sessions, and the activity of a workspace.
 
 
 @require_POST

@@ -10,6 +10,7 @@ from typing import cast
 
 from asgiref.sync import sync_to_async
 from django.conf import settings as django_settings
+from django.contrib.sessions.models import Session
 from django.db import DatabaseError, InterfaceError
 from django.http import StreamingHttpResponse
 from django.utils.translation import gettext_lazy as later
@@ -132,8 +133,6 @@ def _may_still_see(workspace_pk: int, user_pk: int, session_key: str, *, has_new
     ``has_news``: an event is about to be sent. The person's next reads then use the primary, because a replica may not
     have the change yet.
     """
-    from django.contrib.sessions.models import Session
-
     try:
         member = Membership.objects.filter(workspace=workspace_pk, user=user_pk, user__is_active=True)
         if has_news:

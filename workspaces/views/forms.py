@@ -1,4 +1,4 @@
-"""Forms of accounts, workspaces and members. ``workspaces.actions.workspaces`` decides what is allowed."""
+"""Forms of accounts, workspaces and their parts. The services that they call decide what is allowed."""
 
 from __future__ import annotations
 
@@ -216,9 +216,6 @@ def say_whose(request: PageRequest, moved: Document | Artifact) -> None:
     notices.success(request, text)
 
 
-# Form of an invitation. ``workspaces.accounts.invitations`` decides what is allowed.
-
-
 class InvitationForm(DomainForm):
     role = forms.ChoiceField(label=_("Role"), choices=Role.choices, initial=Role.EDITOR)
     most = forms.TypedChoiceField(
@@ -247,9 +244,6 @@ class InvitationForm(DomainForm):
         return timedelta(days=self.cleaned_data["lasts"])
 
 
-# Form fields of a budget: for owners on the page of usage, for administrators beside a person.
-
-
 class BudgetFields(forms.Form):
     tokens = forms.IntegerField(label=_("Tokens per month"), required=False, min_value=0)
     money = forms.DecimalField(
@@ -263,8 +257,6 @@ class BudgetFields(forms.Form):
         ),
     )
 
-
-# Form of a webhook. ``workspaces.webhooks.hooks`` decides what is allowed.
 
 ON = {
     "memory_saved": (WebhookEvent.MEMORY_SAVED, _("When a memory is saved")),

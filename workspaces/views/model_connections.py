@@ -208,9 +208,6 @@ def test(request: PageRequest, connection_id: str) -> HttpResponse:
     return render(request, template, context)
 
 
-# Forms of a connection, on the person's page and in the admin. The key goes in and is never shown again.
-
-
 def _price(label: Any, help_text: Any = "") -> forms.DecimalField:
     return forms.DecimalField(
         label=label,
@@ -377,9 +374,6 @@ class NewConnectionForm(ConnectionForm):
 
     def more_is_wrong(self) -> bool:
         return any(field.errors for field in self.more())
-
-
-# The larger built-in model on pages: how far its download has come, and an administrator's Pause and Remove.
 
 
 def larger_model_status() -> Status | None:

@@ -212,8 +212,6 @@ def _error(status: int, error: str, description: str) -> JsonResponse:
     return JsonResponse({"error": error, "error_description": description}, status=status)
 
 
-# The consent page.
-
 CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")  # SHA-256 in URL-safe base64
 STATE_LENGTH = 2_000
 

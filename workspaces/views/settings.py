@@ -78,8 +78,6 @@ def _changed(request: PageRequest, ws_id: str, **changes: Any) -> HttpResponse:
     return redirect("workspaces:settings", ws_id)
 
 
-# The page of retention rules, which owners set and members read.
-
 LABELS = {
     "chats": later("Chats: days after the last message"),
     "memories": later("Memories: days after they were last changed or used"),

@@ -39,8 +39,6 @@ from workspaces.documents.reading.plain import (
     read_web_page,
 )
 
-# Readers by media type.
-
 
 def _read_pdf(data: bytes) -> Blocks:
     from workspaces.documents.reading.pdf import read_pdf  # loads PDFium, which other types do not need

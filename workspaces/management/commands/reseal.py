@@ -61,10 +61,8 @@ class Command(BaseCommand):
                 self.stdout.write(f"{number} {what} are sealed with a key that is not there: {then}.")
 
 
-# Check that this host's keys decrypt the database's secrets. `manage.py doctor` calls it.
-
-
 def in_short() -> Iterator[str]:
+    """Yield a warning if this host's keys do not decrypt the database's secrets. For ``manage.py doctor``."""
     if lost := sum(not _opens(sealed) for sealed in _secrets()):
         yield (
             f"keys: {lost} stored secrets (keys of models, authenticators, webhooks) open with no key of this host. "
