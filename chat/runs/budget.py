@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from decimal import Decimal
 
@@ -59,12 +58,10 @@ class Budget:
     limits: Limits = Limits()
     used: Used = Used()
     is_over_time: bool = False
-    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def spend(self, tokens_in: int, tokens_out: int) -> None:
         """Count one model reply."""
-        with self._lock:
-            self.used = self.used.more(tokens_in, tokens_out)
+        self.used = self.used.more(tokens_in, tokens_out)
 
     @property
     def is_nearly_spent(self) -> bool:
@@ -89,18 +86,14 @@ ITEMS = 4  # assumed length of a list before it is known
 
 @dataclass(frozen=True)
 class Expected:
-    """Estimated tokens and cost, to two significant digits. ``cost`` is in the installation's currency; None if the
-    model has no price.
-    """
+    """Estimated tokens and cost in the installation's currency, to two significant digits."""
 
     tokens: int
-    cost: Decimal | None = None
+    cost: Decimal | None = None  # None if the model has no price
 
 
 def estimate(run: Run, plan: TaskPlan | None = None, *, chosen: Chosen | None = None) -> None:
-    """Set the estimated tokens and cost of the run without saving it. The price is that of the ``chosen`` model, or
-    else of the current one.
-    """
+    """Set the estimated tokens and cost of the run, for the ``chosen`` or else the current model, without saving it."""
     price = rate_of(chosen or chosen_for(run.workspace, run.user, first=run.connection)).price
     expected = estimated_for(run.workspace_id, run.user, run.mode, plan, price=price)
     run.expected_tokens, run.expected_cost = expected.tokens, expected.cost
@@ -120,11 +113,10 @@ def estimated_for(
         number = sum(ITEMS if step.over else 1 for task in plan.tasks for step in task.steps)
     else:
         number = round(steps / len(seen)) if seen else STEPS[RunMode(mode)]
-    read, written = (
-        number * each // max(1, steps) for each in (total_usage.tokens_in, total_usage.tokens_out)
-    )
+    steps = max(1, steps)
+    read, written = number * total_usage.tokens_in // steps, number * total_usage.tokens_out // steps
     cost = cost_of(Usage(read, tokens_out=written), price)
-    tokens = number * total_usage.tokens // max(1, steps)
+    tokens = number * total_usage.tokens // steps
     return Expected(int(float(f"{tokens:.2g}")), None if cost is None else Decimal(f"{cost:.2g}"))
 
 
@@ -138,9 +130,7 @@ def _usage_of(runs: RunQuerySet) -> list[tuple[Usage, int]]:
 
 
 class Lost(Exception):
-    """Raised when another worker has claimed the step or the run was deleted. The results of this worker are
-    discarded.
-    """
+    """Raised when another worker has claimed the step or the run was deleted: this worker's results are discarded."""
 
 
 class Stopped(Exception):
@@ -156,15 +146,14 @@ RETURNING status, deadline_at, rounds, tokens_in, tokens_out
 
 @dataclass
 class StoredBudget(Budget):
-    """A budget in the run's row, shared by all workers of the run.
+    """A budget in the run's row, shared by all workers of the run. ``keep`` adds this worker's new usage.
 
-    ``keep`` adds this worker's new usage: tokens and cost of the provider's ``bill`` if there is one, else estimated
-    tokens.
+    ``bill``: tokens and cost as the provider reports them; without it, tokens are estimated.
     """
 
     run_pk: int = 0
     now: Callable[[], datetime] = datetime.now
-    _not_kept: Used = field(default_factory=Used)
+    _not_kept: Used = Used()
 
     @classmethod
     def of(cls, run: Run, now: Callable[[], datetime]) -> StoredBudget:
@@ -176,10 +165,7 @@ class StoredBudget(Budget):
         self._not_kept = self._not_kept.more(tokens_in, tokens_out)
 
     def count_in(self, run: Run, bill: Bill | None) -> None:
-        """Add the usage that is not stored yet to ``run``, which the caller has locked and saves.
-
-        ``bill``: tokens and cost as the provider reports them, or None.
-        """
+        """Add the usage that is not stored yet to ``run``, which the caller has locked and saves."""
         spent, cost = self._taken(bill)
         self._not_kept = Used()
         run.rounds += spent.rounds
@@ -195,9 +181,7 @@ class StoredBudget(Budget):
         return Used(spent.rounds, bill.tokens_in, bill.tokens_out), bill.cost if bill.has_cost else None
 
     def keep(self, bill: Bill | None) -> str:
-        """Add the usage that is not stored yet to the run's row, and return the run's status. Raises Lost if the run
-        was deleted.
-        """
+        """Add the usage that is not stored yet to the run, and return its status. Raises Lost if it was deleted."""
         spent, cost = self._taken(bill)
         if not spent.rounds:
             status = Run.objects.order_by().filter(pk=self.run_pk).values_list("status", flat=True).first()

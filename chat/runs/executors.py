@@ -1,4 +1,5 @@
-"""Executors, which decide which steps of a run can begin next.
+"""Executors, which decide which steps of a run can begin next. Their state is stored with the run, so that another
+process can continue.
 
 ``TaskExecutor`` does so for the steps of one task, ``ParallelTaskExecutor`` for the parallel tasks of a plan.
 ``agent_step`` runs a single step for a program with its own workflow graph.
@@ -7,10 +8,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any
 
 from chat.runs.plan import PlannedStep, PlannedTask, TaskPlan
 from chat.runs.run_memory import AgentMemory, MemoryEntry, MemoryKind, memory_keys
@@ -40,23 +41,6 @@ class Unit:
     member: str = ""
 
 
-class Executor(Protocol):
-    """A state machine that returns the units that can begin, and is notified when a unit begins or ends. Its state is
-    stored with the run, so that another process can continue.
-    """
-
-    def ready(self) -> list[Unit]:
-        """Return the units that can begin now and are not running yet."""
-        ...
-
-    def begin(self, unit: Unit) -> None: ...
-
-    def finish(self, unit: Unit, outcome: Outcome) -> None: ...
-
-    @property
-    def is_over(self) -> bool: ...
-
-
 MOST_ITEMS = 100  # maximum length of a list that a step processes
 ITEMS_AT_ONCE = 4  # items of one step that run concurrently
 
@@ -66,19 +50,12 @@ def seed_inputs(
 ) -> None:
     """Add inputs to the memory as ``input:`` entries. ``prefix`` is put before each name."""
     for name, value in inputs.items():
-        memory.set(
-            memory_keys.input(prefix + name),
-            MemoryKind.INPUT,
-            value,
-            source=source or None,
-            title=prefix + name,
-        )
+        about = {"source": source or None, "title": prefix + name}
+        memory.set(memory_keys.input(prefix + name), MemoryKind.INPUT, value, **about)
 
 
 class TaskExecutor:
-    """The executor of one task's steps. ``final_step`` is the id of the step whose result becomes the task's; by
-    default the last one.
-    """
+    """The executor of one task's steps. The result of the last step becomes the task's."""
 
     def __init__(
         self,
@@ -88,14 +65,11 @@ class TaskExecutor:
         upstream: Sequence[str] = (),
         inputs: Mapping[str, Any] | None = None,
         states: States | None = None,
-        final_step: str = "",
-        items_at_once: int = ITEMS_AT_ONCE,
     ) -> None:
         self.task, self.memory = task, memory
         self.upstream = tuple(upstream)
         self.states: States = {} if states is None else states
-        self.final_step = final_step or task.steps[-1].id
-        self._items_at_once = items_at_once
+        self.final_step = task.steps[-1].id
         seed_inputs(memory, inputs or {})
 
     def ready(self) -> list[Unit]:
@@ -104,9 +78,8 @@ class TaskExecutor:
             for step in self.task.steps:
                 if self._may_begin(step):
                     units += self._items(step) if step.over else [self._unit(step)]
-            if (
-                len(self.states) == before
-            ):  # otherwise a step ended at once, because its list was empty or missing
+            # Otherwise a step ended at once, because its list was empty or missing.
+            if len(self.states) == before:
                 return units
 
     def begin(self, unit: Unit) -> None:
@@ -116,7 +89,7 @@ class TaskExecutor:
         self.states[unit.step.id] = State.DONE if outcome.ok else State.FAILED
         if unit.of:
             self._collect(next(step for step in self.task.steps if step.id == unit.of))
-        self._skip_dependents_of_failures()
+        skip_dependents(self.task.steps, self.states)
 
     @property
     def is_over(self) -> bool:
@@ -128,9 +101,7 @@ class TaskExecutor:
         return self.states.get(self.final_step) == State.DONE
 
     def _may_begin(self, step: PlannedStep) -> bool:
-        """Return whether a step can begin: its dependencies are done and it has not started. A step over a list may
-        begin further items while it runs.
-        """
+        """Return whether a step can begin. A step over a list may begin further items while it runs."""
         state = self.states.get(step.id)
         is_open = state is None or (bool(step.over) and state == State.RUNNING)
         return is_open and all(self.states.get(name) == State.DONE for name in step.depends_on)
@@ -141,16 +112,12 @@ class TaskExecutor:
         )
 
     def _items(self, step: PlannedStep) -> list[Unit]:
-        """Return the next items of the step's list that can begin.
-
-        A step over a list runs once for each item. Only a limited number of items run concurrently. The step is running
-        as long as any item is.
-        """
+        """Return the next items of the step's list that can begin, each of which is a run of the step."""
         items = _list_in(self.memory.get_value(memory_keys.step(step.over)))
         if items is None or len(items) > MOST_ITEMS:
             why = "no list" if items is None else f"a list of {len(items)}, and {MOST_ITEMS} are the most"
             self._settle(step, State.FAILED, {"error": f"“{step.over}” gave {why}."})
-            self._skip_dependents_of_failures()
+            skip_dependents(self.task.steps, self.states)
             return []
         if not items:
             self._settle(step, State.DONE, [])
@@ -158,7 +125,7 @@ class TaskExecutor:
         self.states[step.id] = State.RUNNING
         running = sum(self.states.get(_item(step, n)) == State.RUNNING for n in range(len(items)))
         fresh = [n for n in range(len(items)) if _item(step, n) not in self.states]
-        return [self._item_unit(step, n, items[n]) for n in fresh[: max(0, self._items_at_once - running)]]
+        return [self._item_unit(step, n, items[n]) for n in fresh[: max(0, ITEMS_AT_ONCE - running)]]
 
     def _item_unit(self, step: PlannedStep, number: int, item: Any) -> Unit:
         unit_id = _item(step, number)
@@ -169,9 +136,7 @@ class TaskExecutor:
         return Unit(part, self.task.id, self.task.title, upstream, of=step.id)
 
     def _collect(self, step: PlannedStep) -> None:
-        """Store the list of the items' results as the step's result once all items are over. A failed item's result is
-        its error.
-        """
+        """Store the list of the items' results, or errors, as the step's result once all items are over."""
         count = len(_list_in(self.memory.get_value(memory_keys.step(step.over))) or [])
         ids = [_item(step, n) for n in range(count)]
         if any(self.states.get(item) not in _ENDS for item in ids):
@@ -188,30 +153,19 @@ class TaskExecutor:
             key = memory_keys.task(self.task.id)
             self.memory.set(key, MemoryKind.TASK_RESULT, value, source=self.task.id, **metadata)
 
-    def _skip_dependents_of_failures(self) -> None:
-        skip_dependents(((step.id, step.depends_on) for step in self.task.steps), self.states)
-
 
 _ENDS = (State.DONE, State.FAILED, State.SKIPPED)
 
 
-def skip_dependents(needs: Iterable[tuple[str, Sequence[str]]], states: States) -> list[str]:
-    """Mark in ``states`` all names as skipped that depend, directly or not, on a failed or skipped one. Return these
-    names.
-
-    ``needs`` are pairs of a name and its dependencies.
-    """
-    needs, skipped = list(needs), list[str]()
-    while True:
-        more = [
-            name
-            for name, needed in needs
-            if name not in states and any(states.get(n) in (State.FAILED, State.SKIPPED) for n in needed)
-        ]
-        if not more:
-            return skipped
+def skip_dependents(planned: Sequence[PlannedStep | PlannedTask], states: States) -> None:
+    """Mark in ``states`` all steps or tasks as skipped that depend, directly or not, on a failed or skipped one."""
+    while more := [
+        each.id
+        for each in planned
+        if each.id not in states
+        and any(states.get(name) in (State.FAILED, State.SKIPPED) for name in each.depends_on)
+    ]:
         states.update(dict.fromkeys(more, State.SKIPPED))
-        skipped += more
 
 
 def _item(step: PlannedStep, number: int) -> str:
@@ -234,9 +188,7 @@ def _list_in(value: Any) -> list[Any] | None:
 
 
 class ParallelTaskExecutor:
-    """The executor of a plan's tasks, which run in parallel as far as dependencies allow. Results are stored in the
-    run's memory.
-    """
+    """The executor of a plan's tasks, which run in parallel as far as dependencies allow."""
 
     def __init__(
         self,
@@ -281,8 +233,12 @@ class ParallelTaskExecutor:
 
     @property
     def is_over(self) -> bool:
-        ends = (State.DONE, State.FAILED, State.SKIPPED)
-        return all(self.task_states.get(task.id) in ends for task in self.plan.tasks)
+        return all(self.task_states.get(task.id) in _ENDS for task in self.plan.tasks)
+
+    @property
+    def ok(self) -> bool:
+        """Whether all tasks are done."""
+        return all(state == State.DONE for state in self.task_states.values())
 
     def final_result(self) -> Any:
         """Return the result of the last task; None if it has none."""
@@ -298,11 +254,9 @@ class ParallelTaskExecutor:
         return all(self.task_states.get(name) == State.DONE for name in task.depends_on)
 
     def _settle(self, task: PlannedTask) -> None:
-        """Mark the task as done or failed if all its steps are over. The last step's result becomes the task's. Tasks
-        that depend on a failed task are skipped.
-        """
+        """Mark the task as done or failed, and skip those that depend on a failed one, if all its steps are over."""
         executor = self._executors[task.id]
-        if self.task_states.get(task.id) in (State.DONE, State.FAILED, State.SKIPPED) or not executor.is_over:
+        if self.task_states.get(task.id) in _ENDS or not executor.is_over:
             return
         self.task_states[task.id] = State.DONE if executor.ok else State.FAILED
         if executor.ok:
@@ -313,7 +267,7 @@ class ParallelTaskExecutor:
                 source=task.id,
                 title=task.title,
             )
-        skip_dependents(((each.id, each.depends_on) for each in self.plan.tasks), self.task_states)
+        skip_dependents(self.plan.tasks, self.task_states)
 
 
 def agent_step(
@@ -336,7 +290,5 @@ def agent_step(
 
 
 def isolated(context: StepContext) -> StepContext:
-    """Return a copy of the context with an empty memory, for a run inside this run. Budget, model and tools stay the
-    same.
-    """
+    """Return a copy of the context with an empty memory, for a run inside this run."""
     return replace(context, memory=AgentMemory(context.memory.now))

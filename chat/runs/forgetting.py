@@ -27,23 +27,14 @@ from workspaces.actions.purging import Counts
 from workspaces.models import Membership, Role, User
 
 GONE = "[…]"
-SAID = {
-    "content",
-    "arguments",
-    "instructions",
-    "title",
-    "task_title",
-    "description",
-    "text",
-}  # keys of our own JSON whose values people or models wrote
+# Keys of our own JSON whose values people or models wrote.
+SAID = {"content", "arguments", "instructions", "title", "task_title", "description", "text"}
 
 
 def forget_in_runs(wanted: Wanted, by: User) -> Counts:
-    """Remove the texts of forgotten memories from runs and templates. Return the number of changed entries of runs'
-    memory.
+    """Remove the texts of memories that ``by`` forgets from runs and templates. Return the number of changed entries.
 
-    ``wanted``: the memories, which the user ``by`` forgets. A run's objective stays, as the user's messages in chats
-    do.
+    A run's objective stays, as the user's messages in chats do.
     """
     removed = _forget_in(Run.objects.filter(user=by), RunTemplate.objects.filter(user=by), wanted.texts)
     for workspace, texts in wanted.shared.items():
@@ -56,9 +47,9 @@ def forget_in_runs(wanted: Wanted, by: User) -> Counts:
 
 def _forget_in(runs: QuerySet[Run], templates: QuerySet[RunTemplate], texts: Collection[str]) -> Counts:
     removed: Counts = Counter()
-    every = list(
-        dict.fromkeys([*texts, *map(escape, texts), *map(_in_json, texts)])
-    )  # as escaped in tool results, and as JSON in calls
+    # Texts are escaped in tool results, and JSON in calls.
+    in_json = (as_json_text(text)[1:-1] for text in texts)
+    every = list(dict.fromkeys([*texts, *map(escape, texts), *in_json]))
     if not every or not (runs.exists() or templates.exists()):
         return removed
     for start in range(0, len(every), AT_ONCE):
@@ -67,20 +58,45 @@ def _forget_in(runs: QuerySet[Run], templates: QuerySet[RunTemplate], texts: Col
         with transaction.atomic():
             of_runs = {"run__in": runs.order_by().values("pk")}
             removed += named("entries of runs", _in_entries(RunEntry.objects.filter(**of_runs), part, holds))
-            _in_steps(RunStep.objects.filter(**of_runs), part, holds)
-            _in_events(RunEvent.objects.filter(**of_runs), part, holds)
-            _in_plans(runs, part, holds)
-            for template in _containing(templates, ("plan",), part):
-                template.plan = _without(template.plan, holds, only=SAID)
-                template.save(update_fields=["plan"])
+            steps = RunStep.objects.filter(**of_runs)
+            # A running step is taken from its worker, and another continues it from the cleaned transcript.
+            changed = [step.pk for step in _clean(steps, ("transcript", "unit"), part, holds, only=SAID)]
+            running = steps.filter(pk__in=changed, status=RunStepStatus.RUNNING)
+            running.update(status=RunStepStatus.READY, lease=F("lease") + 1, beat_at=None)
+            # Events contain keys of entries, which may quote a text.
+            _clean(RunEvent.objects.filter(**of_runs), ("data",), part, holds)
+            for run in _clean(runs, ("plan", "board"), part, holds, only=SAID):
+                for task in run.tasks.all():
+                    task.title = _without(task.title, holds)
+                    task.save(update_fields=["title"])
+            _clean(templates, ("plan",), part, holds, only=SAID)
     return removed
+
+
+R = TypeVar("R", bound=Model)
+
+
+def _clean(
+    rows: QuerySet[R],
+    columns: Sequence[str],
+    texts: Sequence[str],
+    holds: re.Pattern[str],
+    *,
+    only: Collection[str] = (),
+) -> list[R]:
+    """Remove the texts from JSON columns, and return the changed rows. ``only``: see ``_without``."""
+    changed = list(_containing(rows, columns, texts).select_for_update(of=("self",)))
+    for row in changed:
+        for column in columns:
+            setattr(row, column, _without(getattr(row, column), holds, only=only))
+        row.save(update_fields=columns)
+    return changed
 
 
 def _in_entries(rows: QuerySet[RunEntry], texts: Sequence[str], holds: re.Pattern[str]) -> int:
     number = 0
-    for row in _containing(rows, ("json", "title", "description", "key"), texts).select_for_update(
-        of=("self",)
-    ):
+    containing = _containing(rows, ("json", "title", "description", "key"), texts)
+    for row in containing.select_for_update(of=("self",)):
         before = (row.json, row.title, row.description, row.key)
         row.json = as_json_text(_without(json.loads(row.json), holds))
         row.size = len(row.json.encode())
@@ -94,40 +110,8 @@ def _in_entries(rows: QuerySet[RunEntry], texts: Sequence[str], holds: re.Patter
     return number
 
 
-def _in_steps(rows: QuerySet[RunStep], texts: Sequence[str], holds: re.Pattern[str]) -> None:
-    """Remove the texts from the transcripts of steps.
-
-    A running step is taken from its worker, and another worker continues it from the cleaned transcript.
-    """
-    for step in _containing(rows, ("transcript", "unit"), texts).select_for_update(of=("self",)):
-        step.transcript = _without(step.transcript, holds, only=SAID)
-        step.unit = _without(step.unit, holds, only=SAID)
-        step.save(update_fields=["transcript", "unit"])
-        doing = rows.filter(pk=step.pk, status=RunStepStatus.RUNNING)
-        doing.update(status=RunStepStatus.READY, lease=F("lease") + 1, beat_at=None)
-
-
-def _in_events(rows: QuerySet[RunEvent], texts: Sequence[str], holds: re.Pattern[str]) -> None:
-    """Remove the texts from events. Events contain keys of entries, which may quote a text."""
-    for event in _containing(rows, ("data",), texts):
-        event.data = _without(event.data, holds)
-        event.save(update_fields=["data"])
-
-
-def _in_plans(runs: QuerySet[Run], texts: Sequence[str], holds: re.Pattern[str]) -> None:
-    for run in _containing(runs, ("plan", "board"), texts).select_for_update(of=("self",)):
-        run.plan = _without(run.plan, holds, only=SAID)
-        run.board = _without(run.board, holds, only=SAID)
-        run.save(update_fields=["plan", "board"])
-        for task in run.tasks.all():
-            task.title = _without(task.title, holds)
-            task.save(update_fields=["title"])
-
-
 def _without(value: Any, holds: re.Pattern[str], *, only: Collection[str] = ()) -> Any:
-    """Return the value with each match of ``holds`` replaced by GONE. With ``only``, replace matches only in the values
-    of these dictionary keys.
-    """
+    """Return the value with each match of ``holds`` replaced by GONE, or only in the values of the keys ``only``."""
     if isinstance(value, str):
         return value if only else holds.sub(GONE, value)
     if isinstance(value, list):
@@ -144,18 +128,9 @@ def _without(value: Any, holds: re.Pattern[str], *, only: Collection[str] = ()) 
     }
 
 
-def _in_json(text: str) -> str:
-    return as_json_text(text)[1:-1]
-
-
-R = TypeVar("R", bound=Model)
-
-
 def _containing(rows: QuerySet[R], columns: Sequence[str], texts: Sequence[str]) -> QuerySet[R]:
     """Filter to rows with one of the texts in one of the JSON columns ``columns``. Case is ignored."""
-    wanted = Q(pk__in=[])
-    for column in columns:
-        wanted |= reduce(or_, (Q(**{f"{column}_text__icontains": text}) for text in texts))
+    wanted = (Q(**{f"{column}_text__icontains": text}) for column in columns for text in texts)
     cast = {f"{column}_text": Cast(column, TextField()) for column in columns}
-    containing: QuerySet[R] = rows.alias(**cast).filter(wanted)
+    containing: QuerySet[R] = rows.alias(**cast).filter(reduce(or_, wanted))
     return containing

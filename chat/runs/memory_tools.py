@@ -17,12 +17,7 @@ A = TypeVar("A", bound=Arguments)
 LONGEST_RESULT = 24_000  # characters of one call's result
 
 
-def _without_nul(text: str) -> str:
-    """Remove NUL characters, which the database cannot store."""
-    return text.replace("\x00", "")
-
-
-KEPT = AfterValidator(_without_nul)
+KEPT = AfterValidator(lambda text: text.replace("\x00", ""))  # the database cannot store NUL
 Word = Annotated[str, KEPT]
 
 
@@ -123,9 +118,7 @@ def memory_tools(
     def write(arguments: ToWrite, _: str) -> str:
         entry = publish(memory, arguments, source=source)
         on_access("write", {"keys": [entry.key]})
-        return _shown(
-            {"ok": True, "key": entry.key, "kind": entry.kind, "createdAt": _iso(entry)},
-        )
+        return _shown({"ok": True, "key": entry.key, "kind": entry.kind, "createdAt": _iso(entry)})
 
     return (
         step_tool(
@@ -145,9 +138,7 @@ def memory_tools(
 
 
 def list_entries(memory: AgentMemory, arguments: ToList, room: int = LONGEST_RESULT) -> dict[str, Any]:
-    """Return the newest entries that match all filters, oldest first and without values. There are at most 200 entries
-    and ``room`` bytes.
-    """
+    """Return the newest matching entries, at most 200 and ``room`` bytes, oldest first and without values."""
     total, newest = memory.newest(
         MOST_LISTED, kind=arguments.kind, key_prefix=arguments.key_prefix, sources=arguments.sources
     )
@@ -230,22 +221,19 @@ def _page(answer: dict[str, Any], entry: MemoryEntry, arguments: ToRead, room: i
 
 
 def publish(memory: AgentMemory, arguments: ToWrite, *, source: str) -> MemoryEntry:
-    """Store an entry under ``shared:``; other keys are reserved for the results of steps and tasks. Raises ToolTrouble
-    for a blank key, a value of more than 16,000 bytes or a full memory.
-    """
+    """Store an entry under ``shared:``, since other keys belong to results of steps and tasks. Raises ToolTrouble."""
     key = memory_keys.shared(arguments.key)
     if key == memory_keys.SHARED_PREFIX:
         raise ToolTrouble("key must not be blank")
     if len(as_json_text(arguments.value).encode()) > LONGEST_VALUE:
         raise ToolTrouble(f"value may have at most {LONGEST_VALUE:,} bytes as JSON; publish the gist of it")
-    if not memory.has(key) and memory.count() >= MOST_ENTRIES:
+    earlier = memory.get(key)
+    if earlier is None and memory.count() >= MOST_ENTRIES:
         raise ToolTrouble("the run's memory is full; write to a key that is there already")
-    earlier = memory.get(key)  # omitted fields keep their value
-    title = arguments.title if arguments.title is not None or earlier is None else earlier.title
-    about = (
-        arguments.description if arguments.description is not None or earlier is None else earlier.description
-    )
-    return memory.set(key, MemoryKind.SHARED, arguments.value, source=source, title=title, description=about)
+    about = {"title": arguments.title, "description": arguments.description}
+    if earlier is not None:  # omitted fields keep their value
+        about = {name: getattr(earlier, name) if text is None else text for name, text in about.items()}
+    return memory.set(key, MemoryKind.SHARED, arguments.value, source=source, **about)
 
 
 def _iso(entry: Head) -> str:

@@ -1,13 +1,11 @@
-"""Plans of runs: tasks that depend on each other, each with steps. Also the form in which people edit a plan, and the
-subset of JSON Schema that results may use.
-"""
+"""Plans of runs (tasks and their steps), their form for people, and the JSON Schema that results may use."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
@@ -100,18 +98,12 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}")
 
 
 class PlanTrouble(ValueError):
-    """Error for an invalid plan. ``troubles`` lists all mistakes, as phrases for the plan's author."""
-
-    def __init__(self, troubles: Sequence[str]) -> None:
-        self.troubles = list(troubles)
-        super().__init__("; ".join(self.troubles[:10]))
+    """Error for an invalid plan, with a message for the plan's author."""
 
 
 @dataclass(frozen=True)
 class PlannedStep:
-    """A step of a plan. ``over`` is the id of an earlier step whose result is a list; this step then runs once for each
-    item.
-    """
+    """A step of a plan. With ``over``, it runs once for each item of the list that the step of this id returns."""
 
     id: str
     instructions: str
@@ -141,7 +133,7 @@ class Teammate:
 @dataclass(frozen=True)
 class TaskPlan:
     tasks: tuple[PlannedTask, ...]
-    members: tuple[Teammate, ...] = field(default=())
+    members: tuple[Teammate, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Return the plan in the format that ``read_plan`` reads."""
@@ -189,16 +181,14 @@ def read_plan(raw_plan: object) -> TaskPlan:
         read = _Plan.model_validate(_storable(raw_plan))
     except (ValidationError, RecursionError) as error:
         wrong = error.errors() if isinstance(error, ValidationError) else []
-        raise PlanTrouble(
-            [f"{'.'.join(map(str, problem['loc'])) or 'plan'}: {problem['msg']}" for problem in wrong[:10]]
-            or ["the plan is nested too deeply"]
-        ) from None
+        troubles = [f"{'.'.join(map(str, each['loc'])) or 'plan'}: {each['msg']}" for each in wrong]
+        raise PlanTrouble("; ".join(troubles[:10]) or "the plan is nested too deeply") from None
     plan = TaskPlan(
         tuple(map(_task, read.tasks)),
         tuple(Teammate(member.name, member.role) for member in read.members),
     )
     if troubles := list(_troubles(plan)):
-        raise PlanTrouble(troubles)
+        raise PlanTrouble("; ".join(troubles[:10]))
     return plan
 
 
@@ -302,9 +292,7 @@ Row = tuple[str, str]  # a task's id and text
 
 @dataclass(frozen=True)
 class ShownTask:
-    """A task in the form that edits a plan. ``after`` are the titles of the tasks it depends on. ``is_new``: a person
-    has added it, and it is not in the stored plan.
-    """
+    """A task in the form that edits a plan. ``after``: titles of its dependencies. ``is_new``: not stored yet."""
 
     id: str
     title: str
@@ -318,17 +306,13 @@ def rows_of(plan: Mapping[str, Any]) -> list[Row]:
 
 
 def rows_in(ids: Sequence[str], texts: Sequence[str]) -> list[Row]:
-    """Return the rows of a submitted form, at most one more than a plan may have. The extra row makes the validation
-    refuse a plan that is too long.
-    """
+    """Return the rows of a submitted form, at most one more than a plan may have, for which it is then refused."""
     lines = (text.replace("\r\n", "\n").strip() for text in texts)
     return list(zip(ids, lines, strict=False))[: MOST_TASKS + 1]
 
 
 def changed(rows: Sequence[Row], do: str) -> tuple[list[Row], str]:
-    """Return the rows after the action ``do``, and the id of the row to focus. ``do`` is ``up:N``, ``down:N``,
-    ``drop:N`` or ``add``.
-    """
+    """Return the rows after ``do`` (``up:N``, ``down:N``, ``drop:N`` or ``add``), and the id of the row to focus."""
     verb, _colon, number = do.partition(":")
     rows, at = list(rows), int(number) if number.isascii() and number.isdigit() and len(number) < 4 else -1
     if verb == "add" and len(rows) < MOST_TASKS:

@@ -52,9 +52,7 @@ def step_json(step: RunStep) -> dict[str, Any]:
 
 
 def tasks_for_people(run: Run) -> list[dict[str, Any]]:
-    """Return the tasks for a page. ``after`` lists dependencies by title. If the run is stopped, unfinished tasks and
-    steps have the status "stopped".
-    """
+    """Return the tasks for a page, with titles of dependencies in ``after``. What a stopped run left is "stopped"."""
     tasks = tasks_of(run)
     titles = {task["id"]: title_shown(task["title"]) for task in tasks}
     for task in tasks:
@@ -106,9 +104,7 @@ CITED = re.compile(r"\[(\d{1,2}(?:, ?\d{1,2}){0,9})\](?!\()")
 
 
 def with_sources(run: Run, text: str, reader: User) -> str:
-    """Return the report as Markdown in which citations ([1]) and ids of sources are links, as far as ``reader`` may
-    open them. A few queries.
-    """
+    """Return the report as Markdown in which citations ([1]) and ids of sources that ``reader`` may open are links."""
     links = _links(run, set(SOURCE.findall(text)), reader)
     numbers: dict[int, str] = {}
     for line in NUMBERED.finditer(text):
@@ -138,9 +134,8 @@ def _links(run: Run, sources: set[str], reader: User) -> dict[str, str]:
     ids = {source.partition("#")[0] for source in sources}
     here = {"workspace": run.workspace_id, "public_id__in": ids}
     home = reverse("chat:workspace", args=[run.workspace.public_id])
-    for name in (
-        Memory.objects.visible_to(reader).filter(**here, deleted_at=None).values_list("public_id", flat=True)
-    ):
+    memories = Memory.objects.visible_to(reader).filter(**here, deleted_at=None)
+    for name in memories.values_list("public_id", flat=True):
         urls[name] = f"{home}?{urlencode({'find': name})}"
     chats = Chat.objects.visible_to(reader).live().filter(workspace=run.workspace_id)
     messages = Message.objects.filter(chat__in=chats, public_id__in=ids).readable_by(reader)
@@ -149,7 +144,9 @@ def _links(run: Run, sources: set[str], reader: User) -> dict[str, str]:
     rows = Document.objects.live().filter(public_id__in=ids)
     held = within_policy(rows, run.workspace, reader, DataPolicy.here(run.workspace))
     documents = dict(held.values_list("public_id", "pk"))
-    pages = _pages(list(documents.values())) if documents else {}
+    passages = DocumentPassage.objects.filter(document__in=documents.values()).values_list("document", "page")
+    # (document, page) → the number of the page's first passage
+    pages = {(document, page): first for document, page, first in passages.annotate(Min("number")).order_by()}
     for source in sources:
         name, _hash, page = source.partition("#")
         if name in documents:
@@ -157,9 +154,3 @@ def _links(run: Run, sources: set[str], reader: User) -> dict[str, str]:
             url = reverse("workspaces:document", args=[run.workspace.public_id, name])
             urls[source] = url if at is None else f"{url}?passage={at}#passage-{at}"
     return urls
-
-
-def _pages(documents: list[int]) -> dict[tuple[int, int], int]:
-    """Map (document, page) to the number of the page's first passage, for all pages of these documents."""
-    rows = DocumentPassage.objects.filter(document__in=documents).values_list("document", "page")
-    return {(document, page): first for document, page, first in rows.annotate(Min("number")).order_by()}

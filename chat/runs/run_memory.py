@@ -10,12 +10,12 @@ import logging
 import threading
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import StrEnum
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
-from django.db import transaction
 from django.db.models import QuerySet
+from django.utils import timezone
 
 from chat.models.runs import RunEntry
 from memoryhub.database import queries
@@ -86,25 +86,19 @@ class MemoryEntry:
         }
 
 
-class Head(Protocol):
-    """Protocol of an entry of a run's memory without its value, as in a list."""
+class StoredHead(NamedTuple):
+    """A stored entry without its value, as in a list."""
 
-    @property
-    def key(self) -> str: ...
-    @property
-    def kind(self) -> str: ...
-    @property
-    def value_bytes(self) -> int: ...
-    @property
-    def created_at(self) -> datetime: ...
-    @property
-    def source(self) -> str | None: ...
-    @property
-    def title(self) -> str | None: ...
-    @property
-    def description(self) -> str | None: ...
+    key: str
+    kind: str
+    value_bytes: int
+    created_at: datetime
+    source: str | None
+    title: str | None
+    description: str | None
 
 
+Head = MemoryEntry | StoredHead
 Listener = Callable[[MemoryEntry], None]
 
 
@@ -114,10 +108,6 @@ def as_json_text(value: object) -> str:
     return text.encode(errors="backslashreplace").decode()
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
 @dataclass
 class AgentMemory:
     """The key-value store that the steps of a run share. Its entries are not memories of the workspace.
@@ -125,29 +115,17 @@ class AgentMemory:
     Thread-safe: each call is atomic. Listeners are called after the lock is released.
     """
 
-    now: Callable[[], datetime] = _now
+    now: Callable[[], datetime] = timezone.now
     _entries: dict[str, MemoryEntry] = field(default_factory=dict)
     _listeners: list[Listener] = field(default_factory=list)
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
-    def set(
-        self,
-        key: str,
-        kind: MemoryKind,
-        value: object,
-        *,
-        source: str | None = None,
-        title: str | None = None,
-        description: str | None = None,
-    ) -> MemoryEntry:
+    def set(self, key: str, kind: MemoryKind, value: object, **metadata: str | None) -> MemoryEntry:
         """Store a value and return its entry. If the key exists, its value is replaced and ``created_at`` stays."""
-        entry = MemoryEntry(
-            key, MemoryKind(kind), as_json_text(value), self.now(), source, title, description
-        )
-        return self._keep(entry)
+        return self._keep(MemoryEntry(key, MemoryKind(kind), as_json_text(value), self.now(), **metadata))
 
     def set_if_absent(self, key: str, kind: MemoryKind, value: object, **metadata: str | None) -> MemoryEntry:
-        """Store a value unless the key exists. Return the key's entry, new or existing. Atomic."""
+        """Store a value unless the key exists. Return the key's entry, new or existing."""
         entry = MemoryEntry(key, MemoryKind(kind), as_json_text(value), self.now(), **metadata)
         return self._keep(entry, overwrites=False)
 
@@ -246,27 +224,13 @@ class AgentMemory:
             self._keep(entry)
 
 
-class StoredHead(NamedTuple):
-    key: str
-    kind: str
-    value_bytes: int
-    created_at: datetime
-    source: str | None
-    title: str | None
-    description: str | None
-
-
 @dataclass
 class StoredMemory(AgentMemory):
-    """An ``AgentMemory`` that is also stored in the database. Each read first loads entries changed by other processes,
-    with one or two small queries.
-
-    ``waits``: entries are stored only when ``keep`` is called, in the caller's transaction. Otherwise each entry is
-    stored at once, and a database error is only logged.
+    """An ``AgentMemory`` that ``keep`` stores in the database, in the caller's transaction. Each read first loads
+    entries changed by other processes, with one or two small queries.
     """
 
     run_pk: int = 0
-    waits: bool = False
     _waiting: dict[str, MemoryEntry] = field(default_factory=dict)
     _versions: dict[str, int] = field(default_factory=dict)
 
@@ -297,20 +261,15 @@ class StoredMemory(AgentMemory):
     def newest(
         self, most: int, *, kind: Iterable[str] | None, key_prefix: str, sources: Iterable[str] | None
     ) -> tuple[int, Sequence[Head]]:
-        """Return the number of all matching entries, and the newest ones without their values. The query uses an
-        index.
-        """
-        parameters = {
-            "run": self.run_pk,
-            "kinds": None if kind is None else list(kind),
-            "prefix": key_prefix,
-            "sources": None if sources is None else list(sources),
-        }
-        rows = queries.rows(_NEWEST, parameters | {"most": most}, binary=False)
-        entries = [StoredHead._make(row) for row in reversed(rows)]
-        if len(entries) < most:
-            return len(entries), entries
-        return queries.rows(_HOW_MANY, parameters, binary=False)[0][0], entries
+        rows = RunEntry.objects.filter(run_id=self.run_pk, key__startswith=key_prefix)
+        if kind is not None:
+            rows = rows.filter(kind__in=kind)
+        if sources is not None:
+            rows = rows.filter(source__in=sources)
+        columns = ("key", "kind", "size", "created_at", "source", "title", "description")
+        newest = rows.order_by("-created_at", "-pk").values_list(*columns)[:most]
+        heads = [StoredHead._make(row) for row in newest][::-1]
+        return (len(heads) if len(heads) < most else rows.count()), heads
 
     def count(self) -> int:
         return RunEntry.objects.filter(run_id=self.run_pk).count()
@@ -326,9 +285,7 @@ class StoredMemory(AgentMemory):
         return len(gone)
 
     def keep(self) -> None:
-        """Store the entries that are not stored yet, in one statement. Call it in the transaction that they belong
-        to.
-        """
+        """Store the entries that are not stored yet, in one statement."""
         waiting, self._waiting = self._waiting, {}
         self._versions |= _save(self.run_pk, waiting.values())
 
@@ -339,23 +296,9 @@ class StoredMemory(AgentMemory):
                 self._versions[row.key] = row.version
 
     def _store(self, entry: MemoryEntry) -> None:
-        if self.waits:
-            self._waiting[entry.key] = entry
-            return
-        with transaction.atomic():
-            self._versions |= _save(self.run_pk, [entry])
+        self._waiting[entry.key] = entry
 
 
-_WHICH = """
-FROM chat_runentry WHERE run_id = %(run)s::bigint AND starts_with(key, %(prefix)s::text)
-AND (%(kinds)s::text[] IS NULL OR kind = ANY(%(kinds)s::text[]))
-AND (%(sources)s::text[] IS NULL OR source = ANY(%(sources)s::text[]))
-"""
-_NEWEST = f"""
-SELECT key, kind, size, created_at, source, title, description {_WHICH}
-ORDER BY created_at DESC, id DESC LIMIT %(most)s::int
-"""
-_HOW_MANY = f"SELECT count(*) {_WHICH}"
 _KEEP = """
 INSERT INTO chat_runentry (run_id, key, kind, "json", size, source, title, description, created_at, version)
 SELECT %(run)s::bigint, *, 1 FROM jsonb_to_recordset(%(entries)s::jsonb) AS entry (

@@ -1,6 +1,4 @@
-"""Actions on runs: start, stop, resume, change the plan, run again; and on templates, which store the request for a
-run.
-"""
+"""Actions on runs (start, stop, resume, change the plan, run again) and on templates of runs."""
 
 from __future__ import annotations
 
@@ -23,13 +21,11 @@ from chat.runs.memory_tools import LONGEST_KEY, LONGEST_VALUE, MOST_ENTRIES
 from chat.runs.plan import PlanTrouble, TaskPlan, read_plan
 from chat.runs.run_memory import MemoryEntry, MemoryKind, StoredMemory, as_json_text, entry_of
 from chat.runs.transitions import (
-    EXPECTED,
     PLANNING,
     advance_run,
     begin,
     enqueue_worker,
     locked_run,
-    plan_of,
     stop,
     take_plan,
 )
@@ -79,9 +75,7 @@ class RunRequest:
 
 
 def validated_plan(wanted: RunRequest, tools: Sequence[str]) -> tuple[TaskPlan | None, Limits]:
-    """Validate a request, and return its plan (None if it has none) and its limits. ``tools`` are the names of existing
-    tools. Raises Invalid for wrong fields.
-    """
+    """Return the plan, if any, and the limits of a request, which may name these ``tools``. Raises Invalid."""
     wrong: dict[str, str] = {}
     if not wanted.objective.strip():
         wrong["objective"] = _("must not be blank")
@@ -116,10 +110,7 @@ def _why_bad_inputs(inputs: Mapping[str, Any]) -> str:
 
 
 def given_memory(entries: Sequence[Mapping[str, Any]], *, now: datetime) -> list[MemoryEntry]:
-    """Validate the memory entries that a request gives a run to start with, and return them.
-
-    Raises Invalid naming the first wrong field.
-    """
+    """Return the entries that a request gives a run to start with. Raises Invalid naming the first wrong field."""
     if len(entries) > MOST_ENTRIES:
         raise Invalid(fields={"memory": _("at most %s are allowed") % grouped(MOST_ENTRIES)})
     valid_entries: dict[str, MemoryEntry] = {}
@@ -171,8 +162,8 @@ LONGEST_NAME = 80
 
 
 def save_template(run: Run, name: str, *, by: User, now: datetime) -> RunTemplate:
-    """Save a run as a template. Raises Invalid for a name that is blank, too long or taken, Conflict for a private run
-    or too many templates, and Forbidden for viewers.
+    """Save a run as a template. Raises Invalid for the name, Conflict for a private run or too many templates, and
+    Forbidden for viewers.
     """
     workspace = get_workspace(by, run.workspace.public_id, need=Role.EDITOR)
     name = " ".join(name.replace("\x00", "").split())
@@ -180,14 +171,8 @@ def save_template(run: Run, name: str, *, by: User, now: datetime) -> RunTemplat
         raise Invalid(fields={"name": _("must have 1 to %s characters") % LONGEST_NAME})
     if run.is_private:
         raise Conflict(_("This run is private, and everyone in the workspace would read the template."))
-    values = {
-        "mode": run.mode,
-        "objective": run.objective,
-        "tools": run.tools,
-        "limits": run.limits,
-        "plan": run.plan,
-        "chat_id": run.chat_id,
-    }
+    copied = ("mode", "objective", "tools", "limits", "plan", "chat_id")
+    values = {field_name: getattr(run, field_name) for field_name in copied}
     try:
         with transaction.atomic():
             lock_to_count(workspace)
@@ -227,9 +212,7 @@ def request_of(
 
 
 def delete_template(workspace: Workspace, public_id: str, *, by: User) -> None:
-    """Delete a template. Raises Forbidden unless ``by`` is its creator and still an editor, or an owner of the
-    workspace.
-    """
+    """Delete a template. Raises Forbidden unless ``by`` is its creator and still an editor, or a workspace owner."""
     require(workspace.role, Role.EDITOR)
     template = get_template(workspace, public_id, by=by)
     if template.user_id != by.pk and not Role(workspace.role).allows(Role.OWNER):
@@ -270,7 +253,9 @@ def start_run(workspace: Workspace, wanted: RunRequest, *, by: User, now: dateti
     with transaction.atomic():
         lock_to_count(by)
         _refuse_too_many(by)
-        chat = _locked_chat(wanted.chat_id if wanted.answer is None else wanted.answer.chat_id)
+        chat_id = wanted.chat_id if wanted.answer is None else wanted.answer.chat_id
+        # Locked, so that a concurrent request that makes the chat private finds the new run.
+        chat = Chat.objects.select_for_update(no_key=True).get(pk=chat_id) if chat_id else None
         run = Run.objects.create(
             workspace=workspace,
             user=by,
@@ -289,7 +274,7 @@ def start_run(workspace: Workspace, wanted: RunRequest, *, by: User, now: dateti
             served_at=now,
             progressed_at=now,
         )
-        memory = StoredMemory(run_pk=run.pk, waits=True)
+        memory = StoredMemory(run_pk=run.pk)
         memory.restore(wanted.memory)
         seed_inputs(memory, wanted.inputs)
         memory.keep()
@@ -303,13 +288,6 @@ def _refuse_too_many(by: User) -> None:
         raise Conflict(_("You have %s unfinished runs. Stop or finish some first.") % MOST_ACTIVE)
 
 
-def _locked_chat(chat_id: int | None) -> Chat | None:
-    """Return the chat, locked until the transaction ends. A concurrent request that makes the chat private then finds
-    the new run.
-    """
-    return None if chat_id is None else Chat.objects.select_for_update(no_key=True).get(pk=chat_id)
-
-
 def get_run(user: User, workspace: Workspace, public_id: str) -> Run:
     rows = Run.objects.visible_to(user).filter(workspace=workspace, public_id=public_id)
     run = rows.select_related("user", "answer__chat").first()
@@ -320,9 +298,7 @@ def get_run(user: User, workspace: Workspace, public_id: str) -> Run:
 
 
 def stop_run(run: Run, *, by: User, now: datetime) -> Run:
-    """Stop a run. Its running steps end within seconds and their work is stored. Raises Conflict if the run is not
-    running or waiting.
-    """
+    """Stop a run. Its running steps end within seconds and their work is stored. Raises Conflict if it does not run."""
     require_control(run, by)
     with _locked(run) as locked:
         if locked.status not in (RunStatus.RUNNING, RunStatus.WAITING):
@@ -348,18 +324,7 @@ def resume_run(
             _change_plan(locked, given_plan(plan))
         locked.status, locked.error, locked.limits = RunStatus.RUNNING, "", asdict(limits)
         locked.deadline_at = now + timedelta(minutes=limits.minutes)
-        locked.save(
-            update_fields=[
-                "status",
-                "error",
-                "limits",
-                "deadline_at",
-                "plan",
-                "board",
-                "states",
-                *EXPECTED,
-            ]
-        )
+        locked.save(update_fields=["status", "error", "limits", "deadline_at"])
         record_event(locked, "run", {"status": locked.status}, now=now)
         if locked.plan is None:  # planning continues
             enqueue_worker()
@@ -369,8 +334,8 @@ def resume_run(
 
 
 def revise_plan(run: Run, plan: object, *, by: User) -> Run:
-    """Replace the plan of a run that waits for review, and return the run. A ``plan`` of None changes nothing. Raises
-    Conflict if the run does not wait, and Invalid for a wrong plan.
+    """Replace the plan of a run that waits for review, unless ``plan`` is None, and return the run. Raises Conflict if
+    the run does not wait, and Invalid for a wrong plan.
     """
     require_control(run, by)
     with _locked(run) as locked:
@@ -391,9 +356,7 @@ def require_control(run: Run, by: User) -> None:
 
 
 def _needed(run: Run, user: User) -> Role:
-    """Return the role in the workspace that ``user`` needs to change the run: editor for an own run, owner for
-    another's.
-    """
+    """Return the role that ``user`` needs to change the run: editor for an own run, owner for another's."""
     return Role.EDITOR if run.user_id == user.pk else Role.OWNER
 
 
@@ -439,12 +402,12 @@ def rerun(run: Run, *, by: User, now: datetime, from_step: str = "") -> Run:
         return start_run(workspace, wanted, by=by, now=now)
     if run.plan is None or run.board is not None:
         raise Invalid(_("Only a planned run can be done again from a step."))
-    redone = _affected_by(plan_of(run), from_step)
+    redone = _affected_by(read_plan(run.plan), from_step)
     with transaction.atomic():
         again = start_run(workspace, wanted, by=by, now=now)
         again.steps.all().delete()
         copied_entries = _entries_to_copy(run, redone)
-        memory = StoredMemory(run_pk=again.pk, waits=True)
+        memory = StoredMemory(run_pk=again.pk)
         memory.restore(copied_entries)
         memory.keep()
         names = {entry.key.partition(":")[2] for entry in copied_entries}
@@ -461,8 +424,8 @@ def rerun(run: Run, *, by: User, now: datetime, from_step: str = "") -> Run:
 
 
 def _entries_to_copy(run: Run, redone: Mapping[str, set[str]]) -> list[MemoryEntry]:
-    """Return the entries of the steps and tasks that do not run again. ``redone`` has the ids of those that do, under
-    "steps" and "tasks". A ``shared:`` entry belongs to the step that published it.
+    """Return the entries of the steps and tasks that are not in ``redone``. A ``shared:`` entry belongs to the step
+    that published it.
     """
     entries = []
     for row in run.entries.all():
@@ -475,8 +438,8 @@ def _entries_to_copy(run: Run, redone: Mapping[str, set[str]]) -> list[MemoryEnt
 
 
 def _affected_by(plan: TaskPlan, step_id: str) -> dict[str, set[str]]:
-    """Return the ids of the step, its task and all steps and tasks that depend on them, under "steps" and "tasks".
-    Raises Invalid for an unknown id.
+    """Return the ids of this step, its task and all "steps" and "tasks" that depend on them. Raises Invalid if there
+    is no such step.
     """
     first = next((task for task in plan.tasks if any(step.id == step_id for step in task.steps)), None)
     if first is None:

@@ -28,18 +28,6 @@ FINISH = "finish_step"
 LONGEST_REPAIRED, DEEPEST = 50_000, 12  # limits for repairing invalid JSON: characters, levels
 
 
-def system_prompt(
-    step: PlannedStep, *, preamble: str = "", finishes_task: bool, in_team: bool = False
-) -> str:
-    parts = [preamble.strip(), prompt_text("run_step")]
-    if in_team:
-        parts.append(prompt_text("run_team"))
-    parts.append(prompt_text("run_finish_plain" if step.schema is None else "run_finish"))
-    if finishes_task:
-        parts.append(prompt_text("run_finish_task"))
-    return "\n\n".join(filter(None, parts))
-
-
 def user_message(instructions: str, keys: Sequence[str], memory: AgentMemory) -> str:
     """Return the step's instructions, followed by the keys and titles of its inputs. The model reads the values with a
     tool.
@@ -166,10 +154,6 @@ class Released(Exception):
     """Raised by the tool with which a teammate gives its task back to the team."""
 
 
-def _nobody(kind: str, data: dict[str, Any]) -> None:
-    return None
-
-
 @dataclass(frozen=True)
 class StepContext:
     """The environment of a step: memory, model, tools and budget.
@@ -185,11 +169,11 @@ class StepContext:
     budget: Budget = field(default_factory=Budget)
     room: int = 16_000
     in_team: bool = False
-    emit: Callable[[str, dict[str, Any]], None] = _nobody
+    emit: Callable[[str, dict[str, Any]], None] = lambda kind, data: None
 
 
 class StepExecutor:
-    """The executor of one step: calls the model and its tools until the step ends.
+    """The executor of one step, which calls the model and its tools until the step ends.
 
     ``upstream``: keys of the entries that the step may read as its inputs. ``check`` returns the error of a result that
     matches the schema but is wrong for another reason, or "".
@@ -220,37 +204,37 @@ class StepExecutor:
 
     def execute(self) -> Outcome:
         """Run the step to its end. Raises ModelError if the model fails; earlier work stays in the transcript."""
-        prompt = self._prompt = self.prompt()
+        self._prompt = self.prompt()
         while True:
-            if outcome := self._process_reply(prompt):
+            if outcome := self._process_reply():
                 return outcome
             if self.transcript.rounds >= self.context.budget.limits.step_rounds:
                 return self._fail(NOT_FINISHED)
             if spent := self.context.budget.what_is_spent:
                 return Outcome(False, error=SPENT[spent], spent=spent)
-            self._next_reply(prompt)
+            self._next_reply()
 
     def prompt(self) -> list[Message]:
-        system = system_prompt(
-            self.step,
-            preamble=self.context.preamble,
-            finishes_task=self.finishes_task,
-            in_team=self.context.in_team,
-        )
+        parts = [self.context.preamble.strip(), prompt_text("run_step")]
+        if self.context.in_team:
+            parts.append(prompt_text("run_team"))
+        parts.append(prompt_text("run_finish_plain" if self.step.schema is None else "run_finish"))
+        if self.finishes_task:
+            parts.append(prompt_text("run_finish_task"))
         user_text = user_message(self.step.instructions, self._keys, self.context.memory)
         return [
-            Message("system", system, speaker=Speaker.SYSTEM),
+            Message("system", "\n\n".join(filter(None, parts)), speaker=Speaker.SYSTEM),
             Message("user", user_text, speaker=Speaker.RUN),
         ]
 
-    def _next_reply(self, prompt: list[Message]) -> None:
+    def _next_reply(self) -> None:
         log = self.transcript
         is_last = log.rounds + 1 == self.context.budget.limits.step_rounds
-        if not log.concluding and (is_last or self._is_tight(prompt)):
+        if not log.concluding and (is_last or self._is_tight()):
             log.concluding = True
             log.messages.append(Message("user", prompt_text("run_conclude"), speaker=Speaker.SYSTEM))
             log.save()
-        messages, offered = [*prompt, *log.messages], self.offered()
+        messages, offered = [*self._prompt, *log.messages], self.offered()
         may_call = not log.concluding or self._finish is not None
         reply = self.context.ask(messages, offered, may_call=may_call)
         log.rounds += 1
@@ -272,11 +256,14 @@ class StepExecutor:
             return finish
         return [*(tool.tool for tool in self.tools.values()), *finish]
 
-    def _is_tight(self, prompt: list[Message]) -> bool:
-        token_count = tokens_of([*prompt, *self.transcript.messages])
-        return token_count > CONCLUDE_AT * self.context.room or self.context.budget.is_nearly_spent
+    def _is_tight(self) -> bool:
+        is_long = self._tokens_used() > CONCLUDE_AT * self.context.room
+        return is_long or self.context.budget.is_nearly_spent
 
-    def _process_reply(self, prompt: list[Message]) -> Outcome | None:
+    def _tokens_used(self) -> int:
+        return tokens_of([*self._prompt, *self.transcript.messages])
+
+    def _process_reply(self) -> Outcome | None:
         """Process the model's last reply, and return the outcome if the step is over.
 
         Tool calls without a result are run; the reply is stored first. Plain text ends a step without a schema. With a
@@ -289,7 +276,7 @@ class StepExecutor:
             if not last.tool_calls:
                 return self._read_words(last.content.strip())
         for call in self.transcript.unanswered():
-            if outcome := self._answer(call, prompt):
+            if outcome := self._answer(call):
                 return outcome
         return None
 
@@ -311,16 +298,15 @@ class StepExecutor:
         self.transcript.save()
         return None
 
-    def _tokens_for_result(self, prompt: Sequence[Message]) -> int:
+    def _tokens_for_result(self) -> int:
         """Return how many tokens of a tool result fit into the prompt."""
-        used = tokens_of([*prompt, *self.transcript.messages])
-        return max(LEAST_RESULT, self.context.room - used)
+        return max(LEAST_RESULT, self.context.room - self._tokens_used())
 
     def _result_byte_limit(self) -> int:
         """Return how many bytes of a tool result fit into the prompt, for tools whose result must not be cut."""
-        return min(LONGEST_RESULT, int((self._tokens_for_result(self._prompt) - 8) * BYTES_PER_TOKEN))
+        return min(LONGEST_RESULT, int((self._tokens_for_result() - 8) * BYTES_PER_TOKEN))
 
-    def _answer(self, call: ToolCall, prompt: list[Message]) -> Outcome | None:
+    def _answer(self, call: ToolCall) -> Outcome | None:
         """Run one tool call and store its result. Return the step's outcome if the call ends the step, else None."""
         if self._finish and call.name == FINISH:
             return self._try_to_finish(call)
@@ -328,7 +314,7 @@ class StepExecutor:
             result = self._result_of(call)
         except Released as released:
             return Outcome(False, released=str(released) or kept("No reason was given."))
-        shown = cut_to(result[:LONGEST_RESULT], self._tokens_for_result(prompt))
+        shown = cut_to(result[:LONGEST_RESULT], self._tokens_for_result())
         tool = self.tools.get(call.name)
         speaker = tool.speaker if tool else Speaker.SYSTEM
         self.transcript.messages.append(Message("tool", shown, tool_call_id=call.id, speaker=speaker))
@@ -350,10 +336,8 @@ class StepExecutor:
             self.transcript.save()
         try:
             result, ok = tool.call(call.arguments, f"{self.step.id}:{call.id}"), True
-        except ToolTrouble as trouble:
-            result, ok = f"Error: {str(trouble).rstrip('.')}.", False
-        except DomainError as error:
-            result, ok = f"Error: {error.message.rstrip('.')}.", False
+        except (ToolTrouble, DomainError) as error:
+            result, ok = f"Error: {str(error).rstrip('.')}.", False
         self.context.emit("tool", {"name": tool.name, "ok": ok})
         return result
 
@@ -372,13 +356,8 @@ class StepExecutor:
     def _finished(self, result: Any) -> Outcome:
         self._write(result)
         if self.finishes_task:
-            self.context.memory.set(
-                memory_keys.task(self.task_id),
-                MemoryKind.TASK_RESULT,
-                result,
-                source=self.task_id,
-                title=self.task_title or None,
-            )
+            about = {"source": self.task_id, "title": self.task_title or None}
+            self.context.memory.set(memory_keys.task(self.task_id), MemoryKind.TASK_RESULT, result, **about)
         return Outcome(True, result)
 
     def _fail(self, error: str) -> Outcome:
@@ -386,13 +365,8 @@ class StepExecutor:
         return Outcome(False, error=error)
 
     def _write(self, value: Any) -> None:
-        self.context.memory.set(
-            memory_keys.step(self.step.id),
-            MemoryKind.STEP_RESULT,
-            value,
-            source=self.step.id,
-            title=self.task_title or None,
-        )
+        about = {"source": self.step.id, "title": self.task_title or None}
+        self.context.memory.set(memory_keys.step(self.step.id), MemoryKind.STEP_RESULT, value, **about)
 
     def _record_access(self, operation: str, data: dict[str, Any]) -> None:
         self.context.emit("memory", {"op": operation, "step": self.step.id, **data})

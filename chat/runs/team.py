@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import logging
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
-from typing import Annotated, Any, TypeVar
+from itertools import count
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -20,7 +19,6 @@ from chat.runs.run_memory import AgentMemory, MemoryKind, memory_keys
 from chat.runs.step import Outcome, Released, StepContext
 from chat.tools.base import Arguments, ToolTrouble, at_most
 
-logger = logging.getLogger(__name__)
 MOST_MESSAGES = 200
 
 
@@ -58,22 +56,10 @@ class TeamMessage:
     made_by: str = ""
 
 
-@dataclass(frozen=True)
-class BoardEvent:
-    """A change of the board. ``type`` is task_claimed, task_completed, task_failed, task_released, task_added or
-    message_sent.
-    """
-
-    type: str
-    task_id: str = ""
-    result: Any = None
-
-
 @dataclass
 class TaskBoard:
     tasks: dict[str, BoardTask] = field(default_factory=dict)
     messages: list[TeamMessage] = field(default_factory=list)
-    _listeners: list[Callable[[BoardEvent], None]] = field(default_factory=list)
 
     @classmethod
     def of(cls, plan: TaskPlan) -> TaskBoard:
@@ -103,9 +89,6 @@ class TaskBoard:
             "messages": [asdict(message) for message in self.messages],
         }
 
-    def on_event(self, listener: Callable[[BoardEvent], None]) -> None:
-        self._listeners.append(listener)
-
     def claimable(self, member: str) -> list[BoardTask]:
         """Return the tasks that this teammate may claim now, oldest first."""
         return [
@@ -121,20 +104,14 @@ class TaskBoard:
         """Claim a task. Return False if the task is not claimable for this teammate."""
         if not any(task.id == task_id for task in self.claimable(member)):
             return False
-        self._change(task_id, "task_claimed", state=TaskState.WORKING, member=member)
+        self.change(task_id, state=TaskState.WORKING, member=member)
         return True
-
-    def complete(self, task_id: str, result: Any) -> None:
-        self._change(task_id, "task_completed", result, state=TaskState.DONE)
-
-    def fail(self, task_id: str) -> None:
-        self._change(task_id, "task_failed", state=TaskState.FAILED)
 
     def release(self, task_id: str) -> None:
         """Make a claimed task open again. The member who gave it back cannot claim it again."""
         task = self.tasks[task_id]
         refused = (*task.refused_by, task.member)
-        self._change(task_id, "task_released", state=TaskState.OPEN, member="", refused_by=refused)
+        self.change(task_id, state=TaskState.OPEN, member="", refused_by=refused)
 
     def add(self, title: str, description: str, depends_on: Sequence[str], *, made_by: str) -> BoardTask:
         """Add a task and return it. If the tool call ``made_by`` has added it before, return the existing task. Raises
@@ -144,28 +121,23 @@ class TaskBoard:
             if task.made_by == made_by:
                 return task
         if len(self.tasks) >= MOST_TASKS:
-            raise PlanTrouble([f"the board is full: {MOST_TASKS} tasks are the most"])
-        number = len(self.tasks) + 1
-        while f"task_{number}" in self.tasks:
-            number += 1
-        task = BoardTask(
-            f"task_{number}", title, description, tuple(dict.fromkeys(depends_on)), made_by=made_by
+            raise PlanTrouble(f"the board is full: {MOST_TASKS} tasks are the most")
+        free = (f"task_{number}" for number in count(len(self.tasks) + 1))
+        task_id = next(name for name in free if name not in self.tasks)
+        task = BoardTask(task_id, title, description, tuple(dict.fromkeys(depends_on)), made_by=made_by)
+        tasks = [*self.tasks.values(), task]
+        read_plan(
+            {"tasks": [{"id": t.id, "title": t.title, "depends_on": list(t.depends_on)} for t in tasks]}
         )
-        known = [
-            {"id": t.id, "title": t.title, "depends_on": list(t.depends_on)} for t in self.tasks.values()
-        ]
-        read_plan({"tasks": [*known, {"id": task.id, "title": title, "depends_on": list(task.depends_on)}]})
         self.tasks[task.id] = task
-        self._tell(BoardEvent("task_added", task.id))
         return task
 
     def send(self, sender: str, to: str, text: str, *, made_by: str) -> None:
         if any(message.made_by == made_by for message in self.messages):
             return
         if len(self.messages) >= MOST_MESSAGES:
-            raise PlanTrouble([f"enough was said: {MOST_MESSAGES} messages are the most"])
+            raise PlanTrouble(f"enough was said: {MOST_MESSAGES} messages are the most")
         self.messages.append(TeamMessage(sender, to, text, made_by))
-        self._tell(BoardEvent("message_sent"))
 
     def read(self, member: str) -> list[TeamMessage]:
         """Return the messages that were sent to this teammate, or by others to everybody."""
@@ -178,16 +150,8 @@ class TaskBoard:
     def _is_done(self, task_id: str) -> bool:
         return task_id in self.tasks and self.tasks[task_id].state == TaskState.DONE
 
-    def _change(self, task_id: str, event: str, result: Any = None, **changes: Any) -> None:
+    def change(self, task_id: str, **changes: Any) -> None:
         self.tasks[task_id] = replace(self.tasks[task_id], **changes)
-        self._tell(BoardEvent(event, task_id, result))
-
-    def _tell(self, event: BoardEvent) -> None:
-        for listener in list(self._listeners):
-            try:
-                listener(event)
-            except Exception:
-                logger.exception("A listener of a team's board failed")
 
 
 Opened = Callable[[], AbstractContextManager[TaskBoard]]
@@ -200,7 +164,7 @@ MEMBERS = (
 
 
 class TeamExecutor:
-    """The executor of a team's tasks. Results of completed tasks are copied to the run's memory; failures are not."""
+    """The executor of a team's tasks. Results of completed tasks are stored in the run's memory; failures are not."""
 
     def __init__(
         self,
@@ -213,78 +177,50 @@ class TeamExecutor:
         self.plan, self.memory = plan, memory
         self.members = plan.members or MEMBERS
         self.board = board or TaskBoard.of(plan)
-        self._lock = threading.RLock()
         seed_inputs(memory, inputs or {})
-        self.board.on_event(self._mirror)
-
-    @contextmanager
-    def opened(self) -> Iterator[TaskBoard]:
-        """Context manager that locks the task board and yields it, for one read or change."""
-        with self._lock:
-            yield self.board
 
     def ready(self) -> list[Unit]:
         """Return one claimable task for each idle teammate, each task only once."""
-        with self._lock:
-            busy = {task.member for task in self.board.tasks.values() if task.state == TaskState.WORKING}
-            units, assigned_ids = list[Unit](), set[str]()
-            for member in self.members:
-                free = [task for task in self.board.claimable(member.name) if task.id not in assigned_ids]
-                # Tasks reserved for this member come first, since others can take the rest.
-                free.sort(key=lambda task: not task.only)
-                if member.name not in busy and free:
-                    assigned_ids.add(free[0].id)
-                    units.append(self._unit(free[0].id, member.name))
-            return units
+        busy = {task.member for task in self.board.tasks.values() if task.state == TaskState.WORKING}
+        units, assigned_ids = list[Unit](), set[str]()
+        for member in self.members:
+            free = [task for task in self.board.claimable(member.name) if task.id not in assigned_ids]
+            # Tasks reserved for this member come first, since others can take the rest.
+            free.sort(key=lambda task: not task.only)
+            if member.name not in busy and free:
+                assigned_ids.add(free[0].id)
+                units.append(self._unit(free[0], member.name))
+        return units
 
     def begin(self, unit: Unit) -> None:
-        with self._lock:
-            assert self.board.claim(unit.task_id, unit.member), "ready units can be claimed"
+        assert self.board.claim(unit.task_id, unit.member), "ready units can be claimed"
 
     def finish(self, unit: Unit, outcome: Outcome) -> None:
-        with self._lock:
-            if outcome.released:
-                self.board.release(unit.task_id)
-            elif outcome.ok:
-                self.board.complete(unit.task_id, outcome.value)
-            else:
-                self.board.fail(unit.task_id)
+        if outcome.released:
+            self.board.release(unit.task_id)
+            return
+        self.board.change(unit.task_id, state=TaskState.DONE if outcome.ok else TaskState.FAILED)
+        if outcome.ok:
+            task = self.board.tasks[unit.task_id]
+            about = {"source": task.id, "title": task.title, "description": task.description or None}
+            self.memory.set(memory_keys.task(task.id), MemoryKind.TASK_RESULT, outcome.value, **about)
 
     @property
     def is_over(self) -> bool:
         """Whether no teammate works and none can take a task."""
-        with self._lock:
-            working = any(task.state == TaskState.WORKING for task in self.board.tasks.values())
-            return not working and not self.ready()
+        working = any(task.state == TaskState.WORKING for task in self.board.tasks.values())
+        return not working and not self.ready()
 
     @property
     def ok(self) -> bool:
         return all(task.state == TaskState.DONE for task in self.board.tasks.values())
 
-    def final_result(self) -> Any:
-        """Return the result of the newest task."""
-        return self.memory.get_value(memory_keys.task(next(reversed(self.board.tasks))))
-
-    def _unit(self, task_id: str, member: str) -> Unit:
-        task = self.board.tasks[task_id]
+    def _unit(self, task: BoardTask, member: str) -> Unit:
         tries = len(task.refused_by)
         name = f"{task.id}.{tries + 1}" if tries else task.id
         step = PlannedStep(name, task.description or task.title, schema=RESULT_SCHEMA)
         upstream = tuple(map(memory_keys.task, task.depends_on))
         return Unit(step, task.id, task.title, upstream, member=member)
-
-    def _mirror(self, event: BoardEvent) -> None:
-        if event.type != "task_completed":
-            return
-        task = self.board.tasks[event.task_id]
-        self.memory.set(
-            memory_keys.task(task.id),
-            MemoryKind.TASK_RESULT,
-            event.result,
-            source=task.id,
-            title=task.title,
-            description=task.description or None,
-        )
 
 
 def context_of_member(
@@ -336,8 +272,8 @@ def team_tools(me: str, names: Sequence[str], opened: Opened) -> tuple[StepTool,
     def send(arguments: ToSend, key: str) -> str:
         if arguments.to and arguments.to not in names:
             raise ToolTrouble(f"there is no teammate of this name; there are {', '.join(names)}")
-        with opened() as board:
-            _as_tool_trouble(lambda: board.send(me, arguments.to or "", arguments.text, made_by=key))
+        with opened() as board, _as_tool_trouble():
+            board.send(me, arguments.to or "", arguments.text, made_by=key)
         return json.dumps({"ok": True})
 
     def read(arguments: Nothing, key: str) -> str:
@@ -346,12 +282,8 @@ def team_tools(me: str, names: Sequence[str], opened: Opened) -> tuple[StepTool,
         return json.dumps({"messages": messages}, ensure_ascii=False)
 
     def add(arguments: ToAdd, key: str) -> str:
-        with opened() as board:
-            task = _as_tool_trouble(
-                lambda: board.add(
-                    arguments.title, arguments.description, arguments.depends_on or [], made_by=key
-                )
-            )
+        with opened() as board, _as_tool_trouble():
+            task = board.add(arguments.title, arguments.description, arguments.depends_on or [], made_by=key)
         return json.dumps({"ok": True, "id": task.id})
 
     def release(arguments: ToRelease, key: str) -> str:
@@ -366,11 +298,9 @@ def team_tools(me: str, names: Sequence[str], opened: Opened) -> tuple[StepTool,
     )
 
 
-T = TypeVar("T")
-
-
-def _as_tool_trouble(change: Callable[[], T]) -> T:
+@contextmanager
+def _as_tool_trouble() -> Iterator[None]:
     try:
-        return change()
+        yield
     except PlanTrouble as trouble:
         raise ToolTrouble(str(trouble)) from None

@@ -74,9 +74,7 @@ def has_claimable_steps(*, now: datetime) -> bool:
 
 
 def claim_next_step(*, now: datetime) -> RunStep | None:
-    """Claim and return the next step, with its run; None if there is none. Users with the fewest running steps come
-    first, then those who have waited longest. Four small queries.
-    """
+    """Claim and return the next step, with its run, fairly among users. Four small queries."""
     people = [step.user_id for step in _WAITING.all(now=now, stale=now - STALE)]
     if len(people) > 1:
         people = _by_turn(people, now)
@@ -91,7 +89,7 @@ def claim_next_step(*, now: datetime) -> RunStep | None:
 
 
 def mark_claimed(step: RunStep, now: datetime) -> dict[str, object]:
-    """Set the fields of a claimed step, such as its status, without saving them. Return them for an ``update()``."""
+    """Set the fields of a claimed step without saving them. Return them for an ``update()``."""
     values = {
         "status": RunStepStatus.RUNNING,
         "beat_at": now,
@@ -105,32 +103,24 @@ def mark_claimed(step: RunStep, now: datetime) -> dict[str, object]:
 
 
 def _by_turn(people: list[int], now: datetime) -> list[int]:
-    """Order users by whose turn it is: those with the fewest running steps first, then those whose runs have waited
-    longest.
-    """
-    busy = dict(
-        RunStep.objects.filter(user__in=people, status=RunStepStatus.RUNNING, beat_at__gte=now - STALE)
-        .order_by()
-        .values_list("user")
-        .annotate(Count("pk"))
-    )
-    served = dict(
-        Run.objects.filter(user__in=people).order_by().values_list("user").annotate(Max("served_at"))
-    )
+    """Sort users: those with the fewest running steps first, then those whose runs have waited longest."""
+    running = RunStep.objects.filter(user__in=people, status=RunStepStatus.RUNNING, beat_at__gte=now - STALE)
+    busy = dict(running.order_by().values_list("user").annotate(Count("pk")))
+    runs = Run.objects.filter(user__in=people)
+    served = dict(runs.order_by().values_list("user").annotate(Max("served_at")))
     return sorted(people, key=lambda person: (busy.get(person, 0), served[person]))
 
 
 class ClaimedStep:
     """A step that this worker has claimed.
 
-    It collects usage, memory entries and events, which are stored in one transaction with a later heartbeat or at the
-    end of the step.
+    It collects usage, memory entries and events, which a later heartbeat or the step's end stores in one transaction.
     """
 
     def __init__(self, step: RunStep) -> None:
         self.step, self.run = step, step.run
         self.budget = StoredBudget.of(self.run, timezone.now)
-        self.memory = StoredMemory(run_pk=self.run.pk, waits=True)
+        self.memory = StoredMemory(run_pk=self.run.pk)
         self.log = Transcript.from_json(dict(step.transcript))
         self.log.save = self.save
         self.happened = list[RunEvent]()
@@ -166,7 +156,7 @@ class ClaimedStep:
             raise Stopped
 
     def taken(self) -> tuple[Metered, Bill | None]:
-        """Return the usage that is not stored yet, and its cost as a bill, None without an account.
+        """Return the usage that is not stored yet, and its bill if the account is known.
 
         When the transaction that stores it has committed, pass the usage to ``meter.forget``.
         """
@@ -174,21 +164,16 @@ class ClaimedStep:
         return total, self.account.bill(total) if self.account else None
 
     def count(self, bill: Bill | None) -> None:
-        """Add the bill to the user's usage in the ledger.
-
-        Call it last in a transaction, since it locks a row that other requests of this user need.
-        """
+        """Add the bill to the ledger. Call it last in a transaction, as it locks a row that other requests need."""
         if self.account is not None and bill is not None:
             put(self.account, bill, timezone.now())
 
     def end(self, run: Run, bill: Bill | None, **values: Any) -> None:
-        """Store the end of the step, and add its usage to ``run``.
+        """Store the end of the step, and add its usage to ``run``, which the caller has locked and saves.
 
-        The caller has locked the run, saves it, records the events and calls ``count``. Raises Lost if another worker
-        has claimed the step.
+        Raises Lost if another worker has claimed the step.
         """
-        # The tool results are no longer needed.
-        self._change(**values, rounds=self.log.rounds, transcript={})
+        self._change(**values, rounds=self.log.rounds, transcript={})  # tool results are no longer needed
         self.budget.count_in(run, bill)
 
     def put_back(self, *, now: datetime, **values: Any) -> None:
@@ -223,8 +208,9 @@ def locked_run(run_pk: int) -> Iterator[Run]:
 
 
 def begin(run: Run, plan: TaskPlan | None, chosen: Chosen, *, now: datetime) -> None:
-    """Create the first steps of a new run: those of ``plan``, or a step that makes a plan. Call it in the transaction
-    that creates the run. ``chosen`` is the model that the cost is estimated for.
+    """Create the first steps of a new run: those of ``plan``, or a step that makes a plan.
+
+    Call it in the transaction that creates the run. ``chosen``: the model that the cost is estimated for.
     """
     if plan is None and run.mode == RunMode.LOOP:
         plan = TaskPlan((PlannedTask("work", WHOLE, steps=(PlannedStep("work", run.objective),)),))
@@ -235,8 +221,8 @@ def begin(run: Run, plan: TaskPlan | None, chosen: Chosen, *, now: datetime) -> 
         inputs = run.entries.filter(kind=MemoryKind.INPUT).values_list("key", flat=True)
         _add(run, [Unit(planning, "", PLAN, tuple(inputs))], now=now)
         enqueue_worker()
-        return
-    _begin_or_wait(run, plan, chosen, now=now)
+    else:
+        _begin_or_wait(run, plan, chosen, now=now)
 
 
 def complete_step(held: ClaimedStep, outcome: Outcome, *, now: datetime) -> RunStep | None:
@@ -257,24 +243,20 @@ def complete_step(held: ClaimedStep, outcome: Outcome, *, now: datetime) -> RunS
         held.record("step", {"status": status})
         record_events(run, held.happened)
         if step.ref != PLANNING:
-            executor = _executor_with(plan_of(run), run, held.memory)
+            executor = _executor_with(read_plan(run.plan), run, held.memory)
             executor.finish(unit_of(step), outcome)
             following = advance_run(run, executor, now=now, takes_next=True)
         else:
             held.memory.keep()
             run.save(update_fields=COUNTED)
             following = None
-            _planned(run, outcome, now=now)
+            if outcome.ok:
+                _begin_or_wait(run, read_plan(outcome.value), now=now)
+            else:
+                _end(run, RunStatus.FAILED, outcome.error, now=now)
         held.count(bill)
     held.meter.forget(total)
     return following
-
-
-def _planned(run: Run, outcome: Outcome, *, now: datetime) -> None:
-    if not outcome.ok:
-        _end(run, RunStatus.FAILED, outcome.error, now=now)
-        return
-    _begin_or_wait(run, read_plan(outcome.value), now=now)
 
 
 def _begin_or_wait(run: Run, plan: TaskPlan, chosen: Chosen | None = None, *, now: datetime) -> None:
@@ -307,10 +289,10 @@ def advance_run(
 ) -> RunStep | None:
     """Make the steps ready that can begin next, or end the run if none is left. Call it within ``locked_run``.
 
-    ``takes_next``: the caller can run another step right away. If no other run waits, the first ready step is claimed
-    for the caller and returned. The others are left to a background job, which is queued if there are any.
+    ``takes_next``: if no other run waits, claim the first ready step for the caller and return it. The others are left
+    to a background job.
     """
-    executor = executor or _executor_with(plan_of(run), run)
+    executor = executor or _executor_with(read_plan(run.plan), run)
     shown, ready = (run.states.get("tasks"), run.board), executor.ready()
     for unit in ready:
         executor.begin(unit)
@@ -325,23 +307,26 @@ def advance_run(
     memory_of(executor).keep()
     if (run.states.get("tasks"), run.board) != shown:
         _show_tasks(run, executor.plan)
-    if executor.is_over and not _is_open(run):
-        ok = executor.ok if isinstance(executor, TeamExecutor) else _all_done(executor)
-        why = "" if ok else _first_error(run)
-        _end(run, RunStatus.DONE if ok else RunStatus.FAILED, why, now=now)
+    is_open = run.steps.filter(status__in=[RunStepStatus.READY, RunStepStatus.RUNNING])
+    if executor.is_over and not is_open.exists():
+        if executor.ok:
+            _end(run, RunStatus.DONE, "", now=now)
+        else:
+            _end(run, RunStatus.FAILED, _first_error(run), now=now)
     elif not takes_next or len(ready) > 1:
         enqueue_worker()
     return added[0] if mine else None
 
 
 def stop(run: Run, why: str, *, now: datetime) -> None:
-    """Stop the run. Its running steps end within seconds, and their work is stored. ``why`` is empty if a person
-    stopped the run; otherwise its user is notified. Call it within ``locked_run``.
+    """Stop the run, within ``locked_run``. Its running steps end within seconds, and their work is stored.
+
+    ``why`` is empty if a person stopped the run; otherwise its user is notified.
     """
     run.status, run.error = RunStatus.STOPPED, why[:300]
     run.save(update_fields=["status", "error"])
     record_event(run, "run", {"status": run.status}, now=now)
-    if why:  # empty if a person stopped the run
+    if why:
         _notify(run, now)
 
 
@@ -371,15 +356,11 @@ def memory_of(executor: ParallelTaskExecutor | TeamExecutor) -> StoredMemory:
     return executor.memory
 
 
-def plan_of(run: Run) -> TaskPlan:
-    return read_plan(run.plan)
-
-
 def _executor_with(
     plan: TaskPlan, run: Run, memory: AgentMemory | None = None
 ) -> ParallelTaskExecutor | TeamExecutor:
     """Return the executor of the run's plan, with its current state from the run's row and ``memory``."""
-    memory = StoredMemory(run_pk=run.pk, waits=True) if memory is None else memory
+    memory = StoredMemory(run_pk=run.pk) if memory is None else memory
     if run.board is not None:
         return TeamExecutor(plan, memory, board=TaskBoard.from_json(run.board))
     steps, tasks = (
@@ -396,28 +377,11 @@ def unit_of(step: RunStep) -> Unit:
 
 
 def _add(run: Run, units: Sequence[Unit], *, now: datetime, takes_first: bool = False) -> list[RunStep]:
-    steps = [
-        RunStep(
-            run=run,
-            user_id=run.user_id,
-            ref=unit.step.id,
-            task=unit.task_id,
-            unit=asdict(unit),
-            not_before=now,
-        )
-        for unit in units
-    ]
+    common = {"run": run, "user_id": run.user_id, "not_before": now}
+    steps = [RunStep(ref=unit.step.id, task=unit.task_id, unit=asdict(unit), **common) for unit in units]
     if takes_first:
         mark_claimed(steps[0], now)
     return RunStep.objects.bulk_create(steps)
-
-
-def _is_open(run: Run) -> bool:
-    return run.steps.filter(status__in=[RunStepStatus.READY, RunStepStatus.RUNNING]).exists()
-
-
-def _all_done(executor: ParallelTaskExecutor) -> bool:
-    return all(state == State.DONE for state in executor.task_states.values())
 
 
 def _first_error(run: Run) -> str:

@@ -20,7 +20,7 @@ from django.db import DatabaseError, InterfaceError, OperationalError, connectio
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from chat.models.runs import Run, RunMode, RunStep
+from chat.models.runs import RunMode, RunStep
 from chat.prompting.context import prompt_token_limit
 from chat.prompting.prompt_text import prompt_text
 from chat.runs.budget import Lost, Stopped
@@ -66,11 +66,7 @@ def asking(model: ChatModel, beat: Callable[[], None] = lambda: None, meter: Met
 
     def ask(messages: Sequence[Message], tools: Sequence[Tool], *, may_call: bool) -> Reply:
         with metered(meter) if meter else nullcontext():
-            return wait_for(messages, tools, may_call=may_call)
-
-    def wait_for(messages: Sequence[Message], tools: Sequence[Tool], *, may_call: bool) -> Reply:
-        answer = _reply(model, messages, tools, may_call=may_call)
-        future = _loop.submit(answer)
+            future = _loop.submit(_reply(model, messages, tools, may_call=may_call))
         try:
             while True:
                 try:
@@ -137,9 +133,7 @@ def _do(held: ClaimedStep, ends: float) -> RunStep | None:
         return _retry_or_fail(held, error)
     except (OperationalError, InterfaceError):
         logger.warning("The database is away; a step goes on from where it was kept")
-    except (
-        BudgetReached
-    ) as error:  # the monthly budget: the run can be resumed when it is raised or the month is over
+    except BudgetReached as error:  # the run can be resumed when the budget is raised or the month is over
         held.put_back(now=timezone.now(), attempts=0)
         stop_with_reason(held.run.pk, error.for_all, now=timezone.now())
     except DomainError as error:  # the person has lost access
@@ -155,9 +149,8 @@ def _work(held: ClaimedStep, ends: float) -> Outcome:
     unit = unit_of(step)
     if step.attempts > MOST_ATTEMPTS:
         return Outcome(False, error=_("It was interrupted several times in the same place."))
-    run.workspace = get_workspace(
-        run.user, run.workspace.public_id, need=Role.EDITOR
-    )  # with current permissions
+    # With the user's current permissions.
+    run.workspace = get_workspace(run.user, run.workspace.public_id, need=Role.EDITOR)
     chosen = chosen_for(run.workspace, run.user, first=run.connection)
     model = chosen.ask()
     held.account = account = Account(run.workspace_id, run.user_id, Purpose.RUN, rate_of(chosen))
@@ -177,11 +170,14 @@ def _work(held: ClaimedStep, ends: float) -> Outcome:
 
 def _context(held: ClaimedStep, unit: Unit, ask: Ask, able: Capabilities) -> StepContext:
     run = held.run
+    preamble = prompt_text("run_research") if run.mode == RunMode.RESEARCH else ""
+    if unit.step.id == PLANNING:
+        preamble = prompt_text("run_plan")
     context = StepContext(
         held.memory,
         ask,
         tools=tools_of_run(run, is_local=able.local),
-        preamble=_preamble(run, unit),
+        preamble=preamble,
         budget=held.budget,
         room=prompt_token_limit(able),
         emit=held.record,
@@ -191,12 +187,6 @@ def _context(held: ClaimedStep, unit: Unit, ask: Ask, able: Capabilities) -> Ste
         me = next(member for member in members if member.name == unit.member)
         context = context_of_member(me, context, members, board_of(run))
     return context
-
-
-def _preamble(run: Run, unit: Unit) -> str:
-    if unit.step.id == PLANNING:
-        return prompt_text("run_plan")
-    return prompt_text("run_research") if run.mode == RunMode.RESEARCH else ""
 
 
 def _until(ends: float, ask: Ask, account: Account) -> Ask:
@@ -302,9 +292,8 @@ def _take_steps(ends: float, at_once: int) -> int:
         begin()
     while alive := [each for each in threads if each.is_alive()]:
         alive[0].join(AGAIN)
-        if (
-            alive[0].is_alive() and len(alive) < at_once
-        ):  # a thread has ended: the database was unavailable, or no step was ready yet
+        # Another thread has ended, because the database was unavailable or no step was ready yet.
+        if alive[0].is_alive() and len(alive) < at_once:
             begin()
     return sum(counts)
 

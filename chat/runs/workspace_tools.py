@@ -42,7 +42,7 @@ from memories.models import Memory
 from memoryhub.llm.base import Speaker
 from workspaces.access import get_workspace
 from workspaces.data_policy import DataPolicy, within_policy
-from workspaces.models import Document, DocumentQuerySet, Role, Workspace
+from workspaces.models import Document, Role, Workspace
 
 NAMES = ("web_search", "read_web_page")
 MOST_URLS = 500  # stored per run
@@ -61,9 +61,7 @@ class ToReadPage(Arguments):
 
 
 def may_use(workspace: Workspace) -> bool:
-    """Return whether runs in this workspace may use the web: the operator has configured web search, and the workspace
-    is not local-only.
-    """
+    """Return whether web search is configured, and may be used in this workspace."""
     return is_on() and not workspace.local_only
 
 
@@ -77,9 +75,8 @@ def web_tools(run: Run) -> tuple[StepTool, ...]:
         except WebTrouble as trouble:
             raise ToolTrouble(str(trouble)) from None
         with locked_run(run.pk) as locked:
-            locked.web_urls = list(dict.fromkeys([*locked.web_urls, *(each.url for each in results)]))[
-                -MOST_URLS:
-            ]
+            urls = dict.fromkeys([*locked.web_urls, *(each.url for each in results)])
+            locked.web_urls = list(urls)[-MOST_URLS:]
             locked.save(update_fields=["web_urls"])
         lines = [
             f"{n}. A page:\n> {each.url}\n{_quoted(f'{each.title}: {each.text}')}"
@@ -88,7 +85,7 @@ def web_tools(run: Run) -> tuple[StepTool, ...]:
         return "\n".join([f"# Web search. {STRANGERS}", *(lines or ["Nothing was found."])])
 
     def read(arguments: ToReadPage, key: str) -> str:
-        if arguments.url not in urls_of(run):
+        if arguments.url not in Run.objects.values_list("web_urls", flat=True).get(pk=run.pk):
             raise ToolTrouble("only pages that web_search has found can be read")
         try:
             text = read_web_page(arguments.url)
@@ -108,12 +105,6 @@ def web_tools(run: Run) -> tuple[StepTool, ...]:
     return tuple(tool for tool in tools if tool.name in run.tools)
 
 
-def urls_of(run: Run) -> list[str]:
-    """Return the URLs that all searches of the run have found so far."""
-    urls: list[str] = Run.objects.values_list("web_urls", flat=True).get(pk=run.pk)
-    return urls
-
-
 def _quoted(text: str) -> str:
     return "\n".join(f"> {escape(line)}" for line in text.splitlines() if line.strip())
 
@@ -124,24 +115,19 @@ OFFERED: dict[str, ChatTool[Any]] = {
 
 
 def default_tools(workspace: Workspace) -> tuple[str, ...]:
-    """Return the names of the default tools of a run, which are read-only. A tool that saves must be requested by
-    name.
-    """
+    """Return the names of the default tools of a run, which are read-only."""
     names = (X_RECALL_MEMORY.name, X_WORKSPACE_SEARCH.name, READ_DOCUMENT.name)
     return names + (NAMES if may_use(workspace) else ())
 
 
 def tools_of_run(run: Run, *, is_local: bool) -> tuple[StepTool, ...]:
     names = [name for name in run.tools if name in OFFERED]
-    if READ_DOCUMENT.name in names and not _documents_of(run, is_local=is_local).exists():
+    policy = DataPolicy.to_model(run.workspace, is_local=is_local, personal=run.is_own)
+    documents = within_policy(Document.objects.live(), run.workspace, run.user, policy)
+    if READ_DOCUMENT.name in names and not documents.exists():
         names.remove(READ_DOCUMENT.name)
     own = tuple(_step_tool(run, OFFERED[name], is_local=is_local) for name in names)
     return own + web_tools(run)
-
-
-def _documents_of(run: Run, *, is_local: bool) -> DocumentQuerySet:
-    policy = DataPolicy.to_model(run.workspace, is_local=is_local, personal=run.is_own)
-    return within_policy(Document.objects.live(), run.workspace, run.user, policy)
 
 
 def _step_tool(run: Run, tool: ChatTool[Any], *, is_local: bool) -> StepTool:
@@ -173,6 +159,9 @@ def caller_of(run: Run, *, is_local: bool) -> ToolCaller:
     run.refresh_from_db(fields=["is_private", "held_personal", "chat"])
     policy = DataPolicy.to_model(workspace, is_local=is_local, personal=run.is_own)
 
+    # Other workspaces whose text must stay on this machine, and which the run may have read.
+    elsewhere = Workspace.objects.visible_to(run.user).filter(local_only=True).exclude(pk=run.workspace_id)
+
     def provenance() -> Provenance:
         run.refresh_from_db(fields=["plan", "board", "web_urls", "shown"])
         return provenance_of_run(run)
@@ -185,25 +174,16 @@ def caller_of(run: Run, *, is_local: bool) -> ToolCaller:
         timezone.now(),
         provenance=provenance,
         alone=run.is_private,
-        stays_here=run.held_personal and not policy.leaves and _has_local_only(run),
+        stays_here=run.held_personal and not policy.leaves and elsewhere.exists(),
     )
 
 
-def _has_local_only(run: Run) -> bool:
-    """Return whether the user's other workspaces include a local-only one, whose text the run may have read."""
-    elsewhere = Workspace.objects.visible_to(run.user).exclude(pk=run.workspace_id)
-    return elsewhere.filter(local_only=True).exists()
-
-
 def mark_run(run: Run, result: Result) -> None:
-    """Mark the run and its answer as personal or local-only if the result of a tool call contains such data.
-
-    A run that used personal data also becomes private.
-    """
+    """Mark the run and its answer as personal or local-only if the result of a tool call contains such data."""
     told = AnswerFlags()
     told.add(held=result.personal, stays_here=result.stays_here)
     told.add_given(run.workspace_id, list(Memory.objects.filter(public_id__in=result.memory_ids)))
-    if told.personal:  # also if the chat is being opened at this moment
+    if told.personal:  # private also if the chat is being opened at this moment
         Run.objects.filter(pk=run.pk).update(held_personal=True, is_private=True)
     if run.answer_id is not None:
         mark_answer(run.answer_id, told)
@@ -230,10 +210,7 @@ def record_shown(run: Run, result: Result) -> None:
 
 
 def board_of(run: Run) -> Callable[[], AbstractContextManager[TaskBoard]]:
-    """Return a function that opens a context manager for the team's task board.
-
-    It locks the run's row, yields the current board, and saves the board if it was changed.
-    """
+    """Return a context manager that locks the run's row, yields the team's task board, and saves its changes."""
 
     @contextmanager
     def opened() -> Iterator[TaskBoard]:

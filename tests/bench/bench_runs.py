@@ -113,6 +113,7 @@ def measure_memory() -> None:
         wanted = number < 50 or number >= 950
         kind, name, source = (shared, "noted", "ada") if wanted else (result, "other", "ben")
         filling.set(f"shared:{name}-{number}", kind, "word " * 400, source=source, title=f"Entry {number}")
+    filling.keep()
     rest = RunEntry.objects.filter(run=run, source="ben")
     for count in (1_000, 200, 100):
         if count < 1_000:

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from threading import RLock
 from typing import Any
 
 import pytest
@@ -25,12 +26,12 @@ from chat.runs.step import (
     Transcript,
     result_in,
 )
-from chat.runs.team import TaskBoard, TaskState, TeamExecutor, context_of_member
+from chat.runs.team import TaskBoard, TaskState, TeamExecutor
 from chat.runs.worker import asking
 from chat.tools.base import Arguments
 from memoryhub.llm.base import ToolCall
 from memoryhub.llm.registry import get_chat_model
-from tests.chat.runs.driving import drive
+from tests.chat.runs.driving import drive, member_context
 from tests.fakes.openai_server import HOLD, Answer, Call, Failure, Received, ScriptedOpenAI
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -497,7 +498,7 @@ def test_a_team_of_three_shares_its_work(
     )
     team = TeamExecutor(TEAM, memory)
     drive(team, context)
-    assert team.final_result() == "checked" and team.ok
+    assert memory.get_value("task:task_4") == "checked" and team.ok
     assert memory.get_value("task:figures") == 7 and memory.get_value("task:story") == "The story."
     assert team.board.tasks["story"].member == "cleo" and team.board.tasks["figures"].member in (
         "ben",
@@ -542,6 +543,6 @@ def test_each_teammate_is_told_who_they_are(memory: AgentMemory, context: StepCo
     team = TeamExecutor(TEAM, memory)
     assert team.members[1] == Teammate("ben", "You know numbers.")
     assert (
-        context_of_member(team.members[1], context, team.members, team.opened).preamble
+        member_context(team, "ben", context, RLock()).preamble
         == "You are ben. You know numbers. Your teammates: ada, cleo."
     )

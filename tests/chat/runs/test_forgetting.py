@@ -33,6 +33,7 @@ def run_of(user: User, cast: Cast, **more: Any) -> Run:
     run = start_run(place, wanted, by=user, now=timezone.now())
     memory = StoredMemory(run_pk=run.pk)
     memory.set("shared:" + TEXT, MemoryKind.SHARED, f"It says: {TEXT}.", title=TEXT, description=TEXT)
+    memory.keep()
     run.events.create(kind="memory", data={"op": "write", "keys": ["shared:" + TEXT]})
     return run
 

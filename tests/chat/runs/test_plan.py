@@ -46,7 +46,7 @@ def test_a_bad_plan_is_refused_in_words(plan: object, why: str) -> None:
 def test_every_trouble_is_told_at_once() -> None:
     with pytest.raises(PlanTrouble) as refused:
         read_plan({"tasks": [task("a", "x"), task("a", "y")]})
-    assert len(refused.value.troubles) >= 2
+    assert "depends on" in str(refused.value) and "two tasks" in str(refused.value)
 
 
 def test_a_plan_survives_being_written_down() -> None:

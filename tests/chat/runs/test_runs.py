@@ -213,16 +213,20 @@ def test_what_one_process_writes_the_others_see(place: Workspace, cast: Cast, mo
     run = begin(place, cast.owner)
     here, there = StoredMemory(run_pk=run.pk), StoredMemory(run_pk=run.pk)
     first = here.set("shared:a", MemoryKind.SHARED, "\x00")
+    here.keep()
     assert there.get_value("shared:a") == "\x00"
     there.set("shared:a", MemoryKind.SHARED, [1])
+    there.keep()
     entry = here.get("shared:a")
     assert entry is not None and entry.value == [1] and [e.key for e in here.snapshot()] == ["shared:a"]
     assert abs(entry.created_at - first.created_at) < timedelta(milliseconds=1)
     there.set("step:b", MemoryKind.STEP_RESULT, 2)
+    there.keep()
     assert here.clear(key_prefix="shared:") == 1 and here.clear(kind="input") == 0
     assert [entry.key for entry in run.entries.all()] == ["step:b"] and here.count() == 1
     assert here.get("shared:a") is None
     here.set("shared:a", MemoryKind.SHARED, 3)
+    here.keep()
     assert there.get_value("shared:a") == 3 and there.clear() == 2 and not run.entries.exists()
 
 

@@ -126,7 +126,9 @@ def test_the_pages_show_a_run_and_execute_nothing_of_it(
         Answer(calls=[result]) if "finish_step" in request.tool_names else Answer(HOSTILE)
     )
     run = begin(cast, mode="multi-agent")
-    StoredMemory(run_pk=run.pk).set("shared:" + HOSTILE, MemoryKind.SHARED, HOSTILE, title=HOSTILE)
+    run_memory = StoredMemory(run_pk=run.pk)
+    run_memory.set("shared:" + HOSTILE, MemoryKind.SHARED, HOSTILE, title=HOSTILE)
+    run_memory.keep()
     memory = make_memory(HOSTILE, cast.owner, cast.workspace)
     Run.objects.filter(pk=run.pk).update(memory_ids=[memory.public_id])
     page = f"/workspaces/{cast.workspace.public_id}/runs/{run.public_id}/"
