@@ -34,32 +34,25 @@ def work_on_runs() -> str:
     return f"{worker.work(seconds=settings.JOB_TIMEOUT / 2)} steps"
 
 
-def _after_turn(act: Callable[..., str], answer_id: int, user_id: int) -> str:
-    """Call ``act`` with the answer and the user whose turn it was, and return its line for the job log."""
-    related = (
-        "chat__workspace__connection",
-        "chat__connection",
-        "chat__agent",
-        "chat__created_by",
-        "reply_to",
-    )
-    answer = Message.objects.select_related(*related).filter(pk=answer_id, chat__deleted_at=None).first()
-    user = User.objects.filter(pk=user_id).first()
-    if answer is None or user is None:
-        return "the answer is gone, or its person"
-    return act(answer, user, now=timezone.now())
-
-
 @job
 def compact_chat(*, answer_id: int, user_id: int) -> str:
-    """Summarise the older messages of this answer's chat."""
-    return _after_turn(compact, answer_id, user_id)
+    """Summarise the older messages of this answer's chat, with the model of the user whose turn it was."""
+    return _with_answer(compact, answer_id, user_id)
 
 
 @job
 def title_chat(*, answer_id: int, user_id: int) -> str:
-    """Name the chat of this answer, unless it has a name."""
-    return _after_turn(write_title, answer_id, user_id)
+    """Name the chat of this answer, with the model of the user whose turn it was, unless the chat has a name."""
+    return _with_answer(write_title, answer_id, user_id)
+
+
+def _with_answer(work: Callable[..., str], answer_id: int, user_id: int) -> str:
+    chat = ("chat__workspace__connection", "chat__connection", "chat__agent", "chat__created_by", "reply_to")
+    answer = Message.objects.select_related(*chat).filter(pk=answer_id, chat__deleted_at=None).first()
+    user = User.objects.filter(pk=user_id).first()
+    if answer is None or user is None:
+        return "the answer is gone, or its person"
+    return work(answer, user, now=timezone.now())
 
 
 @job

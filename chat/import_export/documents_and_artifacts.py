@@ -12,10 +12,9 @@ from typing import Any
 from django.conf import settings
 from django.utils.translation import gettext as _
 
-from chat.import_export.import_chats import chats_at, messages_at
-from chat.import_export.import_lines import MAX_LINE, Places, Record, existing_rows, resolve, text_of
+from chat.import_export.import_lines import MAX_LINE, Places, Record, parents_of, resolve, text_of
 from memories.writing.exchange_lines import read_moment
-from memoryhub.errors import DomainError, Invalid, NotFound
+from memoryhub.errors import Invalid, NotFound
 from memoryhub.languages import grouped
 from memoryhub.stored_messages import kept
 from workspaces.artifacts import Past, Written, checked_versions, import_artifact
@@ -24,7 +23,6 @@ from workspaces.documents.files import open_document
 from workspaces.models import Artifact, ArtifactKind, ArtifactVersion, Document, Workspace
 from workspaces.models.documents import CONTENT_LENGTH, LANGUAGE_LENGTH, TITLE_LENGTH
 from workspaces.models.documents import TITLE_LENGTH as ARTIFACT_TITLE_LENGTH
-from workspaces.quotas import QuotaReached
 
 LARGEST = (MAX_LINE - 2**16) // 4 * 3  # limit in bytes of a file, so that its base64 fits in a line
 NO_FILE = kept("its file is missing from the export: it was too large or no longer there")
@@ -32,10 +30,7 @@ BROKEN_FILE = kept("its file is not the one that was exported")
 
 
 def document_line(document: Document) -> dict[str, Any]:
-    """Return the line of a document. Reads the file.
-
-    ``content`` is null if the file is missing or too large for a line.
-    """
+    """Return the line of a document, with the file's content unless it is missing or too large for a line."""
     return {
         "type": "document",
         "id": document.public_id,
@@ -86,7 +81,7 @@ def import_documents(records: list[Record], places: Places) -> None:
             record.is_known(same.public_id)
         elif places.stores:
             name = f"file{files.ENDINGS.get(kind, '')}"
-            try:
+            with record.refused_on_error():
                 brought = documents.add_document(
                     places.home() if personal else workspace,
                     name=name,
@@ -98,10 +93,6 @@ def import_documents(records: list[Record], places: Places) -> None:
                     spends=False,
                 )
                 record.became = brought.document.public_id
-            except QuotaReached:
-                raise
-            except DomainError as error:
-                record.refuse_for(error)
 
 
 MOST_VERSIONS = 1000
@@ -168,12 +159,10 @@ def import_artifacts(records: list[Record], places: Places) -> None:
     places.meet(str(name) for name in names if name)
     read = []
     for record, workspace in placed:
-        try:
+        with record.refused_on_error():
             read.append(_read(record, workspace, places))
-        except DomainError as error:
-            record.refuse_for(error)
     wanted = {each: (each.given, each.artifact.workspace.public_id) for each in read}
-    ids = resolve("art", wanted.values(), lambda public_ids: _artifacts_at(public_ids, places))
+    ids = resolve("art", wanted.values(), places.user)
     seen: set[str] = set()
     for each, pair in wanted.items():
         local = ids[pair].local
@@ -181,19 +170,11 @@ def import_artifacts(records: list[Record], places: Places) -> None:
             each.record.is_known(local)
         elif places.stores:
             each.artifact.public_id = local
-            _store(each, places)
+            _point_at_source(each.artifact, places)
+            with each.record.refused_on_error():
+                import_artifact(each.artifact, each.versions, by=places.user)
+                each.record.became = local
         seen.add(local)
-
-
-def _store(read: _Read, places: Places) -> None:
-    _point_at_source(read.artifact, places)
-    try:
-        import_artifact(read.artifact, read.versions, by=places.user)
-        read.record.became = read.artifact.public_id
-    except QuotaReached:
-        raise
-    except DomainError as error:
-        read.record.refuse_for(error)
 
 
 def _read(record: Record, workspace: Workspace, places: Places) -> _Read:
@@ -246,23 +227,13 @@ def _moment(line: dict[str, Any], name: str, now: datetime) -> datetime:
     return min(read_moment(name, line.get(name)) or now, now)
 
 
-def _artifacts_at(ids: set[str], places: Places) -> dict[str, str]:
-    """Map each artifact id in ``ids`` that exists here to the id of its workspace, or to "" if the importer may not see
-    the artifact.
-    """
-    seen = Artifact.objects.visible_to(places.user).filter(public_id__in=ids)
-    return existing_rows(Artifact, ids) | dict(seen.values_list("public_id", "workspace__public_id"))
-
-
 def _point_at_source(artifact: Artifact, places: Places) -> None:
-    """Set the artifact's source to the local ids of its chat and answer. Both become "" if the importer may not see
-    them or one does not exist.
-    """
+    """Set the artifact's source to the local ids of its chat and answer, or to "" if one is not visible here."""
     chat_id = artifact.source_chat_id
     # A private chat may be in another workspace.
-    at = chats_at({chat_id}, places).get(chat_id) or artifact.workspace.public_id
-    chat = resolve("chat", [(chat_id, at)], lambda ids: chats_at(ids, places))[chat_id, at]
+    at = parents_of("chat", {chat_id}, places.user).get(chat_id) or artifact.workspace.public_id
+    chat = resolve("chat", [(chat_id, at)], places.user)[chat_id, at]
     pair = artifact.source_message_id, chat.local
-    message = resolve("msg", [pair], lambda ids: messages_at(ids, places))[pair]
+    message = resolve("msg", [pair], places.user)[pair]
     is_here = chat.is_here and message.is_here
     artifact.source_chat_id, artifact.source_message_id = (chat.local, message.local) if is_here else ("", "")

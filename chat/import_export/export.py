@@ -50,10 +50,7 @@ def export_response(
 
 
 async def in_pieces(chunks: Iterator[bytes]) -> AsyncIterator[bytes]:
-    """Yield the chunks one by one, for a streaming response.
-
-    Each chunk is made in a thread, and no database connection is held between chunks.
-    """
+    """Yield the chunks one by one. Each is made in a thread, and no database connection is held between them."""
     while piece := await sync_to_async(_next)(chunks):
         yield piece
 
@@ -95,10 +92,10 @@ def _of_workspace(user: User, workspace: Workspace, now: datetime) -> Iterator[l
     if role != Role.OWNER:  # include a deleted chat only if this user could restore it
         own = Q(created_by=user) if role == Role.EDITOR else Q(pk=None)
         chats = chats.filter(Q(deleted_at=None) | own)
-    memories = Memory.objects.visible_to(user).filter(workspace=workspace)
-    memories = memories.filter(Q(expires_at=None) | Q(expires_at__gt=now))
+    visible_memories = Memory.objects.visible_to(user)
     if not role.allows(Role.EDITOR):
-        memories = memories.filter(deleted_at=None)
+        visible_memories = visible_memories.filter(deleted_at=None)
+    memories = visible_memories.filter(Q(expires_at=None) | Q(expires_at__gt=now), workspace=workspace)
     readable = Message.objects.filter(chat__in=chats).readable_by(user)
     messages = with_versions(readable.select_related("chat__workspace", "author", "imported_by", "reply_to"))
     yield from _in_pieces(agents, _agent_line)
@@ -112,7 +109,7 @@ def _of_workspace(user: User, workspace: Workspace, now: datetime) -> Iterator[l
     answer = readable.filter(public_id=OuterRef("message_id"))
     receipts = Receipt.objects.filter(workspace=workspace)
     receipts = receipts.annotate(chat=Subquery(answer.values("chat__public_id"))).exclude(chat=None)
-    items = ReceiptItem.objects.filter(memory__in=_visible(user, role)).select_related("memory")
+    items = ReceiptItem.objects.filter(memory__in=visible_memories).select_related("memory")
     receipts = receipts.select_related("user", "workspace").prefetch_related(Prefetch("items", items))
     yield from _in_pieces(receipts, _receipt_line)
     held = Document.objects.visible_to(user).live().filter(workspace=workspace)
@@ -124,18 +121,10 @@ def _of_workspace(user: User, workspace: Workspace, now: datetime) -> Iterator[l
     yield from _in_pieces(artifacts, artifact_line, rows_at_once=1)
 
 
-def _visible(user: User, role: Role) -> QuerySet[Memory]:
-    memories = Memory.objects.visible_to(user)
-    return memories if role.allows(Role.EDITOR) else memories.filter(deleted_at=None)
-
-
 def _in_pieces(
     rows: QuerySet[Row], line: Callable[[Row], Line], *, rows_at_once: int = ROWS
 ) -> Iterator[list[Line]]:
-    """Yield the export lines of the rows in lists of at most ``rows_at_once``, ordered by primary key.
-
-    Each list is one query, which starts after the last row of the list before.
-    """
+    """Yield the export lines of the rows in lists of at most ``rows_at_once``, each from one query."""
     last = 0
     while batch := list(rows.filter(pk__gt=last).order_by("pk")[:rows_at_once]):
         yield [line(row) for row in batch]

@@ -54,9 +54,11 @@ def _cleaner(wanted: Wanted) -> Callable[[Line], Line | None]:
             return line
         if says(line.get("content")):
             return None
-        dropped = {name for name in ("summary",) if says(line.get(name))}
-        dropped |= {name for name in ("source_excerpt",) if _quotes(line, name, holds)}
-        cleaned = {name: value for name, value in line.items() if name not in dropped}
+        cleaned = dict(line)
+        if says(line.get("summary")):
+            del cleaned["summary"]
+        if _quotes(line, "source_excerpt", holds):
+            del cleaned["source_excerpt"]
         if isinstance(line.get("revisions"), list):
             cleaned["revisions"] = [_earlier(revision, holds) for revision in line["revisions"]]
         return cleaned
@@ -78,10 +80,7 @@ def _earlier(revision: Any, holds: re.Pattern[str]) -> Any:
 
 
 def _forget_in(imported: Import, clean: Callable[[Line], Line | None]) -> int:
-    """Clean the lines written so far, and return how many were changed or removed.
-
-    Forgotten texts in later lines are refused when these are checked.
-    """
+    """Clean the lines written so far, and return how many changed. Later lines are refused when they are checked."""
     native = imported.kind == ImportKind.MEMORYHUB
     if imported.checked_at is not None and not native and not imported.sample:
         upload_formats.remove_upload(imported.public_id)
@@ -112,7 +111,8 @@ def _clean_lines(file: BinaryIO, end: int, clean: Callable[[Line], Line | None],
         cleaned = clean(line)
         if cleaned != line:
             # A cleaned line is shorter, unless its numbers were written in an unusual form: then it is removed.
-            new = GONE if cleaned is None else _written(cleaned)
+            text = json.dumps(cleaned, ensure_ascii=False, separators=(",", ":"))
+            new = text.encode("utf-8", "surrogatepass")
             if cleaned is None or len(new) > len(raw.rstrip(b"\n")):
                 new = GONE
                 gone.append(offset)
@@ -121,10 +121,6 @@ def _clean_lines(file: BinaryIO, end: int, clean: Callable[[Line], Line | None],
         offset += len(raw)
         file.seek(offset)
     return changed
-
-
-def _written(line: Line) -> bytes:
-    return json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
 
 
 def _refuse(imported: Import, offsets: list[int]) -> None:

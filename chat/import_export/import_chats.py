@@ -13,7 +13,7 @@ from django.db.models import Prefetch
 from django.utils.translation import gettext as _
 
 from chat.chats.services import publish_chat_list
-from chat.import_export.import_lines import FindTaken, Id, Places, Record, existing_rows, resolve, text_of
+from chat.import_export.import_lines import Id, Places, Record, resolve, text_of
 from chat.models import (
     MESSAGE_LENGTH,
     TITLE_LENGTH,
@@ -28,7 +28,7 @@ from memories.models import Memory, Receipt, ReceiptItem
 from memories.models.recall import Strength
 from memories.writing.drafts import UNSTORABLE
 from memories.writing.exchange_lines import import_marks, read_moment, refuse_hidden_secrets, storable
-from memoryhub.errors import DomainError, Invalid
+from memoryhub.errors import Invalid
 from memoryhub.languages import grouped
 from memoryhub.stored_messages import kept
 from workspaces.models import Role, User, Workspace
@@ -51,14 +51,11 @@ def version_fields(message: Message) -> dict[str, Any]:
     }
 
 
-def link_versions(
-    wanted: dict[Record, tuple[str, str]], messages: dict[Record, Message], find_taken: FindTaken
-) -> None:
+def link_versions(wanted: dict[Record, tuple[str, str]], messages: dict[Record, Message], user: User) -> None:
     """Set ``superseded_by`` of replaced messages to the messages that replaced them.
 
     ``wanted`` maps each line to (message id in the file, local id of the chat), and ``messages`` to the message that
-    was just stored for it. ``find_taken`` looks up existing ids, as for ``resolve``. Earlier imported messages are
-    changed only if they have no successor yet.
+    was just stored for it. Earlier imported messages are changed only if they have no successor yet.
     """
     named: dict[Record, list[tuple[str, str]]] = {}
     for record, (_id, chat) in wanted.items():
@@ -66,7 +63,7 @@ def link_versions(
         ids = [each for each in others if isinstance(each, str)] if isinstance(others, list) else []
         by = record.line.get("superseded_by")
         named[record] = [(each, chat) for each in [*ids, by] if isinstance(each, str)]
-    local_ids = resolve("msg", {pair for pairs in named.values() for pair in pairs}, find_taken)
+    local_ids = resolve("msg", {pair for pairs in named.values() for pair in pairs}, user)
     for record, pairs in named.items():
         message, by = messages.get(record), record.line.get("superseded_by")
         if message is None or not pairs:
@@ -95,11 +92,9 @@ def import_chats(records: list[Record], places: Places) -> None:
         if chat_id.is_here or chat_id.local in chats:
             record.is_known(chat_id.local)
             continue
-        try:
+        with record.refused_on_error():
             chats[chat_id.local] = _chat(record.line, chat_id.local, workspace, places)
             record.became = chat_id.local
-        except DomainError as error:
-            record.refuse_for(error)
     if places.stores and chats:
         require_room("chats", places.user, len(chats))
         Chat.objects.bulk_create(chats.values())
@@ -109,7 +104,7 @@ def import_chats(records: list[Record], places: Places) -> None:
 
 def import_messages(records: list[Record], places: Places) -> None:
     chats, wanted = _in_chats(records, places, "id")
-    ids = resolve("msg", wanted.values(), lambda public_ids: messages_at(public_ids, places))
+    ids = resolve("msg", wanted.values(), places.user)
     messages: dict[str, Message] = {}
     for record, pair in wanted.items():
         chat, message_id = chats.get(pair[1]), ids[pair]
@@ -118,10 +113,8 @@ def import_messages(records: list[Record], places: Places) -> None:
         elif places.stores and (chat is None or not _may_add_to(chat, places)):
             record.refuse(NO_CHAT)
         else:
-            try:
+            with record.refused_on_error():
                 messages[message_id.local] = _message(record.line, message_id.local, chat or Chat(), places)
-            except DomainError as error:
-                record.refuse_for(error)
     if places.stores and messages:
         _hide_from_members(messages.values(), places)
         Message.objects.bulk_create(messages.values())
@@ -130,13 +123,13 @@ def import_messages(records: list[Record], places: Places) -> None:
         stored = {
             record: messages[ids[pair].local] for record, pair in new.items() if ids[pair].local in messages
         }
-        link_versions(new, stored, lambda public_ids: messages_at(public_ids, places))
+        link_versions(new, stored, places.user)
 
 
 def import_receipts(records: list[Record], places: Places) -> None:
     """Store the receipts of answers. Items whose memories do not exist here are left out."""
     chats, wanted = _in_chats(records, places, "message")
-    ids = resolve("msg", wanted.values(), lambda public_ids: messages_at(public_ids, places))
+    ids = resolve("msg", wanted.values(), places.user)
     there = {message_id.local for message_id in ids.values()}
     known_ids = set(Receipt.objects.filter(message_id__in=there).values_list("message_id", flat=True))
     new_receipts: list[tuple[Receipt, list[dict[str, Any]]]] = []
@@ -149,11 +142,9 @@ def import_receipts(records: list[Record], places: Places) -> None:
         elif chat is not None and not _may_add_to(chat, places):
             record.refuse(NO_CHAT)
         else:
-            try:
+            with record.refused_on_error():
                 new_receipts.append((_receipt(record.line, message_id.local, places), _items(record.line)))
                 known_ids.add(message_id.local)
-            except DomainError as error:
-                record.refuse_for(error)
     if places.stores and new_receipts:
         _store_receipts(new_receipts, places)
 
@@ -161,35 +152,14 @@ def import_receipts(records: list[Record], places: Places) -> None:
 def chat_ids(placed: Placed, places: Places, name: str) -> dict[Record, tuple[Workspace, Id]]:
     """Return the workspace and the local chat id of each line. ``name`` is the field of a line with the chat's id."""
     wanted = {record: (str(record.line.get(name)), workspace.public_id) for record, workspace in placed}
-    ids = resolve("chat", wanted.values(), lambda public_ids: chats_at(public_ids, places))
+    ids = resolve("chat", wanted.values(), places.user)
     return {record: (workspace, ids[wanted[record]]) for record, workspace in placed}
-
-
-def chats_at(public_ids: set[str], places: Places) -> dict[str, str]:
-    """Map each chat id in ``public_ids`` that exists here to the id of the chat's workspace, or to "" if the importer
-    may not see the chat.
-    """
-    existing = existing_rows(Chat, public_ids)
-    seen = Chat.objects.visible_to(places.user).filter(public_id__in=existing)
-    return existing | dict(seen.values_list("public_id", "workspace__public_id"))
-
-
-def messages_at(public_ids: set[str], places: Places) -> dict[str, str]:
-    """Map each message id in ``public_ids`` that exists here to the id of the message's chat, or to "" if the importer
-    may not see the message.
-    """
-    existing = existing_rows(Message, public_ids)
-    seen = Message.objects.filter(public_id__in=existing, chat__in=Chat.objects.visible_to(places.user))
-    return existing | dict(seen.values_list("public_id", "chat__public_id"))
 
 
 def _in_chats(
     records: list[Record], places: Places, name: str
 ) -> tuple[dict[str, Chat], dict[Record, tuple[str, str]]]:
-    """Return two dicts: the existing chats by id, and for each line (its id in the file, the local id of its chat).
-
-    ``name`` is the field of a line with its own id.
-    """
+    """Return the existing chats by id, and for each line (its id in the field ``name``, the local id of its chat)."""
     ids = chat_ids(places.sort(records), places, "chat")
     wanted = {record: (str(record.line.get(name)), chat_id.local) for record, (_, chat_id) in ids.items()}
     chats = Chat.objects.visible_to(places.user).filter(public_id__in={chat for _, chat in wanted.values()})
@@ -260,10 +230,7 @@ def _message(line: dict[str, Any], local: str, chat: Chat, places: Places) -> Me
 
 
 def _marks(line: dict[str, Any], author: User | None, places: Places) -> dict[str, Any]:
-    """Return the fields ``imported_by`` and ``imported_at`` of an imported message.
-
-    They are also set for answers, since another installation may have written them.
-    """
+    """Return ``imported_by`` and ``imported_at``, also of answers, since another installation may have written them."""
     name = text_of(line, "imported_by", 150)
     at = read_moment("imported_at", line.get("imported_at"))
     return import_marks(author, places.user, at, lambda: _who(line, name, places), now=places.now)
@@ -281,10 +248,8 @@ def _rests_on(line: dict[str, Any], role: str) -> dict[str, Any]:
 
 
 def _hide_from_members(messages: Iterable[Message], places: Places) -> None:
-    """Hide imported answers with personal data from members who already belong to the workspace.
-
-    For this, the chats' ``opened_at``, since which other members count as readers, is set to now. Otherwise a member
-    who joined before the date of such an answer could read it.
+    """Set ``opened_at`` of chats with personal answers to now. Otherwise a member who joined before the date of such an
+    answer could read it.
     """
     marked = {message.chat_id for message in messages if message.is_marked}
     Chat.objects.filter(pk__in=marked).update(opened_at=places.now)
@@ -299,10 +264,10 @@ def _link_answers(
         for record, (_, chat) in wanted.items()
         if isinstance(record.line.get("reply_to"), str)
     }
-    ids = resolve("msg", reply_targets.values(), lambda public_ids: messages_at(public_ids, places))
+    ids = resolve("msg", reply_targets.values(), places.user)
     questions = {pair: message_id.local for pair, message_id in ids.items() if message_id.is_here}
     keys = dict(Message.objects.filter(public_id__in=questions.values()).values_list("public_id", "pk"))
-    own = resolve("msg", wanted.values(), lambda public_ids: messages_at(public_ids, places))
+    own = resolve("msg", wanted.values(), places.user)
     linked = []
     for record, pair in reply_targets.items():
         message = messages.get(own[wanted[record]].local)
@@ -358,15 +323,9 @@ def _items(line: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _spans(value: object) -> list[list[int]]:
-    """Return the text ranges of a receipt's item as [start, end] pairs.
-
-    Return [] if they are not a list of valid pairs, as in older exports.
-    """
-    pairs = (
-        [pair for pair in value if isinstance(pair, list) and len(pair) == 2]
-        if isinstance(value, list)
-        else []
-    )
+    """Return the text ranges of a receipt's item as [start, end] pairs, or [] if any is invalid (older exports)."""
+    values = value if isinstance(value, list) else []
+    pairs = [pair for pair in values if isinstance(pair, list) and len(pair) == 2]
     whole = all(type(at) is int and 0 <= at <= 2000 for pair in pairs for at in pair)
     return pairs[:SPANS] if whole else []
 
@@ -384,7 +343,7 @@ def _store_receipts(new_receipts: list[tuple[Receipt, list[dict[str, Any]]]], pl
         for item in items
         for into in (receipt.workspace.public_id, places.user.public_id)
     }
-    ids = resolve("mem", wanted, lambda public_ids: memories_at(public_ids, places))
+    ids = resolve("mem", wanted, places.user)
     here = {memory_id.local for memory_id in ids.values() if memory_id.is_here}
     keys = dict(Memory.objects.filter(public_id__in=here).values_list("public_id", "pk"))
     rows: dict[tuple[int, int], ReceiptItem] = {}
@@ -396,21 +355,6 @@ def _store_receipts(new_receipts: list[tuple[Receipt, list[dict[str, Any]]]], pl
                     fields = {name: value for name, value in item.items() if name != "memory"}
                     rows[receipt.pk, key] = ReceiptItem(receipt=receipt, memory_id=key, **fields)
     ReceiptItem.objects.bulk_create(rows.values())
-
-
-def memories_at(public_ids: set[str], places: Places) -> dict[str, str]:
-    """Map each memory id in ``public_ids`` that exists here to the id of its workspace or, if it is personal, of its
-    owner.
-
-    The value is "" for memories that the importer may not see.
-    """
-    existing = existing_rows(Memory, public_ids)
-    seen = Memory.objects.visible_to(places.user).filter(public_id__in=existing)
-    for public_id, workspace, owner in seen.values_list(
-        "public_id", "workspace__public_id", "owner__public_id"
-    ):
-        existing[public_id] = owner or workspace
-    return existing
 
 
 def _who(line: dict[str, Any], name: str, places: Places) -> User | None:

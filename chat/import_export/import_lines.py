@@ -1,5 +1,5 @@
-"""Lines of an import, which are JSON objects with a type, and how their ids, workspaces, assistants and users are
-mapped to local ones.
+"""Lines of an import (JSON objects with a type), and the mapping of their ids, workspaces, assistants and users to
+local ones.
 
 A row keeps its id if that id is free here. Otherwise its new id is derived from the old one. It is the same each time,
 so that importing a file twice stores its rows once.
@@ -9,16 +9,20 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
-from django.db.models import F, Model
+from django.db.models import F, QuerySet, Value
+from django.db.models.functions import Coalesce
 from django.utils.translation import gettext as _
 
+from chat.models import Chat, Message
 from chat.models.imports import Import, Outcome, Searched
+from memories.models import Memory
 from memories.writing.drafts import UNSTORABLE
 from memories.writing.exchange_lines import read_moment
 from memories.writing.tombstones import WasForgotten
@@ -28,7 +32,7 @@ from memoryhub.languages import grouped
 from memoryhub.stored_messages import kept
 from workspaces.access import default_workspace, get_workspace
 from workspaces.actions.workspaces import create_agent, create_workspace
-from workspaces.models import Agent, Membership, Role, User, Workspace
+from workspaces.models import Agent, Artifact, Membership, Role, User, Workspace
 from workspaces.quotas import QuotaReached
 
 SETTINGS = ("private_short_term", "reviews_proposals")  # boolean fields of a workspace
@@ -45,10 +49,7 @@ KINDS = {"workspace", "agent", "chat", "message", "memory", "document", "artifac
 
 
 def skipped_line(reason: str, *, of: str = "other") -> dict[str, Any]:
-    """Return an import line that stands for a skipped entry of another program's export.
-
-    The preview counts it as refused, for this reason, under the kind ``of``.
-    """
+    """Return a line for an entry of another program's export that the preview refuses, as of the kind ``of``."""
     return {"type": "left_out", "of": of, "reason": reason}
 
 
@@ -80,18 +81,26 @@ class Record:
         self.outcome, self.reason, self.refusal = Outcome.REFUSED, reason[:200], refusal
 
     def refuse_for(self, error: DomainError) -> None:
-        """Refuse the line because of this error. The reason never contains the text itself.
-
-        For a secret or a personal number, the reason is the error's code and fields; otherwise it is the error's
-        message.
-        """
+        """Refuse the line because of this error. The reason never contains the text, such as a secret."""
         if isinstance(error, SecretRefused):
             self.refuse(f"{error.code}: {', '.join(error.fields)}", error)
         else:
             self.refuse(error.message, error)
 
+    @contextmanager
+    def refused_on_error(self) -> Iterator[None]:
+        """Refuse the line if the block raises a DomainError, except QuotaReached: the import can be resumed once there
+        is space.
+        """
+        try:
+            yield
+        except QuotaReached:
+            raise
+        except DomainError as error:
+            self.refuse_for(error)
+
     def leave_out(self) -> None:
-        """Refuse the line for the reason in it. It was created by ``skipped_line``."""
+        """Refuse a line of ``skipped_line`` for the reason in it."""
         of, reason = self.line.get("of"), self.line.get("reason")
         self.kind = of if of in KINDS else ""
         self.refuse(reason if reason in (EMPTY, NO_MESSAGES, NO_STATEMENT, UNKNOWN) else UNKNOWN)
@@ -201,9 +210,6 @@ class Id:
     is_here: bool  # already stored, by an earlier import or because the file was exported here
 
 
-FindTaken = Callable[[set[str]], Mapping[str, str]]
-
-
 def derived_id(prefix: str, *of: str) -> str:
     """Return a public id with this prefix, derived from the strings ``of`` by a hash."""
     number = int.from_bytes(
@@ -216,30 +222,49 @@ def derived_id(prefix: str, *of: str) -> str:
     return f"{prefix}_{''.join(letters)}"
 
 
-def existing_rows(model: type[Model], public_ids: Iterable[str]) -> dict[str, str]:
-    """Return a dict with the ids among ``public_ids`` that exist here as keys, and "" as each value.
-
-    For rows that the importer may see, the caller replaces "" with the id of their workspace, chat or owner.
+def _visible(prefix: str, user: User) -> QuerySet[Any]:
+    """Return the rows with ids of this prefix that the importer may see or, for workspaces, write to. ``parent`` is the
+    id of their workspace, chat or owner.
     """
-    rows = model._default_manager.filter(public_id__in=public_ids)
-    return dict.fromkeys(rows.values_list("public_id", flat=True), "")
+    match prefix:
+        case "ws":
+            memberships = Membership.objects.filter(user=user).exclude(role=Role.VIEWER)
+            return Workspace.objects.filter(memberships__in=memberships).annotate(
+                parent=Value(user.public_id)
+            )
+        case "agent":
+            return Agent.objects.annotate(parent=F("workspace__public_id"))
+        case "chat":
+            return Chat.objects.visible_to(user).annotate(parent=F("workspace__public_id"))
+        case "msg":
+            chats = Chat.objects.visible_to(user)
+            return Message.objects.filter(chat__in=chats).annotate(parent=F("chat__public_id"))
+        case "mem":
+            parent = Coalesce("owner__public_id", "workspace__public_id")
+            return Memory.objects.visible_to(user).annotate(parent=parent)
+        case _:
+            return Artifact.objects.visible_to(user).annotate(parent=F("workspace__public_id"))
 
 
-def resolve(
-    prefix: str, wanted: Iterable[tuple[str, str]], find_taken: FindTaken
-) -> dict[tuple[str, str], Id]:
-    """Return the local id for each pair in ``wanted``: (id in the file, id of the workspace, chat or owner that it
-    belongs to).
+def parents_of(prefix: str, public_ids: Collection[str], user: User) -> dict[str, str]:
+    """Map the ids that exist here to the id of their parent (see ``_visible``), or to "" if ``user`` may not see it."""
+    visible = _visible(prefix, user)
+    rows = visible.model._default_manager.filter(public_id__in=public_ids)
+    existing = dict.fromkeys(rows.values_list("public_id", flat=True), "")
+    return existing | dict(visible.filter(public_id__in=existing).values_list("public_id", "parent"))
 
-    An id from the file is kept if it is free here, or if its row here belongs to the same parent. Otherwise the local
-    id is derived from the pair. ``find_taken`` is called once with public ids. It maps those that exist here to the id
-    of their parent, or to "" if the importer may not see the row.
+
+def resolve(prefix: str, wanted: Iterable[tuple[str, str]], user: User) -> dict[tuple[str, str], Id]:
+    """Return the local id for each pair in ``wanted``: (id in the file, id of its workspace, chat or owner).
+
+    An id from the file is kept if it is free here, or if its row here belongs to the same parent and ``user`` may see
+    it. Otherwise the local id is derived from the pair.
     """
     pairs = set(wanted)
     own = {pair: derived_id(prefix, pair[1], pair[0]) for pair in pairs}
     usable = re.compile(rf"{prefix}_[A-Za-z0-9]{{{LENGTH}}}")
     valid_pairs = {pair for pair in pairs if usable.fullmatch(pair[0])}
-    parents = find_taken({pair[0] for pair in valid_pairs} | set(own.values()))
+    parents = parents_of(prefix, {pair[0] for pair in valid_pairs} | set(own.values()), user)
     ids = {}
     for pair in pairs:
         file_id, into = pair
@@ -275,10 +300,9 @@ class Places:
         self._members: dict[int, set[int]] = {}
 
     def workspace(self, file_id: str) -> Workspace | None:
-        """Return the local workspace for a workspace id in the file, with the importer's ``role``, or None if it is
-        unknown.
+        """Return the local workspace for an id in the file, with the importer's ``role``, or None if it is unknown.
 
-        If the whole import goes to one chosen workspace, that one is returned. A workspace that is not created yet has
+        If one workspace was chosen for the whole import, that one is returned. A workspace that is not created yet has
         no primary key. Raises Forbidden if the importer may no longer write there.
         """
         if file_id not in self._workspaces:
@@ -286,9 +310,7 @@ class Places:
         return self._workspaces[file_id]
 
     def sort(self, records: list[Record]) -> list[tuple[Record, Workspace]]:
-        """Return (record, workspace) pairs for the records whose workspace is known. Refuse the others, with the
-        reason.
-        """
+        """Return (record, workspace) pairs for the records whose workspace is known, and refuse the others."""
         names = ("author", "created_by", "imported_by", "user")
         self.meet(str(record.line.get(name) or "") for record in records for name in names)
         placed = []
@@ -309,19 +331,16 @@ class Places:
         return default_workspace(self.user)
 
     def agent(self, file_id: str, workspace: Workspace) -> Agent | None:
-        """Return the local assistant for an assistant id in the file, or None. An assistant that is not created yet has
-        no primary key.
-        """
+        """Return the local assistant for an id in the file, or None. One that is not created yet has no primary key."""
         if not file_id or workspace.pk is None:
             return Agent(workspace=workspace) if file_id in self.known else None
         if file_id not in self._agents:
-            local = self.known.get(file_id)
-            local_agent = (
-                Agent.objects.filter(workspace=workspace, public_id=local).first() if local else None
-            )
-            self._agents[file_id] = local_agent or (
-                None if self.stores or not local else Agent(workspace=workspace)
-            )
+            agent = None
+            if local := self.known.get(file_id):
+                agent = Agent.objects.filter(workspace=workspace, public_id=local).first()
+                if agent is None and not self.stores:
+                    agent = Agent(workspace=workspace)
+            self._agents[file_id] = agent
         return self._agents[file_id]
 
     def meet(self, names: Iterable[str]) -> None:
@@ -332,10 +351,9 @@ class Places:
         self.people |= {name: users.get(name) for name in new}
 
     def person(self, workspace: Workspace) -> Callable[[str], User | None]:
-        """Return a function that maps a user name to the user, or to None if the import may not name that user as an
-        author.
+        """Return a function that maps a user name to the user, or to None if the import may not name this author.
 
-        An editor's import may name only the importer, an owner's import all members, an administrator's all users.
+        An editor's import may name only the importer, an owner's all members, an administrator's all users.
         """
         if self.user.is_superuser:
             return self.people.get
@@ -357,19 +375,13 @@ class Places:
 
     def add_workspaces(self, records: list[Record]) -> None:
         for record in records:
-            try:
+            with record.refused_on_error():
                 self._add_workspace(record)
-            except QuotaReached:
-                raise  # the import stops, and can be resumed once there is space
-            except DomainError as error:
-                record.refuse_for(error)
 
     def add_agents(self, records: list[Record]) -> None:
         for record in records:
-            try:
+            with record.refused_on_error():
                 self._add_agent(record)
-            except DomainError as error:
-                record.refuse_for(error)
 
     def _find(self, file_id: str) -> Workspace | None:
         if self.target is not None:
@@ -383,9 +395,8 @@ class Places:
             return get_workspace(self.user, local, need=Role.EDITOR)
         except NotFound:
             if self.stores:
-                raise Forbidden(
-                    _("You are no longer a member of a workspace that this import needs.")
-                ) from None
+                why = _("You are no longer a member of a workspace that this import needs.")
+                raise Forbidden(why) from None
             return Workspace(public_id=local)
 
     def _add_workspace(self, record: Record) -> None:
@@ -398,9 +409,8 @@ class Places:
             local = self.home().public_id
             record.is_known(local, kept("your personal workspace"))
         else:
-            workspace_id = resolve("ws", [(file_id, self.user.public_id)], self._writable)[
-                file_id, self.user.public_id
-            ]
+            pair = (file_id, self.user.public_id)
+            workspace_id = resolve("ws", [pair], self.user)[pair]
             local = workspace_id.local
             if workspace_id.is_here:
                 record.is_known(local)
@@ -408,15 +418,6 @@ class Places:
                 self._make_workspace(line, local)
                 record.became = local
         self._note(file_id, local)
-
-    def _writable(self, ids: set[str]) -> dict[str, str]:
-        """Map each workspace id in ``ids`` that exists here to the importer's id, or to "" if the importer may not
-        write there.
-        """
-        existing = existing_rows(Workspace, ids)
-        memberships = Membership.objects.filter(user=self.user, workspace__public_id__in=ids)
-        writable = memberships.exclude(role=Role.VIEWER).values_list("workspace__public_id", flat=True)
-        return existing | dict.fromkeys(writable, self.user.public_id)
 
     def _make_workspace(self, line: dict[str, Any], local: str) -> None:
         name, description = text_of(line, "name", 120, least=1), text_of(line, "description", 2000)
@@ -433,9 +434,8 @@ class Places:
         file_id, name = text_of(line, "id", 64, least=1), text_of(line, "name", 80, least=1)
         if workspace is None:
             raise Invalid(NO_PLACE)
-        agent_id = resolve("agent", [(file_id, workspace.public_id)], _agents_at)[
-            file_id, workspace.public_id
-        ]
+        pair = (file_id, workspace.public_id)
+        agent_id = resolve("agent", [pair], self.user)[pair]
         same_name = workspace.pk and workspace.agents.in_use().filter(name__iexact=name).first()
         if agent_id.is_here:
             record.is_known(agent_id.local)
@@ -449,20 +449,15 @@ class Places:
         self._note(file_id, agent_id.local)
 
     def _make_agent(self, line: dict[str, Any], workspace: Workspace, name: str, local: str) -> None:
-        description, instructions = text_of(line, "description", 300), text_of(line, "instructions", 4000)
-        dates = {
-            each: read_moment(each, line.get(each)) for each in ("created_at", "updated_at", "archived_at")
+        texts = {
+            "name": name,
+            "description": text_of(line, "description", 300),
+            "instructions": text_of(line, "instructions", 4000),
         }
-        archived_at = dates.pop("archived_at")
+        archived_at = read_moment("archived_at", line.get("archived_at"))
+        dates = {each: read_moment(each, line.get(each)) for each in ("created_at", "updated_at")}
         try:
-            agent = create_agent(
-                workspace,
-                name=name,
-                description=description,
-                instructions=instructions,
-                by=self.user,
-                now=self.now,
-            )
+            agent = create_agent(workspace, **texts, by=self.user, now=self.now)
         except Conflict as error:
             raise Invalid(error.message) from None
         self.meet([text_of(line, "created_by", 150)])
@@ -481,11 +476,6 @@ class Places:
         self.known[file_id] = local
         self._workspaces.pop(file_id, None)
         self._agents.pop(file_id, None)
-
-
-def _agents_at(ids: set[str]) -> dict[str, str]:
-    agents = Agent.objects.filter(public_id__in=ids).annotate(at=F("workspace__public_id"))
-    return existing_rows(Agent, ids) | dict(agents.values_list("public_id", "at"))
 
 
 def text_of(line: dict[str, Any], name: str, limit: int, *, least: int = 0) -> str:

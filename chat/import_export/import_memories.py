@@ -7,8 +7,7 @@ from typing import Any
 
 from django.db.models import Max, QuerySet
 
-from chat.import_export.import_chats import chats_at, memories_at, messages_at
-from chat.import_export.import_lines import FORGOTTEN, NO_PLACE, Places, Record, resolve
+from chat.import_export.import_lines import FORGOTTEN, NO_PLACE, Places, Record, parents_of, resolve
 from chat.models.imports import ImportRow, Outcome
 from memories.models import Memory, Scope
 from memories.writing import tombstones
@@ -17,7 +16,6 @@ from memories.writing.decide import one_import_at_a_time, one_writer_at_a_time
 from memories.writing.drafts import Draft
 from memories.writing.exchange_lines import Past, PastRevision, ReadMemory, draft_of, read_memory
 from memories.writing.gate import Saved
-from memoryhub.errors import DomainError
 from memoryhub.ids import PATTERN
 from memoryhub.llm.registry import get_embedder
 from memoryhub.stored_messages import kept
@@ -37,8 +35,9 @@ class Read:
     record: Record
     memory: ReadMemory
     embedded: Embedded | None = None
-    draft: Draft | None = None
-    past: Past = field(default_factory=Past)
+    # Set by ``_resolve_references``.
+    draft: Draft = field(init=False)
+    past: Past = field(init=False)
 
 
 def read_memories(records: Sequence[Record], places: Places, *, embed: bool) -> list[Read]:
@@ -49,10 +48,8 @@ def read_memories(records: Sequence[Record], places: Places, *, embed: bool) -> 
     """
     read: list[Read] = []
     for record in records:
-        try:
+        with record.refused_on_error():
             read.append(Read(record, read_memory(record.line)))
-        except DomainError as error:
-            record.refuse_for(error)
     if embed and get_embedder() is not None:
         here = _here_already(read, places)
         wanted = [each for each in read if each not in here]
@@ -66,7 +63,7 @@ def read_memories(records: Sequence[Record], places: Places, *, embed: bool) -> 
 
 
 def _policy(read: Read, places: Places) -> DataPolicy:
-    """Return the data policy of the target workspace. A workspace that does not exist yet has no restriction."""
+    """Return the data policy of the target workspace, which does not restrict if it does not exist yet."""
     personal = read.memory.draft.scope == Scope.USER
     place = places.home() if personal else places.workspace(read.memory.workspace)
     return DataPolicy.here(place or Workspace())
@@ -79,7 +76,7 @@ def _here_already(read: list[Read], places: Places) -> set[Read]:
         place = places.user if personal else places.workspace(each.memory.workspace)
         if each.memory.past.public_id and place is not None:
             wanted[each] = (each.memory.past.public_id, place.public_id)
-    ids = resolve("mem", wanted.values(), lambda public_ids: memories_at(public_ids, places))
+    ids = resolve("mem", wanted.values(), places.user)
     return {each for each, pair in wanted.items() if ids[pair].is_here}
 
 
@@ -93,17 +90,15 @@ def import_memories(
     up to ``newest``). Memories of other files are also skipped if a similar one exists. ``rows``: the import's lines
     that were already checked.
     """
-    _resolve_references(read, places)
+    read = _resolve_references(read, places)
     if places.stores:
         one_import_at_a_time()
-    _find_by_id([each for each in read if each.draft is not None], places)
-    left = [each for each in read if each.draft is not None and each.record.is_new]
+    _find_by_id(read, places)
+    left = [each for each in read if each.record.is_new]
     if not left:
         return
     if places.stores:
-        for workspace in sorted(
-            {each.draft.workspace for each in left if each.draft}, key=lambda instance: instance.pk
-        ):
+        for workspace in sorted({each.draft.workspace for each in left}, key=lambda instance: instance.pk):
             one_writer_at_a_time(workspace)
         _drop_forgotten(left, places.user)
     if native:
@@ -112,7 +107,8 @@ def import_memories(
         _take_by_the_gate(left, places, rows)
 
 
-def _resolve_references(read: list[Read], places: Places) -> None:
+def _resolve_references(read: list[Read], places: Places) -> list[Read]:
+    """Set the drafts of memories whose workspace and assistant are here, and return these. Refuse the others."""
     places.meet(
         name
         for each in read
@@ -123,6 +119,7 @@ def _resolve_references(read: list[Read], places: Places) -> None:
             *each.memory.revisers,
         )
     )
+    resolved: list[Read] = []
     chats: dict[Read, tuple[str, str]] = {}
     for each in read:
         personal = each.memory.draft.scope == Scope.USER
@@ -142,10 +139,12 @@ def _resolve_references(read: list[Read], places: Places) -> None:
             agent=agent,
             now=places.now,
         )
+        resolved.append(each)
         if PATTERN.fullmatch(each.draft.source_chat_id):
             chats[each] = (each.draft.source_chat_id, workspace.public_id)
     _point_at_sources(chats, places)
-    _remove_hidden_sources([each for each in read if each.past.sources], places)
+    _remove_hidden_sources([each for each in resolved if each.past.sources], places)
+    return resolved
 
 
 def _point_at_sources(chats: dict[Read, tuple[str, str]], places: Places) -> None:
@@ -153,15 +152,14 @@ def _point_at_sources(chats: dict[Read, tuple[str, str]], places: Places) -> Non
 
     Ids of sources that do not exist here, or that the importer may not see, become ids without a row.
     """
-    at_chats = resolve("chat", chats.values(), lambda ids: chats_at(ids, places))
+    at_chats = resolve("chat", chats.values(), places.user)
     messages = {
         each: (each.draft.source_message_id, at_chats[pair].local)
         for each, pair in chats.items()
-        if each.draft is not None and PATTERN.fullmatch(each.draft.source_message_id)
+        if PATTERN.fullmatch(each.draft.source_message_id)
     }
-    at_messages = resolve("msg", messages.values(), lambda ids: messages_at(ids, places))
+    at_messages = resolve("msg", messages.values(), places.user)
     for each, pair in chats.items():
-        assert each.draft is not None
         message_id = at_messages[messages[each]].local if each in messages else each.draft.source_message_id
         each.draft = replace(each.draft, source_chat_id=at_chats[pair].local, source_message_id=message_id)
 
@@ -169,32 +167,30 @@ def _point_at_sources(chats: dict[Read, tuple[str, str]], places: Places) -> Non
 def _remove_hidden_sources(read: list[Read], places: Places) -> None:
     """Remove ids of sources (chats and messages) that exist here but are not visible to the importer."""
     source_ids = {source for each in read for source in each.past.sources}
-    parents = chats_at({source for source in source_ids if source.startswith("chat_")}, places)
-    parents |= messages_at({source for source in source_ids if source.startswith("msg_")}, places)
+    parents: dict[str, str] = {}
+    for prefix in ("chat", "msg"):
+        of_kind = {source for source in source_ids if source.startswith(f"{prefix}_")}
+        parents |= parents_of(prefix, of_kind, places.user)
     for each in read:
         sources = tuple(source for source in each.past.sources if parents.get(source) != "")
         each.past = replace(each.past, sources=sources)
 
 
 def _drop_forgotten(read: list[Read], by: User) -> None:
-    """Drop summaries and earlier versions that were permanently forgotten. The current contents are checked when they
-    are stored.
-    """
+    """Drop forgotten summaries and earlier versions. The current contents are checked when they are stored."""
     past_texts: list[tuple[Read, str]] = []
     for each in read:
         befores = [revision.before or {} for revision in each.past.revisions]
         texts = [before.get(name) for before in befores for name in ("content", "summary")]
-        if each.draft is not None:
-            past_texts += [
-                (each, text) for text in (each.draft.summary, *texts) if isinstance(text, str) and text
-            ]
+        past_texts += [
+            (each, text) for text in (each.draft.summary, *texts) if isinstance(text, str) and text
+        ]
     gone: dict[Read, set[str]] = {}
-    draft_texts = [(each.draft, text) for each, text in past_texts if each.draft is not None]
+    draft_texts = [(each.draft, text) for each, text in past_texts]
     for (each, text), is_gone in zip(past_texts, tombstones.forgotten_texts(draft_texts, by=by), strict=True):
         if is_gone:
             gone.setdefault(each, set()).add(text)
     for each, texts_gone in gone.items():
-        assert each.draft is not None
         if each.draft.summary in texts_gone:
             each.draft = replace(each.draft, summary=None)
         each.past = replace(each.past, revisions=tuple(_without(r, texts_gone) for r in each.past.revisions))
@@ -218,18 +214,14 @@ def _find_by_id(read: list[Read], places: Places) -> None:
 
     References to other memories, as in ``replaces``, become local ids.
     """
-    wanted = {
-        each: (each.past.public_id, _into(each.draft)) for each in read if each.draft and each.past.public_id
-    }
+    wanted = {each: (each.past.public_id, _into(each.draft)) for each in read if each.past.public_id}
     links = {
         (each, other): (other, _into(each.draft))
         for each in read
         for other in (each.past.may_replace, *each.past.replaces)
-        if each.draft and other
+        if other
     }
-    ids = resolve(
-        "mem", {*wanted.values(), *links.values()}, lambda public_ids: memories_at(public_ids, places)
-    )
+    ids = resolve("mem", {*wanted.values(), *links.values()}, places.user)
     seen: set[str] = set()
     for each, pair in wanted.items():
         local_id = ids[pair]
@@ -249,7 +241,8 @@ def _take_as_they_were(read: list[Read], places: Places, newest: int | None) -> 
     """
     left = []
     for each in read:
-        if each.draft is not None and _is_stored(each.draft):
+        agent = each.draft.agent
+        if each.draft.workspace.pk is not None and (agent is None or agent.pk is not None):
             each.draft = replace(each.draft, was_in_use=True)
             left.append(each)
     if newest is None:
@@ -257,16 +250,12 @@ def _take_as_they_were(read: list[Read], places: Places, newest: int | None) -> 
     _store_or_predict(left, places, near=False, kept_up_to=newest)
 
 
-def _is_stored(draft: Draft) -> bool:
-    return draft.workspace.pk is not None and (draft.agent is None or draft.agent.pk is not None)
-
-
 def _store_or_predict(read: list[Read], places: Places, **how: Any) -> None:
     """Store the memories, or only predict the results if ``places.stores`` is False. Set the outcomes of their records.
 
     ``how``: options of ``save_cleaned`` and ``foresee``.
     """
-    drafts = [each.draft for each in read if each.draft is not None]
+    drafts = [each.draft for each in read]
     vectors, pasts = [each.embedded for each in read], [each.past for each in read]
     store = save_cleaned if places.stores else foresee
     _set_outcomes(read, store(drafts, vectors, pasts, by=places.user, now=places.now, **how))
@@ -277,16 +266,13 @@ def _take_by_the_gate(read: list[Read], places: Places, rows: QuerySet[ImportRow
     if places.stores:
         return
     first: dict[int, int] = {}
-    prints = [fingerprint(each.draft) for each in read if each.draft is not None]
+    prints = [fingerprint(each.draft) for each in read]
     for each, draft_hash in zip(read, prints, strict=True):
         each.record.fingerprint = draft_hash
         first.setdefault(draft_hash, each.record.number)
     earlier = rows.filter(fingerprint__in=first, outcome=Outcome.NEW)
-    first |= {
-        draft_hash: number
-        for draft_hash, number in earlier.values_list("fingerprint", "number")
-        if draft_hash is not None
-    }
+    known_lines = earlier.values_list("fingerprint", "number")
+    first |= {draft_hash: number for draft_hash, number in known_lines if draft_hash is not None}
     for each, draft_hash in zip(read, prints, strict=True):
         number = first[draft_hash]
         if each.record.is_new and number < each.record.number:
@@ -305,24 +291,13 @@ def _set_outcomes(read: Sequence[Read], saved: Sequence[Saved]) -> None:
         elif result.duplicate and result.memory.pk in line_of:
             each.record.outcome, each.record.same_as = Outcome.DUPLICATE, line_of[result.memory.pk]
         elif result.duplicate:
-            each.record.is_known(
-                result.memory.public_id, KEY_TAKEN if _is_namesake(each, result.memory) else ""
-            )
+            key, same_text = each.draft.key, each.draft.content_hash == result.memory.content_hash
+            is_namesake = key is not None and key == result.memory.key and not same_text
+            each.record.is_known(result.memory.public_id, KEY_TAKEN if is_namesake else "")
         else:
             each.record.became = result.memory.public_id
             if not result.created:
                 each.record.outcome, each.record.duplicate_of = Outcome.UPDATE, result.memory.public_id
-
-
-def _is_namesake(read: Read, memory: Memory) -> bool:
-    """Return whether the memory has the same key as the draft but another text."""
-    draft = read.draft
-    return (
-        draft is not None
-        and draft.key is not None
-        and draft.key == memory.key
-        and draft.content_hash != memory.content_hash
-    )
 
 
 def fingerprint(draft: Draft) -> int:

@@ -6,7 +6,6 @@ file. If a worker is killed, the job continues after the last complete chunk and
 
 import logging
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
@@ -92,9 +91,7 @@ def import_records(
 
 
 def count(counts: Counts, imported: Import, records: list[Record]) -> None:
-    """Add the outcomes of the records to ``counts``, which is {kind: {outcome: number}}. Kinds that the user did not
-    choose are not counted.
-    """
+    """Add the outcomes of the records to ``counts``, which is {kind: {outcome: number}}."""
     for each in records:
         if each.kind != "header" and not _is_left(imported, each):
             of_kind = counts.setdefault(each.kind or "other", dict.fromkeys(Outcome.values, 0))
@@ -102,11 +99,7 @@ def count(counts: Counts, imported: Import, records: list[Record]) -> None:
 
 
 def count_searched(imported: Import, piece: Chunk) -> dict[str, int]:
-    """Return the totals of the search for memories in messages, up to the end of this chunk, to be stored in the
-    import.
-
-    The totals are the fields of ``Searched``, such as the number of messages searched and of new memories found.
-    """
+    """Return the totals of the search for memories in messages, up to the end of this chunk, as in ``Searched``."""
     if piece.searched is None or not piece.searched.messages:
         return imported.searched
     memory_count = imported.searched.get("found", 0)
@@ -118,10 +111,7 @@ def count_searched(imported: Import, piece: Chunk) -> dict[str, int]:
 
 
 def count_refusals(imported: Import, records: list[Record], *, now: datetime) -> None:
-    """Add the memories that the preview refused to the counts of refusals on the dashboard.
-
-    They count for the import's workspace, or else for the user's own.
-    """
+    """Add the memories that the preview refused to the dashboard's counts of the import's or the user's workspace."""
     refused = [record.refusal for record in records if record.refusal is not None]
     if refused:
         place = imported.workspace or default_workspace(imported.user)
@@ -130,7 +120,6 @@ def count_refusals(imported: Import, records: list[Record], *, now: datetime) ->
 
 def store_rows(imported: Import, records: list[Record], *, stored: bool) -> None:
     """Save the expected outcomes of these lines or, with ``stored``, replace them with the actual ones. One query."""
-    told = ["outcome", "reason", "duplicate_of", "same_as", "became"]
     ImportRow.objects.bulk_create(
         (
             ImportRow(
@@ -151,7 +140,7 @@ def store_rows(imported: Import, records: list[Record], *, stored: bool) -> None
         ),
         update_conflicts=True,
         unique_fields=["of", "number"],
-        update_fields=told,
+        update_fields=["outcome", "reason", "duplicate_of", "same_as", "became"],
     )
 
 
@@ -160,14 +149,14 @@ def _of(records: list[Record], kind: str) -> list[Record]:
 
 
 def _is_left(imported: Import, record: Record) -> bool:
-    kinds: dict[str, bool] = defaultdict(lambda: True)
-    kinds |= {
+    """Return whether the record is of a kind that the user did not choose."""
+    takes = {
         "memory": imported.takes_memories,
         "chat": imported.takes_chats,
         "message": imported.takes_chats,
+        "receipt": imported.takes_chats and imported.takes_memories,
     }
-    kinds["receipt"] = imported.takes_chats and imported.takes_memories
-    return not kinds[record.kind]
+    return not takes.get(record.kind, True)
 
 
 logger = logging.getLogger(__name__)
@@ -308,10 +297,9 @@ def advance(import_id: int, *, seconds: float) -> JobResult:
         if imported is None:
             return JobResult.NOTHING
         if imported.attempts >= MAX_ATTEMPTS:
+            line = imported.looked_lines if imported.is_checking else imported.stored_lines
             return _fail(
-                imported,
-                kept("It could not be read beyond line %s, several times.")
-                % grouped(imported.looked_lines if imported.is_checking else imported.stored_lines),
+                imported, kept("It could not be read beyond line %s, several times.") % grouped(line)
             )
         Import.objects.filter(pk=imported.pk).update(attempts=F("attempts") + 1)
         try:
@@ -346,11 +334,8 @@ def sweep(*, now: datetime) -> int:
 def lines_file(imported: Import) -> Path:
     """Return the path of the import's JSON lines. For an export of MemoryHub this is the upload itself."""
     native = imported.kind == ImportKind.MEMORYHUB
-    return (
-        upload_formats.upload_of(imported.public_id)
-        if native
-        else upload_formats.lines_of(imported.public_id)
-    )
+    path_of = upload_formats.upload_of if native else upload_formats.lines_of
+    return path_of(imported.public_id)
 
 
 def _go_through(imported: Import, deadline: float) -> JobResult:
@@ -397,9 +382,7 @@ def _chunks(imported: Import) -> Iterator[Chunk]:
 
 
 def _step(imported: Import, piece: Chunk, now: datetime, *, stores: bool) -> None:
-    """Save the outcomes and the progress after this chunk, in the chunk's transaction. ``stores``: the chunk was
-    stored, not only checked.
-    """
+    """Save the outcomes and the progress after this chunk, which was stored or only checked, in its transaction."""
     store_rows(imported, piece.records, stored=stores)
     imported.attempts, imported.error, imported.progressed_at = 0, "", now
     if stores:
@@ -435,10 +418,7 @@ def _step(imported: Import, piece: Chunk, now: datetime, *, stores: bool) -> Non
 
 
 def _wait(imported: Import, why: str) -> JobResult:
-    """Record the reason ``why`` the job could not continue, and leave the import for the next sweep to retry.
-
-    After MAX_ATTEMPTS, stop storing until the user resumes it.
-    """
+    """Record why the job could not continue. The next sweep retries it, up to MAX_ATTEMPTS times."""
     Import.objects.filter(pk=imported.pk).update(error=why)
     if imported.attempts + 1 >= MAX_ATTEMPTS and not imported.is_checking:
         Import.objects.filter(pk=imported.pk, status=ImportStatus.RUNNING).update(status=ImportStatus.STOPPED)
@@ -559,12 +539,10 @@ def _here(imported: Import, ids: set[str]) -> dict[str, tuple[str, str]]:
 
 
 def _address(page: str, public_id: str, text: str, place: str) -> str:
-    if page == "chat:chat":
+    if page == "chat:chat" or place == public_id:
         return reverse(page, args=[public_id])
     if page == "chat:workspace":  # a memory's URL opens the memory panel with a search for its text
-        return reverse(page, args=[place]) + (
-            f"?{urlencode({'find': text[:100]})}" if place != public_id else ""
-        )
+        return f"{reverse(page, args=[place])}?{urlencode({'find': text[:100]})}"
     return reverse(page, args=[place, public_id])
 
 

@@ -102,10 +102,10 @@ def own_words(transcript: Transcript, *, source: str, importer: User) -> dict[st
 
 
 def statements_in(messages: Sequence[tuple[str, Line, str]]) -> list[list[Line]]:
-    """Return a list of statements for each message, found by the extraction rules and given as import lines.
+    """Return import lines of the statements in each message (source, line, text typed by the user).
 
-    A message is (source, line, text typed by the user). The statements become personal memories, as in a private chat.
-    All messages are embedded together, at about 50 ms each. Raises EmbedderError if the embedder fails.
+    They become personal memories, as in a private chat. All messages are embedded together, at about 50 ms each. Raises
+    EmbedderError if the embedder fails.
     """
     candidate_lists = extract_from_each([text for _, _, text in messages], get_reader())
     return [
@@ -148,7 +148,7 @@ def moment_of(value: object) -> datetime | None:
 
 
 def path_to(leaf: str, parents: dict[str, str], *, known: Container[str] = ()) -> list[str]:
-    """Return the ids on the branch of a message tree that ends at ``leaf``, the first message first. Stops at loops.
+    """Return the ids on the branch of a message tree that ends at ``leaf``, in order. Stops at loops.
 
     ``parents`` maps each id to its parent. The branch starts after the last message in ``known``.
     """
@@ -217,10 +217,6 @@ def without_bullet(text: str) -> str:
 CHATGPT_READ = {"text", "multimodal_text", "code", None}
 
 
-def is_chatgpt(first: dict[str, Any]) -> bool:
-    return "mapping" in first
-
-
 def chatgpt_transcript(conversation: dict[str, Any]) -> Transcript | None:
     mapping = conversation.get("mapping")
     if not isinstance(mapping, dict):
@@ -228,7 +224,7 @@ def chatgpt_transcript(conversation: dict[str, Any]) -> Transcript | None:
     nodes = {name: node for name, node in mapping.items() if isinstance(node, dict)}
     parents = {name: str(node.get("parent") or "") for name, node in nodes.items()}
     for name, node in nodes.items():  # some exports have children but no parents
-        for child in node["children"] if isinstance(node.get("children"), list) else ():
+        for child in _list(node.get("children")):
             if isinstance(child, str):
                 parents[child] = parents.get(child) or name
     leaf = conversation.get("current_node")
@@ -287,10 +283,7 @@ def _chatgpt_said(name: str, message: Any, usual_model: str) -> Said | None:
 
 def _chatgpt_files(metadata: dict[str, Any]) -> list[str]:
     """Return the names of attached files. The export does not contain their text."""
-    attachments = metadata.get("attachments")
-    names = (
-        [text_of(_dict(each).get("name")) for each in attachments] if isinstance(attachments, list) else []
-    )
+    names = (text_of(_dict(each).get("name")) for each in _list(metadata.get("attachments")))
     return [name for name in names if name]
 
 
@@ -311,11 +304,11 @@ def _dict(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
-
-
-def is_claude(first: dict[str, Any]) -> bool:
-    return "chat_messages" in first or "conversations_memory" in first
 
 
 def claude_transcript(conversation: dict[str, Any]) -> Transcript | None:
@@ -368,7 +361,7 @@ def _claude_said(name: str, message: dict[str, Any]) -> Said | None:
     if message.get("sender") not in ("human", "user", "assistant"):
         return None
     content = message.get("content")
-    blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+    blocks = [_dict(block) for block in _list(content)]
     texts = [text_of(block.get("text")) for block in blocks if block.get("type") == "text"]
     return Said(
         id=name,
@@ -381,9 +374,7 @@ def _claude_said(name: str, message: dict[str, Any]) -> Said | None:
 
 def _attached(message: dict[str, Any]) -> Iterator[str]:
     """Yield the name and text of each pasted text or attached file, or only the name if the export has no text."""
-    for key in ("attachments", "files"):
-        attachments = message.get(key)
-        for each in attachments if isinstance(attachments, list) else ():
-            if isinstance(each, dict):
-                name, text = text_of(each.get("file_name")), text_of(each.get("extracted_content"))
-                yield "\n".join(filter(None, (name, text)))
+    for each in [*_list(message.get("attachments")), *_list(message.get("files"))]:
+        if isinstance(each, dict):
+            name, text = text_of(each.get("file_name")), text_of(each.get("extracted_content"))
+            yield "\n".join(filter(None, (name, text)))

@@ -1,6 +1,4 @@
-"""Uploaded files: storage until their import is finished, detection of their format, and conversion of other programs'
-exports to lines. Only the server's user can read the files.
-"""
+"""Uploads: storage until the import is finished, readable by the server's user only, and conversion to lines."""
 
 import json
 import os
@@ -50,9 +48,7 @@ def folder_of(public_id: str) -> Path:
 
 
 def store_upload(public_id: str, pieces: Iterable[bytes]) -> Path:
-    """Save an upload, readable by the server's user only. If it exceeds the size limit, remove it and raise
-    TooLarge.
-    """
+    """Save an upload. If it exceeds the size limit, remove it and raise TooLarge."""
     folder = folder_of(public_id)
     folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.mkdir(mode=0o700)
@@ -130,15 +126,17 @@ UNKNOWN = later("This is not an export from MemoryHub, ChatGPT or Claude, nor a 
 
 @dataclass(frozen=True)
 class Reader:
-    """The functions that recognise and convert the conversations of one other program's export."""
+    """Recognition and conversion of the conversations of one other program's export."""
 
-    is_entry: Callable[[dict[str, Any]], bool]  # whether this is the first entry of such an export
+    names: frozenset[str]  # fields of which each entry of such an export has one
     transcript_of: Callable[[dict[str, Any]], Transcript | None]
 
 
 READERS: dict[str, Reader] = {
-    ImportKind.CHATGPT: Reader(other_programs.is_chatgpt, other_programs.chatgpt_transcript),
-    ImportKind.CLAUDE: Reader(other_programs.is_claude, other_programs.claude_transcript),
+    ImportKind.CHATGPT: Reader(frozenset({"mapping"}), other_programs.chatgpt_transcript),
+    ImportKind.CLAUDE: Reader(
+        frozenset({"chat_messages", "conversations_memory"}), other_programs.claude_transcript
+    ),
 }
 
 
@@ -156,12 +154,11 @@ def detect_kind(path: Path) -> str:
     """Return the kind of a file. Raises Invalid for an empty file or an unknown format."""
     if is_archive(path):
         return _kind_in(path)
-    with path.open("rb") as file:
-        beginning = file.read(PEEK).removeprefix(b"\xef\xbb\xbf").lstrip()
-        if not beginning:
-            raise Invalid(_("This file is empty."))
-        if beginning.startswith(b"{") and _is_ours(path):
-            return ImportKind.MEMORYHUB
+    beginning = _beginning(path)
+    if not beginning:
+        raise Invalid(_("This file is empty."))
+    if beginning.startswith(b"{") and _is_ours(path):
+        return ImportKind.MEMORYHUB
     if beginning[:1] in b"[{":
         return _kind_in(path)
     if b"\0" in beginning or not is_utf8(beginning):
@@ -226,11 +223,9 @@ def prepare(imported: Import, *, samples: bool) -> Iterator[Chunk]:
 
 
 class Sampling:
-    """Selection of the messages to search for statements: all if ``size`` is 0, otherwise as many as take half a
-    minute.
+    """Selection of the messages to search for statements: all if ``size`` is 0, else as many as take half a minute.
 
-    ``size`` is that of the file in bytes. The limit grows as the file is read, so that messages from all parts are
-    searched.
+    ``size`` is that of the file in bytes. The limit grows as the file is read, so that it is searched in all parts.
     """
 
     def __init__(self, searched: Searched, size: int) -> None:
@@ -276,10 +271,9 @@ class Batch:
         return len(self.lines) >= ROWS or searched >= SEARCHED_AT_ONCE
 
     def write(self, out: BinaryIO, **read: Any) -> Chunk:
-        """Write the lines to ``out``, each followed by the statements found in it, and empty the batch.
+        """Write the lines, each followed by the statements found in it, empty the batch, and return the chunk.
 
-        Return the chunk that was written. ``read``: values for the ``Chunk`` fields that say how much of the upload was
-        read.
+        ``read``: values for the fields of ``Chunk`` that say how much of the upload was read.
         """
         statements = dict(zip(self.searched, statements_in(list(self.searched.values())), strict=True))
         records: list[Record] = []
@@ -321,7 +315,7 @@ def _entries(imported: Import, *, skip: int) -> Iterator[Entry]:
 
 
 def _values(kind: str, part: Part, path: Path) -> Iterator[Any]:
-    if kind == ImportKind.STATEMENTS and not _begins_as_json(path):
+    if kind == ImportKind.STATEMENTS and not _beginning(path).startswith((b"[", b"{")):
         return other_programs.lines_in(part)
     return _entries_in(part)
 
@@ -374,7 +368,7 @@ def _kind_in(path: Path) -> str:
 
 def _kind_of(entry: object) -> str | None:
     if isinstance(entry, dict):
-        import_kind = next((kind for kind, reader in READERS.items() if reader.is_entry(entry)), None)
+        import_kind = next((kind for kind, reader in READERS.items() if reader.names & entry.keys()), None)
         return import_kind or (ImportKind.STATEMENTS if other_programs.TEXTS & entry.keys() else None)
     return ImportKind.STATEMENTS if isinstance(entry, str) and entry.strip() else None
 
@@ -398,6 +392,6 @@ def _is_ours(path: Path) -> bool:
     return True
 
 
-def _begins_as_json(path: Path) -> bool:
+def _beginning(path: Path) -> bytes:
     with path.open("rb") as file:
-        return file.read(PEEK).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"[", b"{")
+        return file.read(PEEK).removeprefix(b"\xef\xbb\xbf").lstrip()

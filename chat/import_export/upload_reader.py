@@ -1,8 +1,7 @@
-"""Reading of an upload: a plain file, or the files with known names in a .zip. Large JSON arrays are read element by
-element.
+"""Reading of an upload: a plain file, or the files with known names in a .zip.
 
 Nothing is unpacked to disk, so a path in an archive cannot write outside a folder. Sizes are counted while reading,
-because the sizes that an archive declares may be false.
+because the sizes that an archive declares may be false. Large JSON arrays are read element by element.
 """
 
 import codecs
@@ -14,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, Protocol, cast
+from typing import IO, Any, cast
 
 import ijson
 from django.conf import settings
@@ -65,9 +64,7 @@ def is_archive(path: Path) -> bool:
 
 @contextmanager
 def parts_of(path: Path) -> Iterator[Iterator[Part]]:
-    """Open an upload and yield an iterator over its files. Each file is open until the next one is requested. Raises
-    Invalid or TooLarge.
-    """
+    """Open an upload and yield an iterator over its files, each open until the next one. Raises Invalid or TooLarge."""
     if is_archive(path):
         _refuse_long_directory(path)
         try:
@@ -131,10 +128,7 @@ def is_utf8(beginning: bytes) -> bool:
 
 
 def _known(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
-    """Return the files with known names, in any folder of the archive, sorted by name.
-
-    Raises Invalid if there are none.
-    """
+    """Return the files with known names, in any folder of the archive, by name. Raises Invalid if there are none."""
     files: dict[str, zipfile.ZipInfo] = {}
     for info in archive.infolist():
         if KNOWN.fullmatch(_name(info)) and not info.filename.startswith("__MACOSX/"):
@@ -149,9 +143,7 @@ def _name(info: zipfile.ZipInfo) -> str:
 
 
 def _refuse_long_directory(path: Path) -> None:
-    """Raise Invalid if the archive's list of files has more than DIRECTORY bytes, before zipfile reads it into
-    memory.
-    """
+    """Raise Invalid if the list of files has more than DIRECTORY bytes, before zipfile reads it into memory."""
     with path.open("rb") as file:
         size = file.seek(0, 2)
         file.seek(max(0, size - 65_557))
@@ -169,11 +161,7 @@ ITEM = 64 * 2**20  # size limit of one element, which is held in memory: its cha
 BUFFER = 65_536
 
 
-class Readable(Protocol):
-    def read(self, size: int = ..., /) -> bytes: ...
-
-
-def items(file: Readable) -> Iterator[Any]:
+def items(file: Part) -> Iterator[Any]:
     """Yield the elements of a JSON array, or the objects of a file with one or several objects.
 
     Raises Invalid for invalid or truncated JSON, and for nesting or elements beyond the limits.

@@ -44,11 +44,7 @@ def was_reader(user: User, *, at: str, chat: str = "chat__") -> Q:
 TITLE_LENGTH = 200
 MESSAGE_LENGTH = 32_000
 ABANDONED_AFTER = timedelta(seconds=8)  # without a heartbeat; then the answer's process is gone
-STOPPED_AFTER = timedelta(
-    seconds=3
-)  # the same after a stop request, which a running process notices in 1.2 s
-
-
+STOPPED_AFTER = timedelta(seconds=3)  # after a stop request, which a running process notices in 1.2 s
 SHARED = Q(is_private=False, is_temporary=False)  # chats that all members of the workspace see
 
 
@@ -57,15 +53,11 @@ class ChatQuerySet(models.QuerySet["Chat"]):
         return self.filter(deleted_at=None)
 
     def visible_to(self, user: User) -> ChatQuerySet:
-        """Filter to chats of this person's workspaces. Private and temporary chats are visible to their creator
-        only.
-        """
+        """Filter to chats in this person's workspaces, without private and temporary chats of others."""
         return self.filter(workspace__memberships__user=user).filter(SHARED | Q(created_by=user))
 
     def with_roles(self) -> ChatQuerySet:
-        """Annotate each chat with the user's ``role`` in its workspace. Call it after ``visible_to``, which determines
-        the user.
-        """
+        """Annotate each chat with the ``role`` of the user of ``visible_to``, which is called before."""
         role = models.F("workspace__memberships__role")
         return self.annotate(role=role)  # type: ignore[no-redef]  # the model declares it
 
@@ -138,9 +130,8 @@ class Chat(models.Model):
             models.Index(
                 fields=["workspace", "-active_at", "-id"], name="chat_list", condition=Q(deleted_at=None)
             ),
-            models.Index(
-                fields=["deleted_at"], name="chat_deleted", condition=Q(deleted_at__isnull=False)
-            ),  # for the purge of deleted chats
+            # For the purge of deleted chats.
+            models.Index(fields=["deleted_at"], name="chat_deleted", condition=Q(deleted_at__isnull=False)),
         ]
 
     def __str__(self) -> str:
@@ -170,8 +161,7 @@ class MessageQuerySet(models.QuerySet["Message"]):
         return self.filter(superseded_by=None)
 
     def readable_by(self, user: User) -> MessageQuerySet:
-        """Exclude personal answers that were written before ``user`` could read the chat, except replies to the user's
-        own messages.
+        """Exclude personal answers to others that were written before ``user`` could read the chat.
 
         The caller filters to chats that are visible to ``user``.
         """
@@ -199,9 +189,8 @@ class Message(models.Model):
         related_name="+",
         help_text="Who imported it under its author's name, where that is another person.",
     )
-    imported_at = models.DateTimeField(
-        null=True, blank=True, editable=False
-    )  # kept when the importer's account is deleted
+    # Kept when the importer's account is deleted.
+    imported_at = models.DateTimeField(null=True, blank=True, editable=False)
     content = models.TextField(blank=True)
     html = models.TextField(
         blank=True,
@@ -368,8 +357,7 @@ SUMMARY_LENGTH = 1500
 class ShortTermMemory(models.Model):
     """The current topic of a chat, for prompts of its next turns and of other chats whose users may see it.
 
-    The row is created after a turn with memory on. The model or a person writes the summary. The row expires. Written
-    by ``chat.prompting.short_term_memory``.
+    Created after a turn with memory on, and expires. Written by ``chat.prompting.short_term_memory``.
     """
 
     chat = models.OneToOneField(Chat, on_delete=models.CASCADE, related_name="short_term")

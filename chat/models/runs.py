@@ -47,10 +47,7 @@ class RunQuerySet(models.QuerySet["Run"]):
 
 
 class Run(models.Model):
-    """An objective that agents work on in steps.
-
-    ``states``: the executor's states of steps and tasks. ``board``: the task board of a team.
-    """
+    """An objective that agents work on in steps. ``states``: of steps and tasks. ``board``: the tasks of a team."""
 
     public_id = PublicIdField(prefix="run")
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="runs")
@@ -219,10 +216,7 @@ class RunStepStatus(models.TextChoices):
 
 
 class RunStep(models.Model):
-    """A unit of work for one worker.
-
-    ``lease`` is incremented by each claim. Only the worker with the latest claim may write.
-    """
+    """A unit of work for one worker. Each claim increments ``lease``, and only the latest claim may write."""
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="steps")
     user = models.ForeignKey(
@@ -258,9 +252,7 @@ class RunStep(models.Model):
 
 
 class RunEntry(models.Model):
-    """An entry of the run's memory. The value is JSON stored as text, because Postgres's JSON types reject some valid
-    JSON.
-    """
+    """An entry of the run's memory. Its JSON is text, because Postgres's JSON types reject some valid JSON."""
 
     # Only one index begins with the run. Without statistics of the table Postgres might choose another such index, and
     # sort every entry to list the newest.

@@ -48,10 +48,8 @@ from workspaces.data_policy import DataPolicy
 from workspaces.models import User
 
 MOST_MEMORIES = 12
-PORTIONS, PORTION_LENGTH = (
-    6,
-    120,
-)  # parts of the answer that are recalled separately, and minimum characters of each
+PORTIONS = 6  # parts of the answer that are recalled separately
+PORTION_LENGTH = 120  # minimum characters of each
 MOST_FINDINGS = 8
 LONGEST_CORRECTION = 1000  # characters
 _STARTS = 50
@@ -76,11 +74,10 @@ class Verdict:
 def memories_beside(
     answer: Message, text: str, user: User, *, policy: DataPolicy, now: datetime
 ) -> list[Memory]:
-    """Return the memories to compare an answer with: those in its prompt, those found by its tools, and those recalled
-    for its text, ``text``.
+    """Return the memories to compare an answer with: those in its prompt, of its tools, and recalled for its ``text``.
 
-    The last group contains what recall for the question missed. For example, an answer that recommends a steakhouse
-    recalls that the user is vegetarian. ``policy``: data policy of the model that compares them.
+    For example, an answer that recommends a steakhouse recalls that the user is vegetarian. ``policy``: data policy of
+    the model that compares them.
     """
     receipt_items = ReceiptItem.objects.filter(receipt__message_id=answer.public_id, used=True)
     ids = list(receipt_items.order_by("position").values_list("memory__public_id", flat=True))
@@ -145,8 +142,8 @@ def build_check(
 def read_verdict(reply: str, answer: str, memories: Sequence[Memory]) -> Verdict | None:
     """Return the verdict in the model's reply, or None if it is not the requested JSON, even after repair.
 
-    Findings about memories that are not in ``memories`` are dropped. A quote that is not in the answer becomes empty. A
-    correction is dropped if all findings agree.
+    Findings about memories that are not in ``memories`` are dropped, as are quotes that are not in the answer, and a
+    correction if all findings agree.
     """
     for value in _objects_in(reply):
         statements, correction = value.get("statements"), value.get("correction", "")
@@ -209,10 +206,7 @@ _BAD_REPLY = kept("The model's reply could not be read.")
 
 
 class DeepThink(AnswerMode):
-    """The mode that plans an answer, writes it and checks it against memory.
-
-    Requires a model that is large enough to extract memories (docs/decisions/0016).
-    """
+    """The mode that plans an answer, writes it and checks it against memory (docs/decisions/0016)."""
 
     name = Mode.DEEP_THINK
     about = later(
@@ -228,11 +222,8 @@ class DeepThink(AnswerMode):
 
     def reserve(self) -> int:
         """Return how many tokens the prompt must leave free for the plan and its instructions."""
-        return (
-            PLAN_TOKENS
-            + max(tokens(prompt_text("deep_think_plan")), tokens(prompt_text("deep_think_planned")))
-            + 16
-        )
+        prompts = ("deep_think_plan", "deep_think_planned")
+        return PLAN_TOKENS + max(tokens(prompt_text(name)) for name in prompts) + 16
 
     async def answer(self, live: LiveAnswer, plan: Plan, user_pk: int) -> None:
         """Write a plan, the answer and a check. Once ``live.is_whole`` is True, a stop cancels only the check.
@@ -248,10 +239,7 @@ class DeepThink(AnswerMode):
 
 
 def plan_prompt(prompt: Sequence[PromptMessage]) -> list[PromptMessage]:
-    """Return the turn's prompt with a request for a plan before the question.
-
-    The provider can then reuse the cached beginning for the answer.
-    """
+    """Return the turn's prompt with a request for a plan before the question. Its beginning stays cached."""
     wish = PromptMessage("system", prompt_text("deep_think_plan"), speaker=Speaker.SYSTEM)
     return [*prompt[:-1], wish, prompt[-1]]
 
@@ -287,10 +275,7 @@ async def _check(live: LiveAnswer, model: ChatModel, user_pk: int) -> None:
 
 
 async def _work_on(live: LiveAnswer, step: Step, seconds: float, work: Awaitable[tuple[str, str]]) -> None:
-    """Await ``work``, which returns (outcome, error message), and end the step with that outcome.
-
-    If it fails or takes more than ``seconds``, end the step with the reason.
-    """
+    """End the step with the (outcome, error message) of ``work``, also if it fails or takes more than ``seconds``."""
     try:
         async with asyncio.timeout(seconds):
             outcome, why = await work
@@ -319,10 +304,7 @@ def _begin_check(live: LiveAnswer) -> Step:
 
 
 async def _compare(live: LiveAnswer, model: ChatModel, user_pk: int, step: Step) -> tuple[str, str]:
-    """Compare the answer with memory, and append a correction to the answer if needed.
-
-    Return the step's outcome and an error message, or "" without an error.
-    """
+    """Compare the answer with memory, append a correction if needed, and return the outcome and an error message."""
     answer, memories = await in_thread(_what_to_compare, live, user_pk)
     if not answer.memory_enabled:
         return StepOutcome.OFF, ""

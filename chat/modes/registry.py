@@ -36,9 +36,9 @@ def modes_for(capabilities: Capabilities) -> list[AnswerMode]:
 
 
 def require_mode(name: str, capabilities: Callable[[], Capabilities]) -> None:
-    """Raise Invalid if the mode does not exist or the model does not support it. The error lists the allowed modes.
+    """Raise Invalid with the allowed modes if the mode does not exist or the model does not support it.
 
-    ``capabilities``: loads the model's capabilities. Not called for the chat mode, which every model supports.
+    ``capabilities`` loads the model's capabilities. It is not called for the chat mode, which every model supports.
     """
     if name == Mode.CHAT:
         return
@@ -55,10 +55,7 @@ def mode_or_chat(name: str, capabilities: Callable[[], Capabilities]) -> str:
 
 
 def chosen_for_chat(chat: Chat, user: User | None) -> Chosen:
-    """Return the model that answers this user in the chat. At most two queries.
-
-    A connection that belongs to another user is skipped.
-    """
+    """Return the model that answers this user in the chat, not of another user's connection. At most two queries."""
     return chosen_for(chat.workspace, user, first=chat.connection)
 
 

@@ -91,9 +91,8 @@ def _start(answer_pk: int, user_pk: int) -> Run:
     workspace = get_workspace(user, chat.workspace.public_id)
     if run := _begun(answer, user):
         return run
-    told = chat.messages.filter(
-        stays_here=False
-    )  # local-only text is left out, whichever model the new run uses
+    # Local-only text is left out, whichever model the new run uses.
+    told = chat.messages.filter(stays_here=False)
     if not chat.is_private:  # others read the new run, so personal results are left out
         told = told.filter(personal=PersonalUse.NONE)
     last = Run.objects.filter(answer__in=told, status=RunStatus.DONE).order_by("-pk").first()
@@ -115,8 +114,7 @@ def _start(answer_pk: int, user_pk: int) -> Run:
 def _begun(answer: Message, user: User) -> Run | None:
     """Return the run that an earlier attempt at this answer started, if it can be used again, else None.
 
-    A run that is running or done is returned. A run that the user stopped is resumed first. A run whose plan waits for
-    review is stopped, and None returned, so that a new one is started.
+    A run that the user stopped is resumed. A run whose plan waits for review is stopped, so that a new one is started.
     """
     run = answer.runs.first()
     if run is not None and run.status == RunStatus.WAITING:
@@ -130,9 +128,7 @@ def _begun(answer: Message, user: User) -> Run | None:
 
 
 def _earlier(last: Run) -> dict[str, Any]:
-    """Return the question, results and notes of ``last``, the previous research run in this chat, as inputs for the
-    next one.
-    """
+    """Return the question, results and notes of the previous research in this chat as inputs for the next one."""
     entries = last.entries.filter(
         kind__in=[MemoryKind.TASK_RESULT, MemoryKind.SHARED], size__lte=LONGEST_VALUE
     )
@@ -142,10 +138,7 @@ def _earlier(last: Run) -> dict[str, Any]:
 
 
 async def _until_over(live: LiveAnswer, run: Run, step: Step) -> Run:
-    """Wait until the run has ended, and return it.
-
-    Returns a run that is still running if it makes no progress, because no worker is active.
-    """
+    """Wait until the run has ended, or makes no progress because no worker is active, and return it."""
     async with pubsub.subscription(run_channel(run.public_id)) as listening:
         while True:
             run, text = await in_thread(_state, run.pk)

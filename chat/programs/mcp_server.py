@@ -30,6 +30,7 @@ from workspaces.data_policy import Caller, within_policy
 from workspaces.models import Document, DocumentQuerySet, User
 from workspaces.models.documents import READ
 
+Params = Any  # the SDK's models, read only in this module
 TEXT = "text/plain"
 PAGE = 50
 DOCUMENTS = "documents"  # the cursor after the last memory
@@ -59,12 +60,10 @@ INTRODUCTION = types.Prompt(
 )
 
 
-def list_resources(cursor: str | None) -> types.ListResourcesResult:
-    """Return a page of the caller's memories, newest first, followed by documents.
-
-    ``cursor``: the id of the last resource of the page before.
-    """
+def _list_resources(ctx: Any, params: Params) -> types.ListResourcesResult:
+    """Return a page of the caller's memories, newest first, followed by documents."""
     who = caller(automatic=False)
+    cursor: str | None = params.cursor if params else None  # the id of the last resource of the page before
     if cursor and (cursor == DOCUMENTS or cursor.startswith("doc_")):
         rows, more = _documents(who, cursor)
         return types.ListResourcesResult(resources=[_of_document(each) for each in rows], next_cursor=more)
@@ -74,11 +73,9 @@ def list_resources(cursor: str | None) -> types.ListResourcesResult:
     return types.ListResourcesResult(resources=[_of_memory(memory) for memory in memories], next_cursor=more)
 
 
-def read_resource(uri: str) -> types.ReadResourceResult:
-    who, missing = (
-        caller(automatic=False),
-        NotFound(_("This does not exist, or you do not have access to it.")),
-    )
+def _read_resource(ctx: Any, params: Params) -> types.ReadResourceResult:
+    who, uri = caller(automatic=False), str(params.uri)
+    missing = NotFound(_("This does not exist, or you do not have access to it."))
     scheme, _sep, public_id = uri.partition("://")
     if not PATTERN.fullmatch(public_id):
         raise missing
@@ -97,8 +94,8 @@ def read_resource(uri: str) -> types.ReadResourceResult:
     return types.ReadResourceResult(contents=[contents])
 
 
-def get_prompt(name: str) -> types.GetPromptResult:
-    if name != INTRODUCTION.name:
+def _get_prompt(ctx: Any, params: Params) -> types.GetPromptResult:
+    if params.name != INTRODUCTION.name:
         raise NotFound(_("There is no prompt of this name."))
     who = caller()
     best = (
@@ -139,13 +136,11 @@ def _of_memory(memory: Memory) -> types.Resource:
 
 
 def _words_of(memory: Memory, reader: User) -> str:
-    """Return the text of a memory. A label before it names the author, if that is another user, and the memory's period
-    of validity, if known.
-    """
+    """Return the text of a memory, after a label with another author or with its period of validity."""
     is_own = not memory.is_imported and memory.written_by == reader
-    return (
-        memory.content if is_own and not validity_label(memory) else f"[{_whose(memory)}]\n{memory.content}"
-    )
+    if is_own and not validity_label(memory):
+        return memory.content
+    return f"[{_whose(memory)}]\n{memory.content}"
 
 
 def _whose(memory: Memory) -> str:
@@ -178,7 +173,6 @@ INSTRUCTIONS = (
 )
 P = ParamSpec("P")
 T = TypeVar("T")
-Params = Any  # the SDK's models, read only in this module
 
 
 def _in_thread(work: Callable[P, T]) -> Callable[P, Awaitable[T]]:
@@ -197,22 +191,17 @@ def _in_thread(work: Callable[P, T]) -> Callable[P, Awaitable[T]]:
 
 
 def call_tool(name: str, arguments: dict[str, Any] | None) -> types.CallToolResult:
-    """Return the result of a tool call. If the caller can correct an error, the result explains how.
-
-    Raises MCPError for an unknown tool.
-    """
+    """Return the result of a tool call, which may explain an error. Raises MCPError for an unknown tool."""
     offered = TOOLS.get(name)
     if offered is None:
         raise MCPError(
             types.INVALID_PARAMS, _("There is no tool of this name. There are: %s.") % ", ".join(TOOLS)
         )
     try:
-        parsed_arguments: Arguments = read_arguments(offered.takes, json.dumps(arguments or {}))
-        if unstorable := [
-            name for name, value in parsed_arguments if isinstance(value, str) and "\x00" in value
-        ]:
+        parsed: Arguments = read_arguments(offered.takes, json.dumps(arguments or {}))
+        if unstorable := [name for name, value in parsed if isinstance(value, str) and "\x00" in value]:
             raise ToolTrouble(_("%s may not have a NUL character.") % ", ".join(unstorable))
-        text, shape = offered.act(parsed_arguments)
+        text, shape = offered.act(parsed)
         if not offered.reads:
             # Pinned here, because streamed events are sent after the response has started.
             pin_to_primary(asking.get().user_id)
@@ -239,10 +228,7 @@ async def _list_tools(ctx: Any, params: Params) -> types.ListToolsResult:
 
 
 async def _call_tool(ctx: Any, params: Params) -> types.CallToolResult:
-    """Call a tool, and report progress to the client before and after.
-
-    A call cancelled before its start does not run.
-    """
+    """Call a tool, and report progress to the client before and after. A call cancelled before does not run."""
     offered = TOOLS.get(params.name)
     await ctx.session.report_progress(0, 1, offered.title if offered else None)
     result = await _in_thread(call_tool)(params.name, params.arguments)
@@ -250,24 +236,12 @@ async def _call_tool(ctx: Any, params: Params) -> types.CallToolResult:
     return result
 
 
-async def _list_resources(ctx: Any, params: Params) -> types.ListResourcesResult:
-    return await _in_thread(list_resources)(params.cursor if params else None)
-
-
 async def _list_templates(ctx: Any, params: Params) -> types.ListResourceTemplatesResult:
     return types.ListResourceTemplatesResult(resource_templates=TEMPLATES)
 
 
-async def _read_resource(ctx: Any, params: Params) -> types.ReadResourceResult:
-    return await _in_thread(read_resource)(str(params.uri))
-
-
 async def _list_prompts(ctx: Any, params: Params) -> types.ListPromptsResult:
     return types.ListPromptsResult(prompts=[INTRODUCTION])
-
-
-async def _get_prompt(ctx: Any, params: Params) -> types.GetPromptResult:
-    return await _in_thread(get_prompt)(params.name)
 
 
 def make_server() -> Server[Any]:
@@ -278,9 +252,9 @@ def make_server() -> Server[Any]:
         instructions=INSTRUCTIONS,
         on_list_tools=_list_tools,
         on_call_tool=_call_tool,
-        on_list_resources=_list_resources,
+        on_list_resources=_in_thread(_list_resources),
         on_list_resource_templates=_list_templates,
-        on_read_resource=_read_resource,
+        on_read_resource=_in_thread(_read_resource),
         on_list_prompts=_list_prompts,
-        on_get_prompt=_get_prompt,
+        on_get_prompt=_in_thread(_get_prompt),
     )

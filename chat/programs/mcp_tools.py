@@ -34,8 +34,7 @@ def caller(*, writes: bool = False, automatic: bool = True) -> ToolCaller:
     """Return the caller of the current MCP request, for whom results may be sent to a model outside this machine.
 
     ``writes``: the request changes data. ``automatic``: the client's model uses memory on its own initiative, which the
-    user must have turned on. Raises NotFound without access to the workspace, Forbidden if the key may not write or
-    memory is off, and ModelNotLocal for a workspace whose data may not leave this machine.
+    user must have turned on. Raises NotFound, Forbidden, and ModelNotLocal for a local-only workspace.
     """
     key = asking.get()
     workspace = get_workspace(key.user, key.workspace.public_id)
@@ -204,8 +203,7 @@ def page(
 ) -> tuple[list[Memory], str | None]:
     """Return a page of memories, newest first, and the cursor of the next page or None.
 
-    A cursor is the id of the last memory of the page before, which may be deleted by now. Raises Invalid for an unknown
-    cursor.
+    A cursor is the id of the last memory of the page before, which may be deleted by now. Raises Invalid.
     """
     rows = rows.live(caller.now).order_by("-created_at", "-pk").defer("search", "source_excerpt")
     rows = rows.select_related("author", "edited_by", "imported_by", "replaced_by")
@@ -226,9 +224,7 @@ Said = tuple[str, BaseModel]  # text for the model, and the same as structured d
 
 @dataclass(frozen=True)
 class Offered(Generic[A]):
-    """A tool offered over MCP. ``reads``: it changes nothing. ``destroys``: it deletes. Both become hints for the
-    client.
-    """
+    """A tool offered over MCP. Hints for the client: ``reads`` (it changes nothing) and ``destroys`` (it deletes)."""
 
     name: str
     title: str
@@ -271,9 +267,8 @@ def recall_memory(arguments: RecallAsked) -> Said:
         who, arguments.query, offset=arguments.offset, floor=True, as_of=as_of, **arguments.how_many
     )
     shapes = [shape_of(item.memory, item.score) for item in recall_result.items]
-    return recalled(recall_result, reader=who.person, first=arguments.offset + 1).text, Memories(
-        memories=shapes, next_cursor=None
-    )
+    answer = Memories(memories=shapes, next_cursor=None)
+    return recalled(recall_result, reader=who.person, first=arguments.offset + 1).text, answer
 
 
 def list_memories(arguments: ListAsked) -> Said:

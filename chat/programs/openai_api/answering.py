@@ -69,9 +69,7 @@ class Answering:
 
     @property
     def note(self) -> Body:
-        """Return the object ``memoryhub`` of the response: ids of the memories used and saved, or the reasons why there
-        are none.
-        """
+        """Return the response's object ``memoryhub``: ids of the memories used and saved, or why there are none."""
         note: Body = {"used": list(self.remembered.used), "saved": list(self.noted.saved)}
         if unused := self.remembered.unused:
             note["not_used"] = reason(unused)
@@ -86,12 +84,8 @@ class Answering:
             self._is_noted.set()
 
     def keep(self, read: ReadSoFar) -> None:
-        """Store the model's output with the recorded turn, queue extraction unless that is not allowed, and record the
-        usage.
-
-        Waits until the turn is recorded, since the model may finish before that.
-        """
-        self._is_noted.wait(NOTED_WITHIN)
+        """Store the model's output with the recorded turn, queue extraction if allowed, and record the usage."""
+        self._is_noted.wait(NOTED_WITHIN)  # the model may finish before the turn is recorded
         now = timezone.now()
         if self.noted.turn is not None:
             extraction_text.end(self.noted.turn.pk, read.said, is_over=read.is_over, now=now)
@@ -133,7 +127,7 @@ def _agent(workspace: Workspace, wanted: str) -> Agent:
     return agent
 
 
-def whole(answering: Answering, slot: StreamSlot) -> Body:
+def whole(answering: Answering, shape: Callable[[Body], Shape], *, slot: StreamSlot) -> Body:
     """Return the response body with the model's complete answer, and with the memories used and saved.
 
     Blocks until the answer is complete, and occupies the stream slot ``slot`` until then.
@@ -153,7 +147,7 @@ def whole(answering: Answering, slot: StreamSlot) -> Body:
         answering.keep(read)  # before the client sends the result of its tool
     if (key := answering.caller.key) is not None and not is_still_valid(key, now=timezone.now()):
         raise Forbidden(_("This API key may not be used any more."))
-    return {**reply, "memoryhub": answering.note}
+    return shape(answering.note).whole(reply)
 
 
 async def _kept(answering: Answering, read: ReadSoFar) -> None:
@@ -161,21 +155,22 @@ async def _kept(answering: Answering, read: ReadSoFar) -> None:
 
 
 class Shape(Protocol):
-    """The format of a stream. Its methods return the lines for new chunks, for the end, and for an error."""
+    """The format of an answer: the body of a complete one, and the lines of a stream for chunks, its end and errors."""
 
+    def whole(self, reply: Body) -> Body: ...
     def chunks(self, chunks: Iterable[Chunk]) -> str: ...
     def over(self) -> str: ...
     def failed(self, error: Exception) -> str: ...
 
 
 class AsChunks:
-    """The format of a chat completion stream: the model's own chunks.
-
-    The first one also names the memories used and saved.
-    """
+    """The format of chat completions: the model's own, of which the first chunk also names memories used and saved."""
 
     def __init__(self, note: Body) -> None:
         self._note = {"memoryhub": note}
+
+    def whole(self, reply: Body) -> Body:
+        return {**reply, **self._note}
 
     def chunks(self, chunks: Iterable[Chunk]) -> str:
         lines = []
@@ -194,8 +189,8 @@ class AsChunks:
 class AnswerStream(StreamingHttpResponse):
     """Response that streams an answer as server-sent events.
 
-    Until it is closed, it occupies the stream slot ``slot`` and keeps the model running. The turn is recorded while the
-    model is already running, before any part of the answer is sent.
+    Until it is closed, it occupies the stream slot and keeps the model running. The turn is recorded while the model is
+    already running, before any part of the answer is sent.
     """
 
     def __init__(self, answering: Answering, shape: Callable[[Body], Shape], *, slot: StreamSlot) -> None:
@@ -246,25 +241,22 @@ async def _events(pump: Pump, shape: Shape, key: ApiKey) -> AsyncGenerator[str, 
         pump.stop()
 
 
-# The answer is read from the model in the event loop of turns and passed on to the request.
-#
-# If the client disconnects, the model is stopped and the text so far is saved.
+# The answer is read from the model in the event loop of turns and passed on to the request. If the client disconnects,
+# the model is stopped and the text so far is saved.
 
 Chunk = dict[str, Any]
 
 
 @dataclass
 class ReadSoFar:
-    """The model's output so far.
-
-    ``is_over``, after the last chunk: the turn has ended, because the model does not call one of the client's tools.
-    """
+    """The model's output so far."""
 
     finish_reason: str = ""
     pieces: list[str] = field(default_factory=list)
 
     @property
     def is_over(self) -> bool:
+        """Whether, after the last chunk, the turn has ended: the model does not call one of the client's tools."""
         return self.finish_reason not in {"tool_calls", "function_call"}
 
     def read(self, choices: Any, *, part: str) -> None:
@@ -364,7 +356,7 @@ WHATEVER = frozenset({"", DEFAULT, "memoryhub"})
 def served(workspace: Workspace, person: User) -> dict[str, Chosen]:
     """Return the models that this user may use here, by name and with the default one first.
 
-    If two connections have a model of the same name, the later one is listed under the connection's name or id.
+    The model of a later connection with the same name is listed under the connection's name or id.
     """
     models: dict[str, Chosen] = {}
     for chosen in all_for(workspace, person):
@@ -376,9 +368,8 @@ def served(workspace: Workspace, person: User) -> dict[str, Chosen]:
 
 
 def find_model(wanted: str, workspace: Workspace, person: User) -> Chosen:
-    """Return a model by its name, by workspace and name (``Launch/large-2``), or by a connection's name or id.
-
-    Raises ModelMissing if there is no such model.
+    """Return a model by its name, by workspace and name (``Launch/large-2``), or by a connection's name or id. Raises
+    ModelMissing.
     """
     models = served(workspace, person)
     bare = wanted.removeprefix(f"{workspace.name}/")

@@ -1,6 +1,4 @@
-"""``/v1/messages``: conversion of Anthropic's requests to chat completions, and of completions to Anthropic's
-responses.
-"""
+"""``/v1/messages``: conversion of Anthropic's requests to chat completions, and of completions to its responses."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -38,9 +36,7 @@ ELSEWHERE = ("container", "mcp_servers")  # features that run on Anthropic's ser
 
 
 def read_message(body: Any, headers: HttpHeaders, *, needs_limit: bool = True) -> Asked:
-    """Parse a request for an answer. ``needs_limit``: ``max_tokens`` is required. Raises Invalid with the name of the
-    field.
-    """
+    """Parse a request for an answer. ``needs_limit``: ``max_tokens`` is required. Raises Invalid with the field."""
     require_model(body)
     for name in ELSEWHERE:
         if body.get(name):
@@ -68,10 +64,7 @@ def _limits(body: Body, *, needs_limit: bool) -> Body:
 
 
 def _format(config: Any) -> Body:
-    """Return the parameter ``response_format`` with the requested JSON schema, or {} if none is requested.
-
-    Raises Invalid for any other format.
-    """
+    """Return ``response_format`` with the requested JSON schema, if any. Raises Invalid for any other format."""
     wanted = config.get("format") if isinstance(config, dict) else None
     if not wanted:
         return {}
@@ -104,9 +97,8 @@ def _tool(tool: Body, where: str) -> Body:
     if not isinstance(tool.get("name"), str):
         raise Invalid(fields={where: _("must be a tool with a name")})
     if tool.get("type") not in {None, "custom"} or not isinstance(tool.get("input_schema"), dict):
-        raise Invalid(
-            fields={where: _("must have an input_schema: tools that run elsewhere are not available here")}
-        )
+        why = _("must have an input_schema: tools that run elsewhere are not available here")
+        raise Invalid(fields={where: why})
     function: Body = {"name": tool["name"], "parameters": tool["input_schema"]}
     for name in ("description", "strict"):
         if tool.get(name) is not None:
@@ -147,9 +139,7 @@ def _blocks(content: Any, where: str) -> list[Body]:
 
 
 def _of_user(blocks: list[Body], where: str) -> Iterator[Body]:
-    """Convert the blocks of a user message. Yield the text of each tool result as one message, then all else as one
-    message, including the images of tool results.
-    """
+    """Yield the text of each tool result as one message, then all else as one, with the images of tool results."""
     parts: list[Body] = []
     for at, block in enumerate(blocks):
         here = f"{where}.content[{at}]"
@@ -182,20 +172,13 @@ def _of_assistant(blocks: list[Body], where: str) -> Body:
         elif block["type"] not in THOUGHTS:
             raise Invalid(fields={f"{where}.content[{at}]": _("must be text, tool_use or thinking")})
     content = "\n".join(texts)
-    return (
-        {"role": "assistant", "content": content or None, "tool_calls": calls}
-        if calls
-        else {
-            "role": "assistant",
-            "content": content,
-        }
-    )
+    if not calls:
+        return {"role": "assistant", "content": content}
+    return {"role": "assistant", "content": content or None, "tool_calls": calls}
 
 
 def _call(block: Body, where: str) -> Body:
-    if not all(isinstance(block.get(name), str) for name in ("id", "name")) or not isinstance(
-        block.get("input"), dict
-    ):
+    if not _are_texts(block, "id", "name") or not isinstance(block.get("input"), dict):
         raise Invalid(fields={where: _("must have id, name and input")})
     function = {"name": block["name"], "arguments": json.dumps(block["input"], ensure_ascii=False)}
     return {"id": block["id"], "type": "function", "function": function}
@@ -208,7 +191,7 @@ def _text(blocks: list[Body], where: str) -> str:
 
 
 def _parts(block: Body, where: str) -> Iterator[Body]:
-    """Convert a block of a user message or of a tool's result. Yield it as parts of a chat completion's message."""
+    """Convert a block of a user message or of a tool's result to parts of a chat completion's message."""
     source: Body = block["source"] if isinstance(block.get("source"), dict) else {}
     kind = (block["type"], source.get("type"))
     match kind:
@@ -241,10 +224,7 @@ def _document_parts(title: str, block: Body, where: str) -> Iterator[Body]:
 
 
 def _document(title: str, text: str) -> Body:
-    """Return a text part with a document's title and text inside ``<document>`` tags.
-
-    By the tags, ``request.OF_PROGRAM`` finds it, so that it does not count as the user's own words.
-    """
+    """Return a text part in tags by which ``request.OF_PROGRAM`` knows that it is not the user's own words."""
     inside = f"{title}\n{text}".replace("</document>", "< /document>")
     return {"type": "text", "text": f"<document>{inside}</document>"}
 

@@ -87,9 +87,7 @@ def reason(code: str) -> Body:
 
 
 def prefetch_recall(api_request: Asked, person: User, *, now: datetime) -> None:
-    """Start to embed the question in the background, so that its vector is ready for recall. No effect if memory is
-    off.
-    """
+    """Start to embed the question in the background for recall, unless memory is off."""
     if api_request.question is not None and api_request.memory != "off" and memory_on(person, None):
         prefetch_query_vector(own_words(api_request.messages[api_request.question]), now=now)
 
@@ -118,11 +116,8 @@ def remember(api_request: Asked, caller: Caller, chosen: Chosen) -> Remembered:
             policy=caller.policy,
             now=caller.now,
         )
-        used, degraded, unused = (
-            prompt_memories.used,
-            prompt_memories.recall.degraded,
-            _why_unused(prompt_memories),
-        )
+        used, degraded = prompt_memories.used, prompt_memories.recall.degraded
+        unused = _why_unused(prompt_memories)
         closing = prompt_memories.closing("the Memory page of MemoryHub")
     except ModelError:
         raise
@@ -130,9 +125,10 @@ def remember(api_request: Asked, caller: Caller, chosen: Chosen) -> Remembered:
         logger.exception("Recall failed; the answer goes on without it, and says so")
         degraded, unused = FAILED, "search_failed"
     ids = tuple(item.memory.public_id for item in used)
-    block: list[Body] = (
-        [_ours(recalled_block(used, names_people=_several(caller), closing=closing))] if used else []
-    )
+    block: list[Body] = []
+    if used:  # names of authors only if the workspace has other members
+        several = len(_MEMBERS.all(limit=2, workspace=caller.workspace.pk)) > 1
+        block = [_ours(recalled_block(used, names_people=several, closing=closing))]
     conversation = extraction_text.Said(list(_lines(messages[: at + 1])))
     return Remembered([*messages[:at], *block, *messages[at:]], messages, conversation, ids, degraded, unused)
 
@@ -140,8 +136,7 @@ def remember(api_request: Asked, caller: Caller, chosen: Chosen) -> Remembered:
 def record_turn(api_request: Asked, caller: Caller, chosen: Chosen, remembered: Remembered) -> Noted:
     """Record the new turn, and return it with the memories saved from the conversation so far.
 
-    Runs while the model answers, since the prompt does not depend on it. Nothing is extracted for a read-only key or a
-    viewer.
+    Runs while the model answers, since the prompt does not depend on it.
     """
     conversation = remembered.said
     if conversation is None:
@@ -156,11 +151,6 @@ def record_turn(api_request: Asked, caller: Caller, chosen: Chosen, remembered: 
         answers = chosen.connection or Connection.objects.built_in()
         turn = extraction_text.begin(caller, conversation, shown, used=used, connection=answers)
     return Noted(tuple(saved), turn, unsaved)
-
-
-def _several(caller: Caller) -> bool:
-    """Return whether the workspace has other members, so that each line must name its author."""
-    return len(_MEMBERS.all(limit=2, workspace=caller.workspace.pk)) > 1
 
 
 def _why_off(api_request: Asked, person: User) -> str:
@@ -190,10 +180,7 @@ def _why_unsaved(api_request: Asked, caller: Caller) -> str:
 def _instructed(
     messages: list[Body], at: int | None, caller: Caller, chosen: Chosen
 ) -> tuple[list[Body], int | None]:
-    """Insert the assistant's instructions after the client's own system messages.
-
-    Return the messages, and the new index of the question, whose index was ``at``.
-    """
+    """Insert the assistant's instructions after the client's system messages. Return the messages and a new ``at``."""
     assert caller.agent is not None
     own = 0
     while own < len(messages) and messages[own]["role"] in {"system", "developer"}:
@@ -221,8 +208,7 @@ ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|.)")  # escapes as in JSON, which r
 
 
 def shown_in(body: Body, messages: Sequence[Body]) -> Shown:
-    """Return the words of all texts in the request that the user did not write, so that extraction does not credit the
-    user with them.
+    """Return the words of all texts in the request that the user did not write, for extraction.
 
     Such texts are tools and their results, instructions, schemas, passages that a program marked as its own in a user
     message, and answers of assistants, which a program may have made up.

@@ -60,10 +60,7 @@ class Asked:
 
     @property
     def question(self) -> int | None:
-        """Return the index in ``messages`` of the user's last text.
-
-        None if there is no such text, or if a program wrote it, such as a request for a title.
-        """
+        """The index in ``messages`` of the user's last text. None if a program wrote it, to ask for a title."""
         for at in range(len(self.messages) - 1, -1, -1):
             if self.messages[at]["role"] == "user" and (text := own_words(self.messages[at])):
                 return None if ERRAND.match(text[:ERRAND_BEGINS]) else at
@@ -105,10 +102,7 @@ def require_tools(body: Body) -> None:
 
 
 def ours_of(metadata: Any, headers: HttpHeaders) -> tuple[dict[str, str], Body]:
-    """Split the parameters for MemoryHub from a request's ``metadata``. Return them, and the rest of ``metadata``.
-
-    They can also be given as headers, which take precedence. Raises Invalid for a wrong value.
-    """
+    """Return the parameters for MemoryHub from headers or else ``metadata``, and the rest of that. Raises Invalid."""
     if metadata is None:
         metadata = {}
     if not isinstance(metadata, dict):

@@ -24,17 +24,15 @@ from memoryhub.languages import grouped
 from memoryhub.llm.errors import ModelBadReply
 
 # Same name in both APIs. Parameters not named in this module are dropped.
-SAME: tuple[str, ...] = ("temperature", "top_p", "parallel_tool_calls", "user", "seed", "service_tier")
-SAME += (
-    "prompt_cache_key",
-    "safety_identifier",
-    "top_logprobs",
-    "stop",
-    "presence_penalty",
-    "frequency_penalty",
+# fmt: off
+SAME = (
+    "temperature", "top_p", "parallel_tool_calls", "user", "seed", "service_tier", "prompt_cache_key",
+    "safety_identifier", "top_logprobs", "stop", "presence_penalty", "frequency_penalty",
 )
+# fmt: on
 ROLES = {"user": "user", "assistant": "assistant", "system": "system", "developer": "system"}
 TEXTS = {"input_text": "text", "output_text": "text", "text": "text", "refusal": "refusal"}
+FUNCTION = ("name", "description", "parameters", "strict")  # fields of a tool that are passed on
 STATELESS = {"previous_response_id", "conversation", "prompt", "background"}
 
 
@@ -47,11 +45,8 @@ def read_response(body: Any, headers: HttpHeaders) -> tuple[Asked, Body]:
     require_model(body)
     for name in STATELESS:
         if body.get(name):
-            raise Invalid(
-                fields={
-                    name: _("is not available: nothing is stored here. Send the whole conversation in input")
-                }
-            )
+            why = _("is not available: nothing is stored here. Send the whole conversation in input")
+            raise Invalid(fields={name: why})
     ours, rest = ours_of(body.get("metadata"), headers)
     chat: Body = {name: body[name] for name in SAME if body.get(name) is not None}
     chat |= _limits(body) | _format(body.get("text")) | _tools(body)
@@ -125,13 +120,12 @@ def _tools(body: Body) -> Body:
     if tools:
         for at, tool in enumerate(tools):
             if tool.get("type") != "function" or not isinstance(tool.get("name"), str):
-                raise Invalid(
-                    fields={f"tools[{at}]": _("must be a function with a name: there are no others here")}
-                )
+                why = _("must be a function with a name: there are no others here")
+                raise Invalid(fields={f"tools[{at}]": why})
         parameters["tools"] = [
             {
                 "type": "function",
-                "function": {name: tool[name] for name in tool if _is_of_function(name, tool)},
+                "function": {name: tool[name] for name in FUNCTION if tool.get(name) is not None},
             }
             for tool in tools
         ]
@@ -141,10 +135,6 @@ def _tools(body: Body) -> Body:
             raise Invalid(fields={"tool_choice": _("must be auto, none, required, or one function")})
         choice = {"type": "function", "function": {"name": choice["name"]}}
     return {**parameters, "tool_choice": choice} if choice is not None and tools else parameters
-
-
-def _is_of_function(name: str, tool: Body) -> bool:
-    return name in {"name", "description", "parameters", "strict"} and tool[name] is not None
 
 
 def _messages(body: Body) -> list[Body]:
@@ -221,13 +211,8 @@ def _parts(content: list[Any], where: str) -> Iterable[Body]:
         elif kind == "input_audio" and isinstance(part.get("input_audio"), dict):
             yield {"type": "input_audio", "input_audio": part["input_audio"]}
         else:
-            raise Invalid(
-                fields={
-                    f"{where}.content[{at}]": _(
-                        "must be text, or a picture, file or sound with its data in it"
-                    )
-                }
-            )
+            why = _("must be text, or a picture, file or sound with its data in it")
+            raise Invalid(fields={f"{where}.content[{at}]": why})
 
 
 # Conversion of a chat completion to a response of ``/v1/responses``, complete or streamed.

@@ -4,6 +4,7 @@ Responses have OpenAI's format. Anthropic's format is used for ``messages`` and 
 """
 
 import base64
+from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -16,9 +17,19 @@ from django.utils.translation import gettext as _
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from chat.programs.openai_api.answering import DEFAULT, AnswerStream, AsChunks, prepare, served, whole
+from chat.programs.openai_api.answering import (
+    DEFAULT,
+    AnswerStream,
+    AsChunks,
+    Shape,
+    prepare,
+    served,
+    whole,
+)
 from chat.programs.openai_api.anthropic_messages import MessageWriter, limit_answer, read_message
 from chat.programs.openai_api.request import (
+    Asked,
+    Body,
     ModelMissing,
     anthropic_exception_handler,
     openai_exception_handler,
@@ -43,8 +54,6 @@ from workspaces.spending.usage_records import Account, Rate, record
 from workspaces.views.event_streams import ANSWERS, StreamSlot
 
 MOST_BYTES = 25 * 2**20  # limit of a request, which may contain images
-
-
 # Paths of older APIs, and their replacements here.
 MOVED = {"/v1/completions": "/v1/chat/completions", "/v1/complete": "/v1/messages"}
 
@@ -88,6 +97,18 @@ class ProgramView(KeyedView):
     def workspace(self) -> Workspace:
         return get_workspace(self.person, self.api_key.workspace.public_id)
 
+    def answer(
+        self, api_request: Asked, shape: Callable[[Body], Shape], *, limited: bool = False
+    ) -> HttpResponseBase:
+        """Return the model's answer in this format. ``limited``: see ``limit_answer``."""
+        slot = StreamSlot(self.person, of=ANSWERS)
+        answering = prepare(api_request, self.api_key, now=timezone.now())
+        if limited:
+            limit_answer(answering)
+        if api_request.stream:
+            return AnswerStream(answering, shape, slot=slot)
+        return Response(whole(answering, shape, slot=slot), headers=answering.headers)
+
     def model_body(self, name: str) -> dict[str, Any]:
         if self.is_anthropic:
             times = {"created_at": "1970-01-01T00:00:00Z", "lifecycle": "active"}
@@ -105,10 +126,8 @@ class ModelList(ProgramView):
         names += [f"{workspace.name}/{name}" for name in names] + ([embedder.name] if embedder else [])
         models = [self.model_body(name) for name in names]
         if self.is_anthropic:  # a single page with all models
-            ends = (
-                {"first_id": names[0], "last_id": names[-1]} if names else {"first_id": None, "last_id": None}
-            )
-            return Response({"data": models, "has_more": False, **ends})
+            first, last = (names[0], names[-1]) if names else (None, None)
+            return Response({"data": models, "has_more": False, "first_id": first, "last_id": last})
         return Response({"object": "list", "data": models})
 
 
@@ -123,12 +142,7 @@ class ModelDetail(ProgramView):
 
 class ChatCompletions(ProgramView):
     def post(self, request: Request) -> HttpResponseBase:
-        api_request = read_asked(request.data, request.headers)
-        slot = StreamSlot(self.person, of=ANSWERS)
-        answering = prepare(api_request, self.api_key, now=timezone.now())
-        if api_request.stream:
-            return AnswerStream(answering, AsChunks, slot=slot)
-        return Response(whole(answering, slot), headers=answering.headers)
+        return self.answer(read_asked(request.data, request.headers), AsChunks)
 
 
 class Responses(ProgramView):
@@ -136,13 +150,7 @@ class Responses(ProgramView):
 
     def post(self, request: Request) -> HttpResponseBase:
         api_request, repeated = read_response(request.data, request.headers)
-        slot = StreamSlot(self.person, of=ANSWERS)
-        answering = prepare(api_request, self.api_key, now=timezone.now())
-        if api_request.stream:
-            return AnswerStream(answering, partial(Responding, api_request.model, repeated), slot=slot)
-        reply = whole(answering, slot)
-        body = Responding(api_request.model, repeated, answering.note).whole(reply)
-        return Response(body, headers=answering.headers)
+        return self.answer(api_request, partial(Responding, api_request.model, repeated))
 
 
 class MessagesView(ProgramView):
@@ -154,13 +162,7 @@ class Messages(MessagesView):
 
     def post(self, request: Request) -> HttpResponseBase:
         api_request = read_message(request.data, request.headers)
-        slot = StreamSlot(self.person, of=ANSWERS)
-        answering = prepare(api_request, self.api_key, now=timezone.now())
-        limit_answer(answering)
-        if api_request.stream:
-            return AnswerStream(answering, partial(MessageWriter, api_request), slot=slot)
-        reply = whole(answering, slot)
-        return Response(MessageWriter(api_request, answering.note).whole(reply), headers=answering.headers)
+        return self.answer(api_request, partial(MessageWriter, api_request), limited=True)
 
 
 class CountTokens(MessagesView):
@@ -195,10 +197,8 @@ MOST_CHARACTERS = 1_000_000  # limit for all texts together
 
 
 def embed(body: Any, workspace: Workspace, person: User, *, now: datetime) -> dict[str, Any]:
-    """Return the body of a response with embeddings. Blocks.
-
-    Raises Invalid for a wrong field, ModelMissing for another model, ModelNotLocal if the workspace's data may not
-    leave this machine, BudgetReached, or an EmbedderError.
+    """Return the body of a response with embeddings. Raises Invalid, ModelMissing, ModelNotLocal if the workspace's
+    data may not leave this machine, BudgetReached, or an EmbedderError.
     """
     texts, as_base64 = _read(body)
     embedder = _embedder(body["model"])
