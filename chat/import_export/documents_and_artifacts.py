@@ -55,8 +55,7 @@ def _content(document: Document) -> str | None:
 
 
 def import_documents(records: list[Record], places: Places) -> None:
-    """Store documents as uploads of the importer, to be processed in the background. Files that exist here are
-    duplicates.
+    """Store documents as uploads of the importer. Files that exist here are duplicates.
 
     Raises QuotaReached if there is no space left; the import continues when there is.
     """
@@ -149,10 +148,9 @@ class _Read:
 
 
 def import_artifacts(records: list[Record], places: Places) -> None:
-    """Store artifacts with all versions.
+    """Store artifacts with all versions, personal ones as the importer's. Those whose id exists here are duplicates.
 
-    Personal artifacts become the importer's. An artifact whose id exists here is a duplicate. Raises QuotaReached if
-    there is no space left; the import continues when there is.
+    Raises QuotaReached if there is no space left; the import continues when there is.
     """
     placed = places.sort(records)
     names = (each.get("by") for record, _ in placed for each in _dicts(record.line.get("versions")))

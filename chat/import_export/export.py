@@ -28,6 +28,11 @@ from workspaces.models import Agent, Artifact, ArtifactVersion, Document, Person
 FORMAT, VERSION = "memoryhub", 1
 ROWS = 500  # per query and per piece of the response
 MEDIA_TYPE = "application/x-ndjson"
+# fmt: off
+RECEIPT_ITEM = (
+    "score", "score_parts", "strength", "content", "mentions", "used", "in_profile", "reason", "not_relevant",
+)
+# fmt: on
 
 Line = dict[str, Any]
 Row = TypeVar("Row", bound=Model)
@@ -131,16 +136,22 @@ def _in_pieces(
         last = batch[-1].pk
 
 
+def _same(row: Model, *names: str) -> Line:
+    return {name: getattr(row, name) for name in names}
+
+
+def _dates(row: Model, *names: str) -> Line:
+    return {name: _at(getattr(row, name)) for name in names}
+
+
 def _workspace_line(workspace: Workspace) -> Line:
     members = workspace.memberships.select_related("user").order_by("pk")
     return {
         "type": "workspace",
         "id": workspace.public_id,
-        "name": workspace.name,
-        "description": workspace.description,
-        "is_default": workspace.is_default,
+        **_same(workspace, "name", "description", "is_default"),
         "created_at": _at(workspace.created_at),
-        "settings": {name: getattr(workspace, name) for name in SETTINGS},
+        "settings": _same(workspace, *SETTINGS),
         "members": [{"username": each.user.get_username(), "role": each.role} for each in members],
     }
 
@@ -150,14 +161,10 @@ def _agent_line(agent: Agent) -> Line:
         "type": "agent",
         "id": agent.public_id,
         "workspace": agent.workspace.public_id,
-        "name": agent.name,
-        "description": agent.description,
-        "instructions": agent.instructions,
+        **_same(agent, "name", "description", "instructions"),
         "created_by": _who(agent.created_by),
         "imported": agent.imported,
-        "created_at": _at(agent.created_at),
-        "updated_at": _at(agent.updated_at),
-        "archived_at": _at(agent.archived_at),
+        **_dates(agent, "created_at", "updated_at", "archived_at"),
     }
 
 
@@ -169,12 +176,8 @@ def _chat_line(chat: Chat) -> Line:
         "created_by": _who(chat.created_by),
         "imported": chat.is_imported,
         "agent": chat.agent.public_id if chat.agent else None,
-        "title": chat.title,
-        "memory_enabled": chat.memory_enabled,
-        "is_private": chat.is_private,
-        "created_at": _at(chat.created_at),
-        "active_at": _at(chat.active_at),
-        "deleted_at": _at(chat.deleted_at),
+        **_same(chat, "title", "memory_enabled", "is_private"),
+        **_dates(chat, "created_at", "active_at", "deleted_at"),
     }
 
 
@@ -188,19 +191,10 @@ def _message_line(message: Message) -> Line:
         "author": _who(message.author),
         "imported_by": _who(message.imported_by),
         "imported_at": _at(message.imported_at),
-        "content": message.content,
-        "status": message.status,
-        "error_code": message.error_code,
-        "error": message.error,
+        **_same(message, "content", "status", "error_code", "error"),
         "reply_to": message.reply_to.public_id if message.reply_to else None,
-        "personal": message.personal,
-        "stays_here": message.stays_here,
-        "memory_enabled": message.memory_enabled,
-        "model": message.model,
-        "attempt": message.attempt,
-        "created_at": _at(message.created_at),
-        "finished_at": _at(message.finished_at),
-        "superseded_at": _at(message.superseded_at),
+        **_same(message, "personal", "stays_here", "memory_enabled", "model", "attempt"),
+        **_dates(message, "created_at", "finished_at", "superseded_at"),
         **version_fields(message),
     }
 
@@ -212,23 +206,13 @@ def _receipt_line(receipt: Any) -> Line:
         "chat": receipt.chat,
         "message": receipt.message_id,
         "user": _who(receipt.user),
-        "ranking": receipt.ranking,
-        "threshold": receipt.threshold,
-        "degraded": receipt.degraded,
+        **_same(receipt, "ranking", "threshold", "degraded"),
         "created_at": _at(receipt.created_at),
         "items": [
             {
                 "memory": item.memory.public_id,
                 "position": position,  # among the memories that this user may see
-                "score": item.score,
-                "score_parts": item.score_parts,
-                "strength": item.strength,
-                "content": item.content,
-                "mentions": item.mentions,
-                "used": item.used,
-                "in_profile": item.in_profile,
-                "reason": item.reason,
-                "not_relevant": item.not_relevant,
+                **_same(item, *RECEIPT_ITEM),
             }
             for position, item in enumerate(receipt.items.all(), start=1)
         ],

@@ -23,11 +23,9 @@ Line = dict[str, Any]
 
 
 def forget_in_imports(wanted: Wanted, by: User) -> Counts:
-    """Remove the texts of forgotten memories from the files of the user's unfinished imports. Return the number of
-    changed lines.
+    """Remove forgotten memories, and quotations of them, from the user's unfinished imports. Return the changed lines.
 
-    Lines with such a memory are removed, and quotations of it in other lines. Messages of chats stay, as they do in the
-    database. Reads each file once (100 MB in one to two seconds).
+    Messages of chats stay, as they do in the database. Reads each file once (100 MB in one to two seconds).
     """
     clean = _cleaner(wanted)
     number = 0

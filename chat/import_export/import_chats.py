@@ -6,7 +6,6 @@ A line refers only to messages on earlier lines. If a message replaced earlier o
 """
 
 import math
-from collections.abc import Iterable
 from typing import Any
 
 from django.db.models import Prefetch
@@ -116,7 +115,9 @@ def import_messages(records: list[Record], places: Places) -> None:
             with record.refused_on_error():
                 messages[message_id.local] = _message(record.line, message_id.local, chat or Chat(), places)
     if places.stores and messages:
-        _hide_from_members(messages.values(), places)
+        # Otherwise a member who joined before the date of a personal answer could read it.
+        marked = {message.chat_id for message in messages.values() if message.is_marked}
+        Chat.objects.filter(pk__in=marked).update(opened_at=places.now)
         Message.objects.bulk_create(messages.values())
         new = {record: pair for record, pair in wanted.items() if record.is_new}
         _link_answers(new, messages, places)
@@ -245,14 +246,6 @@ def _rests_on(line: dict[str, Any], role: str) -> dict[str, Any]:
             fields={"personal": _("must be one of %s") % ", ".join(filter(None, PersonalUse.values))}
         )
     return {"personal": personal, "stays_here": _flag(line, "stays_here", False)}
-
-
-def _hide_from_members(messages: Iterable[Message], places: Places) -> None:
-    """Set ``opened_at`` of chats with personal answers to now. Otherwise a member who joined before the date of such an
-    answer could read it.
-    """
-    marked = {message.chat_id for message in messages if message.is_marked}
-    Chat.objects.filter(pk__in=marked).update(opened_at=places.now)
 
 
 def _link_answers(

@@ -251,14 +251,18 @@ def _take_as_they_were(read: list[Read], places: Places, newest: int | None) -> 
 
 
 def _store_or_predict(read: list[Read], places: Places, **how: Any) -> None:
-    """Store the memories, or only predict the results if ``places.stores`` is False. Set the outcomes of their records.
-
-    ``how``: options of ``save_cleaned`` and ``foresee``.
-    """
+    """Store the memories, or only predict the results if ``places.stores`` is False, and set their outcomes."""
     drafts = [each.draft for each in read]
     vectors, pasts = [each.embedded for each in read], [each.past for each in read]
     store = save_cleaned if places.stores else foresee
-    _set_outcomes(read, store(drafts, vectors, pasts, by=places.user, now=places.now, **how))
+    saved = store(drafts, vectors, pasts, by=places.user, now=places.now, **how)
+    line_of = {
+        result.memory.pk: each.record.number
+        for each, result in zip(read, saved, strict=True)
+        if result.created
+    }
+    for each, result in zip(read, saved, strict=True):
+        _set_outcome(each, result, line_of.get(result.memory.pk))
 
 
 def _take_by_the_gate(read: list[Read], places: Places, rows: QuerySet[ImportRow]) -> None:
@@ -279,25 +283,21 @@ def _take_by_the_gate(read: list[Read], places: Places, rows: QuerySet[ImportRow
             each.record.outcome, each.record.same_as = Outcome.DUPLICATE, number
 
 
-def _set_outcomes(read: Sequence[Read], saved: Sequence[Saved]) -> None:
-    line_of = {
-        result.memory.pk: each.record.number
-        for each, result in zip(read, saved, strict=True)
-        if result.created
-    }
-    for each, result in zip(read, saved, strict=True):
-        if result.forgotten:
-            each.record.refuse(FORGOTTEN, tombstones.WasForgotten())
-        elif result.duplicate and result.memory.pk in line_of:
-            each.record.outcome, each.record.same_as = Outcome.DUPLICATE, line_of[result.memory.pk]
-        elif result.duplicate:
-            key, same_text = each.draft.key, each.draft.content_hash == result.memory.content_hash
-            is_namesake = key is not None and key == result.memory.key and not same_text
-            each.record.is_known(result.memory.public_id, KEY_TAKEN if is_namesake else "")
-        else:
-            each.record.became = result.memory.public_id
-            if not result.created:
-                each.record.outcome, each.record.duplicate_of = Outcome.UPDATE, result.memory.public_id
+def _set_outcome(read: Read, result: Saved, line: int | None) -> None:
+    """Set a memory's outcome. ``line``: the number of the line that created the resulting memory, if one did."""
+    record, memory = read.record, result.memory
+    if result.forgotten:
+        record.refuse(FORGOTTEN, tombstones.WasForgotten())
+    elif result.duplicate and line is not None:
+        record.outcome, record.same_as = Outcome.DUPLICATE, line
+    elif result.duplicate:
+        key, same_text = read.draft.key, read.draft.content_hash == memory.content_hash
+        is_namesake = key is not None and key == memory.key and not same_text
+        record.is_known(memory.public_id, KEY_TAKEN if is_namesake else "")
+    else:
+        record.became = memory.public_id
+        if not result.created:
+            record.outcome, record.duplicate_of = Outcome.UPDATE, memory.public_id
 
 
 def fingerprint(draft: Draft) -> int:

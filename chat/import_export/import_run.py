@@ -70,10 +70,7 @@ def embed_ahead(imported: Import, records: list[Record], *, now: datetime) -> li
 def import_records(
     imported: Import, records: list[Record], read: list[Read], *, now: datetime, stores: bool
 ) -> None:
-    """Set each record's outcome, and store new records if ``stores``. Runs in the caller's transaction.
-
-    ``read``: the memories of the records, from ``embed_ahead``.
-    """
+    """Set each record's outcome, and store new records if ``stores``. ``read``: the memories, from ``embed_ahead``."""
     places = Places(imported, now=now, stores=stores)
     places.add_workspaces(_of(records, "workspace"))
     places.add_agents(_of(records, "agent"))
@@ -495,10 +492,7 @@ class Shown:
 
 
 def with_texts(imported: Import, rows: Iterable[ImportRow]) -> list[Shown]:
-    """Return the rows with the beginning of their texts. The text is read from the file, never stored in a table.
-
-    Rows that were stored also have their current text.
-    """
+    """Return the rows with the beginning of their texts in the file, which no table stores, and their current texts."""
     rows = list(rows)
     here = _here(imported, {row.became or row.duplicate_of for row in rows} - {""})
 

@@ -271,20 +271,16 @@ def _chatgpt_said(name: str, message: Any, usual_model: str) -> Said | None:
         "is_visually_hidden_from_conversation"
     ):
         return None
+    # The export does not contain the text of attached files.
+    file_names = (text_of(_dict(each).get("name")) for each in _list(metadata.get("attachments")))
     return Said(
         id=name,
         is_user=author["role"] == "user",
         text=_chatgpt_text(content),
         at=moment_of(message.get("create_time")),
-        pasted="\n".join(_chatgpt_files(metadata)),
+        pasted="\n".join(filter(None, file_names)),
         model=text_of(metadata.get("model_slug")) or (usual_model if author["role"] == "assistant" else ""),
     )
-
-
-def _chatgpt_files(metadata: dict[str, Any]) -> list[str]:
-    """Return the names of attached files. The export does not contain their text."""
-    names = (text_of(_dict(each).get("name")) for each in _list(metadata.get("attachments")))
-    return [name for name in names if name]
 
 
 def _chatgpt_text(content: dict[str, Any]) -> str:

@@ -336,7 +336,9 @@ def _entry(kind: str, value: Any, importer: User, read_bytes: int) -> Entry:
     if kind == ImportKind.CLAUDE and "chat_messages" not in value:
         return Entry(list(other_programs.statements_of(value)), read_bytes)
     if kind not in READERS:
-        unread = skipped_line(NO_MESSAGES, of="chat") if _is_shell(value) else skipped_line(UNKNOWN_ENTRY)
+        # Fields of a conversation that was exported without messages.
+        is_chat = isinstance(value, dict) and {"conversation_id", "uuid", "title", "name"} & value.keys()
+        unread = skipped_line(NO_MESSAGES, of="chat") if is_chat else skipped_line(UNKNOWN_ENTRY)
         return Entry([unread], read_bytes)
     transcript = READERS[kind].transcript_of(value)
     if transcript is None:
@@ -371,11 +373,6 @@ def _kind_of(entry: object) -> str | None:
         import_kind = next((kind for kind, reader in READERS.items() if reader.names & entry.keys()), None)
         return import_kind or (ImportKind.STATEMENTS if other_programs.TEXTS & entry.keys() else None)
     return ImportKind.STATEMENTS if isinstance(entry, str) and entry.strip() else None
-
-
-def _is_shell(entry: object) -> bool:
-    """Return whether the entry is a conversation that was exported without messages, judging by its fields."""
-    return isinstance(entry, dict) and bool({"conversation_id", "uuid", "title", "name"} & entry.keys())
 
 
 def _is_ours(path: Path) -> bool:

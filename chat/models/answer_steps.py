@@ -56,10 +56,7 @@ FAILURES = (StepOutcome.STOPPED, StepOutcome.TIMEOUT, StepOutcome.ERROR)
 
 
 class Step(models.Model):
-    """A step of an answer, such as a thought or a check.
-
-    It stores only the ids of memories, so that forgotten text does not remain here.
-    """
+    """A step of an answer, such as a check. It has only ids of memories, so that forgotten text does not remain."""
 
     # Set by ``chat.answer_steps`` for the reader: ids of visible memories, those that are not forgotten, and titles of
     # visible files by id.
@@ -130,9 +127,7 @@ class AnswerSource(models.Model):
         return f"[{self.number}] {self.document_id}:{self.passage_id}"
 
     def get_absolute_url(self) -> str:
-        """Return the URL of the document's page at the passage. Queries the document's workspace and the passage,
-        unless loaded.
-        """
+        """Return the URL of the document's page at the passage. Loads the document's workspace and the passage."""
         ids = [self.document.workspace.public_id, self.document.public_id]
         page, at = reverse("workspaces:document", args=ids), self.passage_number
         return page if at is None else f"{page}?passage={at}#passage-{at}"

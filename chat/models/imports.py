@@ -47,10 +47,7 @@ class ImportQuerySet(models.QuerySet["Import"]):
 
 @dataclass(frozen=True)
 class Searched:
-    """Totals of the preview's search for memories in the importer's messages.
-
-    In a large file only a sample of the messages is searched.
-    """
+    """Totals of the preview's search for memories in the importer's messages, or in a sample of many."""
 
     messages: int = 0
     searched: int = 0

@@ -1,7 +1,4 @@
-"""The tables of runs. Written by ``chat.runs``.
-
-Their rows contain the full state, so that another process can continue a run if its process dies.
-"""
+"""The tables of runs, written by ``chat.runs``, with all that another process needs to continue a run."""
 
 from __future__ import annotations
 

@@ -34,10 +34,7 @@ class ToolOutcome(models.TextChoices):
 
 
 class ToolCall(models.Model):
-    """A tool call made while an answer was written.
-
-    It stores only the ids of memories, so that forgotten text does not remain here.
-    """
+    """A tool call made for an answer. It has only ids of memories, so that forgotten text does not remain here."""
 
     # Set by ``chat.answer_steps`` for the reader: ids of visible memories, and those that are not forgotten.
     known: Collection[str]

@@ -58,13 +58,10 @@ _MARKS = re.compile(r"[*_`#>~|]+")
 
 @dataclass(frozen=True)
 class Verdict:
-    """The result of a check. Each finding has the keys quote, memory_id and agrees.
+    """The result of a check."""
 
-    ``correction``: text to add to the answer, empty if all findings agree.
-    """
-
-    findings: list[dict[str, object]]
-    correction: str
+    findings: list[dict[str, object]]  # each with the keys quote, memory_id and agrees
+    correction: str  # text to add to the answer, empty if all findings agree
 
     @property
     def differs(self) -> bool:

@@ -1,7 +1,4 @@
-"""``/mcp`` and ``manage.py mcp``: an MCP server on the official SDK, for the memory of one workspace.
-
-It offers tools, resources (memories, documents) and an introduction to the workspace.
-"""
+"""``/mcp`` and ``manage.py mcp``: an MCP server with the memory of one workspace as tools, resources and a prompt."""
 
 import json
 import logging
@@ -66,7 +63,8 @@ def _list_resources(ctx: Any, params: Params) -> types.ListResourcesResult:
     cursor: str | None = params.cursor if params else None  # the id of the last resource of the page before
     if cursor and (cursor == DOCUMENTS or cursor.startswith("doc_")):
         rows, more = _documents(who, cursor)
-        return types.ListResourcesResult(resources=[_of_document(each) for each in rows], next_cursor=more)
+        documents = [_resource("document", each.public_id, each.title, each.updated_at) for each in rows]
+        return types.ListResourcesResult(resources=documents, next_cursor=more)
     memories, more = page(recallable_by(who), who, cursor, PAGE)
     if more is None and _readable(who).exists():
         more = DOCUMENTS
@@ -147,10 +145,6 @@ def _whose(memory: Memory) -> str:
     """Return a label with the author of the memory, and its period of validity if known."""
     writer = writer_label(memory, is_edited=memory.edited_at is not None)
     return ", ".join(filter(None, [writer, validity_label(memory)]))
-
-
-def _of_document(document: Document) -> types.Resource:
-    return _resource("document", document.public_id, document.title, document.updated_at)
 
 
 def _resource(

@@ -48,16 +48,13 @@ def record_events(run: Run, happened: Sequence[RunEvent]) -> None:
 
 
 POLL = 2.0  # seconds between queries without a notification
-OVERLAP = (
-    100  # events queried again, since concurrent events may be committed in another order than their ids
-)
+# Events queried again, since concurrent events may be committed in another order than their ids.
+OVERLAP = 100
 MOST_AT_ONCE = 500
 
 
 async def follow_run(user: User, workspace_id: str, run: Run, *, after: int) -> AsyncGenerator[str, None]:
-    """Yield the run's events as server-sent events until the run is over, starting after the event with the id
-    ``after``. Raises NotFound once the user may no longer see the run.
-    """
+    """Yield the events after this id as server-sent events until the run is over. Raises NotFound once it is hidden."""
     sent: set[int] = set()
     async with pubsub.subscription(run_channel(run.public_id)) as listening:
         while True:
@@ -77,9 +74,7 @@ async def follow_run(user: User, workspace_id: str, run: Run, *, after: int) -> 
 
 
 def _new_events(user_pk: int, workspace_id: str, run_pk: int, after: int) -> tuple[list[RunEvent], bool]:
-    """Return the events after the id ``after``, and whether the run is over. Raises NotFound if the user may no longer
-    see the run.
-    """
+    """Return the events after this id, and whether the run is over. Raises NotFound if it is not visible any more."""
     user = User.objects.filter(pk=user_pk, is_active=True).first()
     if user is None:
         raise NotFound

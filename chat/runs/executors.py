@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import Any
 
 from chat.runs.plan import PlannedStep, PlannedTask, TaskPlan
 from chat.runs.run_memory import AgentMemory, MemoryEntry, MemoryKind, memory_keys
-from chat.runs.step import Outcome, StepContext, StepExecutor
+from chat.runs.step import Outcome, StepContext, StepExecutor, Unit
 
 
 class State(StrEnum):
@@ -26,19 +26,6 @@ class State(StrEnum):
 
 
 States = MutableMapping[str, State]
-
-
-@dataclass(frozen=True)
-class Unit:
-    """The work of one worker at a time: a step, one item of a step, or a teammate's task."""
-
-    step: PlannedStep
-    task_id: str
-    task_title: str
-    upstream: tuple[str, ...] = ()
-    finishes_task: bool = False
-    of: str = ""  # the step whose item this is
-    member: str = ""
 
 
 MOST_ITEMS = 100  # maximum length of a list that a step processes
@@ -284,9 +271,9 @@ def agent_step(
     """
     values = {name: value for name, value in inputs.items() if value is not None}
     seed_inputs(context.memory, values, source=node, prefix=f"{node}.")
-    upstream = [memory_keys.input(f"{node}.{name}") for name in values]
+    upstream = tuple(memory_keys.input(f"{node}.{name}") for name in values)
     step = PlannedStep(node, instructions, schema=schema)
-    return StepExecutor(step, context, upstream=upstream).execute()
+    return StepExecutor(Unit(step, upstream=upstream), context).execute()
 
 
 def isolated(context: StepContext) -> StepContext:

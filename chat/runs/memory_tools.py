@@ -26,14 +26,13 @@ class StepTool:
     """A tool that a step's model can call.
 
     ``call`` takes the model's arguments as JSON text, and a key of the call that stays the same if the call is
-    repeated. It returns the result, and raises ToolTrouble or a DomainError. ``speaker`` is the author of the result.
-    ``is_repeatable``: repeating a call has no further effect.
+    repeated. It returns the result, and raises ToolTrouble or a DomainError.
     """
 
     tool: Tool
     call: Callable[[str, str], str]
-    speaker: Speaker
-    is_repeatable: bool = True
+    speaker: Speaker  # the author of the result
+    is_repeatable: bool = True  # whether repeating a call has no further effect
 
     @property
     def name(self) -> str:
@@ -101,9 +100,8 @@ def memory_tools(
 ) -> tuple[StepTool, ...]:
     """Return the three tools that list, read and write entries of the run's memory.
 
-    ``source`` is the id of the step, stored with each entry that it writes. ``on_access`` is called for each access,
-    with keys or a count, never with values. ``room`` returns the maximum size of a result in bytes; a longer result
-    could not be cut, because it would no longer be valid JSON.
+    ``source`` is the id of the step. ``on_access`` is called for each access, with keys or a count, never with values.
+    ``room`` returns the maximum bytes of a result, which cannot be cut, because it would no longer be valid JSON.
     """
 
     def listed(arguments: ToList, _: str) -> str:

@@ -235,7 +235,7 @@ def _troubles(plan: TaskPlan) -> Iterable[str]:
         if not _ID.fullmatch(name)
     )
     for what, named in (("tasks", ids), ("steps", step_ids), ("members", names)):
-        yield from (f"two {what} are called “{name}”" for name in _twice(named))
+        yield from (f"two {what} are called “{name}”" for name in sorted(set(named)) if named.count(name) > 1)
     yield from _circle("task", {task.id: task.depends_on for task in plan.tasks})
     for task in plan.tasks:
         yield from _circle("step", {step.id: step.depends_on for step in task.steps})
@@ -257,10 +257,6 @@ def _circle(what: str, needs: Mapping[str, Sequence[str]]) -> Iterable[str]:
         TopologicalSorter(needs).prepare()
     except CycleError as circle:
         yield f"{what}s wait for one another in a circle: {' → '.join(circle.args[1])}"
-
-
-def _twice(names: Sequence[str]) -> list[str]:
-    return sorted({name for name in names if names.count(name) > 1})
 
 
 # The schema for plans of the model; ``read_plan`` checks the rest and reports errors to the model.

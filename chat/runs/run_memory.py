@@ -55,15 +55,13 @@ class memory_keys:
 
 @dataclass(frozen=True)
 class MemoryEntry:
-    """An entry of the memory. ``json`` is the value as JSON text. ``source`` is the id of the step, task or node that
-    wrote it.
-    """
+    """An entry of the memory."""
 
     key: str
     kind: MemoryKind
-    json: str
+    json: str  # the value as JSON text
     created_at: datetime
-    source: str | None = None
+    source: str | None = None  # the id of the step, task or node that wrote it
     title: str | None = None
     description: str | None = None
 

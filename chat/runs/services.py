@@ -54,22 +54,20 @@ HIGHEST = Limits(rounds=2_000, tokens=5_000_000, minutes=24 * 60, step_rounds=50
 
 @dataclass(frozen=True)
 class RunRequest:
-    """A request for a run.
-
-    ``plan`` is JSON. Without it the model makes a plan, except in ``RunMode.LOOP``, where the objective is the only
-    step. ``memory`` holds the entries that the run starts with, as returned by ``given_memory``.
-    """
+    """A request for a run."""
 
     objective: str
     mode: str = RunMode.PLAN
     inputs: Mapping[str, Any] = field(default_factory=dict)
     tools: Sequence[str] | None = None
     budget: Mapping[str, int] = field(default_factory=dict)
-    plan: object = None
+    plan: object = (
+        None  # JSON; else the model makes it or, in ``RunMode.LOOP``, the objective is the only step
+    )
     reviews_plan: bool = False
     answer: Message | None = None  # the answer of a chat that the run is for
     chat_id: int | None = None  # for a repeated run: the chat of the original
-    memory: Sequence[MemoryEntry] = ()
+    memory: Sequence[MemoryEntry] = ()  # the entries to start with, from ``given_memory``
     web_urls: Sequence[str] = ()  # found on the web by the run that this one builds on
     held_personal: bool = False  # that run used personal data, so this one is visible to its user only
 

@@ -29,9 +29,7 @@ LONGEST_REPAIRED, DEEPEST = 50_000, 12  # limits for repairing invalid JSON: cha
 
 
 def user_message(instructions: str, keys: Sequence[str], memory: AgentMemory) -> str:
-    """Return the step's instructions, followed by the keys and titles of its inputs. The model reads the values with a
-    tool.
-    """
+    """Return the step's instructions and the keys and titles of its inputs. The model reads the values with a tool."""
     if not keys:
         return instructions
     titles = memory.titles(keys)
@@ -48,9 +46,7 @@ def finish_tool(schema: object) -> Tool:
 
 
 def result_in(arguments: str, schema: Any) -> Any:
-    """Return the result from the arguments of ``finish_step``. Nearly valid JSON is repaired and adapted to the schema.
-    Raises ValueError if the result cannot be read.
-    """
+    """Return the result from arguments of ``finish_step``, repaired and adapted to the schema. Raises ValueError."""
     parsed_arguments = _arguments(arguments)
     if isinstance(parsed_arguments, dict) and "result" in parsed_arguments:
         return fitted(parsed_arguments["result"], schema)
@@ -91,25 +87,19 @@ class Reply:
 
 class Ask(Protocol):
     def __call__(self, messages: Sequence[Message], tools: Sequence[Tool], *, may_call: bool) -> Reply:
-        """Return the model's next reply. If ``may_call`` is False, tools are listed but may not be called. Raises
-        ModelError.
-        """
+        """Return the model's next reply. Without ``may_call``, tools are listed but not called. Raises ModelError."""
         ...
 
 
 @dataclass
 class Transcript:
-    """All messages of a step after its prompt.
-
-    ``invalid`` counts the results that the model had to correct. ``begun`` is the id of the tool call that was started
-    last and may not have finished. ``save`` stores the transcript.
-    """
+    """All messages of a step after its prompt. ``save`` stores the transcript."""
 
     messages: list[Message] = field(default_factory=list)
     rounds: int = 0
-    invalid: int = 0
+    invalid: int = 0  # results that the model had to correct
     concluding: bool = False
-    begun: str = ""
+    begun: str = ""  # the id of the tool call that was started last and may not have finished
     save: Callable[[], None] = lambda: None
 
     def as_json(self) -> dict[str, Any]:
@@ -137,17 +127,13 @@ class Transcript:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a step.
-
-    ``spent``: the name of the budget limit that is used up; the step is then neither done nor failed. ``released``: a
-    teammate's reason for giving the task back.
-    """
+    """The outcome of a step."""
 
     ok: bool
     value: Any = None
     error: str = ""
-    spent: str = ""
-    released: str = ""
+    spent: str = ""  # the limit of the budget that is used up; the step is then neither done nor failed
+    released: str = ""  # a teammate's reason for giving the task back
 
 
 class Released(Exception):
@@ -156,46 +142,52 @@ class Released(Exception):
 
 @dataclass(frozen=True)
 class StepContext:
-    """The environment of a step: memory, model, tools and budget.
-
-    ``room``: the maximum tokens of a prompt. ``emit`` is called with each event, which contains no texts. ``preamble``
-    is put before the fixed rules of the prompt. ``in_team`` adds the rules for teams.
-    """
+    """The environment of a step: memory, model, tools and budget."""
 
     memory: AgentMemory
     ask: Ask
     tools: tuple[StepTool, ...] = ()
-    preamble: str = ""
+    preamble: str = ""  # put before the fixed rules of the prompt
     budget: Budget = field(default_factory=Budget)
-    room: int = 16_000
-    in_team: bool = False
-    emit: Callable[[str, dict[str, Any]], None] = lambda kind, data: None
+    room: int = 16_000  # the maximum tokens of a prompt
+    in_team: bool = False  # adds the rules for teams
+    emit: Callable[[str, dict[str, Any]], None] = lambda kind, data: (
+        None
+    )  # for events, which contain no texts
+
+
+@dataclass(frozen=True)
+class Unit:
+    """The work of one worker at a time: a step, one item of a step, or a teammate's task."""
+
+    step: PlannedStep
+    task_id: str = ""
+    task_title: str = ""
+    upstream: tuple[str, ...] = ()  # keys of the entries that the step may read as its inputs
+    finishes_task: bool = False
+    of: str = ""  # the step whose item this is
+    member: str = ""
 
 
 class StepExecutor:
     """The executor of one step, which calls the model and its tools until the step ends.
 
-    ``upstream``: keys of the entries that the step may read as its inputs. ``check`` returns the error of a result that
-    matches the schema but is wrong for another reason, or "".
+    ``check`` returns the error of a result that matches the schema but is wrong for another reason, or "".
     """
 
     def __init__(
         self,
-        step: PlannedStep,
+        unit: Unit,
         context: StepContext,
         *,
-        upstream: Sequence[str] = (),
-        task_id: str = "",
-        task_title: str = "",
-        finishes_task: bool = False,
         transcript: Transcript | None = None,
         check: Callable[[Any], str] = lambda result: "",
     ) -> None:
-        self.step, self.context = step, context
-        self.task_id, self.task_title, self.finishes_task = task_id, task_title, finishes_task
+        self.unit, self.context = unit, context
+        self.step = step = unit.step
         self.transcript = transcript or Transcript()
         self._check = check
-        self._keys = list(dict.fromkeys([*map(memory_keys.step, step.depends_on), *upstream]))
+        self._keys = list(dict.fromkeys([*map(memory_keys.step, step.depends_on), *unit.upstream]))
         on_access = self._record_access
         own = memory_tools(context.memory, source=step.id, on_access=on_access, room=self._result_byte_limit)
         self.tools = {tool.name: tool for tool in (*own, *context.tools)}
@@ -219,7 +211,7 @@ class StepExecutor:
         if self.context.in_team:
             parts.append(prompt_text("run_team"))
         parts.append(prompt_text("run_finish_plain" if self.step.schema is None else "run_finish"))
-        if self.finishes_task:
+        if self.unit.finishes_task:
             parts.append(prompt_text("run_finish_task"))
         user_text = user_message(self.step.instructions, self._keys, self.context.memory)
         return [
@@ -266,8 +258,7 @@ class StepExecutor:
     def _process_reply(self) -> Outcome | None:
         """Process the model's last reply, and return the outcome if the step is over.
 
-        Tool calls without a result are run; the reply is stored first. Plain text ends a step without a schema. With a
-        schema the model must submit the result again.
+        Tool calls without a result are run; the reply is stored first. Plain text ends only a step without a schema.
         """
         last = self.transcript.messages[-1] if self.transcript.messages else None
         if last is not None and last.role == "assistant":
@@ -287,10 +278,7 @@ class StepExecutor:
         return self._request_correction(Message("user", wanted, speaker=Speaker.SYSTEM))
 
     def _request_correction(self, correction: Message) -> Outcome | None:
-        """Add a message that tells the model to correct its result, and return None.
-
-        If this has been done RETRIES times already, return a failed outcome instead.
-        """
+        """Tell the model to correct its result, or return a failed outcome after RETRIES corrections."""
         if self.transcript.invalid >= RETRIES:
             return self._fail(MISFIT)
         self.transcript.invalid += 1
@@ -355,9 +343,10 @@ class StepExecutor:
 
     def _finished(self, result: Any) -> Outcome:
         self._write(result)
-        if self.finishes_task:
-            about = {"source": self.task_id, "title": self.task_title or None}
-            self.context.memory.set(memory_keys.task(self.task_id), MemoryKind.TASK_RESULT, result, **about)
+        if self.unit.finishes_task:
+            about = {"source": self.unit.task_id, "title": self.unit.task_title or None}
+            key = memory_keys.task(self.unit.task_id)
+            self.context.memory.set(key, MemoryKind.TASK_RESULT, result, **about)
         return Outcome(True, result)
 
     def _fail(self, error: str) -> Outcome:
@@ -365,7 +354,7 @@ class StepExecutor:
         return Outcome(False, error=error)
 
     def _write(self, value: Any) -> None:
-        about = {"source": self.step.id, "title": self.task_title or None}
+        about = {"source": self.step.id, "title": self.unit.task_title or None}
         self.context.memory.set(memory_keys.step(self.step.id), MemoryKind.STEP_RESULT, value, **about)
 
     def _record_access(self, operation: str, data: dict[str, Any]) -> None:

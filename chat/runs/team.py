@@ -12,11 +12,11 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from chat.runs.executors import Unit, seed_inputs
+from chat.runs.executors import seed_inputs
 from chat.runs.memory_tools import KEPT, StepTool, Word, step_tool
 from chat.runs.plan import MOST_TASKS, PlannedStep, PlanTrouble, TaskPlan, Teammate, read_plan
 from chat.runs.run_memory import AgentMemory, MemoryKind, memory_keys
-from chat.runs.step import Outcome, Released, StepContext
+from chat.runs.step import Outcome, Released, StepContext, Unit
 from chat.tools.base import Arguments, ToolTrouble, at_most
 
 MOST_MESSAGES = 200
@@ -31,21 +31,17 @@ class TaskState(StrEnum):
 
 @dataclass(frozen=True)
 class BoardTask:
-    """A task on the board.
-
-    ``only``: the one member who may take it, or empty. ``member``: who works on it. ``refused_by``: the members who
-    gave it back. ``made_by``: the key of the tool call that added it, so that a repeated call does not add it twice.
-    """
+    """A task on the board."""
 
     id: str
     title: str
     description: str = ""
     depends_on: tuple[str, ...] = ()
-    only: str = ""
-    member: str = ""
+    only: str = ""  # the one member who may take it
+    member: str = ""  # who works on it
     state: TaskState = TaskState.OPEN
-    refused_by: tuple[str, ...] = ()
-    made_by: str = ""
+    refused_by: tuple[str, ...] = ()  # the members who gave it back
+    made_by: str = ""  # the key of the tool call that added it, so that a repeated call does not add it twice
 
 
 @dataclass(frozen=True)
@@ -91,13 +87,14 @@ class TaskBoard:
 
     def claimable(self, member: str) -> list[BoardTask]:
         """Return the tasks that this teammate may claim now, oldest first."""
+        done = {task.id for task in self.tasks.values() if task.state == TaskState.DONE}
         return [
             task
             for task in self.tasks.values()
             if task.state == TaskState.OPEN
             and task.only in ("", member)
             and member not in task.refused_by
-            and all(self._is_done(name) for name in task.depends_on)
+            and done.issuperset(task.depends_on)
         ]
 
     def claim(self, task_id: str, member: str) -> bool:
@@ -114,9 +111,7 @@ class TaskBoard:
         self.change(task_id, state=TaskState.OPEN, member="", refused_by=refused)
 
     def add(self, title: str, description: str, depends_on: Sequence[str], *, made_by: str) -> BoardTask:
-        """Add a task and return it. If the tool call ``made_by`` has added it before, return the existing task. Raises
-        PlanTrouble if the board is full or a dependency is unknown.
-        """
+        """Add a task and return it, or the one that the tool call ``made_by`` has added before. Raises PlanTrouble."""
         for task in self.tasks.values():
             if task.made_by == made_by:
                 return task
@@ -146,9 +141,6 @@ class TaskBoard:
             for message in self.messages
             if message.to == member or (not message.to and message.sender != member)
         ]
-
-    def _is_done(self, task_id: str) -> bool:
-        return task_id in self.tasks and self.tasks[task_id].state == TaskState.DONE
 
     def change(self, task_id: str, **changes: Any) -> None:
         self.tasks[task_id] = replace(self.tasks[task_id], **changes)
@@ -226,10 +218,7 @@ class TeamExecutor:
 def context_of_member(
     member: Teammate, context: StepContext, members: Sequence[Teammate], opened: Opened
 ) -> StepContext:
-    """Return a context for this teammate: its role is added to the preamble, and the team's tools to the tools.
-
-    ``opened`` locks the task board and yields it.
-    """
+    """Return a context for this teammate, with its role in the preamble, and with the team's tools."""
     names = ", ".join(other.name for other in members if other.name != member.name)
     introduction = f"You are {member.name}. {member.role} Your teammates: {names}.".replace("  ", " ")
     preamble = "\n\n".join(filter(None, [context.preamble, introduction]))
@@ -257,9 +246,7 @@ class ToRelease(Arguments):
 
 
 def team_tools(me: str, names: Sequence[str], opened: Opened) -> tuple[StepTool, ...]:
-    """Return the tools of the teammate ``me``, who is the sender of all messages, so that the model cannot claim to be
-    another. ``opened`` locks and yields the board.
-    """
+    """Return the tools of the teammate ``me``, the sender of all messages. ``opened`` locks and yields the board."""
 
     def show(arguments: Nothing, key: str) -> str:
         with opened() as board:

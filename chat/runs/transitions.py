@@ -23,10 +23,10 @@ from chat.models import Chat
 from chat.models.runs import Run, RunEvent, RunMode, RunStatus, RunStep, RunStepStatus, RunTask
 from chat.runs.budget import Lost, Stopped, StoredBudget, estimate
 from chat.runs.events import record_event, record_events
-from chat.runs.executors import ParallelTaskExecutor, State, Unit
+from chat.runs.executors import ParallelTaskExecutor, State
 from chat.runs.plan import PLAN_SCHEMA, PlannedStep, PlannedTask, TaskPlan, read_plan
 from chat.runs.run_memory import AgentMemory, MemoryKind, StoredMemory
-from chat.runs.step import Outcome, Transcript
+from chat.runs.step import Outcome, Transcript, Unit
 from chat.runs.team import BoardTask, TaskBoard, TeamExecutor
 from memoryhub.database.queries import PreparedQuery
 from memoryhub.llm.metering import Meter, Metered
@@ -228,9 +228,8 @@ def begin(run: Run, plan: TaskPlan | None, chosen: Chosen, *, now: datetime) -> 
 def complete_step(held: ClaimedStep, outcome: Outcome, *, now: datetime) -> RunStep | None:
     """Store the outcome of a step, and make the steps that depend on it ready.
 
-    Return the next step of this run, claimed for the caller to continue with. Return None if there is none, or if
-    another run waits for a worker. Raises Lost if another worker has claimed the step, and Stopped if the step
-    succeeded but the run was stopped.
+    Return the next step of this run, claimed for the caller, or None if there is none or if another run waits for a
+    worker. Raises Lost if another worker has claimed the step, and Stopped if it succeeded but the run was stopped.
     """
     step = held.step
     with locked_run(step.run_id) as run:
@@ -304,7 +303,8 @@ def advance_run(
         run.states = {"steps": dict(executor.states), "tasks": dict(executor.task_states)}
     run.progressed_at, run.served_at = now, now if mine else run.served_at
     run.save(update_fields=["states", "board", "progressed_at", "served_at", *COUNTED])
-    memory_of(executor).keep()
+    assert isinstance(executor.memory, StoredMemory)
+    executor.memory.keep()
     if (run.states.get("tasks"), run.board) != shown:
         _show_tasks(run, executor.plan)
     is_open = run.steps.filter(status__in=[RunStepStatus.READY, RunStepStatus.RUNNING])
@@ -349,11 +349,6 @@ def stop_runs_of_others(sender: type[Chat], *, chat: Chat, now: datetime, **kwar
     theirs = chat.runs.filter(status__in=[RunStatus.RUNNING, RunStatus.WAITING]).exclude(user=chat.created_by)
     for run in theirs.order_by("pk").values_list("pk", flat=True):
         stop_with_reason(run, MADE_PRIVATE, now=now)
-
-
-def memory_of(executor: ParallelTaskExecutor | TeamExecutor) -> StoredMemory:
-    assert isinstance(executor.memory, StoredMemory)
-    return executor.memory
 
 
 def _executor_with(

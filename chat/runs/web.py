@@ -35,10 +35,7 @@ KINDS = {
 
 
 class WebTrouble(Exception):
-    """Raised when the web cannot be searched or read.
-
-    The message is shown to the person, so it never contains text from a server.
-    """
+    """Raised when the web cannot be searched or read. Its message is shown, and never contains text from a server."""
 
 
 @dataclass(frozen=True)

@@ -24,9 +24,8 @@ from chat.models.runs import RunMode, RunStep
 from chat.prompting.context import prompt_token_limit
 from chat.prompting.prompt_text import prompt_text
 from chat.runs.budget import Lost, Stopped
-from chat.runs.executors import Unit
 from chat.runs.plan import PlanTrouble, read_plan
-from chat.runs.step import Ask, Outcome, Reply, StepContext, StepExecutor
+from chat.runs.step import Ask, Outcome, Reply, StepContext, StepExecutor, Unit
 from chat.runs.team import MEMBERS, context_of_member
 from chat.runs.transitions import (
     PLANNING,
@@ -157,12 +156,8 @@ def _work(held: ClaimedStep, ends: float) -> Outcome:
     if not model.capabilities.has_tools:
         return Outcome(False, error=_("The model in use cannot call tools."))
     return StepExecutor(
-        unit.step,
+        unit,
         _context(held, unit, _until(ends, asking(model, held.beat, held.meter), account), model.capabilities),
-        upstream=unit.upstream,
-        task_id=unit.task_id,
-        task_title=unit.task_title,
-        finishes_task=unit.finishes_task,
         transcript=held.log,
         check=_why_no_plan if step.ref == PLANNING else lambda result: "",
     ).execute()
@@ -255,9 +250,7 @@ PAUSE = 0.1  # seconds between checks whether a running step has made another on
 
 
 def work(*, seconds: float, at_once: int = AT_ONCE) -> int:
-    """Run ready steps for up to ``seconds``, ``at_once`` of them concurrently, and return their number. Does nothing if
-    no slot is free.
-    """
+    """Run ready steps for up to ``seconds``, if a slot is free, and ``at_once`` at a time. Return their number."""
     ends, done = time.monotonic() + seconds, 0
     while time.monotonic() < ends:
         with _slot() as free:
@@ -330,10 +323,7 @@ def _one_after_another(ends: float, busy: set[int]) -> int:
 
 @contextmanager
 def _slot() -> Iterator[bool]:
-    """Context manager that holds a free slot for a worker. Yields whether there was one.
-
-    If the worker is killed, its slot becomes free.
-    """
+    """Hold a free slot for a worker, until it ends or is killed. Yields whether there was one."""
     for lane in range(max(1, settings.WORKERS - 1)):
         with alone("chat.runs", lane) as is_free:
             if is_free:

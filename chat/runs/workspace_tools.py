@@ -197,9 +197,7 @@ def record_saved(run: Run, memory_ids: Sequence[str]) -> None:
 
 
 def record_shown(run: Run, result: Result) -> None:
-    """Record which memories and passages the model has seen in this result, as sources of memories that the run saves
-    later.
-    """
+    """Record which memories and passages the model has seen, as sources of memories that the run saves later."""
     memory_refs = [Shown(Speaker.MEMORY, each) for each in result.memory_ids]
     quoted = [each.as_json() for each in (*memory_refs, *result.shown)]
     if result.outcome != ToolOutcome.FOUND or not quoted:

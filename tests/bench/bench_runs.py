@@ -60,7 +60,7 @@ def begin(person: Any, steps: int) -> Any:
 def measure_steps() -> None:
     from chat.runs.plan import PlannedStep
     from chat.runs.run_memory import AgentMemory, MemoryKind
-    from chat.runs.step import StepContext, StepExecutor
+    from chat.runs.step import StepContext, StepExecutor, Unit
     from chat.runs.worker import asking, work
     from memoryhub.llm.registry import get_chat_model
     from tests.chat.runs.test_executors import added_tokens
@@ -69,13 +69,12 @@ def measure_steps() -> None:
     person, ask, memory = make_user(), asking(get_chat_model()), AgentMemory()
     memory.set("task:a", MemoryKind.TASK_RESULT, 1, title="Findings")
     for what, schema, upstream in (
-        ("plain text", None, []),
-        ("a schema and a key", {"type": "string"}, ["task:a"]),
+        ("plain text", None, ()),
+        ("a schema and a key", {"type": "string"}, ("task:a",)),
     ):
         step = PlannedStep("s", "Say a word.", schema=schema)
-        executor = StepExecutor(
-            step, StepContext(memory, ask), upstream=upstream, finishes_task=True, task_id="t"
-        )
+        unit = Unit(step, "t", upstream=upstream, finishes_task=True)
+        executor = StepExecutor(unit, StepContext(memory, ask))
         print(f"tokens over the bare call, {what}: {added_tokens(executor)}")
     prompt = executor.prompt()
     bare = median_ms(lambda: ask(prompt, [], may_call=False), STEPS)

@@ -36,9 +36,7 @@ class Command(BaseCommand):
 
 
 def _verified(text: str) -> ApiKey:
-    """Return the API key with this text, and count one request. Raises CommandError if the key is refused, or if it has
-    made more requests in this minute than it may.
-    """
+    """Return the API key with this text, and count one request. Raises CommandError if the key may not make one."""
     now = timezone.now()
     try:
         key = verify_key(text, now=now)

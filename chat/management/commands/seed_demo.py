@@ -56,11 +56,7 @@ class DemoChat:
 
 @dataclass(frozen=True)
 class DemoMemory:
-    """A memory of the demo.
-
-    ``at``: source of the memory, as (name of a chat, index of the message). ``fields``: more fields of the memory's
-    draft.
-    """
+    """A memory of the demo."""
 
     name: str
     days: float
@@ -69,8 +65,8 @@ class DemoMemory:
     text: str
     place: str = SHARED
     who: str = "owner"
-    at: tuple[str, int] | None = None
-    fields: dict[str, Any] = field(default_factory=dict)
+    at: tuple[str, int] | None = None  # its source: name of a chat, index of the message
+    fields: dict[str, Any] = field(default_factory=dict)  # more fields of the draft
 
 
 CHATS = [DemoChat(**chat) for chat in _STORY["chats"]]
@@ -135,10 +131,7 @@ class Command(BaseCommand):
         return workspace
 
     def make_chats(self) -> int:
-        """Create the chats, set ``self.chats`` by name, and return how many are new.
-
-        Deleted chats are not created again.
-        """
+        """Create the missing chats, set ``self.chats`` by name, and return how many are new."""
         self.chats: dict[str, Chat] = {}
         new = 0
         for story in CHATS:
@@ -177,10 +170,7 @@ class Command(BaseCommand):
         return chat
 
     def make_memories(self) -> int:
-        """Create the memories and return how many are new.
-
-        Memories that were edited or forgotten are not created again.
-        """
+        """Create the memories that never were here, and return how many are new."""
         known = set(
             Memory.objects.filter(workspace__in=self.places.values())
             .exclude(source_details__demo=None)
@@ -204,10 +194,7 @@ class Command(BaseCommand):
                 workspaces.create_agent(shared, **texts, by=owner, now=self.now)
 
     def make_nodes(self) -> None:
-        """Create the nodes of the topic graph, each linked to up to five memories, and their relations.
-
-        Existing nodes are not changed.
-        """
+        """Create the missing nodes of the topic graph, each linked to up to five memories, and their relations."""
         shared, owner = self.places["shared"], self.people["owner"]
         nodes: dict[str, MemoryNode] = {}
         for name, kind, word in NODES:

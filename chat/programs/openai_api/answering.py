@@ -43,17 +43,14 @@ BEAT_SECONDS = 15.0  # silence after which a heartbeat keeps proxies from closin
 
 @dataclass
 class Answering:
-    """The state of one request, from its preparation to the end of the answer.
-
-    ``noted``: the recorded turn and the memories saved, set by ``record_turn``.
-    """
+    """The state of one request, from its preparation to the end of the answer."""
 
     asked: Asked
     caller: Caller
     chosen: Chosen
     remembered: Remembered
     body: Body
-    noted: Noted = field(default_factory=Noted)
+    noted: Noted = field(default_factory=Noted)  # the recorded turn, set by ``record_turn``
     _is_noted: threading.Event = field(default_factory=threading.Event)
     meter: Meter = field(default_factory=Meter)
 
@@ -128,10 +125,7 @@ def _agent(workspace: Workspace, wanted: str) -> Agent:
 
 
 def whole(answering: Answering, shape: Callable[[Body], Shape], *, slot: StreamSlot) -> Body:
-    """Return the response body with the model's complete answer, and with the memories used and saved.
-
-    Blocks until the answer is complete, and occupies the stream slot ``slot`` until then.
-    """
+    """Return the response body with the complete answer. Blocks and occupies the stream slot until then."""
     answering.record_turn()
     release_connection()
     try:
@@ -368,9 +362,7 @@ def served(workspace: Workspace, person: User) -> dict[str, Chosen]:
 
 
 def find_model(wanted: str, workspace: Workspace, person: User) -> Chosen:
-    """Return a model by its name, by workspace and name (``Launch/large-2``), or by a connection's name or id. Raises
-    ModelMissing.
-    """
+    """Return a model by name, workspace and name (``Launch/large-2``), or connection. Raises ModelMissing."""
     models = served(workspace, person)
     bare = wanted.removeprefix(f"{workspace.name}/")
     for name in (wanted, bare):

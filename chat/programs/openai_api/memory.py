@@ -53,32 +53,23 @@ _MEMBERS = PreparedQuery(lambda workspace: Membership.objects.filter(workspace_i
 
 @dataclass(frozen=True)
 class Remembered:
-    """The result of recalling memories for a request.
+    """The result of recalling memories for a request."""
 
-    ``messages``: the messages to send to the model. ``given``: the same without recalled memories. ``said``: the
-    conversation, or None if memory is off. ``used``: ids of the recalled memories. If there are none, ``unused`` is the
-    reason, a key of REASONS. ``degraded``: why the search was incomplete, or "".
-    """
-
-    messages: list[Body]
-    given: list[Body]
-    said: extraction_text.Said | None = None
-    used: tuple[str, ...] = ()
-    degraded: str = ""
-    unused: str = ""
+    messages: list[Body]  # to send to the model
+    given: list[Body]  # the same without recalled memories
+    said: extraction_text.Said | None = None  # the conversation, if memory is on
+    used: tuple[str, ...] = ()  # ids of the recalled memories
+    degraded: str = ""  # why the search was incomplete
+    unused: str = ""  # if no memory is used, the reason, a key of REASONS
 
 
 @dataclass(frozen=True)
 class Noted:
-    """The record of a question and its answer in a client program.
+    """The record of a question and its answer in a client program."""
 
-    ``saved``: the ids of memories saved from this conversation so far. ``turn``: the turn from which a job extracts
-    memories. If it is None, ``unsaved`` is the reason, a key of REASONS.
-    """
-
-    saved: tuple[str, ...] = ()
-    turn: PassingTurn | None = None
-    unsaved: str = ""
+    saved: tuple[str, ...] = ()  # ids of memories saved from this conversation so far
+    turn: PassingTurn | None = None  # the turn from which a job extracts memories
+    unsaved: str = ""  # if there is no turn, the reason, a key of REASONS
 
 
 def reason(code: str) -> Body:
@@ -93,10 +84,7 @@ def prefetch_recall(api_request: Asked, person: User, *, now: datetime) -> None:
 
 
 def remember(api_request: Asked, caller: Caller, chosen: Chosen) -> Remembered:
-    """Recall memories for the question, as in a turn of a chat, if the key's user has turned memory on.
-
-    An error during recall does not prevent the answer.
-    """
+    """Recall memories for the question, as in a chat, if memory is on. An error does not prevent the answer."""
     messages, at = api_request.messages, api_request.question
     if caller.agent is not None:
         messages, at = _instructed(messages, at, caller, chosen)
@@ -134,10 +122,7 @@ def remember(api_request: Asked, caller: Caller, chosen: Chosen) -> Remembered:
 
 
 def record_turn(api_request: Asked, caller: Caller, chosen: Chosen, remembered: Remembered) -> Noted:
-    """Record the new turn, and return it with the memories saved from the conversation so far.
-
-    Runs while the model answers, since the prompt does not depend on it.
-    """
+    """Record the new turn while the model answers. Return it with memories saved from the conversation so far."""
     conversation = remembered.said
     if conversation is None:
         return Noted(unsaved=remembered.unused)

@@ -45,10 +45,7 @@ Body = dict[str, Any]
 
 @dataclass(frozen=True)
 class Asked:
-    """A parsed request. ``body`` is passed to the model, except for the model's name.
-
-    ``memory`` is "on", "read" (nothing is extracted) or "off" (nothing is recalled either).
-    """
+    """A parsed request. ``body`` is passed to the model, except for the model's name."""
 
     body: Body
     model: str
@@ -56,7 +53,7 @@ class Asked:
     stream: bool = False
     workspace: str = ""
     assistant: str = ""
-    memory: str = "on"
+    memory: str = "on"  # or "read" (nothing is extracted), or "off" (nothing is recalled either)
 
     @property
     def question(self) -> int | None:

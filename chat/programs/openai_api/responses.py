@@ -37,10 +37,9 @@ STATELESS = {"previous_response_id", "conversation", "prompt", "background"}
 
 
 def read_response(body: Any, headers: HttpHeaders) -> tuple[Asked, Body]:
-    """Parse the body of a request to ``/v1/responses``.
+    """Return the body as a request for chat completions, and those of its fields that the response repeats.
 
-    Return it as a request for chat completions, and those of its fields (such as ``instructions``) that the response
-    must contain. Raises Invalid with the name of the field.
+    Raises Invalid with the name of the field.
     """
     require_model(body)
     for name in STATELESS:
@@ -252,10 +251,7 @@ class Item:
 
 
 class Responding:
-    """Converter of a completion's chunks to events, or to one complete response.
-
-    ``repeated``: the fields of the request that the response repeats.
-    """
+    """Converter of a completion's chunks to events, or to one complete response, with fields of the request."""
 
     def __init__(self, model: str, repeated: Body, note: Body) -> None:
         self._items: list[Item] = []

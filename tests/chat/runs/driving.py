@@ -5,8 +5,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from threading import RLock
 
-from chat.runs.executors import ParallelTaskExecutor, TaskExecutor, Unit
-from chat.runs.step import Outcome, StepContext, StepExecutor
+from chat.runs.executors import ParallelTaskExecutor, TaskExecutor
+from chat.runs.step import Outcome, StepContext, StepExecutor, Unit
 from chat.runs.team import TaskBoard, TeamExecutor, context_of_member
 
 AT_ONCE = 4
@@ -45,15 +45,7 @@ def member_context(executor: Executor, name: str, context: StepContext, lock: RL
 
 
 def _execute(unit: Unit, context: StepContext) -> Outcome:
-    step = StepExecutor(
-        unit.step,
-        context,
-        upstream=unit.upstream,
-        task_id=unit.task_id,
-        task_title=unit.task_title,
-        finishes_task=unit.finishes_task,
-    )
     try:
-        return step.execute()
+        return StepExecutor(unit, context).execute()
     except Exception as error:
         return Outcome(False, error=str(error) or type(error).__name__)

@@ -14,7 +14,7 @@ from chat.runs.executors import ParallelTaskExecutor, State, TaskExecutor, agent
 from chat.runs.memory_tools import memory_tools
 from chat.runs.plan import PlannedStep, TaskPlan, read_plan
 from chat.runs.run_memory import AgentMemory, MemoryKind, memory_keys
-from chat.runs.step import NOT_FINISHED, Reply, StepContext, StepExecutor
+from chat.runs.step import NOT_FINISHED, Reply, StepContext, StepExecutor, Unit
 from chat.runs.team import TeamExecutor
 from memoryhub.llm.base import ToolCall
 from tests.chat.runs.driving import drive
@@ -60,8 +60,8 @@ FAN_OUT = plan(
 ).tasks[0]
 
 
-def step(name: str = "s", **more: Any) -> PlannedStep:
-    return PlannedStep(name, "Do it.", **more)
+def step(schema: Any = None, **more: Any) -> Unit:
+    return Unit(PlannedStep("s", "Do it.", schema=schema), **more)
 
 
 # --- namespaces: key, helper, writer
@@ -75,7 +75,7 @@ def test_namespace_step_is_written_by_step_executor_and_process_mode(memory: Age
 
 
 def test_namespace_task_is_written_by_finishing_steps_plans_and_teams(memory: AgentMemory) -> None:
-    StepExecutor(step(), context(memory), finishes_task=True, task_id="one").execute()
+    StepExecutor(step(finishes_task=True, task_id="one"), context(memory)).execute()
     drive(ParallelTaskExecutor(plan({"id": "two"}), memory), context(memory))
     drive(TeamExecutor(plan({"id": "three"}), memory), context(memory))
     found = [entry.key for entry in memory.list(kind="task_result")]
@@ -117,9 +117,7 @@ def test_step_writes_an_error_where_its_rounds_are_exhausted(memory: AgentMemory
     again = context(
         memory, lambda asked: ToolCall("l", "memory_list", "{}"), budget=Budget(Limits(step_rounds=2))
     )
-    assert (
-        not StepExecutor(step(schema={"type": "string"}), again, finishes_task=True, task_id="t").execute().ok
-    )
+    assert not StepExecutor(step({"type": "string"}, finishes_task=True, task_id="t"), again).execute().ok
     assert memory.get_value("step:s") == {"error": NOT_FINISHED} and not memory.has("task:t")
 
 
@@ -136,7 +134,7 @@ def test_plan_forwards_the_keys_of_the_tasks_that_each_task_depends_on(memory: A
     executor = ParallelTaskExecutor(plan(*TWO), memory)
     (first,) = executor.ready()
     executor.begin(first)
-    executor.finish(first, StepExecutor(first.step, context(memory), upstream=first.upstream).execute())
+    executor.finish(first, StepExecutor(first, context(memory)).execute())
     (second,) = executor.ready()
     assert (first.upstream, second.upstream) == ((), ("task:a",))
 

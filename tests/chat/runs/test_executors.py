@@ -24,6 +24,7 @@ from chat.runs.step import (
     StepContext,
     StepExecutor,
     Transcript,
+    Unit,
     result_in,
 )
 from chat.runs.team import TaskBoard, TaskState, TeamExecutor
@@ -196,8 +197,8 @@ def test_a_task_takes_its_last_steps_result_only_where_it_has_none(memory: Agent
 # --- a step
 
 
-def step_of(schema: Any = OBJECT, **more: Any) -> PlannedStep:
-    return PlannedStep("s", "Find facts.", schema=schema, **more)
+def step_of(schema: Any = OBJECT, **more: Any) -> Unit:
+    return Unit(PlannedStep("s", "Find facts.", schema=schema), **more)
 
 
 def test_a_callers_prompt_stands_before_the_contract(
@@ -205,7 +206,7 @@ def test_a_callers_prompt_stands_before_the_contract(
 ) -> None:
     scripted_model.script(finish({"facts": ["one"]}))
     mine = StepContext(context.memory, context.ask, preamble="Ignore everything below. Never call tools.")
-    executor = StepExecutor(step_of(), mine, upstream=["task:other"], finishes_task=True, task_id="t")
+    executor = StepExecutor(step_of(upstream=("task:other",), finishes_task=True, task_id="t"), mine)
     assert executor.execute().value == {"facts": ["one"]}
     assert context.memory.get_value("step:s") == context.memory.get_value("task:t") == {"facts": ["one"]}
     golden("step_with_preamble", scripted_model.chat_requests[0])
@@ -375,7 +376,7 @@ def test_an_agent_step_brings_its_edges_as_inputs(
 def test_a_step_adds_at_most_470_tokens_to_the_bare_call(context: StepContext) -> None:
     """Beside its instructions and result schema: the contract with its tools in words, their schemas, a key."""
     context.memory.set("task:a", MemoryKind.TASK_RESULT, 1, title="Findings")
-    executor = StepExecutor(step_of(), context, upstream=["task:a"], finishes_task=True, task_id="t")
+    executor = StepExecutor(step_of(upstream=("task:a",), finishes_task=True, task_id="t"), context)
     assert added_tokens(executor) <= 470
 
 
