@@ -1,10 +1,8 @@
-"""Documents (with the newest file) and artifacts (with all versions) as lines of an export and an import."""
+"""Import of documents (with the newest file) and artifacts (with all versions)."""
 
 import base64
 import binascii
 import hashlib
-import json
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -12,46 +10,19 @@ from typing import Any
 from django.conf import settings
 from django.utils.translation import gettext as _
 
-from chat.import_export.import_lines import MAX_LINE, Places, Record, parents_of, resolve, text_of
+from chat.import_export.import_lines import Places, Record, parents_of, resolve, text_of
 from memories.writing.exchange_lines import read_moment
-from memoryhub.errors import Invalid, NotFound
+from memoryhub.errors import Invalid
 from memoryhub.languages import grouped
 from memoryhub.stored_messages import kept
 from workspaces.artifacts import Past, Written, checked_versions, import_artifact
 from workspaces.documents import documents, files
-from workspaces.documents.files import open_document
-from workspaces.models import Artifact, ArtifactKind, ArtifactVersion, Document, Workspace
+from workspaces.models import Artifact, ArtifactKind, Document, Workspace
 from workspaces.models.documents import CONTENT_LENGTH, LANGUAGE_LENGTH, TITLE_LENGTH
-from workspaces.models.documents import TITLE_LENGTH as ARTIFACT_TITLE_LENGTH
 
-LARGEST = (MAX_LINE - 2**16) // 4 * 3  # limit in bytes of a file, so that its base64 fits in a line
+MOST_VERSIONS = 1000
 NO_FILE = kept("its file is missing from the export: it was too large or no longer there")
 BROKEN_FILE = kept("its file is not the one that was exported")
-
-
-def document_line(document: Document) -> dict[str, Any]:
-    """Return the line of a document, with the file's content unless it is missing or too large for a line."""
-    return {
-        "type": "document",
-        "id": document.public_id,
-        "workspace": document.workspace.public_id,
-        "personal": document.is_personal,
-        "title": document.title,
-        "media_type": document.media_type,
-        "size": document.size,
-        "sha256": document.sha256,
-        "created_by": document.created_by.get_username() if document.created_by else None,
-        "created_at": document.created_at.isoformat(),
-        "content": _content(document) if document.size <= LARGEST else None,
-    }
-
-
-def _content(document: Document) -> str | None:
-    try:
-        with open_document(document) as file:
-            return base64.b64encode(file.read()).decode()
-    except NotFound:
-        return None
 
 
 def import_documents(records: list[Record], places: Places) -> None:
@@ -92,51 +63,6 @@ def import_documents(records: list[Record], places: Places) -> None:
                     spends=False,
                 )
                 record.became = brought.document.public_id
-
-
-MOST_VERSIONS = 1000
-# Limit in bytes of the versions in a line; the oldest are left out beyond it.
-LARGEST_ARTIFACT = MAX_LINE - 2**16
-
-
-def artifact_line(artifact: Artifact) -> dict[str, Any]:
-    """Return the line of an artifact, whose workspace, author and versions must be loaded."""
-    return {
-        "type": "artifact",
-        "id": artifact.public_id,
-        "workspace": artifact.workspace.public_id,
-        "personal": artifact.is_personal,
-        "title": artifact.title,  # the newest version's
-        "kind": artifact.kind,
-        "source_chat_id": artifact.source_chat_id,
-        "source_message_id": artifact.source_message_id,
-        "created_by": artifact.created_by.get_username() if artifact.created_by else None,
-        "imported": artifact.imported,
-        "created_at": artifact.created_at.isoformat(),
-        "updated_at": artifact.updated_at.isoformat(),
-        "versions": _versions(artifact.versions.all()),
-    }
-
-
-def _versions(newest_first: Iterable[ArtifactVersion]) -> list[dict[str, Any]]:
-    """Return the versions for a line, oldest first. The oldest are left out if they do not fit."""
-    lines: list[dict[str, Any]] = []
-    room = LARGEST_ARTIFACT
-    for each in newest_first:
-        line = {
-            "title": each.title,
-            "language": each.language,
-            "content": each.content,
-            "by": each.by.get_username() if each.by else None,
-            "by_model": each.by_model,
-            "imported": each.imported,
-            "created_at": each.created_at.isoformat(),
-        }
-        room -= len(json.dumps(line, ensure_ascii=False).encode("utf-8", "replace"))
-        if lines and (room < 0 or len(lines) == MOST_VERSIONS):
-            break
-        lines.append(line)
-    return lines[::-1]
 
 
 @dataclass(eq=False)
@@ -189,7 +115,7 @@ def _read(record: Record, workspace: Workspace, places: Places) -> _Read:
         [
             Past(
                 Written(
-                    text_of(each, "title", ARTIFACT_TITLE_LENGTH, least=1),
+                    text_of(each, "title", TITLE_LENGTH, least=1),
                     text_of(each, "content", CONTENT_LENGTH, least=1),
                     text_of(each, "language", LANGUAGE_LENGTH),
                 ),

@@ -1,11 +1,8 @@
-"""Export of one workspace, or of all workspaces of a user, as JSON lines (docs/exchange.md).
-
-Rows are read a few hundred at a time, so that the memory used does not grow with the size of the export.
-"""
+"""Export of one or all workspaces of a user as JSON lines (docs/exchange.md), read a few hundred rows at a time."""
 
 import base64
 import json
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -14,18 +11,22 @@ from django.db.models import Model, OuterRef, Prefetch, Q, QuerySet, Subquery
 from django.http import StreamingHttpResponse
 from django.utils.text import slugify
 
-from chat.import_export.documents_and_artifacts import artifact_line, document_line
+from chat.import_export.documents_and_artifacts import MOST_VERSIONS
 from chat.import_export.import_chats import version_fields, with_versions
-from chat.import_export.import_lines import SETTINGS
+from chat.import_export.import_lines import MAX_LINE, SETTINGS
 from chat.models import Chat, Message
 from memories.models import Memory, Receipt, ReceiptItem, Revision
 from memories.writing.exchange_lines import memory_line
 from memoryhub.database.queries import release_connection
+from memoryhub.errors import NotFound
 from workspaces.audit import Verb
 from workspaces.audit import record as audit
+from workspaces.documents.files import open_document
 from workspaces.models import Agent, Artifact, ArtifactVersion, Document, PersonPicture, Role, User, Workspace
 
 FORMAT, VERSION = "memoryhub", 1
+LARGEST = (MAX_LINE - 2**16) // 4 * 3  # limit in bytes of a file, so that its base64 fits in a line
+LARGEST_ARTIFACT = MAX_LINE - 2**16  # limit in bytes of the versions in a line
 ROWS = 500  # per query and per piece of the response
 MEDIA_TYPE = "application/x-ndjson"
 # fmt: off
@@ -217,6 +218,62 @@ def _receipt_line(receipt: Any) -> Line:
             for position, item in enumerate(receipt.items.all(), start=1)
         ],
     }
+
+
+def document_line(document: Document) -> Line:
+    """Return the line of a document, with the file's content unless it is missing or too large for a line."""
+    return {
+        "type": "document",
+        "id": document.public_id,
+        "workspace": document.workspace.public_id,
+        "personal": document.is_personal,
+        **_same(document, "title", "media_type", "size", "sha256"),
+        "created_by": _who(document.created_by),
+        "created_at": _at(document.created_at),
+        "content": _content(document) if document.size <= LARGEST else None,
+    }
+
+
+def _content(document: Document) -> str | None:
+    try:
+        with open_document(document) as file:
+            return base64.b64encode(file.read()).decode()
+    except NotFound:
+        return None
+
+
+def artifact_line(artifact: Artifact) -> Line:
+    """Return the line of an artifact, whose workspace, author and versions must be loaded."""
+    return {
+        "type": "artifact",
+        "id": artifact.public_id,
+        "workspace": artifact.workspace.public_id,
+        "personal": artifact.is_personal,
+        **_same(
+            artifact, "title", "kind", "source_chat_id", "source_message_id"
+        ),  # the newest version's title
+        "created_by": _who(artifact.created_by),
+        "imported": artifact.imported,
+        **_dates(artifact, "created_at", "updated_at"),
+        "versions": _versions(artifact.versions.all()),
+    }
+
+
+def _versions(newest_first: Iterable[ArtifactVersion]) -> list[Line]:
+    """Return the versions for a line, oldest first. The oldest are left out if they do not fit."""
+    lines: list[Line] = []
+    room = LARGEST_ARTIFACT
+    for each in newest_first:
+        line = {
+            **_same(each, "title", "language", "content", "by_model", "imported"),
+            "by": _who(each.by),
+            "created_at": _at(each.created_at),
+        }
+        room -= len(json.dumps(line, ensure_ascii=False).encode("utf-8", "replace"))
+        if lines and (room < 0 or len(lines) == MOST_VERSIONS):
+            break
+        lines.append(line)
+    return lines[::-1]
 
 
 def _who(person: User | None) -> str | None:

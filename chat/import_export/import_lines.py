@@ -89,9 +89,7 @@ class Record:
 
     @contextmanager
     def refused_on_error(self) -> Iterator[None]:
-        """Refuse the line if the block raises a DomainError, except QuotaReached: the import can be resumed once there
-        is space.
-        """
+        """Refuse the line on a DomainError, except QuotaReached: the import can be resumed once there is space."""
         try:
             yield
         except QuotaReached:

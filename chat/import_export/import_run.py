@@ -57,10 +57,7 @@ Counts = dict[str, dict[str, int]]
 
 
 def embed_ahead(imported: Import, records: list[Record], *, now: datetime) -> list[Read]:
-    """Parse the memories in these lines, and embed them if they will be compared with existing memories.
-
-    Runs before the transaction that stores them, because embedding may wait for a model.
-    """
+    """Parse the memories, and embed those to compare, before the transaction, because it may wait for a model."""
     native = imported.kind == ImportKind.MEMORYHUB
     compares = not native or imported.checked_at is not None
     places = Places(imported, now=now, stores=False)
@@ -222,10 +219,8 @@ def get_import(user: User, public_id: str) -> Import:
 def start(
     imported: Import, *, now: datetime, takes_chats: bool = True, takes_memories: bool = True
 ) -> Import:
-    """Start to store the previewed lines, in a background job. Raises Conflict unless the import has a complete
-    preview.
-
-    ``takes_chats`` and ``takes_memories``: which of them to store. Raises Invalid if both are False.
+    """Start to store the previewed lines, in a background job. Raises Conflict unless the preview is complete, and
+    Invalid if nothing is chosen.
     """
     with transaction.atomic():
         locked = _locked(imported)

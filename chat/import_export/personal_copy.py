@@ -18,8 +18,7 @@ from django.http import StreamingHttpResponse
 from django.utils.text import slugify
 from django.utils.translation import gettext as _
 
-from chat.import_export.documents_and_artifacts import LARGEST
-from chat.import_export.export import export, in_pieces
+from chat.import_export.export import LARGEST, export, in_pieces
 from memories.assets import open_file
 from memories.models import Asset, Memory
 from memoryhub.errors import NotFound

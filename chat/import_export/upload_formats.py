@@ -1,7 +1,6 @@
 """Uploads: storage until the import is finished, readable by the server's user only, and conversion to lines."""
 
 import json
-import os
 import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator
@@ -25,6 +24,7 @@ from chat.import_export.import_lines import (
     Record,
     parse_line,
     skipped_line,
+    sync,
 )
 from chat.import_export.import_lines import UNKNOWN as UNKNOWN_ENTRY
 from chat.import_export.other_programs import Line, Transcript, own_words, statements_in
@@ -289,8 +289,7 @@ class Batch:
                 out.write(raw)
                 self.offset += len(raw)
                 records.append(record)
-        out.flush()
-        os.fsync(out.fileno())
+        sync(out)
         self._begin()
         read.setdefault("ends", False)
         return Chunk(records, self.offset, self.number, searched=self.sampling.searched, **read)

@@ -29,16 +29,15 @@ class PersonalUse(models.TextChoices):
     HELD = "held", "Given something personal"
 
 
-def was_reader(user: User, *, at: str, chat: str = "chat__") -> Q:
-    """Return a filter for rows that were created while this user could read their chat.
+def was_reader(user: User, *, at: str) -> Q:
+    """Return a filter for rows that were created (field ``at``) while this user could read their chat.
 
-    ``at``: name of the time field. ``chat``: lookup prefix of the chat. A private chat has its creator as its only
-    reader until it is opened (``Chat.opened_at``).
+    A private chat has its creator as its only reader until it is opened (``Chat.opened_at``).
     """
-    joined = Membership.objects.filter(user=user, workspace=models.OuterRef(f"{chat}workspace"))
-    was_open = Q(**{f"{chat}opened_at": None}) | Q(**{f"{at}__gte": models.F(f"{chat}opened_at")})
+    joined = Membership.objects.filter(user=user, workspace=models.OuterRef("chat__workspace"))
+    was_open = Q(chat__opened_at=None) | Q(**{f"{at}__gte": models.F("chat__opened_at")})
     is_member = Q(**{f"{at}__gte": models.Subquery(joined.values("created_at"))})
-    return is_member & (was_open | Q(**{f"{chat}created_by": user}))
+    return is_member & (was_open | Q(chat__created_by=user))
 
 
 TITLE_LENGTH = 200

@@ -232,7 +232,9 @@ class DeepThink(AnswerMode):
         await write(live, replace(plan, prompt=prompt), user_pk)
         if live.text.strip() and not live.was_cut:
             live.is_whole = True
-            await _check(live, plan.model, user_pk)
+            step = await in_thread(_begin_check, live)
+            if not step.outcome:
+                await _work_on(live, step, CHECK_SECONDS, _compare(live, plan.model, user_pk, step))
 
 
 def plan_prompt(prompt: Sequence[PromptMessage]) -> list[PromptMessage]:
@@ -263,12 +265,6 @@ async def _outline(plan: Plan, step: Step) -> tuple[str, str]:
     reply = await _reply(plan.model, plan_prompt(plan.prompt), most=most, tools=plan.offered)
     step.text = cut_to(reply, PLAN_TOKENS)
     return (StepOutcome.PLANNED, "") if step.text else (StepOutcome.ERROR, _BAD_REPLY)
-
-
-async def _check(live: LiveAnswer, model: ChatModel, user_pk: int) -> None:
-    step = await in_thread(_begin_check, live)
-    if not step.outcome:
-        await _work_on(live, step, CHECK_SECONDS, _compare(live, model, user_pk, step))
 
 
 async def _work_on(live: LiveAnswer, step: Step, seconds: float, work: Awaitable[tuple[str, str]]) -> None:

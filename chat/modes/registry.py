@@ -1,8 +1,4 @@
-"""Registry of answer modes, and selection of the model for a chat.
-
-The model is that of the chat's own connection, else of its workspace's, else the server's default. A new mode needs a
-name in ``chat.models.answer_steps.Mode`` and a class in this registry.
-"""
+"""Registry of answer modes, and the model for a chat: of its own connection, its workspace's, or the default."""
 
 from collections.abc import Callable
 from datetime import datetime

@@ -46,8 +46,6 @@ def caller(*, writes: bool = False, automatic: bool = True) -> ToolCaller:
     return ToolCaller(key.user, workspace, workspace.role, policy, timezone.now(), key=key)
 
 
-# Arguments and results of the tools, and cursors.
-
 PAGE, MOST_PAGE = 20, 100
 MemoryId = Annotated[str, at_most(32), Field(description="The id of a memory, such as mem_….")]
 Cursor = Annotated[str, at_most(64)]

@@ -102,9 +102,7 @@ def estimate(run: Run, plan: TaskPlan | None = None, *, chosen: Chosen | None = 
 def estimated_for(
     workspace_id: int, user: User, mode: str, plan: TaskPlan | None = None, *, price: Price | None = None
 ) -> Expected:
-    """Return the estimate for a run of this mode and plan. It is based on completed runs of the mode that ``user`` may
-    see or, without any, on those of all modes. At most two queries.
-    """
+    """Return the estimate, from completed runs of this mode, or else of all, that ``user`` may see. Two queries."""
     done = Run.objects.visible_to(user).filter(workspace=workspace_id, status=RunStatus.DONE)
     seen = _usage_of(done.filter(mode=mode)) or _usage_of(done)
     total_usage = sum((usage for usage, _steps in seen), Usage()) if seen else A_STEP

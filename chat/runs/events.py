@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, Sequence
 from datetime import datetime
-from typing import Any
 
 from chat.live_answers import in_thread
 from chat.models.runs import Run, RunEvent
@@ -20,9 +19,9 @@ def run_channel(run_id: str) -> str:
     return f"run:{run_id}"
 
 
-def record_event(run: Run, kind: str, data: dict[str, Any], *, step: str = "", now: datetime) -> None:
-    """Record an event and publish it to followers. ``data`` contains ids and numbers, never texts."""
-    record_events(run, [RunEvent(run_id=run.pk, step=step, kind=kind, data=data, at=now)])
+def record_status(run: Run, *, now: datetime) -> None:
+    """Record and publish the run's new status."""
+    record_events(run, [RunEvent(run_id=run.pk, kind="run", data={"status": run.status}, at=now)])
 
 
 _TELL = """

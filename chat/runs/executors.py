@@ -160,9 +160,7 @@ def _item(step: PlannedStep, number: int) -> str:
 
 
 def _list_in(value: Any) -> list[Any] | None:
-    """Return the list in a step's result, or None. It is the result itself, the only list in an object, JSON in a text,
-    or the lines of a text.
-    """
+    """Return the list in a step's result: itself, the only one in an object, JSON in a text, or lines of a text."""
     if isinstance(value, str):  # from a step without a schema
         try:
             value = json.loads(value)

@@ -22,9 +22,6 @@ _PLAIN = {
     "type", "title", "description", "enum", "const", "required", "minimum", "maximum", "minLength", "maxLength",
     "minItems", "maxItems", "additionalProperties",
 }  # fmt: skip
-_NESTED = {"items"}
-_NAMED = {"properties"}
-_LISTED = {"anyOf"}
 
 
 def why_bad_schema(schema: object) -> str:
@@ -49,11 +46,11 @@ def _why(schema: object) -> str:
         return "must be an object"
     for name, value in schema.items():
         parts: list[object] = []
-        if name in _NESTED or (name == "additionalProperties" and isinstance(value, Mapping)):
+        if name == "items" or (name == "additionalProperties" and isinstance(value, Mapping)):
             parts = [value]
-        elif name in _NAMED:
+        elif name == "properties":
             parts = list(value.values()) if isinstance(value, Mapping) else [value]
-        elif name in _LISTED:
+        elif name == "anyOf":
             parts = list(value) if isinstance(value, list) else [value]
         elif name not in _PLAIN:
             return f"has “{str(name)[:40]}”, which is not supported here"

@@ -9,7 +9,7 @@ import json
 import logging
 import threading
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -314,12 +314,9 @@ def _save(run_pk: int, entries: Collection[MemoryEntry]) -> dict[str, int]:
     if not entries:
         return {}
     rows = [
-        {
-            "key": entry.key,
-            "kind": entry.kind,
-            "json": entry.json,
+        asdict(entry)
+        | {
             "size": entry.value_bytes,
-            "source": entry.source,
             "title": _storable(entry.title),
             "description": _storable(entry.description),
             "created_at": entry.created_at.isoformat(),

@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from chat.models import Chat, Message
 from chat.models.runs import Run, RunMode, RunStatus, RunTemplate
 from chat.runs.budget import Limits, Lost, limits_of
-from chat.runs.events import record_event
+from chat.runs.events import record_status
 from chat.runs.executors import seed_inputs
 from chat.runs.memory_tools import LONGEST_KEY, LONGEST_VALUE, MOST_ENTRIES
 from chat.runs.plan import PlanTrouble, TaskPlan, read_plan
@@ -160,9 +160,7 @@ LONGEST_NAME = 80
 
 
 def save_template(run: Run, name: str, *, by: User, now: datetime) -> RunTemplate:
-    """Save a run as a template. Raises Invalid for the name, Conflict for a private run or too many templates, and
-    Forbidden for viewers.
-    """
+    """Save a run as a template. Raises Invalid, Conflict for a private run or too many templates, and Forbidden."""
     workspace = get_workspace(by, run.workspace.public_id, need=Role.EDITOR)
     name = " ".join(name.replace("\x00", "").split())
     if not name or len(name) > LONGEST_NAME:
@@ -323,7 +321,7 @@ def resume_run(
         locked.status, locked.error, locked.limits = RunStatus.RUNNING, "", asdict(limits)
         locked.deadline_at = now + timedelta(minutes=limits.minutes)
         locked.save(update_fields=["status", "error", "limits", "deadline_at"])
-        record_event(locked, "run", {"status": locked.status}, now=now)
+        record_status(locked, now=now)
         if locked.plan is None:  # planning continues
             enqueue_worker()
         else:
@@ -332,9 +330,7 @@ def resume_run(
 
 
 def revise_plan(run: Run, plan: object, *, by: User) -> Run:
-    """Replace the plan of a run that waits for review, unless ``plan`` is None, and return the run. Raises Conflict if
-    the run does not wait, and Invalid for a wrong plan.
-    """
+    """Replace the plan of a waiting run, unless ``plan`` is None, and return the run. Raises Conflict and Invalid."""
     require_control(run, by)
     with _locked(run) as locked:
         if locked.status != RunStatus.WAITING:
@@ -422,9 +418,7 @@ def rerun(run: Run, *, by: User, now: datetime, from_step: str = "") -> Run:
 
 
 def _entries_to_copy(run: Run, redone: Mapping[str, set[str]]) -> list[MemoryEntry]:
-    """Return the entries of the steps and tasks that are not in ``redone``. A ``shared:`` entry belongs to the step
-    that published it.
-    """
+    """Return the entries of what does not run again. A ``shared:`` entry belongs to the step that published it."""
     entries = []
     for row in run.entries.all():
         kind, _colon, name = row.key.partition(":")
@@ -436,9 +430,7 @@ def _entries_to_copy(run: Run, redone: Mapping[str, set[str]]) -> list[MemoryEnt
 
 
 def _affected_by(plan: TaskPlan, step_id: str) -> dict[str, set[str]]:
-    """Return the ids of this step, its task and all "steps" and "tasks" that depend on them. Raises Invalid if there
-    is no such step.
-    """
+    """Return the ids of this step, its task and all that depend on them, by kind. Raises Invalid for an unknown id."""
     first = next((task for task in plan.tasks if any(step.id == step_id for step in task.steps)), None)
     if first is None:
         raise Invalid(_("There is no such step."), fields={"from_step": _("is not in the plan")})

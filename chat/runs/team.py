@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from itertools import count
@@ -12,7 +12,6 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from chat.runs.executors import seed_inputs
 from chat.runs.memory_tools import KEPT, StepTool, Word, step_tool
 from chat.runs.plan import MOST_TASKS, PlannedStep, PlanTrouble, TaskPlan, Teammate, read_plan
 from chat.runs.run_memory import AgentMemory, MemoryKind, memory_keys
@@ -104,26 +103,24 @@ class TaskBoard:
         self.change(task_id, state=TaskState.WORKING, member=member)
         return True
 
-    def release(self, task_id: str) -> None:
-        """Make a claimed task open again. The member who gave it back cannot claim it again."""
-        task = self.tasks[task_id]
-        refused = (*task.refused_by, task.member)
-        self.change(task_id, state=TaskState.OPEN, member="", refused_by=refused)
-
     def add(self, title: str, description: str, depends_on: Sequence[str], *, made_by: str) -> BoardTask:
-        """Add a task and return it, or the one that the tool call ``made_by`` has added before. Raises PlanTrouble."""
+        """Add a task and return it, or the one that the tool call ``made_by`` has added before. Raises ToolTrouble."""
         for task in self.tasks.values():
             if task.made_by == made_by:
                 return task
         if len(self.tasks) >= MOST_TASKS:
-            raise PlanTrouble(f"the board is full: {MOST_TASKS} tasks are the most")
+            raise ToolTrouble(f"the board is full: {MOST_TASKS} tasks are the most")
         free = (f"task_{number}" for number in count(len(self.tasks) + 1))
         task_id = next(name for name in free if name not in self.tasks)
         task = BoardTask(task_id, title, description, tuple(dict.fromkeys(depends_on)), made_by=made_by)
-        tasks = [*self.tasks.values(), task]
-        read_plan(
-            {"tasks": [{"id": t.id, "title": t.title, "depends_on": list(t.depends_on)} for t in tasks]}
-        )
+        rows = [
+            {"id": each.id, "title": each.title, "depends_on": list(each.depends_on)}
+            for each in (*self.tasks.values(), task)
+        ]
+        try:
+            read_plan({"tasks": rows})
+        except PlanTrouble as trouble:
+            raise ToolTrouble(str(trouble)) from None
         self.tasks[task.id] = task
         return task
 
@@ -131,7 +128,7 @@ class TaskBoard:
         if any(message.made_by == made_by for message in self.messages):
             return
         if len(self.messages) >= MOST_MESSAGES:
-            raise PlanTrouble(f"enough was said: {MOST_MESSAGES} messages are the most")
+            raise ToolTrouble(f"enough was said: {MOST_MESSAGES} messages are the most")
         self.messages.append(TeamMessage(sender, to, text, made_by))
 
     def read(self, member: str) -> list[TeamMessage]:
@@ -158,18 +155,10 @@ MEMBERS = (
 class TeamExecutor:
     """The executor of a team's tasks. Results of completed tasks are stored in the run's memory; failures are not."""
 
-    def __init__(
-        self,
-        plan: TaskPlan,
-        memory: AgentMemory,
-        *,
-        board: TaskBoard | None = None,
-        inputs: Mapping[str, Any] | None = None,
-    ) -> None:
+    def __init__(self, plan: TaskPlan, memory: AgentMemory, *, board: TaskBoard | None = None) -> None:
         self.plan, self.memory = plan, memory
         self.members = plan.members or MEMBERS
         self.board = board or TaskBoard.of(plan)
-        seed_inputs(memory, inputs or {})
 
     def ready(self) -> list[Unit]:
         """Return one claimable task for each idle teammate, each task only once."""
@@ -188,12 +177,13 @@ class TeamExecutor:
         assert self.board.claim(unit.task_id, unit.member), "ready units can be claimed"
 
     def finish(self, unit: Unit, outcome: Outcome) -> None:
+        task = self.board.tasks[unit.task_id]
         if outcome.released:
-            self.board.release(unit.task_id)
+            refused = (*task.refused_by, task.member)
+            self.board.change(task.id, state=TaskState.OPEN, member="", refused_by=refused)
             return
-        self.board.change(unit.task_id, state=TaskState.DONE if outcome.ok else TaskState.FAILED)
+        self.board.change(task.id, state=TaskState.DONE if outcome.ok else TaskState.FAILED)
         if outcome.ok:
-            task = self.board.tasks[unit.task_id]
             about = {"source": task.id, "title": task.title, "description": task.description or None}
             self.memory.set(memory_keys.task(task.id), MemoryKind.TASK_RESULT, outcome.value, **about)
 
@@ -259,7 +249,7 @@ def team_tools(me: str, names: Sequence[str], opened: Opened) -> tuple[StepTool,
     def send(arguments: ToSend, key: str) -> str:
         if arguments.to and arguments.to not in names:
             raise ToolTrouble(f"there is no teammate of this name; there are {', '.join(names)}")
-        with opened() as board, _as_tool_trouble():
+        with opened() as board:
             board.send(me, arguments.to or "", arguments.text, made_by=key)
         return json.dumps({"ok": True})
 
@@ -269,7 +259,7 @@ def team_tools(me: str, names: Sequence[str], opened: Opened) -> tuple[StepTool,
         return json.dumps({"messages": messages}, ensure_ascii=False)
 
     def add(arguments: ToAdd, key: str) -> str:
-        with opened() as board, _as_tool_trouble():
+        with opened() as board:
             task = board.add(arguments.title, arguments.description, arguments.depends_on or [], made_by=key)
         return json.dumps({"ok": True, "id": task.id})
 
@@ -283,11 +273,3 @@ def team_tools(me: str, names: Sequence[str], opened: Opened) -> tuple[StepTool,
         step_tool("add_task", "Put up a task that is missing.", ToAdd, add),
         step_tool("release_task", "Give your task back, with the reason.", ToRelease, release),
     )
-
-
-@contextmanager
-def _as_tool_trouble() -> Iterator[None]:
-    try:
-        yield
-    except PlanTrouble as trouble:
-        raise ToolTrouble(str(trouble)) from None

@@ -22,7 +22,7 @@ from chat.chats.services import notify_done
 from chat.models import Chat
 from chat.models.runs import Run, RunEvent, RunMode, RunStatus, RunStep, RunStepStatus, RunTask
 from chat.runs.budget import Lost, Stopped, StoredBudget, estimate
-from chat.runs.events import record_event, record_events
+from chat.runs.events import record_events, record_status
 from chat.runs.executors import ParallelTaskExecutor, State
 from chat.runs.plan import PLAN_SCHEMA, PlannedStep, PlannedTask, TaskPlan, read_plan
 from chat.runs.run_memory import AgentMemory, MemoryKind, StoredMemory
@@ -112,10 +112,7 @@ def _by_turn(people: list[int], now: datetime) -> list[int]:
 
 
 class ClaimedStep:
-    """A step that this worker has claimed.
-
-    It collects usage, memory entries and events, which a later heartbeat or the step's end stores in one transaction.
-    """
+    """A step that this worker has claimed, with usage, memory entries and events that its next heartbeat stores."""
 
     def __init__(self, step: RunStep) -> None:
         self.step, self.run = step, step.run
@@ -263,7 +260,7 @@ def _begin_or_wait(run: Run, plan: TaskPlan, chosen: Chosen | None = None, *, no
     if run.reviews_plan:
         run.status = RunStatus.WAITING
         run.save(update_fields=["plan", "board", "status"])
-        record_event(run, "run", {"status": run.status}, now=now)
+        record_status(run, now=now)
     else:
         advance_run(run, _executor_with(plan, run), now=now)
 
@@ -325,7 +322,7 @@ def stop(run: Run, why: str, *, now: datetime) -> None:
     """
     run.status, run.error = RunStatus.STOPPED, why[:300]
     run.save(update_fields=["status", "error"])
-    record_event(run, "run", {"status": run.status}, now=now)
+    record_status(run, now=now)
     if why:
         _notify(run, now)
 
@@ -387,7 +384,7 @@ def _first_error(run: Run) -> str:
 def _end(run: Run, status: str, error: str, *, now: datetime) -> None:
     run.status, run.error, run.finished_at = status, error[:300], now
     run.save(update_fields=["status", "error", "finished_at"])
-    record_event(run, "run", {"status": status}, now=now)
+    record_status(run, now=now)
     _notify(run, now)
     if not run.is_private:
         emit(run.workspace_id, WebhookEvent.RUN_FINISHED, [run.public_id], action=status)

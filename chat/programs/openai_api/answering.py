@@ -340,8 +340,6 @@ class Pump:
         self._running.cancel()
 
 
-# The models of ``/v1`` and their names.
-
 BUILT_IN = "built-in"  # used until the model's server has started and reported its name
 DEFAULT = "default"  # listed with the models; answers with the first of them
 WHATEVER = frozenset({"", DEFAULT, "memoryhub"})

@@ -242,8 +242,6 @@ def _are_texts(source: Body, *names: str) -> bool:
     return all(isinstance(source.get(name), str) for name in names)
 
 
-# Conversion of a chat completion to a response of ``/v1/messages``, complete or streamed.
-
 REASONS = {
     "length": "max_tokens",
     "tool_calls": "tool_use",
@@ -254,11 +252,7 @@ LEAST_ANSWER = 1_024  # tokens always allowed, because the estimate of the conte
 
 
 def limit_answer(answering: Answering) -> None:
-    """Lower ``max_tokens`` to the space left in the model's context.
-
-    Anthropic's API requires the field, so clients send the maximum of Anthropic's models. Other servers refuse more
-    than fits.
-    """
+    """Lower ``max_tokens``, which clients set to the maximum of Anthropic's models, to the space in the context."""
     body = answering.body
     left = answering.chosen.model.capabilities.context_tokens - parts_of_body(body).whole
     body["max_completion_tokens"] = min(body["max_completion_tokens"], max(LEAST_ANSWER, left))

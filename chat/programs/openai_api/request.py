@@ -150,9 +150,6 @@ def _is_message(message: object) -> bool:
     return isinstance(message.get("content"), str | list | None)
 
 
-# Parts of a request for token counts: recalled memories, tools, and everything.
-
-
 def parts_of_body(body: Body) -> Parts:
     """Return the estimated tokens of the request: those of recalled memories, those of tools, and the total."""
     memory = tools = whole = 0

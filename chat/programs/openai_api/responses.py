@@ -182,10 +182,7 @@ def _call(item: Body, where: str) -> Body:
 
 
 def _content(content: Any, where: str) -> str | list[Body]:
-    """Return a message's content as a string if all its parts are text, else as a list of parts.
-
-    Prompt templates of many models accept only strings. Raises Invalid for any other content.
-    """
+    """Return content as a string if it is text, as many prompt templates require, else as parts. Raises Invalid."""
     if isinstance(content, str):
         return content
     if not isinstance(content, list):
@@ -213,8 +210,6 @@ def _parts(content: list[Any], where: str) -> Iterable[Body]:
             why = _("must be text, or a picture, file or sound with its data in it")
             raise Invalid(fields={f"{where}.content[{at}]": why})
 
-
-# Conversion of a chat completion to a response of ``/v1/responses``, complete or streamed.
 
 # Parts of a message, and the field that holds the text of each.
 PARTS = {"output_text": "text", "refusal": "refusal"}

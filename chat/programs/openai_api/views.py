@@ -1,7 +1,4 @@
-"""Views of ``/v1``, which accept only API keys.
-
-Responses have OpenAI's format. Anthropic's format is used for ``messages`` and for requests with ``anthropic-version``.
-"""
+"""Views of ``/v1`` for API keys, in OpenAI's format, or in Anthropic's: for ``messages`` and ``anthropic-version``."""
 
 import base64
 from collections.abc import Callable
@@ -190,15 +187,15 @@ class NoSuchRoute(ProgramView):
         raise NotFound(_("This address does not exist in this API."))
 
 
-# ``/v1/embeddings``: vectors of the model with which this installation searches memories.
-
 MOST_TEXTS = 512
 MOST_CHARACTERS = 1_000_000  # limit for all texts together
 
 
 def embed(body: Any, workspace: Workspace, person: User, *, now: datetime) -> dict[str, Any]:
-    """Return the body of a response with embeddings. Raises Invalid, ModelMissing, ModelNotLocal if the workspace's
-    data may not leave this machine, BudgetReached, or an EmbedderError.
+    """Return the body of a response with vectors of the model that searches memories.
+
+    Raises Invalid, ModelMissing, ModelNotLocal if the workspace's data may not leave this machine, BudgetReached, or an
+    EmbedderError.
     """
     texts, as_base64 = _read(body)
     embedder = _embedder(body["model"])

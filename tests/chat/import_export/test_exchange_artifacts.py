@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from chat.import_export import documents_and_artifacts
+from chat.import_export import export
 from chat.models import Chat, MessageRole
 from memories.recalling.workspace_search import search_workspace
 from tests.chat.import_export.test_exchange import (
@@ -90,7 +90,7 @@ def test_of_more_than_a_line_holds_the_newest_versions_are_in_it(
     made = make_artifact(cast.owner, cast.workspace, "one " * 50, embedded=False)
     for word in ("two ", "three "):
         artifacts.update_artifact(made, content=word * 50, by=cast.owner, now=timezone.now())
-    monkeypatch.setattr(documents_and_artifacts, "LARGEST_ARTIFACT", 1000)
+    monkeypatch.setattr(export, "LARGEST_ARTIFACT", 1000)
     [line] = lines_of(exported(cast.owner, cast.workspace), "artifact")
     assert [each["content"].split()[0] for each in line["versions"]] == ["two", "three"]
 
