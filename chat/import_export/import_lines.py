@@ -1,5 +1,4 @@
-"""Lines of an import (JSON objects with a type), and the mapping of their ids, workspaces, assistants and users to
-local ones.
+"""Lines of an import (JSON objects with a type), and the mapping of their ids and users to local ones.
 
 A row keeps its id if that id is free here. Otherwise its new id is derived from the old one. It is the same each time,
 so that importing a file twice stores its rows once.
@@ -371,16 +370,6 @@ class Places:
             self._members[workspace.pk] = set(members.values_list("user_id", flat=True))
         return self._members[workspace.pk]
 
-    def add_workspaces(self, records: list[Record]) -> None:
-        for record in records:
-            with record.refused_on_error():
-                self._add_workspace(record)
-
-    def add_agents(self, records: list[Record]) -> None:
-        for record in records:
-            with record.refused_on_error():
-                self._add_agent(record)
-
     def _find(self, file_id: str) -> Workspace | None:
         if self.target is not None:
             return get_workspace(self.user, self.target.public_id, need=Role.EDITOR)
@@ -397,7 +386,7 @@ class Places:
                 raise Forbidden(why) from None
             return Workspace(public_id=local)
 
-    def _add_workspace(self, record: Record) -> None:
+    def add_workspace(self, record: Record) -> None:
         line = record.line
         file_id = text_of(line, "id", 64, least=1)
         if self.target is not None:
@@ -426,7 +415,7 @@ class Places:
         settings = {name: flags[name] for name in SETTINGS if isinstance(flags.get(name), bool)}
         Workspace.objects.filter(pk=workspace.pk).update(created_at=created_at, **settings)
 
-    def _add_agent(self, record: Record) -> None:
+    def add_agent(self, record: Record) -> None:
         line = record.line
         workspace = self.workspace(text_of(line, "workspace", 64))
         file_id, name = text_of(line, "id", 64, least=1), text_of(line, "name", 80, least=1)

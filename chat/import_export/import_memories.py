@@ -148,10 +148,7 @@ def _resolve_references(read: list[Read], places: Places) -> list[Read]:
 
 
 def _point_at_sources(chats: dict[Read, tuple[str, str]], places: Places) -> None:
-    """Set the memories' source chat and message to their local ids.
-
-    Ids of sources that do not exist here, or that the importer may not see, become ids without a row.
-    """
+    """Set the memories' source chat and message to local ids, without a row where the importer may see none."""
     at_chats = resolve("chat", chats.values(), places.user)
     messages = {
         each: (each.draft.source_message_id, at_chats[pair].local)
@@ -210,10 +207,7 @@ def _into(draft: Draft) -> str:
 
 
 def _find_by_id(read: list[Read], places: Places) -> None:
-    """Look up the ids of the memories. Mark those that exist here as known, and set the ids that the others will have.
-
-    References to other memories, as in ``replaces``, become local ids.
-    """
+    """Mark memories whose ids exist here as known, and set the local ids of the others and of those they refer to."""
     wanted = {each: (each.past.public_id, _into(each.draft)) for each in read if each.past.public_id}
     links = {
         (each, other): (other, _into(each.draft))

@@ -69,8 +69,10 @@ def import_records(
 ) -> None:
     """Set each record's outcome, and store new records if ``stores``. ``read``: the memories, from ``embed_ahead``."""
     places = Places(imported, now=now, stores=stores)
-    places.add_workspaces(_of(records, "workspace"))
-    places.add_agents(_of(records, "agent"))
+    for kind, add in (("workspace", places.add_workspace), ("agent", places.add_agent)):
+        for each in _of(records, kind):
+            with each.refused_on_error():
+                add(each)
     import_documents(_of(records, "document"), places)
     if imported.takes_chats:
         import_chats(_of(records, "chat"), places)
@@ -275,11 +277,7 @@ def delete(imported: Import) -> None:
 
 
 def advance(import_id: int, *, seconds: float) -> JobResult:
-    """Process chunks of an import for about ``seconds``: check them or, after the user's confirmation, store them.
-
-    Only one process at a time works on an import. Every complete chunk is committed, so the job can be interrupted at
-    any time.
-    """
+    """Check or, after confirmation, store chunks of an import for about ``seconds``, in one process at a time."""
     with alone(LOCK, import_id) as is_alone:
         if not is_alone:
             return JobResult.ELSEWHERE

@@ -162,10 +162,7 @@ BUFFER = 65_536
 
 
 def items(file: Part) -> Iterator[Any]:
-    """Yield the elements of a JSON array, or the objects of a file with one or several objects.
-
-    Raises Invalid for invalid or truncated JSON, and for nesting or elements beyond the limits.
-    """
+    """Yield the elements of a JSON array, or the objects of a file. Raises Invalid, also beyond the limits."""
     builder, size, is_empty = ObjectBuilder(), 0, True
     depth = outside = 0  # open containers, and those around the elements: 1 inside an array
     try:

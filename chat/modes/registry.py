@@ -32,11 +32,8 @@ def modes_for(capabilities: Capabilities) -> list[AnswerMode]:
 
 
 def require_mode(name: str, capabilities: Callable[[], Capabilities]) -> None:
-    """Raise Invalid with the allowed modes if the mode does not exist or the model does not support it.
-
-    ``capabilities`` loads the model's capabilities. It is not called for the chat mode, which every model supports.
-    """
-    if name == Mode.CHAT:
+    """Raise Invalid with the allowed modes if the mode does not exist or the model does not support it."""
+    if name == Mode.CHAT:  # supported by every model, so ``capabilities``, which loads them, is not called
         return
     mode, of_model = MODES.get(name), capabilities()
     if mode is None or not mode.can(of_model):

@@ -221,7 +221,7 @@ def _page(answer: dict[str, Any], entry: MemoryEntry, arguments: ToRead, room: i
 def publish(memory: AgentMemory, arguments: ToWrite, *, source: str) -> MemoryEntry:
     """Store an entry under ``shared:``, since other keys belong to results of steps and tasks. Raises ToolTrouble."""
     key = memory_keys.shared(arguments.key)
-    if key == memory_keys.SHARED_PREFIX:
+    if key == memory_keys.shared(""):
         raise ToolTrouble("key must not be blank")
     if len(as_json_text(arguments.value).encode()) > LONGEST_VALUE:
         raise ToolTrouble(f"value may have at most {LONGEST_VALUE:,} bytes as JSON; publish the gist of it")

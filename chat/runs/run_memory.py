@@ -1,7 +1,4 @@
-"""Memory of a run: a map of keys to JSON values, through which its tasks, steps, teammates and tools share data.
-
-``AgentMemory`` exists only in its process. ``StoredMemory`` is also stored in the database, which all processes share.
-"""
+"""Memory of a run: a map of keys to JSON values, through which its tasks, steps, teammates and tools share data."""
 
 from __future__ import annotations
 
@@ -32,8 +29,6 @@ class MemoryKind(StrEnum):
 
 class memory_keys:
     """Functions that build keys of entries in a run's memory, such as ``step:<id>``."""
-
-    SHARED_PREFIX = "shared:"
 
     @staticmethod
     def step(step_id: str) -> str:
@@ -108,10 +103,7 @@ def as_json_text(value: object) -> str:
 
 @dataclass
 class AgentMemory:
-    """The key-value store that the steps of a run share. Its entries are not memories of the workspace.
-
-    Thread-safe: each call is atomic. Listeners are called after the lock is released.
-    """
+    """The key-value store that the steps of a run share. Each call is atomic; listeners are called after it."""
 
     now: Callable[[], datetime] = timezone.now
     _entries: dict[str, MemoryEntry] = field(default_factory=dict)

@@ -153,10 +153,7 @@ class ClaimedStep:
             raise Stopped
 
     def taken(self) -> tuple[Metered, Bill | None]:
-        """Return the usage that is not stored yet, and its bill if the account is known.
-
-        When the transaction that stores it has committed, pass the usage to ``meter.forget``.
-        """
+        """Return the usage not stored yet, to pass to ``meter.forget`` after the commit, and its bill, if any."""
         total = self.meter.total()
         return total, self.account.bill(total) if self.account else None
 
@@ -166,10 +163,7 @@ class ClaimedStep:
             put(self.account, bill, timezone.now())
 
     def end(self, run: Run, bill: Bill | None, **values: Any) -> None:
-        """Store the end of the step, and add its usage to ``run``, which the caller has locked and saves.
-
-        Raises Lost if another worker has claimed the step.
-        """
+        """Store the end of the step, and add its usage to the locked ``run``, which the caller saves. Raises Lost."""
         self._change(**values, rounds=self.log.rounds, transcript={})  # tool results are no longer needed
         self.budget.count_in(run, bill)
 
@@ -205,10 +199,7 @@ def locked_run(run_pk: int) -> Iterator[Run]:
 
 
 def begin(run: Run, plan: TaskPlan | None, chosen: Chosen, *, now: datetime) -> None:
-    """Create the first steps of a new run: those of ``plan``, or a step that makes a plan.
-
-    Call it in the transaction that creates the run. ``chosen``: the model that the cost is estimated for.
-    """
+    """Create the first steps of a new run, in its transaction: those of ``plan``, or a step that makes a plan."""
     if plan is None and run.mode == RunMode.LOOP:
         plan = TaskPlan((PlannedTask("work", WHOLE, steps=(PlannedStep("work", run.objective),)),))
     if plan is None:

@@ -45,10 +45,6 @@ class WebFound:
     text: str
 
 
-def is_on() -> bool:
-    return bool(settings.SEARCH_URL)
-
-
 def search_web(query: str, *, limit: int) -> list[WebFound]:
     """Search the web through SearXNG. Raises WebTrouble if it does not answer as expected."""
     assert settings.SEARCH_URL is not None, "asked for only where there is one"
@@ -86,7 +82,15 @@ def is_address(url: str) -> bool:
 
 def read_web_page(url: str) -> str:
     """Return the main text of a web page. Raises WebTrouble if it cannot be fetched or read."""
-    return _text(*asyncio.run(_fetch(url)))
+    body, kind = asyncio.run(_fetch(url))
+    with tempfile.NamedTemporaryFile(prefix="page-") as file:
+        file.write(body)
+        file.flush()
+        try:
+            blocks = read_file(Path(file.name), kind, most=READING_SECONDS).blocks
+        except CouldNotRead:
+            raise WebTrouble("the page cannot be read") from None
+    return "\n\n".join(block.text for block in blocks)
 
 
 async def _fetch(url: str) -> tuple[bytes, str]:
@@ -125,14 +129,3 @@ async def _hop(url: str) -> tuple[bytes, str, str]:
     except (httpx2.HTTPError, httpx2.InvalidURL, ValueError):
         raise WebTrouble("the page cannot be reached from here") from None
     return bytes(body), KINDS[kind], ""
-
-
-def _text(body: bytes, kind: str) -> str:
-    with tempfile.NamedTemporaryFile(prefix="page-") as file:
-        file.write(body)
-        file.flush()
-        try:
-            blocks = read_file(Path(file.name), kind, most=READING_SECONDS).blocks
-        except CouldNotRead:
-            raise WebTrouble("the page cannot be read") from None
-    return "\n\n".join(block.text for block in blocks)

@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Annotated, Any
 
+from django.conf import settings
 from django.db import DataError
 from django.utils import timezone
 from pydantic import Field
@@ -24,7 +25,7 @@ from chat.prompting.provenance import MOST_SHOWN, AnswerFlags, Shown, mark_answe
 from chat.runs.memory_tools import StepTool, step_tool
 from chat.runs.team import TaskBoard
 from chat.runs.transitions import locked_run
-from chat.runs.web import LONGEST_URL, WebTrouble, is_on, read_web_page, search_web
+from chat.runs.web import LONGEST_URL, WebTrouble, read_web_page, search_web
 from chat.tools.artifacts import READ_DOCUMENT
 from chat.tools.base import (
     Arguments,
@@ -62,7 +63,7 @@ class ToReadPage(Arguments):
 
 def may_use(workspace: Workspace) -> bool:
     """Return whether web search is configured, and may be used in this workspace."""
-    return is_on() and not workspace.local_only
+    return bool(settings.SEARCH_URL) and not workspace.local_only
 
 
 def web_tools(run: Run) -> tuple[StepTool, ...]:

@@ -1,7 +1,6 @@
 """Command ``manage.py seed_demo``: create demo users, chats and memories through the usual services.
 
-The texts are in demo_story.json. Their dates are relative to the moment when the command runs; placeholders such as
-``{opening}`` become dates after it.
+The texts are in demo_story.json, with dates relative to now, also for placeholders such as ``{opening}``.
 """
 
 import json

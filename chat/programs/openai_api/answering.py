@@ -346,10 +346,7 @@ WHATEVER = frozenset({"", DEFAULT, "memoryhub"})
 
 
 def served(workspace: Workspace, person: User) -> dict[str, Chosen]:
-    """Return the models that this user may use here, by name and with the default one first.
-
-    The model of a later connection with the same name is listed under the connection's name or id.
-    """
+    """Return the models that this user may use here, the default one first, by name or, if taken, by connection."""
     models: dict[str, Chosen] = {}
     for chosen in all_for(workspace, person):
         own = [chosen.connection.name, chosen.connection.public_id] if chosen.connection else []

@@ -113,9 +113,8 @@ def ours_of(metadata: Any, headers: HttpHeaders) -> tuple[dict[str, str], Body]:
     parameters["memory"] = parameters["memory"].lower() or "on"
     if parameters["memory"] not in MEMORY:
         raise Invalid(fields={"memoryhub_memory": _("must be one of %s") % ", ".join(MEMORY)})
-    return parameters, {
-        name: value for name, value in metadata.items() if not str(name).startswith("memoryhub_")
-    }
+    rest = {name: value for name, value in metadata.items() if not str(name).startswith("memoryhub_")}
+    return parameters, rest
 
 
 def _header(headers: HttpHeaders, name: str) -> str:
