@@ -23,7 +23,7 @@ Line = dict[str, Any]
 
 
 def forget_in_imports(wanted: Wanted, by: User) -> Counts:
-    """Remove forgotten memories, and quotations of them, from the user's unfinished imports. Return the changed lines.
+    """Remove forgotten memories, and quotations of them, from the user's unfinished imports. Count changed lines.
 
     Messages of chats stay, as they do in the database. Reads each file once (100 MB in one to two seconds).
     """

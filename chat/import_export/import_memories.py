@@ -63,7 +63,7 @@ def read_memories(records: Sequence[Record], places: Places, *, embed: bool) -> 
 
 
 def _policy(read: Read, places: Places) -> DataPolicy:
-    """Return the data policy of the target workspace, which does not restrict if it does not exist yet."""
+    """Return the data policy of the target workspace. One that does not exist yet has no restriction."""
     personal = read.memory.draft.scope == Scope.USER
     place = places.home() if personal else places.workspace(read.memory.workspace)
     return DataPolicy.here(place or Workspace())
@@ -148,7 +148,7 @@ def _resolve_references(read: list[Read], places: Places) -> list[Read]:
 
 
 def _point_at_sources(chats: dict[Read, tuple[str, str]], places: Places) -> None:
-    """Set the memories' source chat and message to local ids, without a row where the importer may see none."""
+    """Set the memories' source chat and message to local ids, which have no row if the importer may not see it."""
     at_chats = resolve("chat", chats.values(), places.user)
     messages = {
         each: (each.draft.source_message_id, at_chats[pair].local)

@@ -485,7 +485,7 @@ class Shown:
 
 
 def with_texts(imported: Import, rows: Iterable[ImportRow]) -> list[Shown]:
-    """Return the rows with the beginning of their texts in the file, which no table stores, and their current texts."""
+    """Return the rows with their current texts and the beginning of those in the file, which no table stores."""
     rows = list(rows)
     here = _here(imported, {row.became or row.duplicate_of for row in rows} - {""})
 

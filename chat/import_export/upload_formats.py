@@ -271,7 +271,7 @@ class Batch:
         return len(self.lines) >= ROWS or searched >= SEARCHED_AT_ONCE
 
     def write(self, out: BinaryIO, **read: Any) -> Chunk:
-        """Write the lines, each followed by its statements, empty the batch, and return the chunk, with ``read``."""
+        """Write the lines, each followed by its statements, and empty the batch. ``read``: fields of the chunk."""
         statements = dict(zip(self.searched, statements_in(list(self.searched.values())), strict=True))
         records: list[Record] = []
         for place, line in enumerate(self.lines):

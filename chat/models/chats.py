@@ -56,7 +56,7 @@ class ChatQuerySet(models.QuerySet["Chat"]):
         return self.filter(workspace__memberships__user=user).filter(SHARED | Q(created_by=user))
 
     def with_roles(self) -> ChatQuerySet:
-        """Annotate each chat with the ``role`` of the user of ``visible_to``, which is called before."""
+        """Annotate each chat with the user's ``role`` in its workspace. Call it after ``visible_to`` of the user."""
         role = models.F("workspace__memberships__role")
         return self.annotate(role=role)  # type: ignore[no-redef]  # the model declares it
 

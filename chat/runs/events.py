@@ -53,7 +53,7 @@ MOST_AT_ONCE = 500
 
 
 async def follow_run(user: User, workspace_id: str, run: Run, *, after: int) -> AsyncGenerator[str, None]:
-    """Yield the events after this id as server-sent events until the run is over. Raises NotFound once it is hidden."""
+    """Yield the run's events after this id as server-sent events. Raises NotFound once the user may not see it."""
     sent: set[int] = set()
     async with pubsub.subscription(run_channel(run.public_id)) as listening:
         while True:

@@ -99,7 +99,7 @@ class TaskExecutor:
         )
 
     def _items(self, step: PlannedStep) -> list[Unit]:
-        """Return the next items of the step's list that can begin, each of which is a run of the step."""
+        """Return the next items of the step's list that can begin. The step runs once for each item."""
         items = _list_in(self.memory.get_value(memory_keys.step(step.over)))
         if items is None or len(items) > MOST_ITEMS:
             why = "no list" if items is None else f"a list of {len(items)}, and {MOST_ITEMS} are the most"
@@ -239,7 +239,7 @@ class ParallelTaskExecutor:
         return all(self.task_states.get(name) == State.DONE for name in task.depends_on)
 
     def _settle(self, task: PlannedTask) -> None:
-        """Mark the task as done or failed, and skip those that depend on a failed one, if all its steps are over."""
+        """If all steps of the task are over, mark it as done or failed, and skip tasks that depend on a failed one."""
         executor = self._executors[task.id]
         if self.task_states.get(task.id) in _ENDS or not executor.is_over:
             return

@@ -299,7 +299,7 @@ def rows_of(plan: Mapping[str, Any]) -> list[Row]:
 
 
 def rows_in(ids: Sequence[str], texts: Sequence[str]) -> list[Row]:
-    """Return the rows of a submitted form, at most one more than a plan may have, for which it is then refused."""
+    """Return the rows of a submitted form, cut to one more than a plan may have, so that it is still refused."""
     lines = (text.replace("\r\n", "\n").strip() for text in texts)
     return list(zip(ids, lines, strict=False))[: MOST_TASKS + 1]
 

@@ -294,7 +294,7 @@ def get_run(user: User, workspace: Workspace, public_id: str) -> Run:
 
 
 def stop_run(run: Run, *, by: User, now: datetime) -> Run:
-    """Stop a run. Its running steps end within seconds and their work is stored. Raises Conflict if it does not run."""
+    """Stop a run. Its running steps end within seconds and their work is stored. Raises Conflict if it is over."""
     require_control(run, by)
     with _locked(run) as locked:
         if locked.status not in (RunStatus.RUNNING, RunStatus.WAITING):

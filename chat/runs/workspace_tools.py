@@ -209,7 +209,7 @@ def record_shown(run: Run, result: Result) -> None:
 
 
 def board_of(run: Run) -> Callable[[], AbstractContextManager[TaskBoard]]:
-    """Return a context manager that locks the run's row, yields the team's task board, and saves its changes."""
+    """Return a context manager function that locks the run, yields the team's task board, and saves changes."""
 
     @contextmanager
     def opened() -> Iterator[TaskBoard]:

@@ -169,7 +169,7 @@ class Command(BaseCommand):
         return chat
 
     def make_memories(self) -> int:
-        """Create the memories that never were here, and return how many are new."""
+        """Create the memories that no earlier run created, and return how many are new."""
         known = set(
             Memory.objects.filter(workspace__in=self.places.values())
             .exclude(source_details__demo=None)

@@ -57,7 +57,7 @@ class Asked:
 
     @property
     def question(self) -> int | None:
-        """The index in ``messages`` of the user's last text. None if a program wrote it, to ask for a title."""
+        """The index in ``messages`` of the user's last text. None without one, or if a program wrote it."""
         for at in range(len(self.messages) - 1, -1, -1):
             if self.messages[at]["role"] == "user" and (text := own_words(self.messages[at])):
                 return None if ERRAND.match(text[:ERRAND_BEGINS]) else at

@@ -1,4 +1,4 @@
-"""Views of ``/v1`` for API keys, in OpenAI's format, or in Anthropic's: for ``messages`` and ``anthropic-version``."""
+"""Views of ``/v1`` for API keys, in OpenAI's format, or Anthropic's for ``messages`` and with ``anthropic-version``."""
 
 import base64
 from collections.abc import Callable
