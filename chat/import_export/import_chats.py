@@ -242,9 +242,8 @@ def _rests_on(line: dict[str, Any], role: str) -> dict[str, Any]:
         return {}
     personal = text_of(line, "personal", 10)
     if personal not in PersonalUse.values:
-        raise Invalid(
-            fields={"personal": _("must be one of %s") % ", ".join(filter(None, PersonalUse.values))}
-        )
+        allowed = ", ".join(filter(None, PersonalUse.values))
+        raise Invalid(fields={"personal": _("must be one of %s") % allowed})
     return {"personal": personal, "stays_here": _flag(line, "stays_here", False)}
 
 

@@ -232,9 +232,8 @@ def _read(body: Any) -> tuple[list[str], bool]:
         raise Invalid(fields={"input": _("must be a text or a list of texts, none of them blank")})
     if not 1 <= len(texts) <= MOST_TEXTS or sum(map(len, texts)) > MOST_CHARACTERS:
         most = {"texts": MOST_TEXTS, "characters": grouped(MOST_CHARACTERS)}
-        raise Invalid(
-            fields={"input": _("may have at most %(texts)s texts and %(characters)s characters") % most}
-        )
+        why = _("may have at most %(texts)s texts and %(characters)s characters") % most
+        raise Invalid(fields={"input": why})
     encoding = body.get("encoding_format", "float")
     if encoding not in ("float", "base64"):
         raise Invalid(fields={"encoding_format": _("must be one of %s") % "float, base64"})
