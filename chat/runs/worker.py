@@ -90,7 +90,7 @@ async def _reply(
             aclosing(replied(model, messages, tools=tools, may_call=may_call)) as deltas,
         ):
             async for delta in deltas:
-                text += delta.text
+                text = delta.text if delta.retracts else text + delta.text
                 calls = delta.tool_calls or calls
     except TimeoutError:
         raise ModelTimeout from None

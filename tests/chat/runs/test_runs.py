@@ -92,6 +92,16 @@ def test_an_objective_is_planned_and_worked_off(model: ScriptedOpenAI, place: Wo
     assert not any(step.transcript for step in run.steps.all())
 
 
+def test_reasoning_without_its_opening_tag_is_no_result(
+    scripted_model: ScriptedOpenAI, place: Workspace, cast: Cast
+) -> None:
+    scripted_model.respond = lambda request: Answer(
+        "Let me see", " what it costs.\n</think>\n", "It costs 7 euros."
+    )
+    run = go(begin(place, cast.owner, plan=None, mode=RunMode.LOOP))
+    assert [json.loads(entry.json) for entry in run.entries.filter(key="task:work")] == ["It costs 7 euros."]
+
+
 class Killed(BaseException):
     """Simulates the death of a process: no handler for Exception runs."""
 
