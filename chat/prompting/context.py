@@ -376,7 +376,8 @@ def parts_of(messages: Sequence[PromptMessage], tools: Sequence[Tool]) -> Parts:
     """Return the estimated tokens of each part of a prompt. The tools' part includes definitions, calls and results."""
     memory = documents = tool_tokens = whole = 0
     for message in messages:
-        calls = tokens(*(call.name + call.arguments for call in message.tool_calls))
+        called = [call.name + call.arguments for call in message.tool_calls]
+        calls = tokens(*called) if called else 0
         size = message.tokens + calls
         whole += size
         tool_tokens += size if message.role == "tool" else calls
