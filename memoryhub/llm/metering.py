@@ -93,7 +93,7 @@ def cost_of(usage: Usage, price: Price | None) -> Decimal | None:
     cached_price = price.tokens_in if price.cached is None else price.cached
     whole = (usage.tokens_in - cached) * price.tokens_in + cached * cached_price
     whole += usage.tokens_out * price.tokens_out
-    return (whole / 1_000_000).quantize(SMALLEST, ROUND_HALF_EVEN)
+    return (whole / Decimal(1_000_000)).quantize(SMALLEST, ROUND_HALF_EVEN)
 
 
 logger = logging.getLogger(__name__)
