@@ -136,7 +136,10 @@ def _searched(call: ToolCall) -> str:
 
 
 def call_event(call: ToolCall) -> dict[str, Any]:
-    """Return the data of the stream event for a tool call: ids and text for all readers. At most one query."""
+    """Return the data of the stream event for a tool call. At most one query.
+
+    All readers of the chat receive it, so its text counts only memories that everyone in the workspace may see.
+    """
     call.known = for_everyone(call.memory_ids)
     return {
         "id": call.public_id,

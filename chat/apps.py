@@ -7,7 +7,7 @@ class ChatConfig(AppConfig):
     name = "chat"
 
     def ready(self) -> None:
-        from chat.chats.chat_list import find_messages
+        from chat.chats.message_search import find_messages
         from chat.chats.services import CHATS, leave_chats, made_private, most_expensive_chats
         from chat.chats.sharing import forget_in_share_links
         from chat.import_export.forgetting import forget_in_imports

@@ -15,7 +15,7 @@ from django.core.asgi import get_asgi_application  # noqa: E402
 from django.urls import get_resolver  # noqa: E402
 
 from memoryhub.database.startup import refuse_to_serve_other_version  # noqa: E402
-from memoryhub.http.asgi import BodyLimit  # noqa: E402
+from memoryhub.http.body_limit import BodyLimit  # noqa: E402
 from memoryhub.http.static_files import StaticFiles  # noqa: E402
 from memoryhub.llm.registry import get_chat_model  # noqa: E402
 

@@ -12,7 +12,7 @@ from asgiref.sync import sync_to_async  # noqa: E402  after Django is set up
 from django.core.handlers.asgi import ASGIHandler  # noqa: E402
 from django.http import HttpResponseNotFound  # noqa: E402
 
-from memoryhub.http.asgi import BodyLimit  # noqa: E402
+from memoryhub.http.body_limit import BodyLimit  # noqa: E402
 from memoryhub.http.middleware import ProbesMiddleware  # noqa: E402
 
 

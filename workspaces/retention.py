@@ -1,6 +1,6 @@
-"""Retention rules of a workspace, and repeating permanent deletions in a restored backup.
+"""Retention rules of a workspace, by which an hourly job soft-deletes, and deletions repeated after a restore.
 
-Owners set the rules within the operator's limits. An hourly job soft-deletes by them.
+Owners set the rules within the operator's limits. ``workspaces.actions.purging`` deletes permanently.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from chat.answer_steps import count_of, outcome_of, step_line
-from chat.chats.chat_list import mark_of
+from chat.chats.personal_marks import mark_of
 from chat.chats.personal_memories import personal_in
 from chat.chats.services import usage_of
 from chat.models import MESSAGE_LENGTH, TITLE_LENGTH, Chat, ChatMark, Message, MessageStatus, ToolCall

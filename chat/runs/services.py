@@ -16,10 +16,10 @@ from chat.models import Chat, Message
 from chat.models.runs import Run, RunMode, RunStatus, RunTemplate
 from chat.runs.budget import Limits, Lost, limits_of
 from chat.runs.events import record_status
-from chat.runs.executors import seed_inputs
-from chat.runs.memory_tools import LONGEST_KEY, LONGEST_VALUE, MOST_ENTRIES
 from chat.runs.plan import PlanTrouble, TaskPlan, read_plan
 from chat.runs.run_memory import MemoryEntry, MemoryKind, StoredMemory, as_json_text, entry_of
+from chat.runs.run_memory_tools import LONGEST_KEY, LONGEST_VALUE, MOST_ENTRIES
+from chat.runs.scheduling import seed_inputs
 from chat.runs.transitions import (
     PLANNING,
     advance_run,

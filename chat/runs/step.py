@@ -15,9 +15,9 @@ from typing import Any, Protocol
 from chat.prompting.context import tokens_of, tokens_of_tools
 from chat.prompting.prompt_text import BYTES_PER_TOKEN, cut_to, one_line, prompt_text, tokens
 from chat.runs.budget import CONCLUDE_AT, SPENT, Budget
-from chat.runs.memory_tools import LONGEST_RESULT, StepTool, memory_tools
 from chat.runs.plan import PlannedStep, fitted, troubles_with
 from chat.runs.run_memory import AgentMemory, MemoryKind, memory_keys
+from chat.runs.run_memory_tools import LONGEST_RESULT, StepTool, memory_tools
 from chat.tools.base import ToolTrouble
 from memoryhub.errors import DomainError
 from memoryhub.llm.base import Message, Speaker, Tool, ToolCall

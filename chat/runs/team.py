@@ -12,9 +12,9 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from chat.runs.memory_tools import KEPT, StepTool, Word, step_tool
 from chat.runs.plan import MOST_TASKS, PlannedStep, PlanTrouble, TaskPlan, Teammate, read_plan
 from chat.runs.run_memory import AgentMemory, MemoryKind, memory_keys
+from chat.runs.run_memory_tools import KEPT, StepTool, Word, step_tool
 from chat.runs.step import Outcome, Released, StepContext, Unit
 from chat.tools.base import Arguments, ToolTrouble, at_most
 

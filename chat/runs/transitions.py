@@ -23,9 +23,9 @@ from chat.models import Chat
 from chat.models.runs import Run, RunEvent, RunMode, RunStatus, RunStep, RunStepStatus, RunTask
 from chat.runs.budget import Lost, Stopped, StoredBudget, estimate
 from chat.runs.events import record_events, record_status
-from chat.runs.executors import ParallelTaskExecutor, State
 from chat.runs.plan import PLAN_SCHEMA, PlannedStep, PlannedTask, TaskPlan, read_plan
 from chat.runs.run_memory import AgentMemory, MemoryKind, StoredMemory
+from chat.runs.scheduling import ParallelTaskExecutor, State
 from chat.runs.step import Outcome, Transcript, Unit
 from chat.runs.team import BoardTask, TaskBoard, TeamExecutor
 from memoryhub.database.queries import PreparedQuery

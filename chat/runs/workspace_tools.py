@@ -22,7 +22,7 @@ from chat.models import ToolOutcome
 from chat.models.runs import Run
 from chat.prompting.prompt_text import escape
 from chat.prompting.provenance import MOST_SHOWN, AnswerFlags, Shown, mark_answer, provenance_of_run
-from chat.runs.memory_tools import StepTool, step_tool
+from chat.runs.run_memory_tools import StepTool, step_tool
 from chat.runs.team import TaskBoard
 from chat.runs.transitions import locked_run
 from chat.runs.web import LONGEST_URL, WebTrouble, read_web_page, search_web

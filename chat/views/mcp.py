@@ -18,7 +18,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.utils import timezone
 from rest_framework.request import Request
 
-from memoryhub.http.asgi import receiver_of, scope_of
+from memoryhub.http.asgi_requests import receiver_of, scope_of
 from workspaces.accounts.keys import is_still_valid
 from workspaces.api.base import KeyAuthentication, KeyedView
 from workspaces.models import ApiKey

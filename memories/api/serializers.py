@@ -135,7 +135,7 @@ class SavedMemoryJson(MemoryJson):
 
 
 class RestoredMemoryJson(MemoryJson):
-    """Response of a restore: the memory, and the key that it lost."""
+    """Response of a restore: the memory, and its former key if another memory has that key now."""
 
     lost_key = serializers.CharField(
         allow_null=True, help_text="The key it had, which another memory has by now; null: it has its own."

@@ -144,7 +144,7 @@ class Dates:
     year: int | None = None
 
     def nearness(self, moment: datetime) -> float:
-        """Return 1 for a moment on these days, 0.5 in the week after a single day, and else 0."""
+        """Return 1 for a moment on these days, 0.5 in the week after a date such as "3 May", and else 0."""
         on = moment.astimezone(UTC).date()
         if self._include(on):
             return 1.0

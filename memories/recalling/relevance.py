@@ -303,7 +303,7 @@ def asks_past(message: Message) -> bool:
 
 
 def measure(message: Message, candidates: Sequence[Found], background: Sequence[Sequence[float]]) -> Array:
-    """Return the features MEASURES of each memory in ``candidates``, one row each."""
+    """Return a row of features, in the order of MEASURES, for each of the ``candidates``. Arguments as in ``judge``."""
     near = cosines(message.asked, np.array([each.products[:3] for each in candidates]))
     around = cosines(message.asked, np.array(background).reshape(-1, 3))
     values: dict[str, Array] = {}

@@ -17,7 +17,7 @@ from django.views.decorators.http import require_safe
 from whitenoise.middleware import WhiteNoiseMiddleware
 from whitenoise.storage import CompressedManifestStaticFilesStorage
 
-from memoryhub.http.asgi import Application, Receive, Send
+from memoryhub.http.body_limit import Application, Receive, Send
 
 _SHEET = re.compile(r'^@import "([\w.-]+\.css)";$', re.M)
 _SHEET_COMMENT = re.compile(r"/\*.*?\*/\n*", re.S)

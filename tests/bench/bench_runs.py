@@ -99,8 +99,8 @@ def measure_memory() -> None:
     from django.test.utils import CaptureQueriesContext
 
     from chat.models import RunEntry
-    from chat.runs.memory_tools import ToList, list_entries, read_entries
     from chat.runs.run_memory import MemoryKind, StoredMemory
+    from chat.runs.run_memory_tools import ToList, list_entries, read_entries
     from tests.factories import make_user
 
     shared, result = MemoryKind.SHARED, MemoryKind.STEP_RESULT

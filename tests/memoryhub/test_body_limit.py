@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from memoryhub.asgi import django_application
-from memoryhub.http.asgi import BodyLimit
+from memoryhub.http.body_limit import BodyLimit
 from tests.fakes.pseudo_language import CLOSED, OPEN
 
 pytestmark = pytest.mark.django_db(transaction=True)

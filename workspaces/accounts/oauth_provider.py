@@ -44,9 +44,9 @@ class Provider:
         return client_information(client) if client else None
 
     async def register_client(self, client_info: Client) -> None:
-        """Register the client. Set the fields of ``client_info``, which the SDK returns, to the stored values.
+        """Register the client, and write the stored values into ``client_info``, which the SDK sends as its response.
 
-        A client gets no secret and all scopes.
+        Every client is public, so it gets no secret, and may ask for all scopes.
         """
         addresses = [str(each) for each in client_info.redirect_uris or ()]
         try:

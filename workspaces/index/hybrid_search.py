@@ -122,11 +122,11 @@ ORDER BY share DESC, f.ref DESC
 
 @lru_cache
 def terms(of: Kind, *, counted: bool) -> str:
-    """Return the SQL of the common table expressions for a search by words. They end with ``terms`` and ``scores``.
+    """Return the SQL of a word search's common table expressions, without WITH.
 
-    ``terms`` contains the query's lexemes with their idf, ``scores`` the passages of a kind that contain them.
-    ``counted``: use the cached counts of large scopes. ``scores`` then contains a score, which the SQL of ``share``
-    converts to a share of the query's word weight. Otherwise it contains that share.
+    The last two are ``terms``, the query's lexemes with their idf, and ``scores``, the passages of a kind that contain
+    them. ``counted``: use the cached word counts of large scopes. ``scores`` then has a column ``score``, which the SQL
+    of ``share`` divides by the sum of the idf. Otherwise it has the finished ``share``.
     """
     passages = [
         _LIVE.format(table=of.table, live=of.live, where=where, most=COUNTED_AT_MOST)

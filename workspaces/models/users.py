@@ -31,7 +31,7 @@ TOGETHER = (
 )
 ANY_SCRIPT = {"COMMON", "INHERITED"}
 FILLERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u2800\u3164\uffa0")  # invisible
-STROKES = frozenset("'\u0640\u07fa")  # apostrophe, and the marks that stretch Arabic and N'Ko
+IGNORED_MARKS = frozenset("'\u0640\u07fa")  # apostrophe, and the marks that stretch Arabic and N'Ko
 DIRECTION = "\u200e"  # surrounds right-to-left text in the data
 UNSEEN = _("This name contains invisible characters.")
 MIXED = _("This name mixes alphabets, so it could be mistaken for another. Use only one.")
@@ -90,12 +90,12 @@ def _skeleton(text: str) -> str:
 
 
 def _bare(text: str) -> str:
-    """Return the text without accents, width variants, strokes and invisible characters."""
+    """Return the text in NFKD, without accents, ``IGNORED_MARKS``, modifier letters and invisible characters."""
     return "".join(sign for sign in unicodedata.normalize("NFKD", text) if not _is_nothing(sign))
 
 
 def _is_nothing(sign: str) -> bool:
-    if sign in FILLERS or sign in STROKES or unicodedata.category(sign) in {"Mn", "Me", "Cf", "Cc"}:
+    if sign in FILLERS or sign in IGNORED_MARKS or unicodedata.category(sign) in {"Mn", "Me", "Cf", "Cc"}:
         return True
     return unicodedata.name(sign, "").startswith("MODIFIER LETTER ")
 

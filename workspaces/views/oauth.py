@@ -29,8 +29,8 @@ from django.views.decorators.http import require_http_methods
 from pydantic import ValidationError
 
 from memoryhub.errors import Malformed, NotFound, refuse_writes
-from memoryhub.http.asgi import receiver_of
-from memoryhub.http.asgi import scope_of as asgi_scope_of
+from memoryhub.http.asgi_requests import receiver_of
+from memoryhub.http.asgi_requests import scope_of as asgi_scope_of
 from memoryhub.http.middleware import STRICT
 from memoryhub.languages import grouped
 from workspaces.access import default_workspace

@@ -101,11 +101,12 @@ class Provenance:
         names: str = "",
         by: int = 0,
     ) -> Source:
-        """Return the source that best supports a statement.
+        """Return the source of a statement.
 
-        Its speaker is a person only if the statement may be stored without review, which requires that words of one
-        person support every clause. ``today`` and ``names`` are as in ``is_grounded``; ``by`` is the primary key of the
-        user who has these names. Encodes up to 160 sentences. Raises EmbedderError if the encoder fails.
+        If the words of one person support every clause, the speaker is that person, and the statement may be stored
+        without review. Otherwise it is somebody else, such as the model. ``today`` and ``names`` are as in
+        ``is_grounded``; ``by`` is the primary key of the user who has these names. Encodes up to 160 sentences. Raises
+        EmbedderError if the encoder fails.
         """
         read = ReadOnce(encoder) if encoder else None
         clauses = clauses_of(statement)

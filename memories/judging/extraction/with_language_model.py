@@ -303,7 +303,10 @@ def _names_of_examples(prompt: str) -> frozenset[str]:
 def distil_with_model(
     complete: Complete, text: str, unread: Callable[[], None] | None = None
 ) -> list[Candidate]:
-    """Return the statements that a model finds in a text no person wrote, such as a summary or a tool result."""
+    """Return the statements that a model finds in a text no person wrote, such as a summary or a tool result.
+
+    ``unread`` is called if its reply is not the required JSON. The result is then empty.
+    """
     if not text.strip():
         return []
     return parse_candidates(_reply(complete, "distil", render_conversation([("assistant", text)])), unread)

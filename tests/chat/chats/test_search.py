@@ -8,13 +8,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from chat.chats.chat_list import (
-    NEWEST,
-    WORDS,
-    matches_in,
-    matching,
-    pieces_of,
-)
+from chat.chats.message_search import NEWEST, WORDS, matches_in, matching, pieces_of
 from chat.models import Chat, Message, MessageRole, MessageStatus, MessageWords
 from chat.turns.services import supersede
 from tests.api import Api, error_of

@@ -5,7 +5,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from threading import RLock
 
-from chat.runs.executors import ParallelTaskExecutor, TaskExecutor
+from chat.runs.scheduling import ParallelTaskExecutor, TaskExecutor
 from chat.runs.step import Outcome, StepContext, StepExecutor, Unit
 from chat.runs.team import TaskBoard, TeamExecutor, context_of_member
 

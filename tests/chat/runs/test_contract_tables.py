@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from chat.runs.budget import Budget, Limits
-from chat.runs.executors import ParallelTaskExecutor, State, TaskExecutor, agent_step
-from chat.runs.memory_tools import memory_tools
 from chat.runs.plan import PlannedStep, TaskPlan, read_plan
 from chat.runs.run_memory import AgentMemory, MemoryKind, memory_keys
+from chat.runs.run_memory_tools import memory_tools
+from chat.runs.scheduling import ParallelTaskExecutor, State, TaskExecutor, agent_step
 from chat.runs.step import NOT_FINISHED, Reply, StepContext, StepExecutor, Unit
 from chat.runs.team import TeamExecutor
 from memoryhub.llm.base import ToolCall

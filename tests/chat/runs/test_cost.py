@@ -12,8 +12,8 @@ from pytest_django.fixtures import Settings
 
 from chat.models import Run, RunEntry
 from chat.runs import worker
-from chat.runs.memory_tools import ToList, list_entries
 from chat.runs.run_memory import AgentMemory, MemoryKind, StoredMemory
+from chat.runs.run_memory_tools import ToList, list_entries
 from chat.runs.services import RunRequest, start_run
 from chat.runs.transitions import claim_next_step
 from chat.runs.worker import work

@@ -12,10 +12,10 @@ import pytest
 from chat.prompting.prompt_text import tokens
 from chat.runs import worker as asking_module
 from chat.runs.budget import Budget, Limits, Used
-from chat.runs.executors import ParallelTaskExecutor, State, TaskExecutor, agent_step
-from chat.runs.memory_tools import step_tool
 from chat.runs.plan import PLAN_SCHEMA, PlannedStep, TaskPlan, Teammate, read_plan
 from chat.runs.run_memory import AgentMemory, MemoryKind
+from chat.runs.run_memory_tools import step_tool
+from chat.runs.scheduling import ParallelTaskExecutor, State, TaskExecutor, agent_step
 from chat.runs.step import (
     INTERRUPTED,
     NOT_FINISHED,

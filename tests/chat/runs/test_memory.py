@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from chat.runs.executors import isolated
-from chat.runs.memory_tools import memory_tools
 from chat.runs.run_memory import AgentMemory, MemoryEntry, MemoryKind, memory_keys
+from chat.runs.run_memory_tools import memory_tools
+from chat.runs.scheduling import isolated
 from chat.runs.step import Reply, StepContext
 from chat.tools.base import ToolTrouble
 

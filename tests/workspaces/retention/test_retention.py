@@ -8,7 +8,7 @@ from django.test import Client
 from pytest_django.fixtures import DjangoAssertNumQueries
 
 from chat.chats import services
-from chat.chats.chat_list import set_mark
+from chat.chats.personal_marks import set_mark
 from chat.chats.services import restore_chat
 from chat.models import Chat
 from memories.forgetting import for_good

@@ -1,48 +1,17 @@
-"""ASGI helpers: a limit of request bodies, and requests for ASGI libraries."""
+"""Limit of request bodies, needed because Django writes a body to disk before it authenticates the user."""
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from django.http import HttpRequest
 from django.utils import translation
 from django.utils.translation import gettext_lazy as later
 
 from memoryhub.errors import DiskFull, DomainError, trouble_of
 from memoryhub.http.middleware import language_at
-
-
-def scope_of(request: HttpRequest, headers: Iterable[str]) -> dict[str, Any]:
-    passed = [
-        (name.encode(), request.headers[name].encode("latin-1", "replace"))
-        for name in headers
-        if name in request.headers
-    ]
-    return {
-        "type": "http",
-        "method": request.method,
-        "path": request.path_info,
-        "query_string": b"",
-        "headers": passed,
-        "http_version": "1.1",
-        "scheme": "http",
-    }
-
-
-def receiver_of(request: HttpRequest) -> Receive:
-    messages = [{"type": "http.request", "body": request.body, "more_body": False}]
-
-    async def receive() -> Any:
-        return messages.pop() if messages else await asyncio.Future()  # never report a disconnect
-
-    return receive
-
-
-# The limit of request bodies, needed because Django writes a body to disk before it authenticates the user.
 
 Message = dict[str, Any]
 Receive = Callable[[], Awaitable[Message]]
