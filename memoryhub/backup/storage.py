@@ -44,7 +44,8 @@ class FilePlace:
 
     @property
     def is_folder(self) -> bool:
-        return self.path.is_dir()
+        with self.backup_errors("looked for"):
+            return self.path.is_dir()
 
     @property
     def folder(self) -> FilePlace:
@@ -56,16 +57,21 @@ class FilePlace:
 
     def named_like(self, pattern: str) -> Sequence[FilePlace]:
         """Return the backups in this folder whose names match the pattern, sorted by name."""
-        return [FilePlace(each) for each in sorted(self.path.iterdir()) if fnmatch(each.name, pattern)]
+        with self.backup_errors("listed"):
+            paths = sorted(self.path.iterdir())
+        return [FilePlace(each) for each in paths if fnmatch(each.name, pattern)]
 
     def exists(self) -> bool:
-        return self.path.exists()
+        with self.backup_errors("looked for"):
+            return self.path.exists()
 
     def size(self) -> int:
-        return self.path.stat().st_size
+        with self.backup_errors("read"):
+            return self.path.stat().st_size
 
     def remove(self) -> None:
-        self.path.unlink()
+        with self.backup_errors("removed"):
+            self.path.unlink()
 
     @contextmanager
     def writing(self) -> Iterator[IO[bytes]]:
@@ -76,16 +82,16 @@ class FilePlace:
                     left.unlink()
         unfinished = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}.unfinished")
         try:  # created exclusively, because a file that another user placed there could be read by that user
-            descriptor = os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(descriptor, "w+b") as file:
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-            unfinished.replace(self.path)
-        except OSError as error:
-            raise BackupError(f"{self} could not be written: {error.strerror or error}.") from error
+            with self.backup_errors("written"):
+                descriptor = os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+                with os.fdopen(descriptor, "w+b") as file:
+                    yield file
+                    file.flush()
+                    os.fsync(file.fileno())
+                unfinished.replace(self.path)
         finally:
-            unfinished.unlink(missing_ok=True)
+            with suppress(OSError):
+                unfinished.unlink()
 
     def reading(self) -> IO[bytes]:
         """Open the file for reading. The file is seekable."""
@@ -93,6 +99,14 @@ class FilePlace:
             return self.path.open("rb")
         except OSError as error:
             raise BackupError(f"{self} cannot be read: {error.strerror or error}.") from error
+
+    @contextmanager
+    def backup_errors(self, to_be: str) -> Iterator[None]:
+        """Convert errors of the disk to BackupError, whose message says that the backup could not be, say, "read"."""
+        try:
+            yield
+        except OSError as error:
+            raise BackupError(f"{self} could not be {to_be}: {error.strerror or error}.") from error
 
 
 PART = 100 * 1024 * 1024  # bytes, in memory until they are uploaded; an object may have 10,000 parts, so 1 TB

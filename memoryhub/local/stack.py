@@ -71,8 +71,8 @@ class Stack:
     first_is_administrator: bool = False
     has_administrator: Callable[[], bool] = lambda: False  # called when everything is ready
     parts: frozenset[str] = frozenset(TOGETHER)
-    model_key: str = ""  # of other hosts, for which the model then listens at `host` and `port`
-    embedder_key: str = ""  # likewise of the embedder
+    model_key: str = ""  # if set, the model listens at `host` and `port` for hosts that send this key
+    embedder_key: str = ""  # likewise for the embedder
     metrics_folder: Path | None = None  # shared counters of all processes
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
 
@@ -86,13 +86,12 @@ def run(stack: Stack) -> int:
     """Start all services and run them until Ctrl-C or SIGTERM. Return the exit status; errors are printed."""
     try:
         make_data_folders(stack.data_dir)
-        with run_lock(stack.data_dir, stack.address):
+        with run_lock(stack.data_dir, stack.address), suppress(Stopping):  # stopped while starting
             try:
-                wait_for_cleaner(stack.data_dir, seconds=25.0)
+                if not wait_for_cleaner(stack.data_dir, seconds=30.0):
+                    raise StartFailed("Services of a killed run have not ended yet. Start again in a moment.")
                 with metrics_folder(stack.data_dir) as folder:
                     _start_and_run(replace(stack, metrics_folder=folder))
-            except Stopping:
-                pass  # stopped while starting: not a failure
             finally:
                 model_server.remove_endpoint(stack.data_dir)
                 remove_socket_folder(stack.data_dir)
@@ -232,12 +231,13 @@ def database_service(stack: Stack) -> Service:
     postgres.initialise()
 
     def is_ready() -> bool:
-        if not postgres.is_ready():
-            return False
-        with suppress(psycopg.Error):
+        try:
+            if not postgres.is_ready():
+                return False
             postgres.create_database()
-            return True
-        return False
+        except psycopg.Error:
+            return False
+        return True
 
     return Service(
         "postgres",

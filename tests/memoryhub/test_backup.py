@@ -21,7 +21,7 @@ from memories.models import Asset, Memory
 from memoryhub import pubsub
 from memoryhub.backup import dump
 from memoryhub.backup.archive import Reader, installation
-from memoryhub.backup.storage import BackupError, place_of
+from memoryhub.backup.storage import BackupError, FilePlace, place_of
 from memoryhub.database.startup import close_connections
 from memoryhub.management.commands import doctor
 from tests.factories import make_artifact, make_asset, make_document, make_memory, make_user
@@ -287,3 +287,11 @@ def changed(path: Path, to: Path, change: dict[str, Any]) -> Path:
                 content = json.dumps(json.loads(content) | change).encode()
             target.writestr(info, content)
     return to
+
+
+def test_errors_of_the_disk_say_which_backup_failed(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    place = FilePlace(tmp_path / "file" / "backup.zip")
+    for act in (place.size, place.remove, lambda: place.named_like("*"), place.writing().__enter__):
+        with pytest.raises(BackupError, match=r"backup\.zip could not be"):
+            act()

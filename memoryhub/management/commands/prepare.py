@@ -68,7 +68,11 @@ class Command(BaseCommand):
         steps = len(executor.migration_plan(executor.loader.graph.leaf_nodes()))
         if steps:
             self.stdout.write(f"Bringing the database up to date, {steps} steps …")
-        call_command("migrate", interactive=False, verbosity=1, stdout=_Steps(Progress(self.stdout), steps))
+        progress = Progress(self.stdout)
+        try:
+            call_command("migrate", interactive=False, verbosity=1, stdout=_Steps(progress, steps))
+        finally:
+            progress.clear()
 
     def _collect_static_files(self) -> None:
         """Collect static files only if one has changed, since hashing and compressing all takes seconds."""

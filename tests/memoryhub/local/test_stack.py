@@ -43,6 +43,15 @@ def test_a_port_in_use_is_said_with_the_settings_name(
     assert {each.name for each in data_dir.iterdir()} == {"run", "logs"}, "nothing was begun"
 
 
+def test_a_killed_run_that_still_cleans_up_refuses_the_start(
+    data_dir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its watchdog would remove files of the new run."""
+    monkeypatch.setattr(stack_module, "wait_for_cleaner", lambda data_dir, seconds: False)
+    assert stack_module.run(Stack(data_dir, data_dir, "127.0.0.1", free_port(), database={})) == 1
+    assert "a killed run have not ended yet" in capsys.readouterr().err
+
+
 def test_an_address_that_is_not_ours_is_said_with_the_settings_name() -> None:
     with pytest.raises(AddressInUse, match="MEMORYHUB_HOST"):
         listen("203.0.113.1", 8000)
