@@ -271,7 +271,9 @@ def forget_again(newer: psycopg.Connection[Any], say: Callable[[str], None]) -> 
         if verb == Verb.DOCUMENT_FORGOTTEN:
             number = _remove_documents(ids)
         else:
-            number = Artifact.objects.filter(public_id__in=ids).delete()[1].get("workspaces.Artifact", 0)
+            pks = list(Artifact.objects.filter(public_id__in=ids).values_list("pk", flat=True))
+            artifacts.remove(pks)
+            number = len(pks)
         what = verb.removesuffix("_forgotten")
         say(f"Forgotten since, {what}s: {len(missed)}; removed again: {number}")
 

@@ -251,7 +251,9 @@ class StoredMemory(AgentMemory):
     def newest(
         self, most: int, *, kind: Iterable[str] | None, key_prefix: str, sources: Iterable[str] | None
     ) -> tuple[int, Sequence[Head]]:
-        rows = RunEntry.objects.filter(run_id=self.run_pk, key__startswith=key_prefix)
+        rows = RunEntry.objects.filter(run_id=self.run_pk)
+        if key_prefix:
+            rows = rows.filter(key__startswith=key_prefix)
         if kind is not None:
             rows = rows.filter(kind__in=kind)
         if sources is not None:

@@ -87,7 +87,10 @@ def conversation_id(caller: Caller, conversation: Said) -> str:
 def begin(
     caller: Caller, conversation: Said, shown: Shown, *, used: Sequence[str], connection: Connection | None
 ) -> PassingTurn | None:
-    """Record a turn of an API client before its answer is sent, unless it ended. ``used``: memory ids. Two queries."""
+    """Record a turn of an API client before its answer is sent. Two queries.
+
+    Return None for a repeated request whose turn has already ended. ``used``: ids of the recalled memories.
+    """
     defaults = {
         "workspace": caller.workspace,
         "user": caller.person,
@@ -165,7 +168,7 @@ def _may_be_personal(turn: PassingTurn) -> bool:
 
 
 def _provenance(turn: PassingTurn, readable: MemoryQuerySet) -> Provenance:
-    """Return the turn's sources. Earlier answers count as the client's words, which may have invented them."""
+    """Return the turn's sources. Earlier answers count as the client's words, because it may have invented them."""
     user_sources = [Source(Speaker.PERSON, text) for role, text in reversed(turn.said) if role == "user"]
     recalled = [
         Source(Speaker.MEMORY, text, name) for name, text in readable.values_list("public_id", "content")
@@ -316,7 +319,7 @@ def _output(text: str, until: Message, by: User | None, *extra_sources: Source, 
 def _said_before(question: Message) -> str:
     """Return the public id of the previous user message if the same person wrote it; else an empty string."""
     user_messages = question.chat.messages.current().filter(pk__lt=question.pk, role=MessageRole.USER)
-    before = user_messages.order_by("-pk").first()
+    before = user_messages.order_by("-pk").only("author_id", "public_id", "imported_at").first()
     if before is None or before.author_id != question.author_id or before.imported_at != question.imported_at:
         return ""
     return before.public_id

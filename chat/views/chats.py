@@ -124,7 +124,9 @@ def _page_context(request: PageRequest, workspace: Workspace, chat: Chat | None 
         "ask_consent": must_ask(user) and can_write(workspace),
         "memory_count": memory_count,
         "is_empty": chat is None and not memories_here and not has_chats(workspace, user),
-        "examples": lambda: example_questions(workspace, user, alone=readers == 1, now=now),
+        "examples": lambda: (
+            example_questions(workspace, user, alone=readers == 1, now=now) if memories_here else []
+        ),
         # Dismissed notices; controls.js sets the cookie.
         "dismissed": request.COOKIES.get("dismissed", "").split("."),
         "is_first_account": request.session.get(sign_in.TOLD, False),

@@ -65,8 +65,11 @@ class Similar:
 
 def nearest(
     embedded: Embedded, candidate: Draft | Memory, *, now: datetime, least: float, before: int = MOST_KEYS
-) -> list[tuple[Memory, float]]:
-    """Return up to ``NEAREST`` live memories of the scope with a cosine of at least ``least``, best first."""
+) -> list[tuple[int, float]]:
+    """Return up to ``NEAREST`` live memories of the scope as (primary key, cosine), best first.
+
+    Their cosine is at least ``least``. One query.
+    """
     params = {
         "place": candidate.place,
         "workspace": candidate.workspace_id,
@@ -78,9 +81,7 @@ def nearest(
         "over": candidate.is_over(now),
         "before": before,
     }
-    cosines = dict(queries.rows(_NEAREST, params))
-    memories = Memory.objects.filter(workspace=candidate.workspace_id).defer("search").in_bulk(list(cosines))
-    return [(memories[pk], cosine) for pk, cosine in cosines.items() if pk in memories]
+    return queries.rows(_NEAREST, params)
 
 
 def fits(memory: Memory, key: str | None) -> bool:
@@ -157,7 +158,7 @@ def find_key_owner(candidate: Draft | Memory, *, key: str | None = None) -> Memo
 
 
 def find_equal(candidate: Draft | Memory, now: datetime, *, before: int) -> Memory | None:
-    """Return the newest live memory with the candidate's scope and ``content_hash``, and a key below ``before``."""
+    """Return the newest live memory of the scope with an equal text and a primary key below ``before``, if any."""
     params = {
         "workspace": candidate.workspace_id,
         "place": candidate.place,
@@ -249,8 +250,11 @@ class Stored:
         if self.embedded is None or not self.near:
             return Similar()
         least = min(settings.DEDUPE_THRESHOLD, LEAST)
-        near = nearest(self.embedded, self.said, now=self.now, least=least, before=self.before)
-        return judge(self.said.content, near, key=self.said.key)
+        near = nearest(self.embedded, self.said, now=self.now, least=least, before=self.before)[:MOST_READ]
+        rows = Memory.objects.filter(workspace=self.said.workspace_id).defer("search")
+        memories = rows.in_bulk([pk for pk, _ in near])
+        read = [(memories[pk], cosine) for pk, cosine in near if pk in memories]
+        return judge(self.said.content, read, key=self.said.key)
 
 
 def decide(

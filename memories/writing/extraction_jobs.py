@@ -125,7 +125,10 @@ def _changed_only_by(memories: MemoryQuerySet, person: User, now: datetime) -> M
 
 
 def supersede(older: Memory, *, by: Memory, now: datetime) -> None:
-    """Let the memory ``by`` replace an older one. If that is pinned or has a key, only link it."""
+    """Let the memory ``by`` replace an older one. If that is pinned or has a key, only link it.
+
+    Do nothing if ``by`` replaces another one already, because Undo restores only one.
+    """
     try:
         locked = locked_row(older, deleted=False)
     except NotFound:  # deleted in the meantime, so nothing is left to replace
@@ -153,8 +156,7 @@ def _beside(draft: Draft, embedded: Embedded | None, *, said_at: datetime, now: 
     own = own.filter(author=draft.author, updated_at__lte=said_at + MINED_WITHIN)
     if draft.source_message_id:
         own = own.exclude(source_message_id=draft.source_message_id)
-    close = nearest(embedded, draft, now=now, least=FAR) if embedded else []
-    near = [stored.pk for stored, _cosine in close]
+    near = [pk for pk, _ in nearest(embedded, draft, now=now, least=FAR)] if embedded else []
     latest = own.filter(source_chat_id=draft.source_chat_id) if draft.source_chat_id else own.none()
     candidates = [*latest.order_by("-pk")[:RECENT], *own.filter(pk__in=near)]
     return list({memory.pk: memory for memory in candidates}.values())
@@ -212,7 +214,10 @@ def sweep(*, now: datetime) -> int:
 
 @tracing.span("memoryhub.extraction")
 def extract(extraction_id: int, *, now: datetime) -> str:
-    """Extract memories from one turn, so that an interrupted job can run again. Return the outcome for the job log."""
+    """Extract memories from one turn. Return the outcome for the job log.
+
+    The memories and the status are stored in one transaction, so that an interrupted job can run again.
+    """
     extraction = _claim(extraction_id, now)
     if extraction is None:
         return "nothing to do"
