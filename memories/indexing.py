@@ -120,7 +120,7 @@ def match_words(query: str, params: dict[str, Any], limit: int) -> list[tuple[in
 
 
 def match_contains(query: str, params: dict[str, Any], limit: int) -> list[tuple[int, float]]:
-    """Return memories that contain the whole query, as (key, 0). ``%``, ``_`` and ``\\`` are literal."""
+    """Return live memories that contain the whole query, as (primary key, 0). ``%``, ``_`` and ``\\`` are literal."""
     escaped = query.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     with current_connection().cursor() as cursor:
         cursor.execute(_CONTAINS, {**params, "pattern": f"%{escaped}%", "limit": limit})

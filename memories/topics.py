@@ -280,7 +280,10 @@ def unlink_memory(node: MemoryNode, memory: Memory) -> None:
 def relate(
     node: MemoryNode, target: MemoryNode, relation: str, *, now: datetime
 ) -> tuple[NodeRelation, bool]:
-    """Create a relation, if there is none. Return it and whether it is new. Raises NotFound or Invalid."""
+    """Create a relation, if there is none. Return it and whether it is new.
+
+    Raises NotFound for a target in another workspace, and Invalid for the node itself.
+    """
     if target.workspace_id != node.workspace_id:
         raise NotFound(_("There is no such topic in this workspace."))
     if target.pk == node.pk:
@@ -425,9 +428,10 @@ def suggest_merges(workspace: Workspace, user: User) -> list[tuple[MemoryNode, M
 
 @transaction.atomic
 def merge_topics(node: MemoryNode, into: MemoryNode, *, now: datetime) -> None:
-    """Move the links and relations of ``node`` to ``into``, and delete ``node``. ``into`` gathers if one of them did.
+    """Move the links and relations of ``node`` to ``into``, and delete ``node``.
 
-    Raises Invalid unless the two are different topics of one workspace.
+    ``into`` gathers memories by name if one of them did. Raises Invalid unless the two are different topics of one
+    workspace.
     """
     if node.pk == into.pk or node.workspace_id != into.workspace_id:
         raise Invalid(fields={"into": _("Choose another topic of this workspace.")})

@@ -36,7 +36,7 @@ class Event:
 
 
 def publish(channel: str, name: str, data: dict[str, Any] | None = None) -> None:
-    """Send an event, whose ``data`` are ids and numbers (7,900 bytes), when the transaction commits. One query."""
+    """Send an event when the transaction commits. ``data``: ids and numbers, at most 7,900 bytes. One query."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_notify(%s, %s)", [NOTIFY_CHANNEL, payload(channel, name, data)])
 

@@ -161,7 +161,7 @@ NEWEST_MESSAGES = 2_000  # limit of messages with any of the words; the newest a
 COUNTED_AT_MOST = 20_000  # limit for counting messages; above it the weights hardly change
 
 # Each word of the query is stemmed and matches words with this prefix. ``+ 0`` stops the planner from scanning by id,
-# in ``WORDS``.
+# as in ``WORDS``.
 _CANDIDATES = r"""
 WITH terms AS MATERIALIZED (
     SELECT (row_number() OVER ())::int AS number,

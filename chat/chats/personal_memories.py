@@ -42,7 +42,11 @@ class Personal:
 
 
 def _readers(*, chat: int, user: int) -> ChatQuerySet:
-    """Return a queryset of the chat with ``alone`` (only the user can read it), ``permitted`` and ``joined``."""
+    """Return a queryset of the chat, annotated for this user.
+
+    ``alone``: only the user can read it. ``permitted``: the user has allowed personal data in it. ``joined``: when the
+    newest other member joined.
+    """
     others = Membership.objects.filter(workspace=OuterRef("workspace")).exclude(user=user)
     alone = (~SHARED & Q(created_by=user)) | (SHARED & ~Exists(others))
     permitted = Chat.personal_of.through.objects.filter(chat=OuterRef("pk"), user=user)

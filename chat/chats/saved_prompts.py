@@ -47,7 +47,11 @@ def get_prompt(user: User, workspace: Workspace, public_id: str) -> SavedPrompt:
 
 
 def may_change(prompt: SavedPrompt, workspace: Workspace, user: User) -> bool:
-    """Return whether the user may change the prompt: its owner, or of a workspace's prompt an owner and its creator."""
+    """Return whether the user may change the prompt.
+
+    People may change their own prompts. A workspace's prompt may be changed by the workspace's owners, and by the
+    prompt's creator while an editor.
+    """
     if prompt.is_personal:
         return prompt.owner_id == user.pk
     role = Role(workspace.role)
@@ -64,7 +68,8 @@ def save_prompt(
 ) -> SavedPrompt:
     """Create a prompt: a personal one, or one for the workspace, which requires the role of editor.
 
-    Raises Invalid for an invalid name or text, Conflict if there are MOST prompts, and Forbidden for viewers.
+    Raises Invalid for an invalid or taken name and an invalid text, Conflict if there are MOST prompts, and Forbidden
+    for a viewer who saves one for the workspace.
     """
     workspace = get_workspace(by, workspace.public_id, need=Role.VIEWER if personal else Role.EDITOR)
     of = {"owner": by} if personal else {"workspace": workspace}

@@ -110,7 +110,7 @@ def set_agent(chat: Chat, *, agent: Agent | None) -> None:
 
 
 def set_connection(chat: Chat, *, connection_id: str | None, by: User) -> None:
-    """Set the model for the next answers; None or "" is the workspace's default. Raises Invalid for any other."""
+    """Set the model for the next answers; None or "" is the workspace's default. Raises Invalid if not allowed."""
     chat.connection = choose_connection(chat.workspace, connection_id, by=by) if connection_id else None
     chat.save(update_fields=["connection"])
 
@@ -247,7 +247,6 @@ def set_rating(
 
 
 def remove_rating(message: Message, *, by: User) -> None:
-
     AnswerRating.objects.filter(message=message, user=by).delete()
 
 
@@ -371,7 +370,7 @@ def _remove(
 
 
 def _unpinned() -> ChatQuerySet:
-    """Return the chats that a retention rule may delete: none that are pinned, or temporary and end after a day."""
+    """Return the chats that a retention rule may delete: those that are neither pinned nor temporary."""
     pins = ChatMark.objects.filter(chat=OuterRef("pk"), kind=ChatMark.Kind.PINNED)
     return Chat.objects.live().filter(~Exists(pins), is_temporary=False).select_related("created_by")
 

@@ -269,7 +269,10 @@ def record_opened(link: ShareLink, *, now: datetime) -> None:
 
 
 def forget_in_share_links(wanted: Wanted, by: User) -> Counts:
-    """Remove the messages of the forgotten memories ``wanted`` from all share links. Nothing visible is deleted."""
+    """Remove the messages of the forgotten memories ``wanted`` from all share links.
+
+    Return an empty count, because the people who forget see no other rows deleted.
+    """
     messages = Message.objects.filter(public_id__in=wanted.messages)
     gone = set(messages.values_list("pk", flat=True))
     for link in ShareLink.objects.filter(message_ids__overlap=list(gone), chat__in=messages.values("chat")):
@@ -280,8 +283,8 @@ def forget_in_share_links(wanted: Wanted, by: User) -> Counts:
 def sweep(*, now: datetime) -> None:
     """Delete links that are expired or no longer allowed, and remove messages of forgotten memories from the others.
 
-    Both are permanent: a link does not return with its creator, nor a message with a restored memory. Two queries for
-    every ``SWEPT`` links of workspaces with a memory deleted in the last day, and two for each link that changes.
+    Both are permanent: a link stays deleted if its creator joins again, and a message if its memory is restored. Two
+    queries for every ``SWEPT`` links of workspaces with a memory deleted in the last day, and two for each change.
     """
     ShareLink.objects.exclude(pk__in=ShareLink.objects.open(now).values("pk")).delete()
     lately = Memory.objects.filter(deleted_at__gte=now - timedelta(days=1))

@@ -249,9 +249,8 @@ def artifact_line(artifact: Artifact) -> Line:
         "id": artifact.public_id,
         "workspace": artifact.workspace.public_id,
         "personal": artifact.is_personal,
-        **_same(
-            artifact, "title", "kind", "source_chat_id", "source_message_id"
-        ),  # the newest version's title
+        # The title and kind are those of the newest version.
+        **_same(artifact, "title", "kind", "source_chat_id", "source_message_id"),
         "created_by": _who(artifact.created_by),
         "imported": artifact.imported,
         **_dates(artifact, "created_at", "updated_at"),

@@ -220,8 +220,9 @@ def derived_id(prefix: str, *of: str) -> str:
 
 
 def _visible(prefix: str, user: User) -> QuerySet[Any]:
-    """Return the rows with ids of this prefix that the importer may see or, for workspaces, write to. ``parent`` is the
-    id of their workspace, chat or owner.
+    """Return the rows with ids of this prefix that the importer may see: workspaces they may write to, all assistants.
+
+    ``parent`` is the id of the row's workspace, chat or owner, which decides about assistants.
     """
     match prefix:
         case "ws":
@@ -239,8 +240,9 @@ def _visible(prefix: str, user: User) -> QuerySet[Any]:
         case "mem":
             parent = Coalesce("owner__public_id", "workspace__public_id")
             return Memory.objects.visible_to(user).annotate(parent=parent)
-        case _:
+        case "art":
             return Artifact.objects.visible_to(user).annotate(parent=F("workspace__public_id"))
+    raise ValueError(prefix)
 
 
 def parents_of(prefix: str, public_ids: Collection[str], user: User) -> dict[str, str]:

@@ -48,7 +48,7 @@ def mode_or_chat(name: str, capabilities: Callable[[], Capabilities]) -> str:
 
 
 def chosen_for_chat(chat: Chat, user: User | None) -> Chosen:
-    """Return the model that answers this user in the chat. Another user's connection is skipped. Two queries."""
+    """Return the model that answers this user in the chat. Another user's connection is skipped. 0-2 queries."""
     return chosen_for(chat.workspace, user, first=chat.connection)
 
 

@@ -253,7 +253,6 @@ def prompt_token_limit(capabilities: Capabilities) -> int:
 
 
 def answer_tokens(capabilities: Capabilities) -> int:
-
     return settings.LLM_MAX_TOKENS if capabilities.answer_tokens is None else capabilities.answer_tokens
 
 

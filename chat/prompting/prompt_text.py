@@ -65,7 +65,6 @@ def escape(text: str) -> str:
 
 
 def escaped_lines(text: str) -> str:
-
     return "\n".join(filter(None, map(escape, text.splitlines())))
 
 
@@ -101,7 +100,6 @@ def text_of(row: Message | Memory, *, names_people: bool = False) -> str:
 
 
 def said_by_several(messages: Iterable[Message]) -> bool:
-
     return len({each.author_id for each in messages if each.role == MessageRole.USER}) > 1
 
 

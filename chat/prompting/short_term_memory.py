@@ -264,7 +264,10 @@ def update_short_term(answer: Message, *, now: datetime) -> None:
 
 
 def forget_replaced(chat: Chat, *, now: datetime) -> None:
-    """Remove messages that an edit replaced, and the model's summary, from a chat's short-term memory. Never raises."""
+    """Remove messages that an edit replaced from a chat's short-term memory. Never raises.
+
+    The model's summary is removed if its answer was replaced.
+    """
     try:
         with transaction.atomic():
             row = ShortTermMemory.objects.select_for_update().filter(chat=chat).first()

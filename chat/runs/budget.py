@@ -102,7 +102,7 @@ def estimate(run: Run, plan: TaskPlan | None = None, *, chosen: Chosen | None = 
 def estimated_for(
     workspace_id: int, user: User, mode: str, plan: TaskPlan | None = None, *, price: Price | None = None
 ) -> Expected:
-    """Return the estimate, from completed runs of this mode, or else of all, that ``user`` may see. Two queries."""
+    """Return the estimate, from completed runs of this mode, or else of all, that ``user`` may see. 1-2 queries."""
     done = Run.objects.visible_to(user).filter(workspace=workspace_id, status=RunStatus.DONE)
     seen = _usage_of(done.filter(mode=mode)) or _usage_of(done)
     total_usage = sum((usage for usage, _steps in seen), Usage()) if seen else A_STEP

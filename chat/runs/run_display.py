@@ -52,7 +52,7 @@ def step_json(step: RunStep) -> dict[str, Any]:
 
 
 def tasks_for_people(run: Run) -> list[dict[str, Any]]:
-    """Return the tasks for a page, with titles of dependencies in ``after``. Unfinished ones may be "stopped"."""
+    """Return the tasks for a page, with titles of dependencies in ``after``; "stopped" if the run stopped before."""
     tasks = tasks_of(run)
     titles = {task["id"]: title_shown(task["title"]) for task in tasks}
     for task in tasks:

@@ -61,9 +61,8 @@ class RunRequest:
     inputs: Mapping[str, Any] = field(default_factory=dict)
     tools: Sequence[str] | None = None
     budget: Mapping[str, int] = field(default_factory=dict)
-    plan: object = (
-        None  # JSON; else the model makes it or, in ``RunMode.LOOP``, the objective is the only step
-    )
+    # JSON. Without one the model makes it, or in ``RunMode.LOOP`` the objective is the only step.
+    plan: object = None
     reviews_plan: bool = False
     answer: Message | None = None  # the answer of a chat that the run is for
     chat_id: int | None = None  # for a repeated run: the chat of the original
@@ -294,7 +293,7 @@ def get_run(user: User, workspace: Workspace, public_id: str) -> Run:
 
 
 def stop_run(run: Run, *, by: User, now: datetime) -> Run:
-    """Stop a run. Its running steps end within seconds and their work is stored. Raises Conflict if it is over."""
+    """Stop a run. Its running steps end within seconds and their work is stored. Raises Conflict if it has ended."""
     require_control(run, by)
     with _locked(run) as locked:
         if locked.status not in (RunStatus.RUNNING, RunStatus.WAITING):

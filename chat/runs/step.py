@@ -151,9 +151,8 @@ class StepContext:
     budget: Budget = field(default_factory=Budget)
     room: int = 16_000  # the maximum tokens of a prompt
     in_team: bool = False  # adds the rules for teams
-    emit: Callable[[str, dict[str, Any]], None] = lambda kind, data: (
-        None
-    )  # for events, which contain no texts
+    # Receives events, which contain no texts.
+    emit: Callable[[str, dict[str, Any]], None] = lambda kind, data: None
 
 
 @dataclass(frozen=True)

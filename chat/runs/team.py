@@ -37,7 +37,7 @@ class BoardTask:
     description: str = ""
     depends_on: tuple[str, ...] = ()
     only: str = ""  # the one member who may take it
-    member: str = ""  # who works on it
+    member: str = ""  # the member who works on it
     state: TaskState = TaskState.OPEN
     refused_by: tuple[str, ...] = ()  # the members who gave it back
     made_by: str = ""  # the key of the tool call that added it, so that a repeated call does not add it twice
@@ -174,7 +174,8 @@ class TeamExecutor:
         return units
 
     def begin(self, unit: Unit) -> None:
-        assert self.board.claim(unit.task_id, unit.member), "ready units can be claimed"
+        claimed = self.board.claim(unit.task_id, unit.member)  # not in the assertion, which -O skips
+        assert claimed, "ready units can be claimed"
 
     def finish(self, unit: Unit, outcome: Outcome) -> None:
         task = self.board.tasks[unit.task_id]

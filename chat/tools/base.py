@@ -107,7 +107,8 @@ class Result:
 class Arguments(BaseModel):
     """Base class of the arguments that a model writes for a tool. Unknown arguments are ignored.
 
-    Null counts as missing, and so does "" for an optional field, except in the fields of ``nullable``.
+    Numbers may be strings. Null counts as missing, and so does "" for an optional field, except in the fields of
+    ``nullable``.
     """
 
     nullable: ClassVar[frozenset[str]] = frozenset()

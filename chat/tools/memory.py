@@ -178,7 +178,7 @@ def _asker(caller: ToolCaller) -> User | None:
 
 
 def _said_by(source: Source, caller: ToolCaller) -> dict[str, Any]:
-    """Return the author and source of a memory that a person's message states. The author must still be a member."""
+    """Return the author and source of a memory that a person's message states. The author is None after leaving."""
     asker = _asker(caller)
     if asker is not None and source.author == asker.pk:
         return {"author": asker if asker == caller.person else _member(asker, caller.workspace)}
@@ -244,7 +244,8 @@ def search(caller: ToolCaller, arguments: ToSearch) -> Result:
     )
     here = caller.turn.chat.public_id if caller.turn else ""
     results = [each for each in results if each.type != "document" or caller.may_draw_on(each.id)]
-    if not caller.workspace.local_only:  # as with short-term memory, local-only text stays among its own
+    # As in short-term memory, texts that stay on this machine are found in workspaces that do so only.
+    if not caller.workspace.local_only:
         results = [each for each in results if each.type != "message" or not each.stays_here]
     return searched([item for item in results if not here or item.chat_id != here][: arguments.limit])
 

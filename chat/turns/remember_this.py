@@ -206,7 +206,8 @@ def _kept_for(chat: Chat, by: User, *, rests_on: Message | None = None) -> dict[
 def _written_by(message: Message, content: str | None, *, by: User, now: datetime) -> dict[str, Any]:
     """Return the fields of a memory of this message that name its author, editor and importer.
 
-    The author is None if no longer a member. Without a quote of the message, ``by`` is the editor.
+    The author is the message's, None if no longer a member, or ``by`` for an answer. ``by`` is the editor of another
+    person's message unless ``content`` is quoted from it.
     """
     if message.role != MessageRole.USER or message.author_id == by.pk:
         return {"author": by}

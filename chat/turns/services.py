@@ -278,9 +278,8 @@ def edit_message(
     """
     require_editable(message, by)
     answered = message.answers.order_by("pk").last()
-    if (
-        not mode and answered is not None
-    ):  # the chat mode if the current model does not support the former one
+    if not mode and answered is not None:
+        # The mode is the chat's if the current model does not support the answer's.
         mode = mode_or_chat(answered.mode, lambda: chosen_for_chat(message.chat, by).model.capabilities)
     return begin_turn(
         message.chat,

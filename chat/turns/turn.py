@@ -176,10 +176,10 @@ async def _ask_model(live: LiveAnswer, user_pk: int) -> _Outcome:
         if not live.text.strip():
             return _Outcome(MessageStatus.FAILED, "model_bad_reply", EMPTY)
         # Models too small to extract cannot summarise, and miss the subject of a chat (docs/models.md).
-        can_title = plan.model.capabilities.can_extract
-        is_tight = can_title and (plan.is_tight or live.was_too_long)
+        is_able = plan.model.capabilities.can_extract
+        is_tight = is_able and (plan.is_tight or live.was_too_long)
         cut = (CUT, CUT_SENTENCE) if live.was_cut else ("", "")
-        return _Outcome(MessageStatus.DONE, *cut, is_tight=is_tight, can_title=can_title)
+        return _Outcome(MessageStatus.DONE, *cut, is_tight=is_tight, can_title=is_able)
     except ModelError as error:
         logger.warning("The model failed: %s", error.for_log)
         reason = reason_of(error, has_text=bool(live.text.strip()))

@@ -120,10 +120,11 @@ def _said(kind: str, data: dict[str, Any], titles: Titles) -> str:
 
 def _of_memory(data: dict[str, Any], titles: Titles) -> str:
     if data.get("op") == "list":
+        count = int(data.get("returned", 0))
         text = ngettext(
             "Looked at %(count)d entry of the run's memory",
             "Looked at %(count)d entries of the run's memory",
-            count := int(data.get("returned", 0)),
+            count,
         )
         return text % {"count": count}
     keys = [str(key) for key in data.get("keys", ())]

@@ -116,8 +116,9 @@ def make(request: PageRequest, chat_id: str) -> HttpResponse:
     """Create a link. Its URL is shown only in this response."""
     chat = get_chat(request.user, chat_id, need=Role.EDITOR)
     days, with_later = _days(request.POST.get("days", "")), "later" in request.POST
-    who: dict[str, Any] = {"by": request.user, "now": timezone.now()}
-    link, token = sharing.create_link(chat, days=days, with_later=with_later, **who)
+    link, token = sharing.create_link(
+        chat, days=days, with_later=with_later, by=request.user, now=timezone.now()
+    )
     return _menu(request, chat, made=link, address=address_of(request, token))
 
 

@@ -348,7 +348,6 @@ def entries_sent(turn: Turn, chat: Chat, user: User, *, now: datetime) -> list[E
 
 
 def entry_for(message: Message, chat: Chat, user: User, *, now: datetime) -> Entry:
-
     messages = [message.reply_to, message] if message.reply_to else [message]
     newest = chat.messages.current().order_by("-id").values_list("pk", flat=True).first()
     return entries_for(messages, chat, user, now=now, ends=newest == message.pk)[-1]

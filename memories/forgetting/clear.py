@@ -50,7 +50,7 @@ def scope_of(
 
 
 def count_in(workspace: Workspace, scope: str, agent: Agent | None, *, by: User) -> tuple[int, int]:
-    """Return how many memories a soft clearing deletes, and how many a permanent one (with proposals)."""
+    """Return how many memories a soft clearing deletes, and how many a permanent one, which includes deleted ones."""
     rows = in_scope(workspace, scope, by, agent)
     return rows.filter(deleted_at=None).count(), rows.count()
 
@@ -175,7 +175,7 @@ def sweep(*, seconds: float) -> int:
 
 
 def _work_on_batch(clearing_pk: int) -> bool:
-    """Process the next batch of memories in one transaction. Return False if none is left or another worker runs."""
+    """Process the next batch of memories in one transaction. Return False if none is left or another worker has it."""
     with transaction.atomic():
         rows = Clearing.objects.select_for_update(of=("self",), skip_locked=True)
         clearing = rows.select_related("workspace", "agent", "by").filter(pk=clearing_pk).first()

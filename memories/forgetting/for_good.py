@@ -257,7 +257,7 @@ def _audit(gone: Gone, by: User | None) -> None:
 
 
 def _lock(rows: QuerySet[Memory]) -> list[Memory]:
-    """Lock these memories until commit, after their workspaces, so that nobody saves an equal text. Return them."""
+    """Lock these memories and their workspaces until commit, so that no equal text is saved. Return the memories."""
     for workspace in Workspace.objects.filter(pk__in=rows.order_by().values("workspace")).order_by("pk"):
         one_writer_at_a_time(workspace)
     locked = rows.order_by("pk").select_for_update(of=("self",)).select_related("workspace", "owner")
@@ -352,7 +352,10 @@ def get_noted(user: User, public_id: str, *, workspace: Workspace) -> Memory:
 
 
 def forget_noted(memory: Memory, *, by: User, now: datetime) -> Report:
-    """Remove a memory's noted copies, or the memory if it is deleted and itself one. Return the counts."""
+    """Remove a memory's noted copies, or the memory if it is deleted and itself one. Return the counts.
+
+    The caller checks the right of ``by``. Raises NotFound if the memory is gone.
+    """
     with transaction.atomic():
         locked = locked_row(memory)
         says_so = locked.kept_copies.filter(kind=CopyKind.MEMORY).exists() and locked.deleted_at is not None

@@ -53,9 +53,8 @@ class Wanted:
     texts: Collection[str] = ()
     chats: Collection[str] = ()  # public ids
     memories: int = 1  # the number of memories that had these texts
-    shared: Mapping[int, Collection[str]] = field(
-        default_factory=dict
-    )  # what members could read, by workspace
+    # Texts that members could read, by the workspace's primary key.
+    shared: Mapping[int, Collection[str]] = field(default_factory=dict)
     messages: Collection[str] = ()  # public ids
 
     def batches(self) -> Iterator[Wanted]:
@@ -227,7 +226,10 @@ def _ids(rows: QuerySet[Memory]) -> QuerySet[Memory, Any]:
 
 
 def _any(column: str, texts: Collection[str]) -> Q:
-    """Return a filter for rows whose column contains one of the texts, or of more than LOOKED_FOR equals one."""
+    """Return a filter for rows whose column contains one of the texts, ignoring case.
+
+    Of more than LOOKED_FOR texts, the column must equal one.
+    """
     if len(texts) > LOOKED_FOR:
         return Q(**{f"{column}__in": list(texts)})
     wanted = Q(pk__in=[])
@@ -266,7 +268,10 @@ def recheck(memories: Sequence[Memory], *, now: datetime) -> int:
 
 
 def scan(*, now: datetime, check_all: bool = False, hide: bool = True) -> Generator[Scan, None, None]:
-    """Check live memories by newer rules for credentials, or all with ``check_all``. Yield the progress."""
+    """Check live memories that the current rules have not checked, or all with ``check_all``. Yield the progress.
+
+    Without ``hide`` nothing is changed.
+    """
     rows = Memory.objects.filter(deleted_at=None)
     rows = rows if check_all else rows.exclude(secret_rules=RULES)
     progress, after = Scan(rows.count()), 0

@@ -63,8 +63,8 @@ def fitted() -> Fitted:
 def kind_of(vector: Array, head: Array | None = None, *, in_doubt: bool = False) -> str:
     """Return the kind of overview that a message asks for: SELF, HERE (the workspace), TOPIC, or "" for none.
 
-    ``vector`` is the multilingual encoder's part of the message's vector. ``in_doubt`` requires a higher probability:
-    a single memory answers the message.
+    ``vector`` is the multilingual encoder's part of the message's vector. ``head`` replaces the
+    fitted weights. Set ``in_doubt``, which requires a higher probability, if a single memory answers the message.
     """
     head = fitted().head if head is None else head
     logits = STEEP * head[:, :-1] @ vector / np.linalg.norm(vector) + head[:, -1]

@@ -75,7 +75,7 @@ def recall(
 
     ``agent`` includes the memories of that assistant. ``limit`` is at most 50. A blank query or a limit below 1 returns
     nothing and embeds nothing. Scores below ``threshold`` are left out; the default is SEMANTIC_THRESHOLD for
-    ``semantic`` and none for other rankings. Other ``weights``, and ``exact`` (no index, no limit), are for measuring.
+    ``semantic`` and none for other rankings. Other ``weights``, and ``exact`` (without an index), are for measuring.
 
     ``policy`` says who will read the results, and whether they leave this machine. If personal memories are left out
     only because other people read the results, up to ``withheld`` of them are in ``Recall.withheld``, for the user.
@@ -414,7 +414,10 @@ def receipt_for(message_id: str, user: User) -> Receipt | None:
 
 
 def mark_not_relevant(item_id: int, user: User, *, value: bool) -> ReceiptItem:
-    """Record whether the user judged a recalled memory not relevant. Raises NotFound for the receipts of others."""
+    """Record whether the user judged a recalled memory not relevant.
+
+    Raises NotFound for the receipts of others, and if the user may not see the memory.
+    """
     memories = Memory.objects.visible_to(user).filter(deleted_at=None)
     items = ReceiptItem.objects.filter(pk=item_id, receipt__user=user, memory__in=memories)
     item = items.select_related("memory", "receipt").first()

@@ -99,10 +99,9 @@ class _Beside:
 
     def same(self) -> decide.Similar:
         key, known = self.memory.key, self.there.known
-        equals = [
-            each for each in self.there.equals.get(self.memory.content_hash, []) if decide.fits(each, key)
-        ]
-        if equals := [each for each in equals if self._holds_alike(each)]:
+        alike = self.there.equals.get(self.memory.content_hash, [])
+        equals = [each for each in alike if decide.fits(each, key) and self._holds_alike(each)]
+        if equals:
             return decide.Similar(duplicate=equals[-1])
         neighbours = self.there.neighbours.get(self.memory.pk, [])
         near = [(known[abs(pk)], cosine) for pk, cosine in neighbours if abs(pk) in known]
@@ -201,7 +200,10 @@ class Batch:
         return there
 
     def _neighbours(self, memories: list[Memory]) -> dict[int, list[tuple[int, float]]]:
-        """Return the nearest memories as (key, cosine), best first, by the new memory's key; negated for new ones."""
+        """Return the nearest memories by each new memory's primary key, as (primary key, cosine), best first.
+
+        The primary key of another memory of this batch is negated.
+        """
         with_vector = [
             (memory, embedded)
             for memory, (_, _, embedded) in zip(memories, self.rows, strict=True)

@@ -196,10 +196,7 @@ def change(
         is_own = writer is not None and writer.pk == memory.author_id
         changes |= {"edited_by": None if is_own else writer, "edited_at": None if is_own else now}
         changes |= {"imported_by": imported_by, "imported_at": imported_at}
-    elif not (memory.is_imported or OTHER_WORDS.isdisjoint(changes)) and writer not in (
-        None,
-        memory.written_by,
-    ):
+    elif not memory.is_imported and OTHER_WORDS & changes.keys() and writer not in (None, memory.written_by):
         changes |= {"edited_by": writer, "edited_at": now}  # the words of another person
     check_validity(*(changes.get(name, getattr(memory, name)) for name in ("valid_from", "valid_to")))
     unindex_words([memory])

@@ -252,7 +252,7 @@ def storable(name: str, value: Any) -> Any:
 
 
 def refuse_hidden_secrets(name: str, value: Any) -> None:
-    """Raise SecretRefused or Sensitive if a text in a JSON value, alone or with its key, looks like one."""
+    """Raise SecretRefused or Sensitive for a credential or personal number in a JSON value, alone or with its key."""
     waiting: list[tuple[str, Any]] = [("", value)]
     while waiting:
         label, part = waiting.pop()

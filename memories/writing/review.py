@@ -115,7 +115,7 @@ def reject(memory: Memory, *, by: User, now: datetime) -> Memory:
 
 
 def reconsider(memory: Memory, *, by: User, now: datetime) -> Memory:
-    """Undo an approval, with its replacement, or a rejection. Raises Conflict if nobody has decided."""
+    """Undo an approval, with its replacement, or a rejection. Raises Conflict if the memory was never decided on."""
     with transaction.atomic():
         locked = _locked(memory, proposals_only=False)
         if locked.review == Review.PENDING:

@@ -113,7 +113,10 @@ def _lift(places: Collection[int], text: str) -> None:
 
 
 def _places(draft: Draft, by: User | None) -> set[int]:
-    """Return the scopes whose tombstones forbid this draft, the author's personal one only if the author saves it."""
+    """Return the scopes whose tombstones forbid this draft.
+
+    The author's personal scope counts unless somebody else saves, who must not learn what the author forgot.
+    """
     author = draft.author if by in (None, draft.author) else None
     return {draft.place, draft.workspace.pk} | ({-author.pk} if author else set())
 
@@ -121,8 +124,8 @@ def _places(draft: Draft, by: User | None) -> set[int]:
 def _there(wanted: set[tuple[int, str]]) -> set[tuple[int, str]]:
     if not wanted:
         return set()
-    places, digests = zip(*wanted, strict=True)
-    tombstones = Tombstone.objects.filter(place__in=set(places), digest__in=set(digests))
+    places, digests = {place for place, _ in wanted}, {digest for _, digest in wanted}
+    tombstones = Tombstone.objects.filter(place__in=places, digest__in=digests)
     return wanted & set(tombstones.values_list("place", "digest"))
 
 

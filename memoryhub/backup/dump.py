@@ -171,5 +171,6 @@ def rows_of(connection: psycopg.Connection[Any]) -> dict[str, int]:
     counts = {}
     for (table,) in connection.execute(_TABLES).fetchall():
         query = sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(table))
-        [(counts[table],)] = connection.execute(query).fetchall()
+        [(number,)] = connection.execute(query).fetchall()
+        counts[table] = number
     return counts

@@ -261,7 +261,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return new_connection
 
     def _given_out(self, conn_params: Any) -> Any:
-        for _ in range(ATTEMPTS - 1 if settings.REPLICAS and self.alias == DEFAULT_DB_ALIAS else 0):
+        retries = ATTEMPTS - 1 if settings.REPLICAS and self.alias == DEFAULT_DB_ALIAS else 0
+        for _ in range(retries):
             try:
                 return super().get_new_connection(conn_params)
             except PoolTimeout:

@@ -209,7 +209,11 @@ INTERNAL_NAMES = ("localhost", "local", "internal", "lan", "home.arpa")
 
 
 def wrong_shape(url: str, *, longest: int, example: str, query: bool = False) -> str:
-    """Return what is wrong with a URL's form, or "". ``example``: the error for other text. ``query`` allows one."""
+    """Return what is wrong with a URL's form, or "".
+
+    ``longest``: most characters. ``example``: the error for text that is no URL. ``query``: whether it may have a query
+    string.
+    """
     try:
         parts = urlsplit(url)
         host = (parts.hostname or "").rstrip(".")

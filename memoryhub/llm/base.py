@@ -91,7 +91,7 @@ class Message:
     content: str
     tool_calls: tuple[ToolCall, ...] = ()  # calls that an assistant message makes
     tool_call_id: str | None = None  # id of the call that a tool message answers
-    pictures: tuple[Picture, ...] = ()  # of a user message; a model without vision receives their labels
+    pictures: tuple[Picture, ...] = ()  # only in user messages; a model without vision gets their labels
     speaker: Speaker | None = None  # set on every message of a turn or run
 
     @cached_property
@@ -112,7 +112,7 @@ class Capabilities:
     history_tokens: int | None = None  # limit of the conversation; None means LLM_HISTORY_TOKENS
     sees: bool | None = None  # whether the model accepts pictures; None means unknown until one is sent
     answers_well: bool | None = None  # whether the page may suggest questions; None means `can_extract`
-    needs_help: bool = False  # a memory may replace the answer, and repetition is cut: it is very small
+    needs_help: bool = False  # it is so small that a memory may replace its answer, and repetition is cut
     writes_on: bool = False  # whether the model continues its own last message
 
 

@@ -135,9 +135,8 @@ def places_of(text: str, pieces: Sequence[str]) -> list[tuple[int, int]]:
 # The encoder. It is loaded with the first text, which takes about a second.
 
 MAX_PIECES = 512  # the model's limit; longer text is truncated
-Prefix = Literal[
-    "query: ", "passage: "
-]  # before a question, or in symmetric comparison; before a stored text
+# "query: " for questions and symmetric comparison, "passage: " for stored texts.
+Prefix = Literal["query: ", "passage: "]
 
 
 @dataclass(frozen=True)

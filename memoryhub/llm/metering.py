@@ -40,7 +40,7 @@ class Usage:
     tokens_out: int = 0  # all generated text
     reasoning: int = 0  # its part that is reasoning
     calls: int = 0
-    estimated: int = 0  # calls whose provider reported none, so that the texts' length was used
+    estimated: int = 0  # calls without reported usage, which was estimated from the texts
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(*(getattr(self, each) + getattr(other, each) for each in names_of(Usage)))

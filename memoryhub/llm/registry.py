@@ -21,7 +21,6 @@ from memoryhub.llm.errors import EmbedderError, ModelMissing, ModelUnavailable
 from memoryhub.llm.http_clients import Endpoint
 from memoryhub.stored_messages import kept
 
-# Loaded by dotted path, because this package and memoryhub.local may not import each other.
 EMBEDDED_CAPABILITIES = Capabilities(
     has_tools=False,
     can_extract=False,
@@ -184,6 +183,7 @@ def _large_answers() -> bool:
 
 def embedded_trouble() -> str:
     """Return a sentence that says why the built-in model cannot run here; empty if no problem is known."""
+    # By dotted path, because this package and memoryhub.local may not import each other.
     return str(import_string("memoryhub.local.model_server.read_trouble")(settings.DATA_DIR))
 
 

@@ -54,7 +54,10 @@ def _libc() -> ctypes.CDLL:
 
 
 def _hold_capabilities(held: int, retained: int) -> bool:
-    """Set this process's capabilities: ``held`` effective, ``retained`` also permitted. Return False if not allowed."""
+    """Set this process's capabilities. Return False if this is not allowed.
+
+    ``held`` become effective and inheritable, and ``retained`` are permitted as well.
+    """
     header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION_3, 0)
     # effective, permitted, inheritable; the second three are the high 32 capabilities, all dropped
     data = (ctypes.c_uint32 * 6)(held, held | retained, held, 0, 0, 0)

@@ -38,7 +38,7 @@ class Profile:
 
     name: str
     slots: int  # requests at a time; further ones wait
-    context_tokens: int  # of a slot, slightly more than ``Capabilities`` in memoryhub.llm.registry promise
+    context_tokens: int  # per slot, slightly more than ``Capabilities`` in memoryhub.llm.registry promise
     temperature: float  # default for requests without a temperature
     top_p: float = 0.95
     repeat_penalty: float = 1.0

@@ -223,7 +223,10 @@ class EmbeddedPostgres:
                 connection.execute(f'CREATE DATABASE "{DATABASE}"')
 
     def start(self) -> None:
-        """Start the server, wait until it is ready and create the database. Raises PostgresError after 60 seconds."""
+        """Start the server, wait until it is ready and create the database.
+
+        Raises PostgresError if it ends or is not ready within 60 seconds.
+        """
         self._make_folder(self.socket_folder)  # `stop()` removes it if it is below /tmp
         self.clear_leftovers()
         with self.log_file.open("wb") as log:

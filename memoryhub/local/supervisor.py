@@ -42,7 +42,10 @@ class Stopping(Exception):
 
 
 class Supervisor:
-    """A context manager that runs services. Use it in the main thread, at whose end Linux would signal the children."""
+    """A context manager that runs services and stops them on exit.
+
+    Use it only in the main thread: Linux signals the services when the thread that started them ends.
+    """
 
     def __init__(self, data_dir: Path, *, remove_when_killed: Sequence[Path] = ()) -> None:
         self.data_dir = data_dir
@@ -154,7 +157,8 @@ class Supervisor:
             child.start()
         except OSError as error:
             self._plan_restart(child, f"could not be started: {error}", time.monotonic())
-        self._report_start(child)
+        else:
+            self._report_start(child)
 
     def _plan_restart(self, child: Child, what: str, now: float) -> None:
         if child.process is not None:
@@ -224,7 +228,7 @@ _console = threading.Lock()
 def say(name: str, text: str) -> None:
     """Print a line on the console, prefixed with the service's name, if any. Errors of a closed console are ignored."""
     with _console, contextlib.suppress(OSError, ValueError):
-        print(f"{name:<{9}} | {text}" if name else text, flush=True)  # noqa: T201
+        print(f"{name:<9} | {text}" if name else text, flush=True)  # noqa: T201
 
 
 class LogFile(logging.handlers.RotatingFileHandler):

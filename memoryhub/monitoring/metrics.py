@@ -106,7 +106,7 @@ def _write_all(file: int, data: bytes | bytearray, start: int) -> None:
         data, start = data[written:], start + written
 
 
-# `values` looks up this name when the first metric is created.
+# `values` looks up this name for each file, so it is set before the first metric.
 values.MmapedDict = CounterFile  # type: ignore[misc]
 
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})

@@ -357,8 +357,9 @@ def bilinear(data: Data, centres: Array, logits: Array, weights: Array) -> tuple
     steepest = np.random.default_rng(0).normal(size=size).astype(np.float32)
     for _ in range(6):  # power iteration: the largest curvature, which bounds the step
         steepest = gathered(share * applied(steepest / np.linalg.norm(steepest)))
-    step = np.full(steepest.size + 1, 1 / (0.25 * 1.05 * float(np.linalg.norm(steepest)) + MATCH_RIDGE))
-    step[-1] = 1.0  # of the constant
+    curvature = 0.25 * 1.05 * float(np.linalg.norm(steepest)) + MATCH_RIDGE
+    step = np.full(steepest.size + 1, 1 / curvature, np.float32)
+    step[-1] = 1.0  # the constant's step
     at = nesterov(np.zeros(len(step), np.float32), slope, step, steps=40)
     form = at[:-1].reshape(size)
     return form / (lengths[0] * lengths[1]), applied(form), float(at[-1])

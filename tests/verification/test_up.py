@@ -137,8 +137,9 @@ class Installation:
 
     def model_answers(self) -> bool:
         endpoint = read_endpoint(self.data_dir)
-        port = int(endpoint.base_url.split(":")[2].split("/")[0]) if endpoint else 0
-        return bool(endpoint) and answers("127.0.0.1", port, "/health")
+        if endpoint is None:
+            return False
+        return answers("127.0.0.1", int(endpoint.base_url.split(":")[2].split("/")[0]), "/health")
 
     def counters(self) -> list[Path]:
         """Return the files of processes' counters, which are in memory."""

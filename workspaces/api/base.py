@@ -131,7 +131,7 @@ class ApiView(APIView):
         identity = identity_of_request(self.request, self.person)
         if identity is None:
             return act()
-        done = do_once(identity, act, keep=keep, now=timezone.now())
+        done = do_once(identity, act, keep=keep, now=timezone.now())  # unpacked below, for the type checker
         result, note = done
         if result is not None:
             return result

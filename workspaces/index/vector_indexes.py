@@ -124,11 +124,16 @@ def _keep_indexes(own: Connection, done: Upkeep, now: datetime) -> None:
             build(own, candidate)
             done.built.append(candidate.name)
         if candidate.name not in recorded:  # also an index that Postgres finished after the job was killed
-            what = {
-                name: getattr(candidate, name) for name in ("place", "kind", "model", "dimension", "name")
-            }
-            seconds = time.monotonic() - began
-            VectorIndex.objects.create(**what, vector_count=candidate.vectors, seconds=seconds, built_at=now)
+            VectorIndex.objects.create(
+                name=candidate.name,
+                place=candidate.place,
+                kind=candidate.kind,
+                model=candidate.model,
+                dimension=candidate.dimension,
+                vector_count=candidate.vectors,
+                seconds=time.monotonic() - began,
+                built_at=now,
+            )
     for name in present.keys() - {candidate.name for candidate in wanted}:
         _drop(own, name, done)
 

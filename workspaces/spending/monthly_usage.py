@@ -146,6 +146,10 @@ def _month(
         Line(row["day"].isoformat(), _bill(row), row["day"])
         for row in rows.order_by("day").values("day").annotate(**_SUMS)
     ]
+
+    def named(workspace_name: str) -> str:
+        return workspace_name or _("Workspaces you have left")
+
     return Month(
         first=first,
         total=sum((line.bill for line in days), Bill()),
@@ -153,14 +157,7 @@ def _month(
         purposes=_by(rows, "purpose", lambda purpose: str(Purpose(purpose).label)),
         models=_by(rows, "model", lambda name: name or _("Own connections")),
         people=_by(rows, "user__username", lambda name: name or _("People who left")),
-        workspaces=[]
-        if workspace
-        else _by(
-            rows.annotate(**_PLACE),
-            "place",
-            lambda name: name or _("Workspaces you have left"),
-            id="place_id",
-        ),
+        workspaces=[] if workspace else _by(rows.annotate(**_PLACE), "place", named, id="place_id"),
         chats=[line for of in _chats for line in of(user, workspace, first)],
         budgets=budgets,
     )
@@ -172,7 +169,7 @@ def _by(rows: QuerySet[ModelUse], name: str, say: Callable[[str], str], *, id: s
     ``say``: converts the value to a label. ``id``: the column of the line's public id.
     """
     lines = [
-        Line(say(row[name] or ""), _bill(row), id=row[id] or None if id else None)
+        Line(say(row[name] or ""), _bill(row), id=(row[id] or None) if id else None)
         for row in rows.order_by().values(*filter(None, (name, id))).annotate(**_SUMS)
     ]
     return sorted(lines, key=lambda line: (line.bill.cost, line.bill.tokens), reverse=True)

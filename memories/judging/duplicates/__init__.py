@@ -16,7 +16,7 @@ from memories.judging.duplicates import alignment
 from memories.judging.encoder_interface import Encoder, logits
 
 # Embeddings of "Anna admires Ben's work" and "Ben admires Anna's work" are almost equal. These rules compare the order
-# of the people instead, reversed if one statement is passive. The words they need are data (roles.json).
+# in which the people are named, reversed if one statement is passive. Their words are in roles.json.
 
 # Maximum number of words that only one text has, at which a change of voice or person is a change of roles.
 _FEW = 3
@@ -130,7 +130,10 @@ def without_speaker(words: list[str]) -> list[str]:
 
 
 def _parties_exchanged(a: alignment.Words, b: alignment.Words) -> bool:
-    """Return whether two words or names have exchanged their places, which a passive and other words do not explain."""
+    """Return whether two words or names have exchanged their places.
+
+    False if only one text is in the passive and other words differ too, which explains the exchange.
+    """
     if max(len(a.words), len(b.words)) > _MOST_WORDS:
         return False
     matched = _matched(a.words, b.words)
@@ -171,7 +174,10 @@ def _is_caseless(word: str) -> bool:
 
 
 def _parts_exchanged(order: list[int]) -> bool:
-    """Return whether the parts around a middle part, one of several words, have exchanged their places."""
+    """Return whether the parts before and after a middle part have exchanged their places. One must have several words.
+
+    ``order``: for each word of one text that the other text has too, its index in the other text.
+    """
     ranks = sorted(order)
     moved = [(at, ranks.index(place)) for at, place in enumerate(order) if ranks[at] != place]
     if not moved:

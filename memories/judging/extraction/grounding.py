@@ -51,7 +51,10 @@ _RELATIVE_SIGNS = re.compile(
 
 
 def is_grounded(statement: str, *, said: Iterable[str], today: date | None = None, names: str = "") -> bool:
-    """Return whether every name and number of a statement, on the day ``today``, occurs in ``said`` or ``names``."""
+    """Return whether every name and number of a statement occurs in ``said`` or ``names``, the speaker's names.
+
+    ``today``: the day of the conversation, from which "tomorrow" may have become a date.
+    """
     there, stems, whole, is_relative = _read(" ".join([names, *said])[:MOST_SAID])
     free: set[str] = set()
     if today is not None:

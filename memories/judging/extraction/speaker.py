@@ -214,7 +214,10 @@ class _Compared:
         return best
 
     def best_of(self, others: Sequence[Source], own: Sequence[str]) -> tuple[float, Source | None]:
-        """Return the highest similarity of a source with all names and numbers, and it. ``own``: people's sentences."""
+        """Return the highest similarity of a source that has all names and numbers of the statement, and that source.
+
+        ``own``: people's sentences.
+        """
         best: tuple[float, Source | None] = (0.0, None)
         pieces: list[tuple[str, Source]] = []
         for source in others:

@@ -181,7 +181,7 @@ def _mail(connection: psycopg.Connection[Any]) -> Iterator[str]:
 
 
 def _clock(connection: psycopg.Connection[Any]) -> Iterator[str]:
-    """Yield a message if the database's clock and this machine's, which two-factor codes depend on, differ."""
+    """Yield a message if the database's clock and this machine's, which two-factor codes depend on, differ much."""
     apart = (datetime.now(UTC) - _one(connection, "SELECT clock_timestamp()")).total_seconds()
     if abs(apart) > MOST_APART:
         yield (

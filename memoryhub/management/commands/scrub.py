@@ -13,8 +13,8 @@ from memoryhub.backup.dump import kept_of_before
 from memoryhub.database.startup import psycopg_settings, running_database
 
 # PostgreSQL keeps deleted data on disk: in pages until they are reused, in column statistics, and in old segments of
-# its write-ahead log (WAL). ``scrub`` rewrites the statistics and every table, which is locked and needs as much free
-# space, and replaces the segments.
+# its write-ahead log (WAL). ``scrub`` rewrites the statistics and every table, and replaces the segments. It may run
+# beside MemoryHub: each table is locked while it is rewritten, and the largest needs its size in free space.
 
 PATIENCE = 60.0  # seconds to wait for older transactions, and for each table's lock
 RELOAD_SECONDS = 1.0  # until every server process has reloaded its settings

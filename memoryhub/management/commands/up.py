@@ -81,12 +81,17 @@ def _what_is_missing(parts: frozenset[str]) -> str:
     """Return a sentence about shared settings that are missing on this host; empty if none is missing."""
     if parts == frozenset(TOGETHER):
         return ""
-    alone = {"embedder": ("An embedder", "EMBEDDING"), "model": ("A model", "LLM")}
-    for part, (what, prefix) in alone.items():
-        if parts == {part}:
-            same = f"MEMORYHUB_{prefix}_BASE_URL, MEMORYHUB_{prefix}_API_KEY and MEMORYHUB_{prefix}_MODEL"
-            missing = f"{what} on its own is found by {same}: set them here as elsewhere."
-            return "" if getattr(settings, f"{prefix}_API_KEY") else missing
+    if parts == {"embedder"}:
+        same = "MEMORYHUB_EMBEDDING_BASE_URL, MEMORYHUB_EMBEDDING_API_KEY and MEMORYHUB_EMBEDDING_MODEL"
+        missing = f"An embedder on its own is found by {same}: set them here as elsewhere."
+        return "" if settings.EMBEDDING_API_KEY else missing
+    if parts == {"model"}:
+        same = "MEMORYHUB_LLM_BASE_URL, MEMORYHUB_LLM_API_KEY and MEMORYHUB_LLM_MODEL"
+        return (
+            ""
+            if settings.LLM_API_KEY
+            else f"A model on its own is found by {same}: set them here as elsewhere."
+        )
     if "embedder" in parts:
         return (
             "Web and worker have the embedder in them, or ask the one that MEMORYHUB_EMBEDDING_BASE_URL names: "

@@ -107,13 +107,15 @@ def _leaves(part: Message, is_alternative: bool = False) -> Iterator[tuple[Messa
 
 
 def _inner(part: Message) -> list[Message]:
+    """Return the mails in a part. Some programs encode them, although the standard forbids it."""
     payload = part.get_payload()
-    data = _bytes(part)  # encoded, against the standard
-    if isinstance(payload, list):
+    if not isinstance(payload, list):
+        data = _bytes(part)
+    else:
         inner = [each for each in payload if isinstance(each, Message)]
         if part.get("Content-Transfer-Encoding", "").lower() != "base64":
             return inner
-        data = base64.b64decode("".join(each.as_string() for each in inner))  # against the standard too
+        data = base64.b64decode("".join(each.as_string() for each in inner))
     return [email.message_from_bytes(data, policy=email.policy.compat32)]
 
 
