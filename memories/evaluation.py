@@ -16,7 +16,8 @@ from django.utils.translation import gettext as _
 from pgvector import HalfVector
 
 from memories.indexing import MEMORIES
-from memories.recalling.ranking import WEIGHTS, Weights, read_question
+from memories.recalling.question import read_question
+from memories.recalling.ranking import WEIGHTS, Weights
 from memories.recalling.recall import recall
 from memories.writing.bulk_save import save_cleaned
 from memories.writing.drafts import Draft, cut_at_word

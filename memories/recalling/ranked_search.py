@@ -29,19 +29,8 @@ from memories.judging.secret_filter import RULES
 from memories.models import Memory
 from memories.models.memory import MEMORY, PLACE, WRITTEN_BY, live_sql
 from memories.recalling import relevance
-from memories.recalling.ranking import (
-    WORDS_AS_MEANING,
-    Question,
-    Weights,
-    asks,
-    hybrid_parts,
-    longterm_parts,
-    mentions_number,
-    mentions_time,
-    read_question,
-    recency,
-    subject,
-)
+from memories.recalling.question import Question, asks, mentions_number, mentions_time, read_question, subject
+from memories.recalling.ranking import WORDS_AS_MEANING, Weights, hybrid_parts, longterm_parts, recency
 from memories.recalling.relevance import Relevance
 from memories.writing.drafts import kind_in
 from memoryhub.database import queries

@@ -17,8 +17,9 @@ from memories.models import Memory, Receipt, ReceiptItem
 from memories.models.recall import Strength
 from memories.recalling import overview, relevance
 from memories.recalling.overview import Overview
+from memories.recalling.question import read_question
 from memories.recalling.ranked_search import RankedSearch, Recalled, Scored, mark_accessed, texts_embedded_for
-from memories.recalling.ranking import RANKINGS, WEIGHTS, Weights, read_question
+from memories.recalling.ranking import RANKINGS, WEIGHTS, Weights
 from memories.recalling.relevance import Relevance, mentioned
 from memoryhub.database.replicas import read
 from memoryhub.errors import Invalid, NotFound

@@ -158,7 +158,10 @@ def find_key_owner(candidate: Draft | Memory, *, key: str | None = None) -> Memo
 
 
 def find_equal(candidate: Draft | Memory, now: datetime, *, before: int) -> Memory | None:
-    """Return the newest live memory of the scope with an equal text and a primary key below ``before``, if any."""
+    """Return a live memory of the scope with the same text and a primary key below ``before``, or None.
+
+    Both must have ended or neither, and their keys must not differ. One with the same key comes first, then the newest.
+    """
     params = {
         "workspace": candidate.workspace_id,
         "place": candidate.place,

@@ -29,7 +29,7 @@ import django
 django.setup()
 
 from memories.evaluation import Conversation, load_conversation, milliseconds, read_conversations
-from memories.recalling.ranking import read_question
+from memories.recalling.question import read_question
 from memories.recalling.recall import recall
 from memoryhub.database.startup import running_database
 from memoryhub.llm.registry import get_embedder

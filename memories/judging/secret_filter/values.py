@@ -162,7 +162,11 @@ def is_word(value: str) -> bool:
 
 
 def is_random(value: str, *, at_least: int) -> bool:
-    """Return whether a value of at least this many characters has many different ones and does not consist of words."""
+    """Return whether the value looks randomly generated. ``at_least`` is the minimum length.
+
+    It has letters and high entropy, and is no path. It has a digit or letters of both cases, and is not made of words,
+    unless a part has 20 characters or more.
+    """
     if len(value) < at_least or is_path(value) or not may_be_random(value) or not _LETTER.search(value):
         return False
     return bool(_LONG_PART.search(value) or not is_word(value)) and has_entropy(value)

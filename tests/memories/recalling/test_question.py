@@ -2,13 +2,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from memories.recalling.ranking import (
-    asks,
-    mentions_number,
-    mentions_time,
-    read_question,
-    subject,
-)
+from memories.recalling.question import asks, mentions_number, mentions_time, read_question, subject
 
 NOW = datetime(2026, 11, 18, 12, 0, tzinfo=UTC)  # a Wednesday
 
@@ -131,6 +125,14 @@ def test_a_month_without_a_year_is_that_month_of_any_year_and_has_no_week_after(
         datetime(2025, 6, 1, tzinfo=UTC),
     )
     assert [dates.nearness(day) for day in days] == [1, 1, 0]
+
+
+def test_days_are_past_only_when_the_last_possible_one_is_over() -> None:
+    past = ("yesterday", "last week", "in 2025", "in May 2026", "on 2026-09-05")
+    not_past = ("today", "this week", "in 2026", "in November 2026", "in May", "on 2026-11-20", "in 2027")
+    questions = [read_question(text, NOW) for text in past + not_past]
+    is_past = {question.text: question.dates and question.dates.is_past(NOW.date()) for question in questions}
+    assert is_past == dict.fromkeys(past, True) | dict.fromkeys(not_past, False)
 
 
 @pytest.mark.parametrize(
