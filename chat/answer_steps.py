@@ -367,7 +367,9 @@ def _readable_by_all(step: Step) -> DocumentQuerySet:
 
 
 def _load_titles(steps: Iterable[Step], readable: DocumentQuerySet) -> None:
-    """Set ``titles``, the titles of the files that an answer waited for, on each step. One query if there are any."""
+    """Set ``titles`` on each step that waited for attached files: the titles of the readable ones, by id. At most one
+    query.
+    """
     waits = [step for step in steps if step.kind == StepKind.READING]
     wanted = {finding["document"] for step in waits for finding in step.findings}
     titles = dict(readable.filter(public_id__in=wanted).values_list("public_id", "title"))

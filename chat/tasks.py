@@ -13,7 +13,7 @@ from chat.models import Chat, Message, MessageStatus
 from chat.prompting.short_term_memory import drop_expired
 from chat.rendering.stored_html import store_html
 from chat.runs import worker
-from chat.turns import extraction_text
+from chat.turns import client_turns
 from chat.turns.compaction import compact
 from chat.turns.titles import write_title
 from memoryhub.jobs import job
@@ -71,7 +71,7 @@ def sweep() -> str:
     dropped, _ = Chat.objects.filter(is_temporary=True, active_at__lt=now - TEMPORARY_KEPT).delete()
     imports = import_run.sweep(now=now)
     worker.sweep(now=now)
-    extraction_text.sweep(now=now)
+    client_turns.sweep(now=now)
     sharing.sweep(now=now)
     purged = services.purge(now=now, seconds=settings.JOB_TIMEOUT / 6)
     return f"{closed} abandoned answers, {dropped} temporary rows, {imports} imports, {purged} chats purged"

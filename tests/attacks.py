@@ -110,7 +110,7 @@ KINDS = {
     "tests/chat/import_export/test_forgetting_in_uploads.py": "isolation",
     "tests/chat/import_export/test_exchange_artifacts.py::test_hostile": "oversized and malformed",
     "tests/chat/import_export/test_exchange_artifacts.py::test_nobody": "isolation",
-    "tests/chat/chats/test_keeping.py::test_a_person": "secrets",
+    "tests/chat/chats/test_save_as_artifact.py::test_a_person": "secrets",
     "tests/workspaces/artifacts/test_artifacts.py::test_what_looks": "secrets",
     "tests/memories/writing/test_versions.py": "races",
     "tests/memories/test_keys.py::test_two": "races",

@@ -143,7 +143,7 @@ def set_private(chat: Chat, *, is_private: bool, by: User, now: datetime) -> Non
 
 
 def delete_chat(chat: Chat, *, by: User, now: datetime) -> None:
-    """Soft-delete a chat. Its memories stay, since they belong to the workspace."""
+    """Soft-delete a chat. Its memories stay, since they belong to the workspace or to a person, not to the chat."""
     require_own(chat, by)
     with transaction.atomic():
         if soft_delete(chat, now=now):

@@ -23,5 +23,5 @@ from chat.models.imports import Import, ImportKind, ImportQuerySet, ImportRow, I
 from chat.models.personal_marks import AnswerRating, ChatMark, ChatTag
 from chat.models.prompts import SavedPrompt
 from chat.models.runs import Run, RunEntry, RunEvent, RunMode, RunStatus, RunStep, RunStepStatus, RunTask
-from chat.models.sharing import ShareLink, ShareLinkQuerySet
+from chat.models.share_links import ShareLink, ShareLinkQuerySet
 from chat.models.tool_calls import ToolCall, ToolOutcome, ToolStatus

@@ -430,7 +430,7 @@ class PassingTurn(models.Model):
     """A turn of an API client. Its text is stored until extraction; then only the fingerprint remains.
 
     A client sends its whole conversation with every request and retry, so the ``fingerprint`` ensures that each turn is
-    extracted once. Written by ``chat.turns.extraction_text``.
+    extracted once. Written by ``chat.turns.client_turns``.
     """
 
     public_id = PublicIdField(prefix="turn")

@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from chat.access import get_message
-from chat.chats.artifacts import save_answer
+from chat.chats.save_as_artifact import save_answer
 from chat.chats.services import remove_rating, set_rating
 from chat.live_answers import in_thread, stop_answer
 from chat.models import Chat, Message, MessageRole

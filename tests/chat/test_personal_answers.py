@@ -10,7 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from chat.chats import sharing
-from chat.chats.artifacts import save_answer
+from chat.chats.save_as_artifact import save_answer
 from chat.chats.services import set_private
 from chat.models import Chat, Message, MessageRole, PassingTurn, ToolCall
 from chat.models.runs import Run
@@ -18,7 +18,8 @@ from chat.runs.services import RunRequest, rerun, start_run
 from chat.runs.workspace_tools import caller_of
 from chat.tools.base import InChat, ToolCaller
 from chat.tools.memory import ToSave, save
-from chat.turns.extraction_text import load_passing, load_turn
+from chat.turns.client_turns import load_passing
+from chat.turns.extraction_text import load_turn
 from chat.turns.remember_this import remember_message
 from chat.turns.services import begin_turn
 from chat.turns.turn import wait_until_idle

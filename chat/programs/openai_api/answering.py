@@ -20,7 +20,7 @@ from django.utils.translation import gettext as _
 from chat.live_answers import in_thread
 from chat.programs.openai_api.memory import Noted, Remembered, prefetch_recall, reason, record_turn, remember
 from chat.programs.openai_api.request import Asked, Body, ModelMissing, error_of, parts_of_body
-from chat.turns import extraction_text, turn
+from chat.turns import client_turns, turn
 from memoryhub.database.queries import release_connection
 from memoryhub.errors import DomainError, Forbidden, Invalid, NotFound
 from memoryhub.llm.errors import ModelError
@@ -85,7 +85,7 @@ class Answering:
         self._is_noted.wait(NOTED_WITHIN)  # the model may finish before the turn is recorded
         now = timezone.now()
         if self.noted.turn is not None:
-            extraction_text.end(self.noted.turn.pk, read.said, is_over=read.is_over, now=now)
+            client_turns.end(self.noted.turn.pk, read.said, is_over=read.is_over, now=now)
         self.meter.add(Usage(), parts_of_body(self.body))
         record(self.account, self.meter, now=now)
 

@@ -18,8 +18,8 @@ from chat.prompting.context import (
     prompt_token_limit,
     recalled_block,
 )
-from chat.turns import extraction_text
-from chat.turns.extraction_text import Shown
+from chat.turns import client_turns
+from chat.turns.client_turns import Shown
 from memories.access import memory_on, vetoed
 from memories.judging.extraction.speaker import words_to_keep
 from memories.recalling.ranked_search import Recalled
@@ -57,7 +57,7 @@ class Remembered:
 
     messages: list[Body]  # to send to the model
     given: list[Body]  # the same without recalled memories
-    said: extraction_text.Said | None = None  # the conversation, if memory is on
+    said: client_turns.Said | None = None  # the conversation, if memory is on
     used: tuple[str, ...] = ()  # ids of the recalled memories
     degraded: str = ""  # why the search was incomplete
     unused: str = ""  # if no memory is used, the reason, a key of REASONS
@@ -117,7 +117,7 @@ def remember(api_request: Asked, caller: Caller, chosen: Chosen) -> Remembered:
     if used:  # names of authors only if the workspace has other members
         several = len(_MEMBERS.all(limit=2, workspace=caller.workspace.pk)) > 1
         block = [_ours(recalled_block(used, names_people=several, closing=closing))]
-    conversation = extraction_text.Said(list(_lines(messages[: at + 1])))
+    conversation = client_turns.Said(list(_lines(messages[: at + 1])))
     return Remembered([*messages[:at], *block, *messages[at:]], messages, conversation, ids, degraded, unused)
 
 
@@ -126,15 +126,15 @@ def record_turn(api_request: Asked, caller: Caller, chosen: Chosen, remembered: 
     conversation = remembered.said
     if conversation is None:
         return Noted(unsaved=remembered.unused)
-    saved = extraction_text.saved_from(
-        extraction_text.conversation_id(caller, conversation), caller.person, now=caller.now
+    saved = client_turns.saved_from(
+        client_turns.conversation_id(caller, conversation), caller.person, now=caller.now
     )
     turn, unsaved = None, _why_unsaved(api_request, caller)
     if not unsaved:
         shown, used = shown_in(api_request.body, remembered.given), remembered.used
         # Extraction uses the same connection, so that no other model reads the text.
         answers = chosen.connection or Connection.objects.built_in()
-        turn = extraction_text.begin(caller, conversation, shown, used=used, connection=answers)
+        turn = client_turns.begin(caller, conversation, shown, used=used, connection=answers)
     return Noted(tuple(saved), turn, unsaved)
 
 

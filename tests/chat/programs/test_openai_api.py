@@ -13,7 +13,7 @@ from django_q.models import OrmQ
 from chat.access import get_chat
 from chat.models import PassingTurn
 from chat.prompting.short_term_memory import set_summary
-from chat.turns import extraction_text as program_turns
+from chat.turns import client_turns
 from chat.turns.turn import wait_until_idle
 from memories.models import Extraction, Memory
 from memories.recalling.overview import LINES
@@ -134,13 +134,13 @@ def test_what_is_said_is_remembered_and_the_next_turn_says_so(
     assert Extraction.objects.count() == 2
     [older, newer] = PassingTurn.objects.order_by("pk")
     assert older.conversation == newer.conversation
-    program_turns.sweep(now=timezone.now())
+    client_turns.sweep(now=timezone.now())
     older.refresh_from_db()
     assert (older.said, older.answer, older.memory_ids) == ([], "", []), "its text is gone once it is mined"
     newer.refresh_from_db()
     assert newer.said, "and not before"
     run_extractions(scripted_model)
-    program_turns.sweep(now=timezone.now() + timedelta(hours=25))
+    client_turns.sweep(now=timezone.now() + timedelta(hours=25))
     assert not PassingTurn.objects.exists()
 
 
@@ -244,14 +244,14 @@ def test_the_model_is_at_work_while_its_turn_is_noted(
     client: openai.OpenAI, scripted_model: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A fast answer is stored with its turn as well."""
-    asked, begin = [], program_turns.begin
+    asked, begin = [], client_turns.begin
 
     def slowly(*args: Any, **more: Any) -> Any:
         asked.append(scripted_model.wait_for_requests(1))
         wait_until_idle(0.2)  # not idle: the answer is complete and waits for its turn
         return begin(*args, **more)
 
-    monkeypatch.setattr(program_turns, "begin", slowly)
+    monkeypatch.setattr(client_turns, "begin", slowly)
     scripted_model.script(Answer("On March 15."))
     chunks = list(ask(client, stream=True))
     assert asked == [True] and chunks[0].memoryhub["saved"] == []
@@ -269,7 +269,7 @@ def test_a_turn_that_cannot_be_noted_stops_the_model_and_holds_nothing(
         raise OperationalError("the disk is full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(program_turns, "begin", fails)
+        patch.setattr(client_turns, "begin", fails)
         with pytest.raises(openai.APIStatusError):
             ask(client, stream=True)
     assert scripted_model.wait_for_hang_up() and wait_until_idle(10)
@@ -282,8 +282,8 @@ def test_a_turn_whose_process_died_is_mined_by_the_sweep(
 ) -> None:
     scripted_model.script(Answer(calls=[Call("look")]))
     ask(client, tools=[TOOL])  # and the client never returns
-    assert program_turns.sweep(now=timezone.now() + timedelta(minutes=14)) == 0
-    assert program_turns.sweep(now=timezone.now() + timedelta(minutes=16)) == 1
+    assert client_turns.sweep(now=timezone.now() + timedelta(minutes=14)) == 0
+    assert client_turns.sweep(now=timezone.now() + timedelta(minutes=16)) == 1
     assert Extraction.objects.count() == 1
 
 

@@ -14,7 +14,8 @@ from chat.models.runs import Run
 from chat.prompting import provenance
 from chat.tools.base import ChatTool
 from chat.tools.memory import X_RECALL_MEMORY, X_SAVE_MEMORY, X_WORKSPACE_SEARCH
-from chat.turns.extraction_text import load_passing, load_turn
+from chat.turns.client_turns import load_passing
+from chat.turns.extraction_text import load_turn
 from chat.turns.services import begin_turn
 from chat.turns.sources import sources_for
 from chat.turns.turn import wait_until_idle

@@ -8,7 +8,7 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
-from chat.chats.artifacts import save_answer
+from chat.chats.save_as_artifact import save_answer
 from chat.chats.services import forget_chat
 from chat.models import Chat, Message, MessageRole, MessageStatus, ToolCall, ToolOutcome, ToolStatus
 from chat.tools.artifacts import ToWrite, write
