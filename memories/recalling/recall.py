@@ -20,7 +20,8 @@ from memories.recalling.overview import Overview
 from memories.recalling.question import read_question
 from memories.recalling.ranked_search import RankedSearch, Recalled, Scored, mark_accessed, texts_embedded_for
 from memories.recalling.ranking import RANKINGS, WEIGHTS, Weights
-from memories.recalling.relevance import Relevance, mentioned
+from memories.recalling.relevance import Relevance
+from memories.recalling.shared_words import mentioned
 from memoryhub.database.replicas import read
 from memoryhub.errors import Invalid, NotFound
 from memoryhub.llm.bundled_embedder import MULTILINGUAL

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from memories.recalling.relevance import content_keys
+from memories.recalling.shared_words import content_keys
 from tests.bench.judging_data import KINDS, bucket
 from tests.bench.judging_data import messages as kept_messages
 

@@ -5,7 +5,7 @@ from django.utils import timezone
 
 from memories.models import ReceiptItem
 from memories.recalling.recall import recall, store_receipt
-from memories.recalling.relevance import mentioned
+from memories.recalling.shared_words import mentioned
 from tests.conftest import Cast
 from tests.factories import make_chat, make_memory, make_message
 from workspaces.data_policy import DataPolicy
