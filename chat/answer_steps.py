@@ -20,7 +20,7 @@ from chat.prompting.short_term_memory import TOOL_NAME
 from memories.models import Memory
 from memories.recalling.recall import for_everyone
 from memoryhub import pubsub
-from memoryhub.languages import translated
+from memoryhub.localization import translated
 from workspaces.models import Artifact, Document, DocumentQuerySet, DocumentStatus, User
 
 SAVES = ("x_save_memory", "ltm_remember")

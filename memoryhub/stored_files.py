@@ -36,7 +36,7 @@ from django.utils.translation import gettext as _
 
 from memoryhub.environment import Environment
 from memoryhub.errors import Invalid, NotFound, TooLarge, Unavailable, trouble_of
-from memoryhub.languages import file_size
+from memoryhub.localization import file_size
 
 IN_MEMORY = 1_000_000  # bytes up to which a file is read in memory, without a temporary file
 S3_BACKEND, FOLDER_BACKEND = "storages.backends.s3.S3Storage", "memoryhub.stored_files.Folder"

@@ -1,4 +1,4 @@
-"""Markers for sentences that are stored in English and translated on display by ``memoryhub.languages.translated``."""
+"""Markers for sentences that are stored in English and translated by ``memoryhub.localization.translated``."""
 
 
 def kept(*sentences: str) -> str:

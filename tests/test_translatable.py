@@ -13,8 +13,8 @@ from django.utils.functional import Promise
 from django.utils.translation.template import templatize
 
 from memoryhub.errors import DomainError
-from memoryhub.languages import SENTENCES_END
 from memoryhub.llm.errors import ModelError
+from memoryhub.localization import SENTENCES_END
 from tests import messages
 from tests.imports import parsed
 from tests.messages import PLURALS, Said, collected, faults, wrong

@@ -20,7 +20,7 @@ from django.utils.translation import gettext_lazy as later
 
 from memoryhub.errors import Malformed
 from memoryhub.ids import PATTERN
-from memoryhub.languages import translated
+from memoryhub.localization import translated
 from memoryhub.monitoring import request_origin
 from memoryhub.stored_messages import kept
 from workspaces.models import AuditEvent, User, Workspace

@@ -14,13 +14,13 @@ from django.utils.translation import gettext as _
 from memoryhub.database.queries import PreparedQuery
 from memoryhub.encryption import Unsealable
 from memoryhub.errors import Invalid
-from memoryhub.languages import translated
 from memoryhub.llm.addresses import AddressRange
 from memoryhub.llm.base import ChatModel
 from memoryhub.llm.errors import ModelError, ModelNotLocal, ModelRefused
 from memoryhub.llm.http_clients import Endpoint
 from memoryhub.llm.model_check import STEPS, Outcome, Trial, try_model
 from memoryhub.llm.registry import LARGE_CAPABILITIES, chat_model_at, get_chat_model
+from memoryhub.localization import translated
 from workspaces.models import User, Workspace
 from workspaces.models.language_models import Connection
 from workspaces.quotas import spend

@@ -21,7 +21,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as later
 
 from memoryhub.errors import Conflict, TooManyRequests
-from memoryhub.languages import file_size, grouped
+from memoryhub.localization import file_size, grouped
 from memoryhub.monitoring import metrics
 from workspaces.models import Spent, User, Workspace
 

@@ -15,7 +15,7 @@ from chat.turns.sources import MOST_CHOSEN
 from memories.access import vetoed
 from memories.api.serializers import Confirmable, MemoryJson, ReceiptJson, SavedMemoryJson
 from memories.models.memory import CATEGORY_LENGTH, CONTENT_LENGTH
-from memoryhub.languages import translated
+from memoryhub.localization import translated
 from workspaces.api.fields import Body, Choice, Flag, Moment, Text
 from workspaces.api.schema import ID
 from workspaces.api.serializers import PersonJson, shown_id

@@ -36,7 +36,7 @@ from memories.forgetting.remaining_copies import Wanted
 from memories.models import Memory, ReceiptItem, Review
 from memories.models.memory import RevisionAction
 from memoryhub.errors import Forbidden, Invalid, NotFound
-from memoryhub.languages import grouped
+from memoryhub.localization import grouped
 from workspaces.access import role_in
 from workspaces.accounts.keys import LENGTH, hashed, new_text
 from workspaces.actions.purging import Counts

@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from chat.import_export.import_lines import Places, Record, parents_of, resolve, text_of
 from memories.writing.exchange_lines import read_moment
 from memoryhub.errors import Invalid
-from memoryhub.languages import grouped
+from memoryhub.localization import grouped
 from memoryhub.stored_messages import kept
 from workspaces.artifacts import Past, Written, checked_versions, import_artifact
 from workspaces.documents import documents, files

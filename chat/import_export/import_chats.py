@@ -28,7 +28,7 @@ from memories.models.recall import Strength
 from memories.writing.drafts import UNSTORABLE
 from memories.writing.exchange_lines import import_marks, read_moment, refuse_hidden_secrets, storable
 from memoryhub.errors import Invalid
-from memoryhub.languages import grouped
+from memoryhub.localization import grouped
 from memoryhub.stored_messages import kept
 from workspaces.models import Role, User, Workspace
 from workspaces.quotas import importer_key, require_room

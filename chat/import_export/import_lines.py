@@ -27,7 +27,7 @@ from memories.writing.exchange_lines import read_moment
 from memories.writing.tombstones import WasForgotten
 from memoryhub.errors import Conflict, DomainError, Forbidden, Invalid, NotFound, SecretRefused
 from memoryhub.ids import ALPHABET, LENGTH
-from memoryhub.languages import grouped
+from memoryhub.localization import grouped
 from memoryhub.stored_messages import kept
 from workspaces.access import default_workspace, get_workspace
 from workspaces.actions.workspaces import create_agent, create_workspace

@@ -42,7 +42,7 @@ from memories.writing.drafts import UNSTORABLE, cut_at_word, is_sensitive
 from memoryhub.database.queries import alone
 from memoryhub.errors import Conflict, DomainError, Invalid, NotFound
 from memoryhub.ids import new_id
-from memoryhub.languages import grouped
+from memoryhub.localization import grouped
 from memoryhub.stored_messages import kept
 from workspaces.access import default_workspace, get_workspace
 from workspaces.audit import Verb, record

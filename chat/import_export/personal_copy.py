@@ -22,7 +22,7 @@ from chat.import_export.export import LARGEST, export, in_pieces
 from memories.assets import open_file
 from memories.models import Asset, Memory
 from memoryhub.errors import NotFound
-from memoryhub.languages import speaking_to
+from memoryhub.localization import speaking_to
 from memoryhub.stored_files import CHUNK, SHUT
 from workspaces.audit import Verb
 from workspaces.audit import record as audit

@@ -33,7 +33,7 @@ from chat.import_export.upload_reader import Part, is_archive, is_utf8, items, p
 from chat.models.imports import Import, ImportKind, Searched
 from memories.judging.sentences import own_part
 from memoryhub.errors import Invalid, TooLarge
-from memoryhub.languages import grouped
+from memoryhub.localization import grouped
 from memoryhub.stored_files import files_folder
 from workspaces.documents.reading.kinds import utf_16
 from workspaces.documents.reading.plain import LOOKED_AT, guessed

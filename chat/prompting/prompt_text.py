@@ -12,9 +12,9 @@ from memories.models import Memory
 from memories.models.memory import CATEGORIES
 from memories.recalling.workspace_search import Found
 from memories.writing.drafts import cut_at_word
-from memoryhub.languages import isolated
 from memoryhub.llm.base import BYTES_PER_TOKEN
 from memoryhub.llm.base import estimated_tokens as tokens
+from memoryhub.localization import isolated
 from workspaces.models import User
 
 LOOP = (16, 300)  # characters

@@ -25,9 +25,9 @@ from memories.models import Revision
 from memories.models.memory import RevisionAction
 from memories.writing.drafts import UNSTORABLE, cut_at_word
 from memoryhub.errors import Conflict, Invalid, SecretRefused
-from memoryhub.languages import grouped
 from memoryhub.llm.base import Message as PromptMessage
 from memoryhub.llm.base import Speaker
+from memoryhub.localization import grouped
 from workspaces.access import require
 from workspaces.data_policy import DataPolicy
 from workspaces.models import Role, User

@@ -33,7 +33,7 @@ from chat.runs.workspace_tools import default_tools
 from chat.tools.memory import X_SAVE_MEMORY
 from memories.writing.drafts import UNSTORABLE
 from memoryhub.errors import Conflict, Forbidden, Invalid, NotFound
-from memoryhub.languages import grouped
+from memoryhub.localization import grouped
 from workspaces.access import get_workspace, lock_to_count, require
 from workspaces.model_choice import Chosen, chosen_for
 from workspaces.models import Role, User, Workspace

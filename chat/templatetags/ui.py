@@ -23,7 +23,7 @@ from chat.rendering.highlighting import coloured
 from chat.rendering.markdown import COLOURED_LENGTH
 from chat.rendering.stored_html import html_or_source
 from memories.models import Memory
-from memoryhub.languages import file_size, isolated, translated
+from memoryhub.localization import file_size, isolated, translated
 from workspaces.documents.reading.pictures import FACE_SIDE
 from workspaces.models import ArtifactKind, ArtifactVersion
 from workspaces.spending.usage_records import amount

@@ -35,10 +35,10 @@ from chat.turns.compaction import latest_compaction
 from chat.turns.sources import documents_block, sources_for, unread_files
 from memories.recalling.ranked_search import Recalled
 from memories.recalling.recall import Recall, drop_receipt, only_first, store_receipt
-from memoryhub.languages import speaking_to
 from memoryhub.llm.base import Capabilities, Speaker
 from memoryhub.llm.base import Message as PromptMessage
 from memoryhub.llm.errors import ModelNotLocal
+from memoryhub.localization import speaking_to
 from workspaces.data_policy import DataPolicy
 from workspaces.model_choice import Chosen, detect_vision
 from workspaces.models import User

@@ -25,7 +25,7 @@ from memories.access import memory_on
 from memories.recalling.recall import prefetch_query_vector
 from memories.writing.drafts import UNSTORABLE
 from memoryhub.errors import Conflict, Forbidden, Invalid, NotFound
-from memoryhub.languages import grouped
+from memoryhub.localization import grouped
 from workspaces.models import User
 from workspaces.quotas import spend
 

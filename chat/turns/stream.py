@@ -21,7 +21,7 @@ from memoryhub import pubsub
 from memoryhub.database.queries import PreparedQuery
 from memoryhub.database.replicas import pin_to_primary
 from memoryhub.errors import NotFound
-from memoryhub.languages import translated
+from memoryhub.localization import translated
 from workspaces.models import User
 
 RECHECK_SECONDS = 2.0  # seconds after which a reader's access is checked again

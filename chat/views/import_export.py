@@ -28,7 +28,7 @@ from chat.import_export.upload_formats import refuse_too_large
 from chat.models import Chat, Message, MessageRole, MessageStatus
 from chat.models.imports import Import, ImportKind, ImportStatus, Outcome
 from chat.prompting.prompt_text import imported, withheld
-from memoryhub.languages import grouped
+from memoryhub.localization import grouped
 from workspaces.access import default_workspace, get_workspace
 from workspaces.accounts.sign_in import ask_for_password
 from workspaces.api.fields import iso

@@ -32,7 +32,7 @@ from chat.turns.services import resume_from_chat
 from chat.views.shown_messages import plan_in, planned, rows_in
 from memories.models import Memory
 from memoryhub.errors import NotFound
-from memoryhub.languages import grouped, isolated
+from memoryhub.localization import grouped, isolated
 from workspaces.access import get_workspace
 from workspaces.model_choice import chosen_for
 from workspaces.models import Role, User, Workspace

@@ -16,7 +16,7 @@ from memories.models import Extraction, Memory, Review
 from memories.models.extraction import ExtractionStatus
 from memories.models.memory import MAY_REPLACE, MEMORY
 from memoryhub.database.queries import count_or_estimate
-from memoryhub.languages import file_size
+from memoryhub.localization import file_size
 from workspaces.index.embedding import active_model
 from workspaces.models import Document, DocumentStatus, EmbeddingModel, ModelUse, User, Workspace
 from workspaces.models.index import has_vector

@@ -34,8 +34,8 @@ from memories.models.memory import (
 )
 from memoryhub.errors import Invalid, SecretRefused, Sensitive
 from memoryhub.ids import LENGTH
-from memoryhub.languages import grouped
 from memoryhub.llm.base import Speaker
+from memoryhub.localization import grouped
 from workspaces.models import Agent, User, Workspace
 
 # Sources of memories: the public ids of chats and messages. Callers' ids are never looked up, and an id opens a chat

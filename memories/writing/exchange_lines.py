@@ -15,7 +15,7 @@ from memories.models import Memory, Review, Scope
 from memories.models.memory import RevisionAction
 from memories.writing.drafts import CLEANERS, LABEL_LENGTH, UNSTORABLE, Draft, clean_fields
 from memoryhub.errors import Invalid, SecretRefused, Sensitive
-from memoryhub.languages import grouped
+from memoryhub.localization import grouped
 from workspaces.models import Agent, User, Workspace
 
 PLAIN = ("content", "summary", "key", "category", "tags", "importance", "pinned", "scope", "source_type")

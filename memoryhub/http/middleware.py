@@ -40,7 +40,7 @@ from memoryhub.errors import (
     trouble_of,
 )
 from memoryhub.http import health
-from memoryhub.languages import chosen_by
+from memoryhub.localization import chosen_by
 from memoryhub.monitoring import metrics, request_origin, tracing
 
 logger = logging.getLogger(__name__)

@@ -80,7 +80,10 @@ class OneFileStorage(CompressedManifestStaticFilesStorage):
 
 
 def with_imports(text: str, read: Callable[[str], str]) -> str:
-    """Replace import lines by the imported content, without its comments."""
+    """Return a stylesheet or script with each import line replaced by the imported file, without its comments.
+
+    ``read`` returns an imported file's text. An imported script becomes a block.
+    """
     text = _SHEET.sub(lambda match: _SHEET_COMMENT.sub("", read(match[1])), text)
     return _SCRIPT.sub(lambda match: f"{{\n{_COMMENT.sub('', read(match[1]))}\n}}", text)
 

@@ -4,9 +4,12 @@ docs/options.md lists them.
 """
 
 from memoryhub.settings.accounts import *
-from memoryhub.settings.base import *
-from memoryhub.settings.base import env
+from memoryhub.settings.documents import *
 from memoryhub.settings.language_models import *
+from memoryhub.settings.memory import *
+from memoryhub.settings.process import *
+from memoryhub.settings.process import env
+from memoryhub.settings.retention import *
 from memoryhub.settings.storage import *
 from memoryhub.settings.web import *
 

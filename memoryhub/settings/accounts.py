@@ -5,7 +5,7 @@ from typing import Any
 from django.core.exceptions import ImproperlyConfigured
 
 from memoryhub.environment import mail_from_url
-from memoryhub.settings.base import env
+from memoryhub.settings.process import env
 
 AUTH_USER_MODEL = "workspaces.User"
 AUTHENTICATION_BACKENDS = [
@@ -24,6 +24,7 @@ AUTH_PASSWORD_VALIDATORS = [
 LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "/"
 SIGNUP_OPEN = env.flag("SIGNUP_OPEN", True)
+SHARE_LINKS = env.flag("SHARE_LINKS", True)  # links that show a chat without sign-in
 ACCOUNT_ADAPTER = "workspaces.accounts.sign_in.AccountAdapter"
 ACCOUNT_LOGIN_METHODS = {"username", "email"}
 ACCOUNT_FORMS = {
@@ -124,17 +125,8 @@ if not PASSWORD_SIGN_IN:
         )
     SIGNUP_OPEN = False  # sign-up with a password
 SOCIALACCOUNT_ADAPTER = "workspaces.accounts.single_sign_on.SingleSignOn"
-AUDIT_DAYS = env.integer("AUDIT_DAYS", 365, low=0, high=36_500)  # 0 keeps the audit log forever
-MIN_ACTIVITY_DAYS = env.integer("MIN_ACTIVITY_DAYS", 30, low=1, high=36_500)
-# Upper limits in days of the retention that owners of workspaces may choose; 0 means forever.
-RETENTION_MOST = {
-    "chats": env.integer("MAX_CHAT_DAYS", 0, low=0, high=36_500),
-    "memories": env.integer("MAX_UNUSED_MEMORY_DAYS", 0, low=0, high=36_500),
-    "documents": env.integer("MAX_DOCUMENT_DAYS", 0, low=0, high=36_500),
-    "artifacts": env.integer("MAX_ARTIFACT_DAYS", 0, low=0, high=36_500),
-    "activity": AUDIT_DAYS,
-}
 # allauth's rate limits: number, period, and per IP address, user or key (the submitted user name).
+# Per ip: allauth counts IPv6 addresses by their /64.
 ACCOUNT_RATE_LIMITS = {
     "login": "30/m/ip",
     "login_failed": "10/m/ip,100/h/ip,5/5m/key",

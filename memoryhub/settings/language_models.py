@@ -1,8 +1,8 @@
-"""Settings of models, memory and documents."""
+"""Settings of the models that answer and embed, and of web search."""
 
 from django.core.exceptions import ImproperlyConfigured
 
-from memoryhub.settings.base import env
+from memoryhub.settings.process import env
 
 LLM_BASE_URL = env.url("LLM_BASE_URL")
 # The built-in model that answers if no other is connected. "auto": the small model until the larger one is downloaded,
@@ -38,10 +38,8 @@ LLM_TIMEOUT = env.number("LLM_TIMEOUT", 60.0, low=1, high=3600)
 LLM_PRICE = env.price("LLM_PRICE")  # of LLM_MODEL; connections have prices of their own
 LLM_SEES = env.boolean("LLM_SEES", None)  # None: detected when a picture is sent
 LLM_LOCAL = env.boolean("LLM_LOCAL", None)  # None: whether the URL is on this machine
-SHARE_LINKS = env.flag("SHARE_LINKS", True)  # links that show a chat without sign-in
 PEOPLE_MAY_CONNECT = env.flag("PEOPLE_MAY_CONNECT", False)  # whether users may connect their own models
 PEOPLE_MAY_CONNECT_INTERNAL = env.flag("PEOPLE_MAY_CONNECT_INTERNAL", False)  # also in this server's network
-WEBHOOKS_INTERNAL = env.flag("WEBHOOKS_INTERNAL", False)  # allow webhooks in this network
 # A SearXNG server, with which runs and research can search the web and read pages.
 SEARCH_URL = env.url("SEARCH_URL")
 EMBEDDING_BASE_URL = env.url("EMBEDDING_BASE_URL")
@@ -58,24 +56,3 @@ if EMBEDDING_MODEL not in {"", "none"} and not EMBEDDING_BASE_URL:
     raise ImproperlyConfigured(
         "MEMORYHUB_EMBEDDING_MODEL needs MEMORYHUB_EMBEDDING_BASE_URL beside it. Leave both unset for the bundled one."
     )
-
-
-# Memory, documents and recall.
-
-# None: off until enabled in the application; False: off for everyone.
-MEMORY_ENABLED = env.boolean("MEMORY_ENABLED", None)
-DEDUPE_THRESHOLD = env.number("DEDUPE_THRESHOLD", 0.92, low=0.0, high=1.0)
-RECALL_THRESHOLD = env.number("RECALL_THRESHOLD", 0.57, low=0.0, high=2.0)
-RECALL_LIMIT = env.integer("RECALL_LIMIT", 5, low=1, high=20)
-MAX_MEMORIES = env.integer("MAX_MEMORIES", 500, low=0, high=10_000_000)
-ASSET_MAX_BYTES = env.integer("ASSET_MAX_BYTES", 10_000_000, low=1, high=1_000_000_000)
-DOCUMENT_MAX_BYTES = env.integer("DOCUMENT_MAX_BYTES", 50 * 1024**2, low=1, high=1_000_000_000)
-FILE_WAIT_SECONDS = env.integer("FILE_WAIT_SECONDS", 60, low=0, high=600)
-DOCUMENT_SECONDS = env.integer("DOCUMENT_SECONDS", 120, low=1, high=3600)
-DOCUMENT_MEMORY_MB = env.integer("DOCUMENT_MEMORY_MB", 2048, low=256, high=65_536)
-OCR_LANGUAGES = env.text("OCR_LANGUAGES", "eng")  # tesseract's names, joined by +; "none" disables OCR
-OCR_SECONDS = env.integer("OCR_SECONDS", 600, low=1, high=36_000)
-IMPORT_MAX_BYTES = env.integer("IMPORT_MAX_MB", 512, low=1, high=100_000) * 2**20
-PURGE_AFTER_DAYS = env.integer("PURGE_AFTER_DAYS", 30, low=0, high=36_500)
-SHORT_TERM_MIN_MESSAGES = env.integer("SHORT_TERM_MIN_MESSAGES", 6, low=1, high=1000)
-SHORT_TERM_OTHER_CHATS = env.integer("SHORT_TERM_OTHER_CHATS", 3, low=0, high=20)

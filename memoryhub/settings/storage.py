@@ -7,7 +7,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from memoryhub.environment import LIBPQ_NAMES, SOON, database_from_url, libpq_settings, value_or_file
 from memoryhub.local.postgres import connection_settings
-from memoryhub.settings.base import BASE_DIR, DATA_DIR, PROCESS_ROLE, RUNNING_WORKER, env
+from memoryhub.settings.process import BASE_DIR, DATA_DIR, PROCESS_ROLE, RUNNING_WORKER, env
 from memoryhub.settings.web import DEBUG
 from memoryhub.stored_files import file_stores
 

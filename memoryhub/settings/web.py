@@ -1,10 +1,10 @@
-"""Settings of the web server: addresses, cookies, installed apps, middleware, and the REST API with its schema."""
+"""Settings of the web server: addresses, cookies, installed apps, middleware, webhooks, and the REST API."""
 
 import os
 
 from django.core.exceptions import ImproperlyConfigured
 
-from memoryhub.settings.base import BASE_DIR, env
+from memoryhub.settings.process import BASE_DIR, env
 
 HOST = env.text("HOST", "127.0.0.1")
 PORT = env.integer("PORT", 8000, low=1, high=65535)
@@ -108,8 +108,9 @@ TEMPLATES = [
 ]
 
 
-# REST and its schema.
+# REST, its schema, and webhooks.
 
+WEBHOOKS_INTERNAL = env.flag("WEBHOOKS_INTERNAL", False)  # allow webhooks in this network
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1_048_576
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["workspaces.api.exceptions.SessionAuthentication"],

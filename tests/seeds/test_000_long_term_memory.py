@@ -12,7 +12,7 @@ from pytest_django.fixtures import Settings
 
 from memories import tasks
 from memories.models import Clearing, Extraction, Memory
-from memoryhub.settings.base import env
+from memoryhub.settings.process import env
 from tests.api import Api, type_password_again
 from tests.factories import make_agent
 from tests.fakes.embedder import FakeEmbedder

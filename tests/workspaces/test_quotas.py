@@ -18,7 +18,7 @@ from memories import assets, tasks
 from memories.models import Asset, Memory
 from memories.writing import changing, gate
 from memories.writing.extraction_jobs import queue_extraction
-from memoryhub.languages import NUMBER, SENTENCES_END
+from memoryhub.localization import NUMBER, SENTENCES_END
 from tests.bulk import save_memories
 from tests.conftest import Cast
 from tests.factories import (

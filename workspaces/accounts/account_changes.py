@@ -22,7 +22,7 @@ from django.utils.translation import gettext_lazy
 
 from memoryhub import mail, pubsub
 from memoryhub.errors import Conflict, Forbidden, Invalid
-from memoryhub.languages import speaking_to
+from memoryhub.localization import speaking_to
 from workspaces.access import DEFAULT_NAME
 from workspaces.accounts import oauth, sessions
 from workspaces.accounts.sessions import end_other_sessions

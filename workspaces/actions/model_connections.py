@@ -20,11 +20,11 @@ from django.utils.translation import gettext_lazy as later
 from django.utils.translation import ngettext
 
 from memoryhub.errors import Conflict, Forbidden, Invalid, NotFound
-from memoryhub.languages import grouped
 from memoryhub.llm.addresses import CONTROL, AddressRange, is_internal, literal, wrong_shape
 from memoryhub.llm.http_clients import Endpoint
 from memoryhub.llm.metering import MOST_PRICE
 from memoryhub.llm.model_check import list_models
+from memoryhub.localization import grouped
 from workspaces.actions.workspaces import update_workspace
 from workspaces.audit import Verb, Word, record
 from workspaces.model_choice import Report, address_range_of, report_on, why_not_allowed

@@ -7,7 +7,7 @@ from django.contrib import admin
 from django.db.models import OuterRef, QuerySet, Subquery, Sum
 from django.http import HttpRequest
 
-from memoryhub.languages import file_size
+from memoryhub.localization import file_size
 from workspaces.actions import workspaces
 from workspaces.admin.base import Messages, ReadOnlyAdmin, acting_owner, action
 from workspaces.documents import documents, files

@@ -17,7 +17,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memoryhub.errors import DomainError, Forbidden, Malformed, NotFound, TooLarge, trouble_of
-from memoryhub.languages import grouped
+from memoryhub.localization import grouped
 
 CODES = {
     400: "malformed",

@@ -24,8 +24,8 @@ from rest_framework import serializers
 from rest_framework.utils.html import is_html_input
 
 from memoryhub.ids import LENGTH
-from memoryhub.languages import translated
 from memoryhub.llm.metering import MOST_PRICE
+from memoryhub.localization import translated
 
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)", re.IGNORECASE)
 

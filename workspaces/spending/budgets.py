@@ -20,7 +20,7 @@ from django.utils.translation import gettext as _
 
 from memoryhub.database.queries import current_connection
 from memoryhub.errors import DomainError, Forbidden, Invalid
-from memoryhub.languages import grouped
+from memoryhub.localization import grouped
 from workspaces.access import require
 from workspaces.audit import Verb, Word
 from workspaces.audit import record as audit

@@ -12,7 +12,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from memoryhub.languages import grouped
+from memoryhub.localization import grouped
 from workspaces.models import User, Workspace
 from workspaces.spending import usage_records as money
 from workspaces.spending.budgets import Standing, standings

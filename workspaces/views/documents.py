@@ -20,7 +20,7 @@ from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from memoryhub.errors import DomainError, Invalid, NotFound, TooLarge
-from memoryhub.languages import file_size
+from memoryhub.localization import file_size
 from memoryhub.stored_files import SHUT, says_too_long
 from workspaces.access import get_workspace, may_move_away, require_right_to_forget
 from workspaces.accounts.sign_in import ask_for_password

@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from memoryhub.errors import NotFound
-from memoryhub.languages import isolated
+from memoryhub.localization import isolated
 from workspaces.access import get_workspace
 from workspaces.accounts import invitations
 from workspaces.accounts.invitations import Ended

@@ -32,7 +32,7 @@ from memoryhub.errors import Malformed, NotFound, refuse_writes
 from memoryhub.http.asgi_requests import receiver_of
 from memoryhub.http.asgi_requests import scope_of as asgi_scope_of
 from memoryhub.http.middleware import STRICT
-from memoryhub.languages import grouped
+from memoryhub.localization import grouped
 from workspaces.access import default_workspace
 from workspaces.accounts import oauth
 from workspaces.accounts.oauth import SCOPES, resource_of, scope_of

@@ -18,7 +18,7 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from memoryhub.errors import Invalid
-from memoryhub.languages import grouped, speaking_to
+from memoryhub.localization import grouped, speaking_to
 from workspaces import retention as rules
 from workspaces.access import get_workspace
 from workspaces.accounts.account_changes import set_name

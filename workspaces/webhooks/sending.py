@@ -25,10 +25,10 @@ from django.utils.translation import gettext as _
 
 from memoryhub import mail
 from memoryhub.encryption import Unsealable
-from memoryhub.languages import speaking_to, translated
 from memoryhub.llm.addresses import AddressRange, AddressRefused
 from memoryhub.llm.errors import ModelNotLocal
 from memoryhub.llm.http_clients import Endpoint, async_client
+from memoryhub.localization import speaking_to, translated
 from workspaces.audit import Verb, record
 from workspaces.data_policy import DataPolicy
 from workspaces.models import DeliveryStatus, Membership, Role, User, Webhook, WebhookDelivery, WebhookEvent

@@ -21,12 +21,12 @@ from chat.programs.openai_api.request import (
 )
 from memoryhub.errors import Invalid
 from memoryhub.ids import new_id
-from memoryhub.languages import grouped
 from memoryhub.llm.base import Delta, ToolCall
 from memoryhub.llm.errors import ContentFiltered, ModelBadReply
 from memoryhub.llm.metering import Usage
 from memoryhub.llm.openai_replies import StreamedAnswer
 from memoryhub.llm.output_parsing import OutputParser
+from memoryhub.localization import grouped
 
 # Same name in both APIs; parameters not named in this module are dropped.
 SAME = ("temperature", "top_p", "top_k")

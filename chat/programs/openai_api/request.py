@@ -14,10 +14,10 @@ from chat.prompting import context
 from chat.prompting.prompt_text import tokens
 from memories.writing.drafts import UNSTORABLE
 from memoryhub.errors import DomainError, Invalid, NotFound, Unavailable
-from memoryhub.languages import grouped
 from memoryhub.llm import errors as llm
 from memoryhub.llm.base import INSERTED
 from memoryhub.llm.metering import Parts
+from memoryhub.localization import grouped
 from workspaces.api.exceptions import exception_handler
 from workspaces.spending.budgets import BudgetReached
 

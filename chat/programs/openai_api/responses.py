@@ -20,8 +20,8 @@ from chat.programs.openai_api.request import (
 )
 from memoryhub.errors import Invalid
 from memoryhub.ids import new_id
-from memoryhub.languages import grouped
 from memoryhub.llm.errors import ModelBadReply
+from memoryhub.localization import grouped
 
 # Same name in both APIs. Parameters not named in this module are dropped.
 # fmt: off

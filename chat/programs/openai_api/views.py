@@ -37,11 +37,11 @@ from chat.programs.openai_api.responses import Responding, read_response
 from chat.prompting.prompt_text import tokens
 from memoryhub.database.queries import release_connection
 from memoryhub.errors import Invalid, NotFound, TooLarge
-from memoryhub.languages import grouped
 from memoryhub.llm.base import Embedder
 from memoryhub.llm.errors import ModelNotLocal
 from memoryhub.llm.metering import Meter, metered
 from memoryhub.llm.registry import embedder_is_local, get_embedder
+from memoryhub.localization import grouped
 from workspaces.access import get_workspace
 from workspaces.api.base import KeyAuthentication, KeyedView
 from workspaces.models import ApiKey, Purpose, User, Workspace

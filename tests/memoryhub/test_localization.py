@@ -18,7 +18,7 @@ from django.utils.translation import trans_real
 from chat.views import connect
 from memoryhub.http.middleware import asked_for
 from memoryhub.ids import new_id
-from memoryhub.languages import translated
+from memoryhub.localization import translated
 from tests.api import Api, error_of
 from tests.conftest import Cast
 from tests.fakes.pseudo_language import CLOSED, OPEN

@@ -1,8 +1,9 @@
-"""Languages of pages, mails and errors: the user's choice, else the browser's first supported language.
+"""Languages of pages, mails and errors, and how names, numbers and stored texts are shown in them.
 
-The REST API follows only the request's ``Accept-Language``, so that answers do not depend on the key's owner; error
-codes are the same in all languages. Texts for models are English: ``/v1``, ``/mcp`` and prompts. Messages are stored in
-English and translated for their reader on display (``translated``).
+Pages and mails use the user's choice, else the browser's first supported language. The REST API follows only the
+request's ``Accept-Language``, so that answers do not depend on the key's owner; error codes are the same in all
+languages. Texts for models are English: ``/v1``, ``/mcp`` and prompts. Messages are stored in English and translated
+for their reader on display (``translated``).
 """
 
 import re
