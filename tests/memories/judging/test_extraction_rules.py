@@ -48,31 +48,27 @@ def test_messages_held_back_in_ten_languages_keep_their_promise() -> None:
     assert total.found / total.facts >= 0.75
 
 
-@pytest.mark.parametrize(
-    ("message", "expected"),
-    [
+def test_a_clause_about_somebody_named_before_names_them() -> None:
+    cases = [
         ("My sister Ann lives in Cork. She is a nurse.", "My sister Ann: She is a nurse"),
         ("Mi hermana Ana vive en Lugo. Es enfermera.", "Mi hermana Ana: Es enfermera"),
         ("我姐姐住在大连。她是护士。", "我姐姐：她是护士"),  # noqa: RUF001
-    ],
-)
-def test_a_clause_about_somebody_named_before_names_them(message: str, expected: str) -> None:
-    assert expected in {found.text for found in kept(message)}
+    ]
+    for message, expected in cases:
+        assert expected in {found.text for found in kept(message)}, message
 
 
-@pytest.mark.parametrize(
-    ("question", "answer", "expected"),
-    [
+def test_a_short_reply_is_kept_with_its_question() -> None:
+    cases = [
         ("Fine. Which database do you use?", "Postgres 16", "Which database do you use? Postgres 16"),
         ("Wo wohnen Sie?", "In Jena", "Wo wohnen Sie? In Jena"),
         ("Does that help?", "Yes, thanks", ""),
         ("Shall I go on?", "yes", ""),
         ("We use Postgres 16.", "ok", ""),
-    ],
-)
-def test_a_short_reply_is_kept_with_its_question(question: str, answer: str, expected: str) -> None:
-    found = extract_with_rules([("user", answer)], ENCODER, before=[("assistant", question)])
-    assert [each.text for each in found] == ([expected] if expected else [])
+    ]
+    for question, answer, expected in cases:
+        found = extract_with_rules([("user", answer)], ENCODER, before=[("assistant", question)])
+        assert [each.text for each in found] == ([expected] if expected else []), answer
 
 
 def test_a_reply_to_nobodys_question_is_not_kept() -> None:
@@ -102,9 +98,8 @@ def test_short_statements_are_kept_and_short_remarks_are_not() -> None:
     assert found / facts >= 0.8
 
 
-@pytest.mark.parametrize(
-    ("message", "expected"),
-    [
+def test_one_fact_is_one_candidate() -> None:
+    cases = [
         ("I'm allergic to walnuts, so what can I bake for Sunday?", {"I'm allergic to walnuts"}),
         (
             "My project deadline is March 15 and I am vegetarian",
@@ -128,15 +123,13 @@ def test_short_statements_are_kept_and_short_remarks_are_not() -> None:
         ("I'm vegetarian.", {"I'm vegetarian"}),
         ("Deploy only before noon.", {"Deploy only before noon"}),
         ("Ich bin Vegetarierin, was kann ich kochen?", {"Ich bin Vegetarierin"}),
-    ],
-)
-def test_one_fact_is_one_candidate(message: str, expected: set[str]) -> None:
-    assert {found.text for found in kept(message)} == expected
+    ]
+    for message, expected in cases:
+        assert {found.text for found in kept(message)} == expected, message
 
 
-@pytest.mark.parametrize(
-    "message",
-    [
+def test_other_text_gives_no_candidate() -> None:
+    texts = [
         "You're the innkeeper, I'm the wizard. I live in the tower above the lake.",
         "Translate into Spanish: I am allergic to penicillin and I live in Boston.",
         'My boss said: "I hate meetings and I love Excel." How do I reply?',
@@ -148,15 +141,14 @@ def test_one_fact_is_one_candidate(message: str, expected: set[str]) -> None:
         "2026-03-01 12:03:11 INFO user=anna lives in Berlin",
         "> I am away until Monday.",
         "```\nI live in Rome\n```",
-    ],
-)
-def test_nothing_is_made_of_anything_else(message: str) -> None:
-    assert kept(message) == []
+    ]
+    for message in texts:
+        assert kept(message) == [], message
 
 
-@pytest.mark.parametrize("role", ["assistant", "system", "tool", "User"])
-def test_only_user_messages_are_read(role: str) -> None:
-    assert extract_with_rules([(role, "I am vegetarian and I live in Berlin.")], ENCODER) == []
+def test_only_user_messages_are_read() -> None:
+    for role in ("assistant", "system", "tool", "User"):
+        assert extract_with_rules([(role, "I am vegetarian and I live in Berlin.")], ENCODER) == [], role
 
 
 def test_a_statement_said_twice_is_one_candidate() -> None:
@@ -182,9 +174,8 @@ def test_a_pasted_document_is_not_the_user() -> None:
     assert "I am a pilot" not in {found.text for found in kept(long_tail)}
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_sentences_are_split_at_their_ends() -> None:
+    cases = [
         ("I met Dr. Lee at 5 p.m. today. It was fun.", ["I met Dr. Lee at 5 p.m. today.", "It was fun."]),
         ("See https://example.com/a.b?c=1. Thanks!", ["See https://example.com/a.b?c=1.", "Thanks!"]),
         ("I pay 3.50 a day. Cheap.", ["I pay 3.50 a day.", "Cheap."]),
@@ -193,15 +184,13 @@ def test_a_pasted_document_is_not_the_user() -> None:
         ("One\nTwo", ["One", "Two"]),
         ("Really?! Yes.", ["Really?!", "Yes."]),
         ("", []),
-    ],
-)
-def test_sentences_end_where_they_end(text: str, expected: list[str]) -> None:
-    assert [text[start:end] for start, end, _ in sentences(text)] == expected
+    ]
+    for text, expected in cases:
+        assert [text[start:end] for start, end, _ in sentences(text)] == expected, text
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_hostile_text_gives_no_long_statement() -> None:
+    texts = [
         "my " * 4000,
         "I am, " * 3000,
         "and I " * 2000,
@@ -209,7 +198,6 @@ def test_sentences_end_where_they_end(text: str, expected: list[str]) -> None:
         "I like " + "x" * 10000,
         "\n" * 12000,
         "a. " * 4000,
-    ],
-)
-def test_hostile_text_gives_no_long_statement(text: str) -> None:
-    assert all(len(found.text.split()) <= MAX_WORDS for found in kept(text))
+    ]
+    for text in texts:
+        assert all(len(found.text.split()) <= MAX_WORDS for found in kept(text)), text[:20]

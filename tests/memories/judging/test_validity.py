@@ -3,8 +3,6 @@
 # ruff: noqa: RUF001  statements in other scripts
 from datetime import UTC, date, datetime
 
-import pytest
-
 from memories.judging.stated_period import read_validity
 
 SAID = datetime(2026, 4, 10, 12, 0, tzinfo=UTC)
@@ -15,9 +13,8 @@ def bounds(text: str) -> tuple[date | None, date | None]:
     return begin and begin.date(), end and end.date()
 
 
-@pytest.mark.parametrize(
-    ("text", "begin", "end"),
-    [
+def test_bounds_are_read_in_the_language_of_their_word() -> None:
+    cases = [
         ("Invoices have gone through Sage since March 2024.", date(2024, 3, 1), None),
         ("The studio was in Leith until 3 May 2025.", None, date(2025, 5, 3)),
         ("Nora leads the team from September 2023 to January 2025.", date(2023, 9, 1), date(2025, 1, 31)),
@@ -35,32 +32,24 @@ def bounds(text: str) -> tuple[date | None, date | None]:
         ("仓库到2025年6月为止在余杭。", None, date(2025, 6, 30)),
         ("2025年4月から新しい事務所です。", date(2025, 4, 1), None),
         ("С марта 2024 работаем с Boxberry.", date(2024, 3, 1), None),
-    ],
-)
-def test_bounds_are_read_in_the_language_of_their_word(
-    text: str, begin: date | None, end: date | None
-) -> None:
-    assert bounds(text) == (begin, end)
+    ]
+    for text, begin, end in cases:
+        assert bounds(text) == (begin, end), text
 
 
-@pytest.mark.parametrize(
-    ("text", "begin", "end"),
-    [
+def test_month_without_a_year_is_the_nearest_that_fits() -> None:
+    cases = [
         ("Ida has been off sick since May.", date(2025, 5, 1), None),
         ("Ida is off sick until February.", None, date(2027, 2, 28)),
         ("From May the rent is 900 euros.", date(2026, 5, 1), None),
         ("Ida is away from December to January 2027.", date(2026, 12, 1), date(2027, 1, 31)),
-    ],
-)
-def test_a_month_without_a_year_is_the_one_that_is_meant(
-    text: str, begin: date | None, end: date | None
-) -> None:
-    assert bounds(text) == (begin, end)
+    ]
+    for text, begin, end in cases:
+        assert bounds(text) == (begin, end), text
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_other_times_are_no_bounds() -> None:
+    texts = [
         "Support answers from Monday to Friday until 18:00.",
         "The high season lasts from May to September.",
         "Discounts start from 2000 euros, hasta 2500 euros.",
@@ -69,10 +58,9 @@ def test_a_month_without_a_year_is_the_one_that_is_meant(
         "El informe de mayo de 2024 está en Drive.",
         "周一到周五九点到六点上班。",
         "Opened in 2018, May sales were good.",
-    ],
-)
-def test_what_is_no_bound_of_a_statement(text: str) -> None:
-    assert bounds(text) == (None, None)
+    ]
+    for text in texts:
+        assert bounds(text) == (None, None), text
 
 
 def test_the_last_moment_of_the_end_still_counts() -> None:

@@ -16,9 +16,8 @@ from memories.recalling.ranking import (
 NOW = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
-    ("created", "accessed", "expected"),
-    [
+def test_recency_halves_every_thirty_days() -> None:
+    cases = [
         (0, None, 1.0),
         (30, None, 0.5),
         (60, None, 0.25),
@@ -27,11 +26,11 @@ NOW = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
         (30, 90, 0.5),
         (-10, None, 1.0),  # a clock that runs ahead gives no extra recency
         (36500, None, 0.0),
-    ],
-)
-def test_recency_halves_every_thirty_days(created: int, accessed: int | None, expected: float) -> None:
-    accessed_at = None if accessed is None else NOW - timedelta(days=accessed)
-    assert recency(NOW - timedelta(days=created), accessed_at, NOW) == pytest.approx(expected, abs=1e-5)
+    ]
+    for created, accessed, expected in cases:
+        accessed_at = None if accessed is None else NOW - timedelta(days=accessed)
+        value = recency(NOW - timedelta(days=created), accessed_at, NOW)
+        assert value == pytest.approx(expected, abs=1e-5), (created, accessed)
 
 
 def test_longterm_is_seven_two_and_one_tenths() -> None:
@@ -77,8 +76,7 @@ def test_words_stand_in_for_the_meaning_where_there_is_no_vector() -> None:
     assert parts == pytest.approx({"meaning": 0.21, "words": 0.175})
 
 
-@pytest.mark.parametrize("signal", [signal for signal in SIGNALS if signal != "gist"])
-def test_one_signal_switched_off_changes_nothing_else(signal: str) -> None:
+def test_one_signal_switched_off_changes_nothing_else() -> None:
     def parts(weights: Weights) -> dict[str, float]:
         return hybrid_parts(
             0.6,
@@ -93,10 +91,10 @@ def test_one_signal_switched_off_changes_nothing_else(signal: str) -> None:
             weights=weights,
         )
 
-    whole, less = parts(WEIGHTS), parts(WEIGHTS.without(signal))
-    assert {name: value for name, value in less.items() if value} == {
-        name: value for name, value in whole.items() if name != signal
-    }
+    whole = parts(WEIGHTS)
+    for signal in set(SIGNALS) - {"gist"}:
+        less = {name: value for name, value in parts(WEIGHTS.without(signal)).items() if value}
+        assert less == {name: value for name, value in whole.items() if name != signal}, signal
 
 
 def test_weights_are_no_global_state() -> None:
@@ -107,9 +105,8 @@ def test_weights_are_no_global_state() -> None:
     assert Weights() == WEIGHTS
 
 
-@pytest.mark.parametrize(
-    ("memories", "expected"),
-    [
+def test_threshold_is_lower_in_a_small_workspace() -> None:
+    cases = [
         (10_000, 0.57),
         (200, 0.57),
         (100, 0.53),
@@ -117,11 +114,7 @@ def test_weights_are_no_global_state() -> None:
         (25, 0.45),
         (1, 0.57 - 0.04 * 7.643856),
         (0, 0.57 - 0.04 * 7.643856),
-    ],
-)
-def test_a_small_workspace_asks_for_less(memories: int, expected: float) -> None:
-    assert injection_threshold(0.57, memories) == pytest.approx(expected)
-
-
-def test_a_threshold_never_goes_below_nothing() -> None:
+    ]
+    for memories, expected in cases:
+        assert injection_threshold(0.57, memories) == pytest.approx(expected), memories
     assert injection_threshold(0.1, 1) == 0.0

@@ -15,9 +15,8 @@ def phrases(asked: str, memory: str) -> list[str]:
     return [memory[begin:end] for begin, end in mentioned(asked, memory)]
 
 
-@pytest.mark.parametrize(
-    ("asked", "memory", "wanted"),
-    [
+def test_memory_mentions_words_of_the_question_in_every_language() -> None:
+    cases: list[tuple[str, str, list[str]]] = [
         ("When is my project deadline?", "Your project deadline is March 15", ["project deadline"]),
         ("Do my cats need anything?", "You have a cat named Tom", ["cat"]),
         ("Wann ist mein Abgabetermin?", "Dein Abgabetermin ist der 15. März", ["Abgabetermin"]),
@@ -43,12 +42,9 @@ def phrases(asked: str, memory: str) -> list[str]:
         ("<script>alert(1)</script> deadline", "The <b>deadline</b>", ["deadline"]),
         ("x" * 3000, "x" * 3000, []),
         ("\u0301" * 3000, "\u0301" * 3000, []),
-    ],
-)  # fmt: skip
-def test_a_memory_mentions_words_of_the_question_in_every_language(
-    asked: str, memory: str, wanted: list[str]
-) -> None:
-    assert phrases(asked, memory) == wanted
+    ]  # fmt: skip
+    for asked, memory, wanted in cases:
+        assert phrases(asked, memory) == wanted, asked
 
 
 def test_two_phrases_at_most_the_longest_and_each_once() -> None:

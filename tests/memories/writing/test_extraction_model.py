@@ -33,13 +33,12 @@ def test_the_conversation_goes_to_the_model_as_data() -> None:
     assert "be nice" not in user["content"]
 
 
-@pytest.mark.parametrize(
-    "messages", [[], [("assistant", "Hi, I am a model.")], [("user", "  ")], [("tool", "result")]]
-)
-def test_without_a_word_of_the_user_the_model_is_not_asked(messages: list[tuple[str, str]]) -> None:
-    model = Model("[]")
-    assert extract_with_model(model, messages) == []
-    assert model.asked == []
+def test_no_request_without_text_of_the_user() -> None:
+    cases = [[], [("assistant", "Hi, I am a model.")], [("user", "  ")], [("tool", "result")]]
+    for messages in cases:
+        model = Model("[]")
+        assert extract_with_model(model, messages) == [], messages
+        assert model.asked == [], messages
 
 
 def test_a_failing_model_is_the_callers_to_handle() -> None:
@@ -57,30 +56,26 @@ def test_nonsense_gives_nothing() -> None:
 MESSAGE = "Hey! So, turns out that the launch of Falcon got moved to March 15, can you believe it?"
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
+def test_a_message_becomes_one_statement() -> None:
+    replies = [
         "The launch of Falcon was moved to March 15.",
         '"The launch of Falcon was moved to March 15."',
         "Statement: The launch of Falcon was moved to March 15.",
         "```\nThe launch of Falcon was moved to March 15.\n```",
         "  The launch of Falcon was moved to March 15.\n",
-    ],
-)
-def test_a_message_becomes_one_statement(reply: str) -> None:
-    assert synthesize(Model(reply), MESSAGE) == "The launch of Falcon was moved to March 15."
+    ]
+    for reply in replies:
+        assert synthesize(Model(reply), MESSAGE) == "The launch of Falcon was moved to March 15.", reply
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
+def test_absurd_reply_leaves_the_message_unchanged() -> None:
+    replies = [
         "", "  ", "\n", '""', "word " * 26, "The launch moved.\nAnd so on.", "I'm sorry, I can't do that.", "None",
         "Sure! Falcon moves.", "Here is the statement: Falcon", '{"statement": "Falcon"}', "[Falcon]", "Bananas grow!",
         "As an AI model I cannot move Falcon.", "<b>Falcon</b>",
-    ],
-)  # fmt: skip
-def test_an_absurd_answer_leaves_the_message(reply: str) -> None:
-    assert synthesize(Model(reply), MESSAGE) == MESSAGE
+    ]  # fmt: skip
+    for reply in replies:
+        assert synthesize(Model(reply), MESSAGE) == MESSAGE, reply
 
 
 def test_an_empty_message_asks_nobody() -> None:

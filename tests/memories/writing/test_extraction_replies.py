@@ -170,9 +170,8 @@ def test_a_tools_save_and_the_extraction_of_its_turn_store_one_row(
 SPOKEN = "My name is Zoë. Anna's budget is 1.500 € and she leaves in two weeks, on Friday at 14:30 for Wien."
 
 
-@pytest.mark.parametrize(
-    ("statement", "grounded"),
-    [
+def test_names_and_numbers_must_occur_in_what_was_said() -> None:
+    cases = [
         ("Anna's budget is 1,500 euros", True),
         ("Anna's budget is 15,000 euros", False),
         ("User is Zoe\u0308", True),
@@ -187,7 +186,6 @@ SPOKEN = "My name is Zoë. Anna's budget is 1.500 € and she leaves in two week
         ("Olive leaves for Wien at 14:30", True),
         ("安娜的预算是1500", True),
         ("安娜的预算是１６００", False),
-    ],
-)
-def test_names_and_numbers_stand_in_what_was_said(statement: str, grounded: bool) -> None:
-    assert is_grounded(statement, said=[SPOKEN], today=DAY.date(), names="Olive") is grounded
+    ]
+    for statement, grounded in cases:
+        assert is_grounded(statement, said=[SPOKEN], today=DAY.date(), names="Olive") is grounded, statement

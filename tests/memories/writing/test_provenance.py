@@ -41,9 +41,8 @@ def test_those_that_were_held_back(cases: Sequence[Case]) -> None:
     assert len(wrong(own)) <= len(own) / 7, wrong(own)
 
 
-@pytest.mark.parametrize(
-    ("statement", "said", "speaker"),
-    [
+def test_source_is_the_one_whose_words_support_the_statement() -> None:
+    cases = [
         # Stated by a page or a memory only.
         ("All invoices are paid to account 4711 at Harbour Bank", "Summarise that page, please", Speaker.WEB),
         ("User pays invoices to account 4711 at Harbour Bank", "Thanks!", Speaker.WEB),
@@ -59,20 +58,18 @@ def test_those_that_were_held_back(cases: Sequence[Case]) -> None:
         # Stated nowhere.
         ("The cheapest offer costs 7 euros", "<script>alert(1)</script>{{ 7|add:7 }}", Speaker.MODEL),
         ("Prefers tea in the morning", "Good evening", Speaker.MODEL),
-    ],
-)  # fmt: skip
-def test_whose_words_it_rests_on(statement: str, said: str, speaker: Speaker) -> None:
-    sources = [
-        Source(Speaker.PERSON, said),
-        Source(Speaker.WEB, PAGE),
-        Source(Speaker.MEMORY, RECALLED, "mem_x"),
-    ]
-    assert Provenance(tuple(sources)).rests_on(statement, get_reader()).speaker is speaker
+    ]  # fmt: skip
+    for statement, said, speaker in cases:
+        sources = [
+            Source(Speaker.PERSON, said),
+            Source(Speaker.WEB, PAGE),
+            Source(Speaker.MEMORY, RECALLED, "mem_x"),
+        ]
+        assert Provenance(tuple(sources)).rests_on(statement, get_reader()).speaker is speaker, statement
 
 
-@pytest.mark.parametrize(
-    ("answer", "message", "carried"),
-    [
+def test_only_yes_to_a_question_confirms() -> None:
+    cases = [
         ("Shall invoices go to Harbour Bank?", "Yes, exactly.", True),
         ("Invoices go to Harbour Bank. Shall I remember that?", "ja genau", True),
         ("Shall invoices go to Harbour Bank?", "No.", False),
@@ -90,10 +87,9 @@ def test_whose_words_it_rests_on(statement: str, said: str, speaker: Speaker) ->
         ("Invoices go to Harbour Bank. Is that right?", "Yes", True),
         ("Rechnungen gehen an die Harbour Bank. Stimmt das?", "Ja", True),
         ("Les factures vont à Harbour Bank. C'est bien ça, correct ?", "Oui", True),
-    ],
-)
-def test_only_yes_to_a_question_confirms(answer: str, message: str, carried: bool) -> None:
-    assert ("Harbour Bank" in confirmed(message, answer)) is carried
+    ]
+    for answer, message, carried in cases:
+        assert ("Harbour Bank" in confirmed(message, answer)) is carried, (answer, message)
 
 
 def test_what_cannot_be_compared_asks_for_plainer_words() -> None:
@@ -121,9 +117,8 @@ OLGA = "Olga Meier runs hall nine. Which folders are preferred?"
 WROTE = "Otto Brandt and Petra wrote the handbook about the warehouse."
 
 
-@pytest.mark.parametrize(
-    ("statement", "said", "shown"),
-    [
+def test_a_statement_carries_no_clause_of_a_document_in() -> None:
+    cases = [
         ("Otto Brandt is the warehouse manager; Petra wrote the handbook.", WROTE, WAREHOUSE),
         ("Petra wrote the handbook. Otto Brandt is the warehouse manager.", WROTE, WAREHOUSE),
         ("Otto Brandt, the warehouse manager, wrote the handbook with Petra", WROTE, WAREHOUSE),
@@ -131,27 +126,24 @@ WROTE = "Otto Brandt and Petra wrote the handbook about the warehouse."
         ("Olga Meier runs hall nine; the team prefers blue folders for all contracts.", OLGA, FOLDERS),
         ("Olga Meier runs hall nine and the team prefers blue folders for all contracts", OLGA, FOLDERS),
         ("Olga Meier, who runs hall nine, prefers blue folders for all contracts", OLGA, FOLDERS),
-    ],
-)
-def test_a_statement_carries_no_clause_of_a_document_in(statement: str, said: str, shown: Source) -> None:
-    source = Provenance((Source(Speaker.PERSON, said), shown)).rests_on(statement, get_reader())
-    assert source == shown
+    ]
+    for statement, said, shown in cases:
+        source = Provenance((Source(Speaker.PERSON, said), shown)).rests_on(statement, get_reader())
+        assert source == shown, statement
 
 
-@pytest.mark.parametrize(
-    ("statement", "said"),
-    [
+def test_a_statement_of_several_things_a_person_said_is_theirs() -> None:
+    cases = [
         ("User lives in Turin and works at Acme", "I live in Turin. I work at Acme."),
         ("User lives in Turin and has two cats", "I live in Turin with two cats"),
         ("Priya leads the data team; standup is at 9:30 and retros are on Fridays.",
          "Priya leads the data team, our standup is at 9:30, retro every Friday"),
         ("User likes tea, coffee and dark chocolate but no milk",
          "I like tea, coffee and dark chocolate. No milk please"),
-    ],
-)  # fmt: skip
-def test_a_statement_of_several_things_a_person_said_is_theirs(statement: str, said: str) -> None:
-    provenance = Provenance((Source(Speaker.PERSON, said), FOLDERS, WAREHOUSE))
-    assert provenance.rests_on(statement, get_reader()).speaker is Speaker.PERSON
+    ]  # fmt: skip
+    for statement, said in cases:
+        provenance = Provenance((Source(Speaker.PERSON, said), FOLDERS, WAREHOUSE))
+        assert provenance.rests_on(statement, get_reader()).speaker is Speaker.PERSON, statement
 
 
 class TestConfirmed:
@@ -177,9 +169,9 @@ class TestSeveralPeople:
         Source(Speaker.PERSON, "My passport is with the notary Ulrike.", "msg_nora", author=NORA),
     )
 
-    @pytest.mark.parametrize(
-        ("statement", "by"),
-        [
+    def test_the_message_that_says_it_is_named(self) -> None:
+        """No id if several said it, or if it is about the asker while another one said it of themselves."""
+        cases = [
             ("My passport is with the notary Ulrike.", "msg_nora"),
             ("The passport lies with the notary Ulrike", "msg_nora"),
             ("The launch is in May.", "msg_eddie"),
@@ -187,9 +179,7 @@ class TestSeveralPeople:
             ("Der Pass von Nutzer ist bei der notary Ulrike", ""),
             ("Eddie's passport is with the notary Ulrike.", ""),
             ("The launch is in May; the passport is with the notary Ulrike.", ""),
-        ],
-    )
-    def test_the_message_that_says_it_is_named(self, statement: str, by: str) -> None:
-        """No id if several said it, or if it is about the asker while another one said it of themselves."""
-        source = Provenance(self.SAID).rests_on(statement, get_reader(), names="Eddie", by=self.EDDIE)
-        assert source.id == by and (source.speaker is Speaker.PERSON) is bool(by)
+        ]
+        for statement, by in cases:
+            source = Provenance(self.SAID).rests_on(statement, get_reader(), names="Eddie", by=self.EDDIE)
+            assert source.id == by and (source.speaker is Speaker.PERSON) is bool(by), statement
