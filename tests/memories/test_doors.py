@@ -95,10 +95,17 @@ def writes_in(source: str) -> Iterator[tuple[str, str]]:
             yield from ((name_of(node), " ".join(found.upper().split())) for found in RAW.findall(said))
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield from ((name_of(node), " ".join(found.upper().split())) for found in RAW.findall(node.value))
-        elif isinstance(node, ast.Call) and (verb := _verb_of(node, functions, name_of(node))):
-            yield name_of(node), verb
+        elif isinstance(node, ast.Call) and _may_write(node):
+            if verb := _verb_of(node, functions, name_of(node)):
+                yield name_of(node), verb
         elif _is_renamed(node):
             yield name_of(node), "another name"
+
+
+def _may_write(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Name) or (
+        isinstance(call.func, ast.Attribute) and call.func.attr in VERBS
+    )
 
 
 def _is_renamed(node: ast.AST) -> bool:

@@ -20,6 +20,7 @@ from memories.writing.exchange_lines import read_memory
 from memories.writing.gate import delete_memory, edit_memory, save_memory
 from memories.writing.tombstones import WasForgotten
 from memoryhub.errors import Conflict, Invalid
+from memoryhub.llm.registry import get_embedder
 from tests.admin_pages import run_action, said
 from tests.api import V1, Api
 from tests.chat.import_export.test_exchange import exported, imported_whole, lines_of
@@ -78,21 +79,24 @@ def test_over_rest_what_is_left_out_is_kept_and_what_is_named_is_set(cast: Cast,
 # Equal texts with a key
 
 
-@pytest.mark.parametrize("text", [SAID, SAID.upper(), NEARLY])
-@pytest.mark.parametrize("embedder", [True, False])
-def test_what_has_no_key_gets_that_of_an_equal_text(
-    cast: Cast, text: str, embedder: bool, use_embedder: Callable[[Any], None]
+def test_memory_without_a_key_gets_that_of_an_equal_text(
+    cast: Cast, use_embedder: Callable[[Any], None]
 ) -> None:
-    first = save(cast, SAID, tags=["style"]).memory
-    if not embedder:
-        use_embedder(None)
-    again = save(cast, text, key="style")
-    first.refresh_from_db()
-    if text == NEARLY and not embedder:  # nothing to compare by
-        assert again.created and again.memory.key == "style"
-        return
-    assert (again.created, again.memory, first.key) == (False, first, "style")
-    assert (first.content, first.tags) == (text, ["style"])
+    def save_with_key(text: str) -> tuple[bool, list[tuple[str, str | None, list[str]]]]:
+        created = save(cast, text, key="style").created
+        return created, list(Memory.objects.order_by("id").values_list("content", "key", "tags"))
+
+    embedder = get_embedder()
+    for text in (SAID, SAID.upper(), NEARLY):
+        for used in (embedder, None):
+            use_embedder(embedder)
+            save(cast, SAID, tags=["style"])
+            use_embedder(used)
+            if text == NEARLY and used is None:  # nothing to compare by
+                assert save_with_key(text) == (True, [(SAID, None, ["style"]), (NEARLY, "style", [])])
+            else:
+                assert save_with_key(text) == (False, [(text, "style", ["style"])]), (text, used)
+            Memory.objects.all().delete()
 
 
 @pytest.mark.parametrize("text", [SAID, NEARLY])

@@ -109,18 +109,22 @@ SAME = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("again", SAME)
-@pytest.mark.parametrize("source", ["auto_chat", "auto_research", "model", "import"])
-def test_nothing_makes_it_again_by_itself(cast: Cast, again: str, source: str) -> None:
+def test_no_program_stores_a_forgotten_text_again(cast: Cast) -> None:
     forget_memories([make_memory(TEXT, cast.owner, cast.workspace)], by=cast.owner, now=timezone.now())
-    draft = Draft(again, cast.workspace, cast.editor, source_type=source)
-    for by in (None, cast.editor):
-        with pytest.raises(WasForgotten):
-            save_memory(draft, by=by, now=timezone.now())
-    saved = save_memories(
-        [draft, Draft("Something else", cast.workspace, cast.editor)], by=None, now=timezone.now()
-    )
-    assert [(each.created, each.forgotten) for each in saved] == [(False, True), (True, False)]
+    drafts = [
+        Draft(again, cast.workspace, cast.editor, source_type=source)
+        for again in SAME
+        for source in ("auto_chat", "auto_research", "model", "import")
+    ]
+    for draft in drafts:
+        for by in (None, cast.editor):
+            with pytest.raises(WasForgotten):
+                save_memory(draft, by=by, now=timezone.now())
+        assert not Memory.objects.exists(), (draft.content, draft.source_type)
+    other = Draft("Something else", cast.workspace, cast.editor)
+    *refused, stored = save_memories([*drafts, other], by=None, now=timezone.now())
+    assert {(each.created, each.forgotten) for each in refused} == {(False, True)}
+    assert (stored.created, stored.forgotten) == (True, False)
     assert list(Memory.objects.values_list("content", flat=True)) == ["Something else"]
 
 

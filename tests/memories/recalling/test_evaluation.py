@@ -56,9 +56,8 @@ def changed(**changes: Any) -> dict[str, Any]:
     return {**GOOD, **changes}
 
 
-@pytest.mark.parametrize(
-    ("line", "problem"),
-    [
+def test_error_names_the_malformed_line_and_the_problem(tmp_path: Path) -> None:
+    cases: list[tuple[Any, str]] = [
         ("{", "not JSON"),
         ("[]", "memories must be a list of objects"),
         ("null", "memories must be a list of objects"),
@@ -75,14 +74,13 @@ def changed(**changes: Any) -> dict[str, Any]:
         (changed(queries=[{"text": "x", "relevant": "a"}]), "relevant must be a list"),
         (changed(queries=[{"text": "x", "relevant": ["z"]}]), "'z' is no memory's"),
         (changed(queries=[{"relevant": ["a"]}]), "a query's text must be text"),
-    ],
-)
-def test_a_malformed_file_names_the_line_and_what_is_wrong(tmp_path: Path, line: Any, problem: str) -> None:
-    path = written(tmp_path / "file", GOOD, "", line)
-    with pytest.raises(Malformed) as caught:
-        list(read_conversations(path))
-    assert str(caught.value).startswith("Line 3")
-    assert problem in str(caught.value)
+    ]
+    for line, problem in cases:
+        path = written(tmp_path / "file", GOOD, "", line)
+        with pytest.raises(Malformed) as caught:
+            list(read_conversations(path))
+        assert str(caught.value).startswith("Line 3"), problem
+        assert problem in str(caught.value), problem
 
 
 def test_a_file_that_is_no_text_is_malformed(tmp_path: Path) -> None:

@@ -62,37 +62,34 @@ def left_out(query: str, cast: Cast) -> dict[str, str]:
     return {item.memory.content: reason for item, (is_used, reason) in pairs if not is_used}
 
 
-@pytest.mark.parametrize("language", SAID)
-def test_statement_that_says_it_is_over_is_kept_for_questions_about_the_past(
-    cast: Cast, language: str
-) -> None:
-    holding, over, today, past, others = SAID[language]
-    for text in (holding, over, *others):
-        make_memory(text, cast.editor, cast.workspace, now=NOW)
-    for choose in (used, searched):
-        assert holding in choose(today, cast) and over not in choose(today, cast)
-        assert choose(past, cast) == {over}
-    assert left_out(today, cast)[over] == NO_LONGER_HOLDS
+def test_statement_that_says_it_is_over_is_kept_for_questions_about_the_past(cast: Cast) -> None:
+    for language, (holding, over, today, past, others) in SAID.items():
+        for text in (holding, over, *others):
+            make_memory(text, cast.editor, cast.workspace, now=NOW)
+        for choose in (used, searched):
+            assert holding in choose(today, cast) and over not in choose(today, cast), language
+            assert choose(past, cast) == {over}, language
+        assert left_out(today, cast)[over] == NO_LONGER_HOLDS, language
+        Memory.objects.all().delete()
 
 
-@pytest.mark.parametrize(
-    ("ended", "today", "past"),
-    [
+def test_statement_with_an_end_holds_until_then(cast: Cast) -> None:
+    cases = [
         ("Our web host was Strato until March 2026.", "Who is our web host?", "Which web host did we have before?"),
         ("Bis Ende März 2026 war Strato unser Webhoster.", "Wer ist unser Webhoster?", "Welchen Webhoster hatten wir früher?"),
         ("Jusqu'en mars 2026, notre hébergeur web était OVH.", "Qui est notre hébergeur web ?", "Quel était notre hébergeur web avant ?"),
         ("Hasta marzo de 2026 nuestro hosting web era Arsys.", "¿Qué hosting web tenemos?", "¿Qué hosting web teníamos antes?"),
         ("到2026年3月为止我们的网站托管在阿里云。", "我们的网站托管在哪里？", "我们的网站以前托管在哪里？"),
-    ],
-)  # fmt: skip
-def test_statement_with_an_end_holds_until_then(cast: Cast, ended: str, today: str, past: str) -> None:
-    memory = make_memory(ended, cast.editor, cast.workspace, now=datetime(2026, 1, 5, tzinfo=UTC))
-    make_memory("Odile waters the plants on Fridays.", cast.editor, cast.workspace, now=NOW)
-    assert memory.valid_to == datetime(2026, 3, 31, 23, 59, 59, 999999, tzinfo=UTC)
-    assert ended not in used(today, cast)
-    assert ended in used(past, cast)
-    assert "until 2026-03-31" in recalled_block(given(past, cast).used)
-    assert memory.validity == "until March 2026"
+    ]  # fmt: skip
+    for ended, today, past in cases:
+        memory = make_memory(ended, cast.editor, cast.workspace, now=datetime(2026, 1, 5, tzinfo=UTC))
+        make_memory("Odile waters the plants on Fridays.", cast.editor, cast.workspace, now=NOW)
+        assert memory.valid_to == datetime(2026, 3, 31, 23, 59, 59, 999999, tzinfo=UTC), ended
+        assert ended not in used(today, cast), ended
+        assert ended in used(past, cast), ended
+        assert "until 2026-03-31" in recalled_block(given(past, cast).used), ended
+        assert memory.validity == "until March 2026", ended
+        Memory.objects.all().delete()
 
 
 def test_replaced_memory_is_left_out_says_why_and_holds_again(cast: Cast) -> None:

@@ -206,22 +206,20 @@ def test_hybrid_without_the_gist_embeds_the_question_alone(cast: Cast, chosen: C
     assert chosen.calls == [["When did Anna sell it?"]]
 
 
-@pytest.mark.parametrize(
-    ("query", "about"),
-    [
+def test_hybrid_favours_the_one_person_named_in_a_question(cast: Cast) -> None:
+    cases = [
         ("Where do I keep the boat?", "eddie"),  # the asker is eddie, the author of "I …"
         ("Where does Anna keep the boat?", "anna"),
         ("Do I like Thai boats?", "eddie"),  # a capitalized word that is no name here
         ("Where do Anna and Ben keep the boat?", ""),  # two people: neither is preferred
         ("Where is the boat?", ""),
-    ],
-)
-def test_hybrid_favours_the_one_person_a_question_is_about(cast: Cast, query: str, about: str) -> None:
+    ]
     whose = {
         remember(cast, "I keep the boat here 0.8").pk: "eddie",
         remember(cast, "Anna keeps the boat here 0.8").pk: "anna",
         remember(cast, "Ben keeps the boat here 0.8").pk: "ben",
     }
-    found = asked(cast, "hybrid", query=query)
-    favoured = {whose[item.memory.pk] for item in found.items if "person" in item.parts}
-    assert favoured == ({about} if about else set())
+    for query, about in cases:
+        found = asked(cast, "hybrid", query=query)
+        favoured = {whose[item.memory.pk] for item in found.items if "person" in item.parts}
+        assert favoured == ({about} if about else set()), query

@@ -3,8 +3,6 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import pytest
-
 from memories.models import Memory
 from memories.recalling.recall import recall, with_newer
 from tests.conftest import Cast
@@ -14,9 +12,10 @@ NOW = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
 OLDER, NEWER = "The offsite takes place in Lisbon on May 1", "Porto, and a week later"
 
 
-@pytest.mark.parametrize(
-    ("changed", "queries", "expected"),
-    [
+def test_newer_memory_precedes_the_older_one_and_costs_a_query_only_if_visible(
+    cast: Cast, django_assert_num_queries: Any
+) -> None:
+    cases: list[tuple[dict[str, Any], int, list[str]]] = [
         ({}, 1, [NEWER, OLDER]),
         ({"may_replace": None}, 0, [OLDER]),
         ({"deleted_at": NOW}, 0, [OLDER]),
@@ -24,20 +23,18 @@ OLDER, NEWER = "The offsite takes place in Lisbon on May 1", "Porto, and a week 
         ({"expires_at": NOW + timedelta(days=1)}, 1, [NEWER, OLDER]),
         ({"content": "sk_live_" + "4eC39HqLyjWDarjtT1zdp7dc", "secret_rules": 0}, 2, [OLDER]),
         ({"scope": "user", "owner": "viewer"}, 1, [OLDER]),
-    ],
-)
-def test_the_newer_stands_before_the_older_and_costs_a_query_only_where_it_is(
-    cast: Cast, changed: dict[str, Any], queries: int, expected: list[str], django_assert_num_queries: Any
-) -> None:
-    older = make_memory(OLDER, cast.editor, cast.workspace, now=NOW)
-    newer = make_memory(NEWER, cast.editor, cast.workspace, now=NOW)
-    values = changed | ({"owner": cast.viewer} if "owner" in changed else {})
-    Memory.objects.filter(pk=newer.pk).update(**{"may_replace": older} | values)
-    found = recall("Where is the offsite?", cast.workspace, cast.editor, limit=1, policy=HERE, now=NOW)
-    assert [item.memory for item in found.items] == [older]
-    with django_assert_num_queries(queries):
-        both = with_newer(found)
-    assert [item.memory.content for item in both.items] == expected
+    ]
+    for changed, queries, expected in cases:
+        older = make_memory(OLDER, cast.editor, cast.workspace, now=NOW)
+        newer = make_memory(NEWER, cast.editor, cast.workspace, now=NOW)
+        values = changed | ({"owner": cast.viewer} if "owner" in changed else {})
+        Memory.objects.filter(pk=newer.pk).update(**{"may_replace": older} | values)
+        found = recall("Where is the offsite?", cast.workspace, cast.editor, limit=1, policy=HERE, now=NOW)
+        assert [item.memory for item in found.items] == [older], changed
+        with django_assert_num_queries(queries):
+            both = with_newer(found)
+        assert [item.memory.content for item in both.items] == expected, changed
+        Memory.objects.all().delete()
 
 
 def test_the_newer_has_at_least_the_score_of_the_older(cast: Cast) -> None:

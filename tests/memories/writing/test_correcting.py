@@ -60,9 +60,8 @@ def live() -> list[str]:
     return list(Memory.objects.live(now).not_over(now).order_by("pk").values_list("content", flat=True))
 
 
-@pytest.mark.parametrize(
-    ("old", "beside", "said", "new"),
-    [
+def test_correction_replaces_the_older_memory(room: Workspace, person: User) -> None:
+    cases = [
         ("The meeting is on Tuesday", "The launch is on March 3", "Actually the meeting is on Thursday, not Tuesday.", "Thursday"),
         ("I work at Acme as an analyst", "My wife is called Dana", "I left Acme, I'm at Globex now.", "Globex"),
         ("Deploy on Wednesday", "Use tabs in the code", "Scratch that, deploy on Friday.", "Friday"),
@@ -73,20 +72,18 @@ def live() -> list[str]:
         ("A reunião é na terça", "Gosto de chá", "Na verdade a reunião é na quinta, não na terça.", "quinta"),
         ("会议是周二", "我喜欢喝茶", "不对，会议是周四，不是周二。", "周四"),
         ("Встреча во вторник", "Я люблю чай", "На самом деле встреча в четверг, а не во вторник.", "четверг"),
-    ],
-)  # fmt: skip
-def test_a_correction_takes_the_place_of_what_was_kept(
-    room: Workspace, person: User, old: str, beside: str, said: str, new: str
-) -> None:
-    older, _other = kept(room, person, old, beside)
-    now_live = take_turns(room, person, said)
-    assert old not in now_live and beside in now_live
-    assert new in now_live[-1]
-    newer = Memory.objects.live(timezone.now()).get(content=now_live[-1])
-    assert newer.replaced == older
-    older.refresh_from_db()
-    assert (older.replaced_by, older.deleted_at) == (newer, None)
-    assert [each.action for each in older.revisions.order_by("pk")] == ["create", "replace"]
+    ]  # fmt: skip
+    for old, beside, said, new in cases:
+        older, _other = kept(room, person, old, beside)
+        now_live = take_turns(room, person, said)
+        assert old not in now_live and beside in now_live, said
+        assert new in now_live[-1], said
+        newer = Memory.objects.live(timezone.now()).get(content=now_live[-1])
+        assert newer.replaced == older, said
+        older.refresh_from_db()
+        assert (older.replaced_by, older.deleted_at) == (newer, None), said
+        assert [each.action for each in older.revisions.order_by("pk")] == ["create", "replace"], said
+        Memory.objects.all().delete()
 
 
 def test_two_turns_of_a_chat_and_two_sentences_of_a_message(room: Workspace, person: User) -> None:
@@ -100,22 +97,25 @@ def test_two_turns_of_a_chat_and_two_sentences_of_a_message(room: Workspace, per
     assert len(found) == 1 and "Wednesday" in found[0]
 
 
-@pytest.mark.parametrize(
-    "words",
-    ["Scratch that.", "actually, scratch that!", "Vergiss, was ich gerade gesagt habe.", "Ignora mi último mensaje.",
-     "Oublie ce que je viens de dire.", "忘了我刚才说的话。"],
-)  # fmt: skip
-def test_scratch_that_alone_takes_back_what_was_just_kept(
-    room: Workspace, person: User, client: Client, words: str
-) -> None:
+def test_scratch_that_alone_takes_back_the_last_memory(room: Workspace, person: User) -> None:
+    phrases = [
+        "Scratch that.",
+        "actually, scratch that!",
+        "Vergiss, was ich gerade gesagt habe.",
+        "Ignora mi último mensaje.",
+        "Oublie ce que je viens de dire.",
+        "忘了我刚才说的话。",
+    ]
     old = "I live in Boston"
-    kept(room, person, old)
-    assert len(take_turns(room, person, "My sister is called Dana.")) == 2
-    found = take_turns(room, person, "My brother is called Ted.", words)
-    assert found == [old, "My sister is called Dana"], "the last alone, and of this chat"
-    gone = Memory.objects.exclude(deleted_at=None).get()
-    restore_memory(gone, by=person, now=timezone.now())
-    assert gone.content in live()
+    for words in phrases:
+        kept(room, person, old)
+        assert len(take_turns(room, person, "My sister is called Dana.")) == 2, words
+        found = take_turns(room, person, "My brother is called Ted.", words)
+        assert found == [old, "My sister is called Dana"], (words, "the last alone, and of this chat")
+        gone = Memory.objects.exclude(deleted_at=None).get()
+        restore_memory(gone, by=person, now=timezone.now())
+        assert gone.content in live(), words
+        Memory.objects.all().delete()
 
 
 @pytest.mark.parametrize("more", [{"pinned": True}, {"key": "ted"}])
@@ -141,19 +141,19 @@ def test_it_takes_back_nothing_older_nothing_pinned_and_nothing_of_others(
     assert {"My aunt is called Bea", "My dog is called Rex"} <= set(say_in(here, person, "Scratch that."))
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
+def test_other_statements_replace_nothing(room: Workspace, person: User) -> None:
+    texts = [
         "My friend Rob left Acme, he is at Globex now.",
         "I also do some work for Globex.",
         "Imagine I left Acme and was at Globex now.",
         "Translate: I left Acme, I'm at Globex now.",
         "Acme has a new canteen.",
-    ],
-)
-def test_nothing_is_replaced_where_nothing_was_corrected(room: Workspace, person: User, said: str) -> None:
-    kept(room, person, "I work at Acme as an analyst", "I live in Boston")
-    assert {"I work at Acme as an analyst", "I live in Boston"} <= set(take_turns(room, person, said))
+    ]
+    for said in texts:
+        unrelated = {"I work at Acme as an analyst", "I live in Boston"}
+        kept(room, person, *unrelated)
+        assert unrelated <= set(take_turns(room, person, said)), said
+        Memory.objects.all().delete()
 
 
 def test_what_another_said_or_only_its_person_sees_stays(room: Workspace, person: User) -> None:

@@ -4,6 +4,8 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import product
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -73,38 +75,33 @@ def endpoint(
     return scripted_openai
 
 
-@pytest.mark.parametrize("failure", FAILURES)
-def test_a_save_keeps_the_text_and_a_later_attempt_the_vector(
-    cast: Cast, endpoint: ScriptedOpenAI, failure: str
+def test_failed_save_keeps_the_text_and_a_later_attempt_adds_the_vector(
+    cast: Cast, endpoint: ScriptedOpenAI
 ) -> None:
     make_memory("Tea", cast.editor, cast.workspace)
-    endpoint._embedding_script.extend(FAILURES[failure])
-    draft = Draft("The dog is called Rufus", cast.workspace, cast.editor)
-    memory = save_memory(draft, by=cast.editor, now=NOW).memory
-    assert not memory.embeddings.exists()
-    endpoint._embedding_script.clear()
-    assert tasks.embed_memories(memory_ids=[memory.pk]) == 1
-    assert memory.embeddings.get().dimension == 384
+    for number, (failure, replies) in enumerate(FAILURES.items()):
+        endpoint._embedding_script.extend(replies)
+        draft = Draft(f"The number of the house is {number}", cast.workspace, cast.editor)
+        memory = save_memory(draft, by=cast.editor, now=NOW).memory
+        assert not memory.embeddings.exists(), failure
+        endpoint._embedding_script.clear()
+        assert tasks.embed_memories(memory_ids=[memory.pk]) == 1, failure
+        assert memory.embeddings.get().dimension == 384, failure
+        has_rested()
 
 
-@pytest.mark.parametrize("ranking", ["hybrid", "semantic", "longterm"])
-@pytest.mark.parametrize("failure", FAILURES)
-def test_recall_answers_by_words_and_says_why(
-    cast: Cast, endpoint: ScriptedOpenAI, failure: str, ranking: str
-) -> None:
-    make_memory("The dog is called Rufus", cast.editor, cast.workspace)
-    endpoint._embedding_script.extend(FAILURES[failure])
-    found = recall("Rufus", cast.workspace, cast.editor, ranking=ranking, policy=HERE, now=timezone.now())
-    assert [item.memory.content for item in found.items] == ["The dog is called Rufus"]
-    assert ("size" if failure == "another size" else "did not answer") in found.degraded
-    endpoint._embedding_script.clear()
-    has_rested()
-    assert (
-        recall(
-            "Rufus", cast.workspace, cast.editor, ranking=ranking, policy=HERE, now=timezone.now()
-        ).degraded
-        == ""
-    )
+def test_failed_recall_answers_by_words_and_says_why(cast: Cast, endpoint: ScriptedOpenAI) -> None:
+    memory = make_memory("The dog is called Rufus", cast.editor, cast.workspace)
+    for (failure, replies), ranking in product(FAILURES.items(), ("hybrid", "semantic", "longterm")):
+        how: dict[str, Any] = {"ranking": ranking, "policy": HERE, "now": timezone.now()}
+        endpoint._embedding_script.extend(replies)
+        found = recall("Rufus", cast.workspace, cast.editor, **how)
+        assert [item.memory for item in found.items] == [memory], (failure, ranking)
+        why = "size" if failure == "another size" else "did not answer"
+        assert why in found.degraded, (failure, ranking)
+        endpoint._embedding_script.clear()
+        has_rested()
+        assert recall("Rufus", cast.workspace, cast.editor, **how).degraded == "", (failure, ranking)
 
 
 def test_an_endpoint_that_changes_its_size_for_good_is_never_mixed_with_what_it_gave_before(

@@ -108,9 +108,8 @@ def test_a_connection_without_json_mode_is_asked_without(scripted_model: Scripte
     assert mine(turn(olive, SAID)).stored_count == 1, "one that says nothing in JSON mode is asked without"
 
 
-@pytest.mark.parametrize(
-    ("said", "before", "asked"),
-    [
+def test_courtesies_cost_no_request(scripted_model: ScriptedOpenAI, olive: User) -> None:
+    cases: list[tuple[str, tuple[str, ...], bool]] = [
         ("ok thanks", (), False),
         ("Ok, thank you very much!", ("Shall I book it?", "For May 1?"), False),
         ("👍", (), False),
@@ -122,49 +121,46 @@ def test_a_connection_without_json_mode_is_asked_without(scripted_model: Scripte
         ("no meat, thanks", (), True),
         ("Good morning, I moved", (), True),
         ("42", (), True),
-    ],
-)
-def test_courtesies_cost_no_request(
-    scripted_model: ScriptedOpenAI, olive: User, said: str, before: tuple[str, ...], asked: bool
-) -> None:
+    ]
     scripted_model.respond = lambda request: Answer('{"memories": []}')
-    assert mine(turn(olive, said, before=before)).status == "done"
-    assert bool(scripted_model.chat_requests) is asked
-    assert says_nothing(said, [("assistant", before[1])] if before else []) is not asked
+    for said, before, asked in cases:
+        scripted_model.requests.clear()
+        assert mine(turn(olive, said, before=before)).status == "done", said
+        assert bool(scripted_model.chat_requests) is asked, said
+        assert says_nothing(said, [("assistant", before[1])] if before else []) is not asked, said
 
 
-@pytest.mark.parametrize(
-    ("said", "again", "stored"),
-    [
+def test_a_tools_save_and_the_extraction_of_its_turn_store_one_row(
+    scripted_model: ScriptedOpenAI, olive: User
+) -> None:
+    cases = [
         ("I'm vegetarian", ("User is vegetarian", "The user is a vegetarian."), 1),
         ("Walnuts make me ill", ("User is allergic to walnuts", "User has a walnut allergy."), 1),
         ("Tea, not coffee", ("Prefers tea to coffee", "User prefers tea to coffee."), 1),
         ("My sister and I eat no meat", ("User is vegetarian", "User's sister is vegetarian."), 2),
         ("Due May 1 and May 2", ("The draft is due on May 1", "The draft is due on May 2"), 2),
         ("Anna and Ben play the cello", ("Anna plays the cello", "Ben plays the cello"), 2),
-    ],
-)
-def test_a_tools_save_and_the_extraction_of_its_turn_store_one_row(
-    scripted_model: ScriptedOpenAI, olive: User, said: str, again: tuple[str, str], stored: int
-) -> None:
-    extraction = turn(olive, said)
-    loaded = extraction_jobs.load_turn(extraction.message_id, "auto_chat", olive)
-    assert loaded is not None
-    saved = Draft(
-        content=again[0],
-        workspace=extraction.workspace,
-        author=olive,
-        source_type="model",
-        source_message_id=loaded.user_message_id,
-    )
-    save_memory(saved, by=olive, now=timezone.now())
-    scripted_model.script(Answer(json.dumps([entry(again[1])])))
-    mined = mine(extraction)
-    assert Memory.objects.filter(deleted_at=None).count() == stored
-    assert mined.duplicate_count == 2 - stored
-    if stored == 1:
-        wordings = Memory.objects.get().revisions.filter(action="also_said").values_list("before", flat=True)
-        assert [before["content"] for before in wordings] == [again[1]], "a merge loses nothing"
+    ]
+    for said, again, stored in cases:
+        extraction = turn(olive, said)
+        loaded = extraction_jobs.load_turn(extraction.message_id, "auto_chat", olive)
+        assert loaded is not None, said
+        saved = Draft(
+            content=again[0],
+            workspace=extraction.workspace,
+            author=olive,
+            source_type="model",
+            source_message_id=loaded.user_message_id,
+        )
+        save_memory(saved, by=olive, now=timezone.now())
+        scripted_model.script(Answer(json.dumps([entry(again[1])])))
+        mined = mine(extraction)
+        assert Memory.objects.filter(deleted_at=None).count() == stored, said
+        assert mined.duplicate_count == 2 - stored, said
+        if stored == 1:
+            wordings = Memory.objects.get().revisions.filter(action="also_said")
+            assert [each.before["content"] for each in wordings] == [again[1]], "a merge loses nothing"
+        Memory.objects.all().delete()
 
 
 SPOKEN = "My name is Zoë. Anna's budget is 1.500 € and she leaves in two weeks, on Friday at 14:30 for Wien."
