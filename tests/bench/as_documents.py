@@ -1,6 +1,7 @@
-"""Memories with the paragraphs they come from, as one long document for ``manage.py bench_documents``.
+"""Memories with the paragraphs they come from, as one long document for ``bench_documents``.
 
-    python -m tests.bench.as_documents xquad_de.jsonl --every 10 > de.jsonl; python manage.py bench_documents de.jsonl
+    python -m tests.bench.as_documents xquad_de.jsonl --every 10 > de.jsonl
+    python -m tests.bench.command bench_documents de.jsonl
     python -m tests.bench.as_documents xquad_en.jsonl xquad_de.jsonl --asked xquad_de.jsonl    # asked in German
 
 A line of the file is what ``manage.py bench_recall`` takes, each memory a sentence with its paragraph as ``source``.

@@ -28,7 +28,7 @@ from memoryhub.management import Progress
 from tests.bench import bench_scale, synthetic
 from tests.bench.row_copies import copy_places
 from workspaces.data_policy import DataPolicy
-from workspaces.documents.passages import DOCUMENTS, find_passages
+from workspaces.documents.search import DOCUMENTS, find_passages
 from workspaces.index import embedding, vector_indexes
 from workspaces.index.embedding import copy_vectors
 from workspaces.index.hybrid_search import index_words

@@ -1,4 +1,4 @@
-"""Convert public question sets about articles and reports to long documents for ``manage.py bench_documents``.
+"""Convert public question sets about articles and reports to long documents for ``bench_documents``.
 
     python -m tests.bench.outside_documents 200423_covidQA.json tatqa_dataset_dev.json tatqa_dataset_test_gold.json
 

@@ -7,7 +7,7 @@ from django.contrib.auth.management.commands import changepassword
 from django.db import transaction
 from django.utils import timezone
 
-from workspaces.accounts import oauth, sessions
+from workspaces.accounts import program_authorizations, sessions
 from workspaces.audit import Verb, record
 from workspaces.models import User
 
@@ -18,6 +18,6 @@ class Command(changepassword.Command):
         person = User.objects.get(username=options["username"] or getpass.getuser())
         with transaction.atomic():
             record(Verb.PASSWORD_CHANGED, by=None, target=person.public_id)
-            oauth.end_all_of(person, by=person, now=timezone.now())
+            program_authorizations.end_all_of(person, by=person, now=timezone.now())
             sessions.end_other_sessions(person, keep=None, by=person)
         return output

@@ -1,4 +1,9 @@
-"""Measure search of documents on your own texts: ``manage.py bench_documents FILE``; docs/recall.md has the format."""
+"""Measure search of documents on your own texts.
+
+    python -m tests.bench.command bench_documents FILE
+
+docs/recall.md has the format of the file.
+"""
 
 import json
 import secrets
@@ -16,7 +21,7 @@ from workspaces.access import default_workspace
 from workspaces.actions.workspaces import create_workspace
 from workspaces.data_policy import DataPolicy
 from workspaces.documents import documents, reading_jobs
-from workspaces.documents.passages import DOCUMENTS, Arm, FoundPassage, find_passages
+from workspaces.documents.search import DOCUMENTS, Arm, FoundPassage, find_passages
 from workspaces.index.reembedding import embed_passages
 from workspaces.index.scores import FLOOR
 from workspaces.models import Document, User, Workspace
