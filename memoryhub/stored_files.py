@@ -364,7 +364,10 @@ def file_response(file: IO[Any], *, name: str, size: int, content_type: str) -> 
 
 
 async def _chunks(file: IO[Any]) -> AsyncIterator[bytes]:
-    """Yield the file's chunks, asynchronously, because under ASGI Django would first read all of another iterator."""
+    """Yield the file's chunks asynchronously.
+
+    Under ASGI, Django would read a synchronous iterator to its end before sending anything.
+    """
     try:
         while chunk := await asyncio.to_thread(file.read, CHUNK):
             yield chunk

@@ -17,7 +17,7 @@ from django_q.tasks import async_task
 from memoryhub.errors import NotFound
 from memoryhub.llm.registry import get_embedder
 from workspaces.documents import files
-from workspaces.documents.passages import DOCUMENTS, Passage, passages_of
+from workspaces.documents.passages import Passage, passages_of
 from workspaces.documents.reading.process import (
     SENTENCES,
     CouldNotRead,
@@ -27,6 +27,7 @@ from workspaces.documents.reading.process import (
     read_file,
     sentences_of,
 )
+from workspaces.documents.search import DOCUMENTS
 from workspaces.index.embedding import queue_embedding
 from workspaces.index.hybrid_search import index_words
 from workspaces.index.reembedding import missing
@@ -155,7 +156,7 @@ def _heartbeat(document_id: int, *, since: datetime) -> Iterator[None]:
 def _put_passages(document: Document, passages: list[Passage]) -> None:
     """Replace the document's passages.
 
-    A passage with the same text and surroundings keeps its row, vector and words.
+    A passage with the same text and surroundings keeps its row, and so its vector and words in the search index.
     """
     before: dict[tuple[str, str], deque[int]] = defaultdict(deque)
     for pk, *texts in document.passages.order_by("number").values_list("pk", "text", "around"):

@@ -34,9 +34,9 @@ from memoryhub.http.asgi_requests import scope_of as asgi_scope_of
 from memoryhub.http.middleware import STRICT
 from memoryhub.localization import grouped
 from workspaces.access import default_workspace
-from workspaces.accounts import oauth
-from workspaces.accounts.oauth import SCOPES, resource_of, scope_of
-from workspaces.accounts.sign_in import confirmed
+from workspaces.accounts import program_authorizations
+from workspaces.accounts.program_authorizations import SCOPES, resource_of, scope_of
+from workspaces.accounts.reauthentication import confirmed
 from workspaces.models import KeyScope, OAuthClient, TokenKind, User, Workspace
 from workspaces.views import PageRequest
 from workspaces.views.forms import DomainForm
@@ -105,7 +105,7 @@ def _refusal(request: HttpRequest, method: str, limit: str, *, form: bool) -> Ht
 def resource_metadata(request: HttpRequest, resource: str = "") -> HttpResponse:
     """Return the metadata of a protected resource, which names this server as its authorization server."""
     path = f"/{resource}"
-    if path not in oauth.RESOURCES:
+    if path not in program_authorizations.RESOURCES:
         return _error(404, "invalid_request", NotFound().message)
     base = base_of(request)
     return JsonResponse(
@@ -167,15 +167,15 @@ def give_token(request: HttpRequest) -> HttpResponse:
 @for_programs("POST", limit="oauth_token", form=True)
 def revoke(request: HttpRequest) -> HttpResponse:
     """Revoke an authorization by its access or refresh token; both end. Tokens of other programs are ignored."""
-    client = oauth.find(request.POST.get("client_id", ""))
+    client = program_authorizations.find(request.POST.get("client_id", ""))
     if client is None:
         return _error(401, "invalid_client", _("This program is not known here."))
     text = request.POST.get("token")
     if not text:
         return _error(400, "invalid_request", _("Say which token."))
     for kind in TokenKind:
-        if token := oauth.find_token(kind, text, client_id=client.public_id):
-            oauth.end(token.key_id, now=timezone.now())
+        if token := program_authorizations.find_token(kind, text, client_id=client.public_id):
+            program_authorizations.end(token.key_id, now=timezone.now())
     return HttpResponse(status=200)
 
 
@@ -218,20 +218,22 @@ STATE_LENGTH = 2_000
 
 @dataclass(frozen=True)
 class Asked:
-    agreed: oauth.CheckedRequest
+    agreed: program_authorizations.CheckedRequest
     scope: str
     state: str | None
 
     @property
     def place(self) -> str:
-        """Return where the person is redirected: a host, or the complete URI of a program on this computer."""
+        """Return where the browser is sent: the host of a web address, or the complete URI if its scheme is the
+        program's own.
+        """
         parts = urlsplit(self.agreed.redirect_uri)
         return parts.netloc if parts.scheme in {"http", "https"} else self.agreed.redirect_uri
 
     @property
     def is_here(self) -> bool:
         parts = urlsplit(self.agreed.redirect_uri)
-        return parts.scheme == "http" and parts.hostname in oauth.LOOPBACK
+        return parts.scheme == "http" and parts.hostname in program_authorizations.LOOPBACK
 
     @property
     def form_target(self) -> str:
@@ -286,7 +288,7 @@ def authorize(request: PageRequest) -> HttpResponse:
     sent = request.POST if request.method == "POST" else None
     form = ConsentForm(sent, user=request.user, asked=authorization, initial=start)
     code = form.done(
-        lambda: oauth.store_consent(
+        lambda: program_authorizations.store_consent(
             authorization.agreed, **form.cleaned_data, by=request.user, now=timezone.now()
         )
     )
@@ -318,7 +320,7 @@ def read_asked(request: HttpRequest) -> Asked:
     except ValidationError as error:
         names = ", ".join(sorted({str(each["loc"][0]) for each in error.errors()}))
         raise Malformed(_("The program's request is not right: %s.") % names) from None
-    client = oauth.find(query.client_id)
+    client = program_authorizations.find(query.client_id)
     if client is None:
         raise Malformed(
             _("This program is not known here. Remove the connection in the program and add it again.")
@@ -328,7 +330,7 @@ def read_asked(request: HttpRequest) -> Asked:
         raise Malformed(_("The program asks for another server than this one."))
     if not CHALLENGE.fullmatch(query.code_challenge) or len(query.state or "") > STATE_LENGTH:
         raise Malformed(_("The program's request is not right: %s.") % "code_challenge, state")
-    agreed = oauth.CheckedRequest(
+    agreed = program_authorizations.CheckedRequest(
         client,
         _redirect_uri(client, request.GET.get("redirect_uri"), str(query.redirect_uri)),
         query.redirect_uri is not None,
@@ -343,6 +345,6 @@ def _redirect_uri(client: OAuthClient, raw: str | None, normal: str) -> str:
     if raw is None and len(client.redirect_uris) == 1:
         return str(client.redirect_uris[0])
     for each in (raw, normal):
-        if each is not None and oauth.is_registered(client, each):
+        if each is not None and program_authorizations.is_registered(client, each):
             return each
     raise Malformed(_("The program asks that you be sent to an address that it did not register."))
