@@ -16,7 +16,7 @@ from memories.topics import create_node
 from memories.writing.gate import Draft, save_memory
 from workspaces import artifacts, tasks
 from workspaces.access import default_workspace
-from workspaces.accounts import oauth
+from workspaces.accounts import program_authorizations
 from workspaces.accounts.invitations import accept_invited, create_invitation, invite
 from workspaces.accounts.keys import make_key
 from workspaces.actions.workspaces import create_agent
@@ -165,17 +165,22 @@ def make_key_text(by: User, workspace: Workspace | None = None, *, scope: str = 
 
 
 def make_token_text(
-    by: User, workspace: Workspace, *, scope: str = KeyScope.WRITE, resource: str = oauth.EVERYWHERE
+    by: User,
+    workspace: Workspace,
+    *,
+    scope: str = KeyScope.WRITE,
+    resource: str = program_authorizations.EVERYWHERE,
 ) -> str:
     """Return an access token of a new program that this user authorized."""
     back, now = "https://example.org/back", timezone.now()
-    program = oauth.register(f"Program {next(_number)}", [back], now=now)
-    agreed = oauth.CheckedRequest(program, back, True, "a" * 43, resource)
-    code = oauth.find_code(
-        program.public_id, oauth.store_consent(agreed, workspace, scope=scope, by=by, now=now)
+    program = program_authorizations.register(f"Program {next(_number)}", [back], now=now)
+    agreed = program_authorizations.CheckedRequest(program, back, True, "a" * 43, resource)
+    code = program_authorizations.find_code(
+        program.public_id,
+        program_authorizations.store_consent(agreed, workspace, scope=scope, by=by, now=now),
     )
     assert code is not None
-    return oauth.exchange_code(code, now=now).access
+    return program_authorizations.exchange_code(code, now=now).access
 
 
 def make_connection(by: User | None = None, **values: Any) -> Connection:

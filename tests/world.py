@@ -38,7 +38,7 @@ from tests.factories import (
 )
 from tests.routes import Row
 from workspaces import artifacts
-from workspaces.accounts import oauth
+from workspaces.accounts import program_authorizations
 from workspaces.accounts.invitations import link_token
 from workspaces.documents import documents
 from workspaces.models import ApiKey, DocumentPicture, Membership, PersonPicture, Role, SignIn
@@ -195,7 +195,9 @@ def _programs(cast: Cast) -> Ids:
     hook = make_webhook(cast.workspace, cast.owner)
     return {
         "key_id": ApiKey.objects.get(user=cast.owner).public_id,
-        "app_id": oauth.register("Claude", ["https://example.org/back"], now=timezone.now()).public_id,
+        "app_id": program_authorizations.register(
+            "Claude", ["https://example.org/back"], now=timezone.now()
+        ).public_id,
         "resource": "mcp",
         "model": "built-in",
         "webhook_id": hook.public_id,

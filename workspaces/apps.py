@@ -22,8 +22,8 @@ class WorkspacesConfig(AppConfig):
         from workspaces.accounts import sign_in
         from workspaces.artifacts import ARTIFACTS
         from workspaces.documents.files import DOCUMENT_FILES
-        from workspaces.documents.passages import DOCUMENTS
         from workspaces.documents.reading_jobs import STUCK, text_for_webhook
+        from workspaces.documents.search import DOCUMENTS
         from workspaces.models import ArtifactVersion, Document, DocumentVersion, Membership
         from workspaces.models.index import register_kind
         from workspaces.quotas import register_quota

@@ -1,4 +1,4 @@
-"""Choice of the model that answers, and tests of connections.
+"""Choice of the model that answers.
 
 The order is the chat's model, the workspace's, the shared default, the model in the settings. Every view and endpoint
 chooses again for each turn, so that a change takes effect immediately in every process.
@@ -6,7 +6,6 @@ chooses again for each turn, so that a change takes effect immediately in every 
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import datetime
 
 from django.conf import settings
 from django.utils.translation import gettext as _
@@ -18,12 +17,9 @@ from memoryhub.llm.addresses import AddressRange
 from memoryhub.llm.base import ChatModel
 from memoryhub.llm.errors import ModelError, ModelNotLocal, ModelRefused
 from memoryhub.llm.http_clients import Endpoint
-from memoryhub.llm.model_check import STEPS, Outcome, Trial, try_model
 from memoryhub.llm.registry import LARGE_CAPABILITIES, chat_model_at, get_chat_model
-from memoryhub.localization import translated
 from workspaces.models import User, Workspace
 from workspaces.models.language_models import Connection
-from workspaces.quotas import spend
 
 BUILT_IN = "built-in"  # used instead of a connection's id for the model in the settings
 _EVERYONES_DEFAULT = PreparedQuery(lambda: Connection.objects.everyones_default())
@@ -144,12 +140,12 @@ def _configured(workspace: Workspace, lost: str = "") -> Chosen:
 
 def model_of(connection: Connection) -> ChatModel:
     """Return the chat model of a connection, without a key if the key cannot be decrypted."""
-    key = _key_of(connection)
+    key = key_of(connection)
     endpoint = Endpoint(connection.base_url, key or "", connection.model, address_range_of(connection))
     return chat_model_at(connection.public_id, endpoint, connection.capabilities)
 
 
-def _key_of(connection: Connection) -> str | None:
+def key_of(connection: Connection) -> str | None:
     """Return the decrypted key, or None if no current encryption key decrypts it."""
     try:
         return connection.api_key
@@ -160,7 +156,7 @@ def _key_of(connection: Connection) -> str | None:
 def _trouble_with(connection: Connection, workspace: Workspace) -> ModelError | None:
     if refusal := why_not_allowed(workspace, connection.is_local, connection.name):
         return ModelNotLocal(refusal)
-    if _key_of(connection) is None:
+    if key_of(connection) is None:
         return ModelRefused(_("The stored key of this connection can no longer be read. Enter it again."))
     return None
 
@@ -288,94 +284,3 @@ def store_vision(connection: Connection | None, sees: bool | None) -> None:
         return
     conditions = {"base_url": connection.base_url, "model": connection.model, "sees": None}
     Connection.objects.filter(pk=connection.pk, **conditions).update(sees=sees)
-
-
-@dataclass(frozen=True)
-class Line:
-    """A step of a test. ``outcome``: works, fails or untried."""
-
-    step: str
-    outcome: Outcome
-    text: str
-
-
-@dataclass(frozen=True)
-class Report:
-    lines: list[Line]
-    answers: bool
-    seconds: float
-    first_piece: float | None
-    hints: list[str]  # where the test's result and the connection's settings differ
-
-    @property
-    def abilities(self) -> dict[str, bool]:
-        """Return whether the model can use tools and write JSON, by the connection's field. Untested capabilities are
-        left out.
-        """
-        names = {"tools": "has_tools", "json": "can_extract"}
-        tried = (line for line in self.lines if line.step in names and line.outcome != "untried")
-        return {names[line.step]: line.outcome == "works" for line in tried}
-
-
-def try_connection(connection: Connection, *, by: User, now: datetime) -> Report:
-    """Test the model with a word, a tool call and a JSON object. Takes at most half a minute.
-
-    Raises TooManyRequests above the rate limit, because each test sends several requests.
-    """
-    spend("model tests", by, now=now)
-    return report_on(connection)
-
-
-def report_on(connection: Connection) -> Report:
-    """Test a model, for a caller that has checked the rate limit."""
-    key = _key_of(connection)
-    if key is None:
-        unreadable = _("The stored key can no longer be read. Enter it again.")
-        lines = [Line(step, "fails" if step == "key" else "untried", "") for step in STEPS]
-        lines[STEPS.index("key")] = Line("key", "fails", unreadable)
-        return Report(lines, False, 0.0, None, [])
-    endpoint = Endpoint(connection.base_url, key, connection.model, address_range_of(connection))
-    trial = try_model(endpoint, connection.capabilities)
-    lines = [Line(step, trial.outcomes[step], _sentence(trial, step, bool(key))) for step in STEPS]
-    return Report(lines, trial.answers, trial.seconds, trial.first_piece, _hints(connection, trial))
-
-
-def _sentence(trial: Trial, step: str, has_key: bool) -> str:
-    outcome = trial.outcomes[step]
-    if outcome == "untried":
-        return {
-            "reachable": _("Not tried: whether the address answers."),
-            "key": _("Not tried: whether the key is accepted."),
-            "model": _("Not tried: whether the model is known."),
-            "streams": _("Not tried: whether answers stream."),
-            "tools": _("Not tried: whether it calls tools."),
-            "json": _("Not tried: whether it writes JSON for extraction."),
-        }[step]
-    if outcome == "works":
-        return {
-            "reachable": _("The address answers."),
-            "key": _("The key is accepted.") if has_key else _("No key is needed."),
-            "model": _("The model is known."),
-            "streams": _("Answers stream."),
-            "tools": _("It calls tools."),
-            "json": _("It writes JSON, so it can extract memories."),
-        }[step]
-    if step in trial.errors:
-        return translated(str(trial.errors[step]))
-    if step == "tools":
-        return _("It did not call the tool.")
-    return _("It did not write the JSON that was asked for.")
-
-
-def _hints(connection: Connection, trial: Trial) -> list[str]:
-    hints = []
-    for step, says, name in (
-        ("tools", connection.has_tools, _("Can call tools")),
-        ("json", connection.can_extract, _("Can extract memories")),
-    ):
-        outcome = trial.outcomes[step]
-        if outcome == "fails" and says:
-            hints.append(_("“%(name)s” is on, but did not work: turn it off.") % {"name": name})
-        if outcome == "works" and not says:
-            hints.append(_("“%(name)s” is off, but would work.") % {"name": name})
-    return hints

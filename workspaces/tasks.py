@@ -9,7 +9,7 @@ from django_q.tasks import async_task
 from memoryhub import mail
 from memoryhub.jobs import job
 from workspaces import audit, retention
-from workspaces.accounts import invitations, oauth, sessions, unsent_mail
+from workspaces.accounts import invitations, program_authorizations, sessions, unsent_mail
 from workspaces.api import idempotency
 from workspaces.artifacts import purge as purge_artifacts
 from workspaces.documents import documents, files, reading_jobs
@@ -30,9 +30,9 @@ def sweep() -> str:
     files.sweep(now=now)
     documents.purge(now=now, seconds=settings.JOB_TIMEOUT / 6)
     purge_artifacts(now=now, seconds=settings.JOB_TIMEOUT / 6)
-    oauth.sweep_tokens(now=now)
+    program_authorizations.sweep_tokens(now=now)
     invitations.sweep(now=now)
-    oauth.sweep_clients(now=now)
+    program_authorizations.sweep_clients(now=now)
     sending.sweep(now=now)
     return f"{notes} notes of requests, {sign_ins} sign-ins, {events} events of the audit log deleted"
 

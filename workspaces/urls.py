@@ -5,7 +5,7 @@ from allauth.account.views import email, password_change, password_set
 from allauth.mfa.totp.views import activate_totp
 from django.urls import include, path
 
-from workspaces.accounts.sign_in import has_two_factor, recent_sign_in_required
+from workspaces.accounts.reauthentication import has_two_factor, recent_sign_in_required
 from workspaces.accounts.single_sign_on import OPEN_TO_ALL, begin, come_back
 from workspaces.views import (
     accounts,

@@ -33,7 +33,7 @@ from memories.judging.extraction.speaker import Provenance, Source, confirmed
 from memories.models import Memory, ReceiptItem
 from memoryhub.llm.base import Speaker
 from workspaces.data_policy import DataPolicy
-from workspaces.documents.passages import FoundPassage
+from workspaces.documents.search import FoundPassage
 from workspaces.models import Artifact, Document, DocumentPassage, DocumentPicture, User, Workspace
 
 MESSAGES, ANSWERS = 60, 10  # messages and answers considered

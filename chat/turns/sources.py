@@ -17,7 +17,7 @@ from memoryhub.errors import Invalid
 from memoryhub.ids import PATTERN
 from workspaces.data_policy import DataPolicy, within_policy
 from workspaces.documents.documents import drafts_of, publish
-from workspaces.documents.passages import DOCUMENTS, FoundPassage, find_in, find_passages
+from workspaces.documents.search import DOCUMENTS, FoundPassage, find_in, find_passages
 from workspaces.index.reembedding import embed_passages
 from workspaces.models import Document, DocumentPassage, DocumentQuerySet, DocumentStatus, User
 from workspaces.models.documents import READ

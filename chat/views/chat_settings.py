@@ -19,7 +19,7 @@ from chat.views.chats import can_write
 from memories.access import memory_on
 from memoryhub.errors import Invalid
 from workspaces.access import get_workspace
-from workspaces.accounts.sign_in import ask_for_password
+from workspaces.accounts.reauthentication import ask_for_password
 from workspaces.actions.model_connections import may_connect
 from workspaces.model_choice import options_for, usable_connection
 from workspaces.models import Role, User, Workspace

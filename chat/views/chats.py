@@ -29,7 +29,7 @@ from chat.views.shown_messages import entries_sent, load_transcript
 from memories.access import count_live, live_in, memory_on, must_ask, own_elsewhere, vetoed
 from memories.writing.drafts import is_sensitive
 from workspaces.access import default_workspace, get_workspace
-from workspaces.accounts import sign_in
+from workspaces.accounts import sign_up
 from workspaces.actions.model_connections import may_connect, may_find
 from workspaces.actions.workspaces import agents_in_use, choose_agent
 from workspaces.data_policy import DataPolicy, within_policy
@@ -129,7 +129,7 @@ def _page_context(request: PageRequest, workspace: Workspace, chat: Chat | None 
         ),
         # Dismissed notices; controls.js sets the cookie.
         "dismissed": request.COOKIES.get("dismissed", "").split("."),
-        "is_first_account": request.session.get(sign_in.TOLD, False),
+        "is_first_account": request.session.get(sign_up.TOLD, False),
         "embedded_model": settings.EMBEDDED_MODEL,
         "larger_model": larger_model_status,
         "may_find_here": may_find(user),

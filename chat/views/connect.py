@@ -14,7 +14,7 @@ from django.views.decorators.http import require_http_methods
 from memories.access import memory_on
 from workspaces.access import default_workspace
 from workspaces.accounts.keys import PREFIX, make_key
-from workspaces.accounts.sign_in import confirmed
+from workspaces.accounts.reauthentication import confirmed
 from workspaces.models import KeyScope
 from workspaces.views import PageRequest
 from workspaces.views.forms import KeyForm

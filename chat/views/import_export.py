@@ -30,7 +30,7 @@ from chat.models.imports import Import, ImportKind, ImportStatus, Outcome
 from chat.prompting.prompt_text import imported, withheld
 from memoryhub.localization import grouped
 from workspaces.access import default_workspace, get_workspace
-from workspaces.accounts.sign_in import ask_for_password
+from workspaces.accounts.reauthentication import ask_for_password
 from workspaces.api.fields import iso
 from workspaces.audit import Verb, record
 from workspaces.models import Membership, Role, User, Workspace

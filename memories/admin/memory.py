@@ -25,7 +25,7 @@ from memories.writing.drafts import CLEANERS
 from memories.writing.vector_backfill import reembed
 from memoryhub.database.queries import EXACT_COUNT_UP_TO
 from memoryhub.ids import PATTERN
-from workspaces.accounts.sign_in import ask_for_password
+from workspaces.accounts.reauthentication import ask_for_password
 from workspaces.admin.base import (
     EXCERPT,
     ConditionFilter,

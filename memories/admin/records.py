@@ -29,7 +29,7 @@ from memories.models.extraction import ExtractionStatus
 from memories.topics import number_of
 from memories.writing import extraction_jobs
 from memoryhub.localization import file_size
-from workspaces.accounts.sign_in import ask_for_password
+from workspaces.accounts.reauthentication import ask_for_password
 from workspaces.admin.base import Messages, ReadOnlyAdmin, ReadOnlyInline, action, counted
 from workspaces.models import User
 

@@ -9,7 +9,7 @@ from memories.recalling.recall import MAX_LIMIT, Recalled, find_listed, recall
 from memoryhub.database.replicas import read
 from workspaces.artifacts import find_artifacts
 from workspaces.data_policy import DataPolicy, is_local_elsewhere
-from workspaces.documents.passages import find_passages
+from workspaces.documents.search import find_passages
 from workspaces.models import Agent, User, Workspace
 
 TYPES = ("memory", "document", "artifact", "message")

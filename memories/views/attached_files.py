@@ -15,7 +15,7 @@ from memories.models import Asset, Memory
 from memoryhub.errors import Invalid, NotFound
 from memoryhub.stored_files import require_fitting
 from workspaces.access import get_workspace
-from workspaces.accounts.sign_in import ask_for_password
+from workspaces.accounts.reauthentication import ask_for_password
 from workspaces.models import Role
 from workspaces.views import PageRequest
 

@@ -16,7 +16,7 @@ from memories.tidy import LISTS, SHOWN, pairs_in, without_vector
 from memories.views.panel_context import changed_notice, workspace_context
 from memories.writing import gate, review, vector_backfill
 from workspaces.access import get_workspace
-from workspaces.accounts.sign_in import ask_for_password
+from workspaces.accounts.reauthentication import ask_for_password
 from workspaces.models import Agent, Role, Workspace
 from workspaces.views import PageRequest
 

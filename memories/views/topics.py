@@ -28,7 +28,7 @@ from memories.models.topics import (
 )
 from memories.topics import fold, relations_among, with_counts
 from memories.views.panel_context import PanelFilters, filtered, workspace_context
-from workspaces.accounts.sign_in import confirmed
+from workspaces.accounts.reauthentication import confirmed
 from workspaces.models import Role, User, Workspace
 from workspaces.views import PageRequest
 from workspaces.views.forms import DomainForm

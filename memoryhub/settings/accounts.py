@@ -29,9 +29,9 @@ ACCOUNT_ADAPTER = "workspaces.accounts.sign_in.AccountAdapter"
 ACCOUNT_LOGIN_METHODS = {"username", "email"}
 ACCOUNT_FORMS = {
     "change_password": "workspaces.views.forms.NewPasswordForm",
-    "signup": "workspaces.accounts.sign_in.DomainSignupForm",
+    "signup": "workspaces.accounts.sign_up.DomainSignupForm",
 }
-SOCIALACCOUNT_FORMS = {"signup": "workspaces.accounts.sign_in.ProviderSignupForm"}
+SOCIALACCOUNT_FORMS = {"signup": "workspaces.accounts.sign_up.ProviderSignupForm"}
 SIGNUP_DOMAINS = [domain.casefold().removeprefix("@") for domain in env.words("SIGNUP_DOMAINS")]
 if SIGNUP_DOMAINS and not env.optional("SMTP_URL"):
     raise ImproperlyConfigured(

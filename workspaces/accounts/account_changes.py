@@ -4,7 +4,7 @@ Closing deletes no data. API keys, authorized programs, streams, links and webho
 is open, so they work again when it is reopened. Sessions do not.
 
 A superuser's change is recorded in the audit log and mailed to the person, also at the previous address. The view
-checks that the user is a superuser who re-authenticated recently (``workspaces.accounts.sign_in.ask_for_password``).
+checks that the user is a superuser who re-authenticated recently (``reauthentication.ask_for_password``).
 """
 
 import re
@@ -24,7 +24,7 @@ from memoryhub import mail, pubsub
 from memoryhub.errors import Conflict, Forbidden, Invalid
 from memoryhub.localization import speaking_to
 from workspaces.access import DEFAULT_NAME
-from workspaces.accounts import oauth, sessions
+from workspaces.accounts import program_authorizations, sessions
 from workspaces.accounts.sessions import end_other_sessions
 from workspaces.actions.purging import Counts, counted, remove_in_other_apps
 from workspaces.actions.workspaces import lock, remove_workspace
@@ -260,7 +260,7 @@ def change_password(person: User, *, keep: str | None, by: User, now: datetime) 
     """
     with transaction.atomic():
         record(Verb.PASSWORD_CHANGED, by=by, target=person.public_id)
-        oauth.end_all_of(person, by=by, now=now)
+        program_authorizations.end_all_of(person, by=by, now=now)
         sessions.end_other_sessions(person, keep=keep, by=by)
         _notify(person, ["password"], to=_addresses(person), by=by, now=now)
 

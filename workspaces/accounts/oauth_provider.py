@@ -13,8 +13,8 @@ from mcp.shared.auth import OAuthToken as TokenAnswer
 from pydantic import AnyUrl
 
 from memoryhub.errors import Invalid
-from workspaces.accounts import oauth
-from workspaces.accounts.oauth import SCOPES, resource_of, scope_of
+from workspaces.accounts import program_authorizations
+from workspaces.accounts.program_authorizations import SCOPES, resource_of, scope_of
 from workspaces.models import KeyScope, OAuthClient, OAuthCode, OAuthToken
 
 Client = OAuthClientInformationFull
@@ -40,7 +40,7 @@ class Provider:
         self.base, self.resource, self.now = base, resource, now
 
     async def get_client(self, client_id: str) -> Client | None:
-        client = await sync_to_async(oauth.find)(client_id)
+        client = await sync_to_async(program_authorizations.find)(client_id)
         return client_information(client) if client else None
 
     async def register_client(self, client_info: Client) -> None:
@@ -50,7 +50,7 @@ class Provider:
         """
         addresses = [str(each) for each in client_info.redirect_uris or ()]
         try:
-            client = await sync_to_async(oauth.register)(
+            client = await sync_to_async(program_authorizations.register)(
                 client_info.client_name or "", addresses, now=self.now
             )
         except Invalid as error:
@@ -64,7 +64,7 @@ class Provider:
     async def load_authorization_code(
         self, client: Client, authorization_code: str
     ) -> AuthorizationCode | None:
-        code = await sync_to_async(oauth.find_code)(client.client_id, authorization_code)
+        code = await sync_to_async(program_authorizations.find_code)(client.client_id, authorization_code)
         if code is None:
             return None
         return _Code(
@@ -84,10 +84,12 @@ class Provider:
     ) -> TokenAnswer:
         self._hold_to(authorization_code.resource)
         row = cast(_Code, authorization_code).row
-        return await self._tokens(oauth.exchange_code, row)
+        return await self._tokens(program_authorizations.exchange_code, row)
 
     async def load_refresh_token(self, client: Client, refresh_token: str) -> RefreshToken | None:
-        row = await sync_to_async(oauth.find_refresh)(client.client_id, refresh_token, now=self.now)
+        row = await sync_to_async(program_authorizations.find_refresh)(
+            client.client_id, refresh_token, now=self.now
+        )
         if row is None:
             return None
         return _Refresh(
@@ -104,7 +106,7 @@ class Provider:
     ) -> TokenAnswer:
         self._hold_to(refresh_token.resource)
         row = cast(_Refresh, refresh_token).row
-        return await self._tokens(oauth.exchange_refresh_token, row, scope=scope_of(scopes))
+        return await self._tokens(program_authorizations.exchange_refresh_token, row, scope=scope_of(scopes))
 
     def _hold_to(self, granted: str | None) -> None:
         if self.resource is not None and resource_of(self.base, self.resource) != granted:
@@ -112,13 +114,13 @@ class Provider:
 
     async def _tokens(self, give: Any, row: OAuthCode | OAuthToken, **more: Any) -> TokenAnswer:
         try:
-            tokens: oauth.Tokens = await sync_to_async(give)(row, now=self.now, **more)
-        except oauth.GrantRefused as refusal:
+            tokens: program_authorizations.Tokens = await sync_to_async(give)(row, now=self.now, **more)
+        except program_authorizations.GrantRefused as refusal:
             raise TokenError("invalid_grant", str(refusal)) from None
         return TokenAnswer(
             access_token=tokens.access,
             refresh_token=tokens.refresh,
-            expires_in=int(oauth.ACCESS_LIVES.total_seconds()),
+            expires_in=int(program_authorizations.ACCESS_LIVES.total_seconds()),
             scope=SCOPES[KeyScope(tokens.scope)],
         )
 

@@ -27,7 +27,8 @@ from memoryhub.llm.model_check import list_models
 from memoryhub.localization import grouped
 from workspaces.actions.workspaces import update_workspace
 from workspaces.audit import Verb, Word, record
-from workspaces.model_choice import Report, address_range_of, report_on, why_not_allowed
+from workspaces.connection_tests import Report, report_on
+from workspaces.model_choice import address_range_of, why_not_allowed
 from workspaces.models import Role, User, Workspace
 from workspaces.models.language_models import (
     LEAST_CONTEXT,

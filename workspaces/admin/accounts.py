@@ -25,7 +25,7 @@ from django.utils.html import format_html
 from django.utils.http import urlencode
 
 from memoryhub import mail
-from workspaces.accounts import account_changes, oauth
+from workspaces.accounts import account_changes, program_authorizations
 from workspaces.accounts.account_changes import (
     RIGHTS,
     close_account,
@@ -35,8 +35,8 @@ from workspaces.accounts.account_changes import (
     reopen_account,
 )
 from workspaces.accounts.keys import end_keys
+from workspaces.accounts.reauthentication import ask_for_password, reauthenticated_recently
 from workspaces.accounts.sessions import end_other_sessions
-from workspaces.accounts.sign_in import ask_for_password, typed_password_lately
 from workspaces.admin.base import (
     NOT_TOLD,
     TOLD,
@@ -178,7 +178,7 @@ class PersonAdmin(LeanAdmin, UserAdmin):
         """Set a person's password. Superusers only, after they have re-authenticated."""
         if not is_superuser(request):
             raise PermissionDenied
-        if request.method == "POST" and not typed_password_lately(request):
+        if request.method == "POST" and not reauthenticated_recently(request):
             return HttpResponseRedirect(request.get_full_path())
         ask_for_password(request)
         with transaction.atomic():
@@ -269,7 +269,7 @@ class PersonAdmin(LeanAdmin, UserAdmin):
         by, now = cast(User, request.user), timezone.now()
         ended = 0
         for person in rows:
-            oauth.end_all_of(person, by=by, now=now)
+            program_authorizations.end_all_of(person, by=by, now=now)
             keep = request.session.session_key if person == by else None
             ended += end_other_sessions(person, keep=keep, by=by)
         yield f"{counted(ended, 'session', 'sessions')} ended.", messages.SUCCESS

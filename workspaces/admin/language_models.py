@@ -17,11 +17,11 @@ from django.urls import reverse
 from django.utils import timezone
 
 from memoryhub.llm.errors import EmbedderError
-from workspaces.accounts.sign_in import typed_password_lately
+from workspaces.accounts.reauthentication import reauthenticated_recently
 from workspaces.actions import model_connections
 from workspaces.admin.base import ChangedBySuperusers, Messages, ReadOnlyAdmin, action
+from workspaces.connection_tests import try_connection
 from workspaces.index import reembedding
-from workspaces.model_choice import try_connection
 from workspaces.models import EmbeddingModel, ModelUse, User
 from workspaces.models.language_models import Connection
 from workspaces.spending.usage_records import amount
@@ -144,7 +144,7 @@ class ConnectionAdmin(ChangedBySuperusers):
         The values entered before it are dropped, because one may be a key.
         """
         saves = object_id and request.method == "POST" and self.has_change_permission(request)
-        if saves and not typed_password_lately(request):
+        if saves and not reauthenticated_recently(request):
             self.message_user(request, "Nothing was saved yet: change it again.", messages.WARNING)
             return redirect_to_login(request.get_full_path(), reverse("account_reauthenticate"))
         return super().changeform_view(request, object_id, *args, **more)

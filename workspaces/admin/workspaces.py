@@ -16,7 +16,7 @@ from memoryhub.ids import PATTERN
 from workspaces import audit
 from workspaces.accounts import account_changes
 from workspaces.accounts.invitations import invite
-from workspaces.accounts.sign_in import ask_for_password
+from workspaces.accounts.reauthentication import ask_for_password
 from workspaces.actions import workspaces
 from workspaces.admin.base import (
     NOT_TOLD,

@@ -1,6 +1,6 @@
 """The base of every REST view, and authentication by API key: ``Authorization: Bearer mh_…`` instead of a session.
 
-An OAuth access token (``workspaces.accounts.oauth``) is accepted in place of its key.
+An OAuth access token (``workspaces.accounts.program_authorizations``) is accepted in place of its key.
 """
 
 import json
@@ -26,9 +26,9 @@ from rest_framework.views import APIView
 
 from memoryhub.database.replicas import read, stands_in
 from memoryhub.errors import Forbidden, Malformed, NotFound
-from workspaces.accounts import oauth
+from workspaces.accounts import program_authorizations
 from workspaces.accounts.keys import KeyRefused, count_request, verify_key
-from workspaces.accounts.sign_in import require_fresh_password
+from workspaces.accounts.reauthentication import require_fresh_password
 from workspaces.api.exceptions import SessionAuthentication
 from workspaces.api.idempotency import Note, do_once, identity_of_request
 from workspaces.api.paging import ReadyRows, paged
@@ -221,8 +221,8 @@ class KeyAuthentication(authentication.BaseAuthentication):
         if text is None:
             return None
         try:
-            if text.startswith(oauth.PREFIXES[TokenKind.ACCESS]):
-                key = oauth.verify_access(text, path=request.path_info, now=timezone.now())
+            if text.startswith(program_authorizations.PREFIXES[TokenKind.ACCESS]):
+                key = program_authorizations.verify_access(text, path=request.path_info, now=timezone.now())
             else:
                 key = verify_key(text, now=timezone.now())
         except KeyRefused as refusal:
@@ -231,8 +231,9 @@ class KeyAuthentication(authentication.BaseAuthentication):
 
     def authenticate_header(self, request: Request) -> str:
         """Return the WWW-Authenticate header, which tells a program where to find the OAuth metadata (RFC 9728)."""
-        door = next(each for each in oauth.RESOURCES if oauth.is_below(request.path_info, each))
-        where = request.build_absolute_uri(f"/.well-known/oauth-protected-resource{door}".rstrip("/"))
+        resources = program_authorizations.RESOURCES
+        path = next(each for each in resources if program_authorizations.is_below(request.path_info, each))
+        where = request.build_absolute_uri(f"/.well-known/oauth-protected-resource{path}".rstrip("/"))
         wrong = 'error="invalid_token", ' if "authorization" in request.headers else ""
         return f'Bearer realm="MemoryHub", {wrong}resource_metadata="{where}", scope="read write"'
 

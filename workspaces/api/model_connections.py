@@ -15,7 +15,7 @@ from workspaces.api.fields import Body, Choice, Flag, Moment, Money, Text, Whole
 from workspaces.api.idempotency import ONCE
 from workspaces.api.paging import PageQuery
 from workspaces.api.schema import ID, documented_under, page_of
-from workspaces.model_choice import try_connection
+from workspaces.connection_tests import try_connection
 from workspaces.models.language_models import (
     LEAST_CONTEXT,
     MODEL_LENGTH,

@@ -41,8 +41,8 @@ from workspaces.documents.files import (
     media_type,
     without_control_characters,
 )
-from workspaces.documents.passages import DOCUMENTS
 from workspaces.documents.reading_jobs import queue_embedding_of, queue_reading
+from workspaces.documents.search import DOCUMENTS
 from workspaces.index.hybrid_search import index_words, unindex_words
 from workspaces.models import (
     Document,

@@ -60,7 +60,7 @@ class OwnedQuerySet(models.QuerySet[M]):
         return mine.annotate(role=F("workspace__memberships__role"))
 
 
-DOCUMENT = 2  # number of the index kind for passages (workspaces.documents.passages)
+DOCUMENT = 2  # number of the index kind for passages (workspaces.documents.search)
 TITLE_LENGTH = 200
 
 

@@ -287,7 +287,7 @@ class ApiKey(models.Model):
     public_id = PublicIdField(prefix="key")
     workspace = models.ForeignKey("workspaces.Workspace", on_delete=models.CASCADE, related_name="api_keys")
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="api_keys")
-    # The OAuth program that this key was made for, which uses it by tokens (accounts.oauth). None: the text is used.
+    # The OAuth program that this key was made for, which uses it by tokens. None: the text is used.
     client = models.ForeignKey(
         "workspaces.OAuthClient", null=True, blank=True, on_delete=models.PROTECT, related_name="keys"
     )

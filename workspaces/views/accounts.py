@@ -30,8 +30,8 @@ from workspaces.access import default_workspace, get_workspace
 from workspaces.accounts import keys as api_keys
 from workspaces.accounts import sessions
 from workspaces.accounts.account_changes import delete_account, foresee_leaving
+from workspaces.accounts.reauthentication import ask_for_password, confirmed, has_two_factor
 from workspaces.accounts.sessions import live_sign_ins
-from workspaces.accounts.sign_in import ask_for_password, confirmed, has_two_factor
 from workspaces.actions import workspaces
 from workspaces.actions.purging import lines_of
 from workspaces.documents.reading.pictures import FACE

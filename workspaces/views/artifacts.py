@@ -17,7 +17,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from memoryhub.errors import Invalid, NotFound
 from workspaces import artifacts
 from workspaces.access import get_workspace, may_move_away, require_right_to_forget
-from workspaces.accounts.sign_in import ask_for_password
+from workspaces.accounts.reauthentication import ask_for_password
 from workspaces.artifacts import LooksSensitive, Stale, Written, forget_artifact, get_artifact
 from workspaces.data_policy import DataPolicy, within_policy
 from workspaces.models import Artifact, ArtifactKind, ArtifactVersion, Role

@@ -23,7 +23,7 @@ from memoryhub.errors import DomainError, Invalid, NotFound, TooLarge
 from memoryhub.localization import file_size
 from memoryhub.stored_files import SHUT, says_too_long
 from workspaces.access import get_workspace, may_move_away, require_right_to_forget
-from workspaces.accounts.sign_in import ask_for_password
+from workspaces.accounts.reauthentication import ask_for_password
 from workspaces.data_policy import DataPolicy, within_policy
 from workspaces.documents import documents, reading_jobs
 from workspaces.documents.files import download

@@ -16,7 +16,7 @@ from memoryhub import mail
 from memoryhub.errors import DomainError
 from workspaces.access import may_move_away, named_workspace, workspaces_of
 from workspaces.accounts.keys import NAME_LENGTH as KEY_NAME_LENGTH
-from workspaces.accounts.sign_in import record_failed_reauthentication
+from workspaces.accounts.reauthentication import record_failed_reauthentication
 from workspaces.actions import workspaces
 from workspaces.actions.workspaces import DESCRIPTION_LENGTH, NAME_LENGTH
 from workspaces.models import (

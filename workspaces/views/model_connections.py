@@ -19,10 +19,10 @@ from memoryhub.errors import Forbidden, Invalid
 from memoryhub.llm.metering import MOST_PRICE
 from memoryhub.local.large_model_download import Status, Wanted, read_status, want
 from workspaces.access import workspaces_of
-from workspaces.accounts.sign_in import ask_for_password
+from workspaces.accounts.reauthentication import ask_for_password
 from workspaces.actions import model_connections
 from workspaces.actions.model_connections import CONTEXT, KEY_LENGTH, may_manage
-from workspaces.model_choice import try_connection
+from workspaces.connection_tests import try_connection
 from workspaces.models import Workspace
 from workspaces.models.language_models import (
     LEAST_CONTEXT,

@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
 from workspaces.access import get_workspace
-from workspaces.accounts.sign_in import ask_for_password
+from workspaces.accounts.reauthentication import ask_for_password
 from workspaces.models import Role, Webhook
 from workspaces.views import PageRequest
 from workspaces.views.forms import WebhookForm

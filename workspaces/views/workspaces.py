@@ -15,7 +15,7 @@ from memoryhub.llm.registry import embedder_is_local
 from workspaces.access import get_workspace, owners_of_personal, workspaces_of
 from workspaces.accounts import invitations
 from workspaces.accounts.invitations import link_token, open_invitations
-from workspaces.accounts.sign_in import ask_for_password
+from workspaces.accounts.reauthentication import ask_for_password
 from workspaces.actions import workspaces
 from workspaces.actions.purging import lines_of
 from workspaces.model_choice import chosen_for, options_for

@@ -19,8 +19,9 @@ from tests.api import Api
 from tests.conftest import Cast
 from tests.factories import HERE, make_chat, make_document, make_message
 from workspaces.data_policy import DataPolicy
-from workspaces.documents import documents, passages
-from workspaces.documents.passages import FoundPassage, find_passages
+from workspaces.documents import documents
+from workspaces.documents import search as document_search
+from workspaces.documents.search import FoundPassage, find_passages
 from workspaces.index import embedding
 from workspaces.index.scores import Arm, Scored
 from workspaces.models import Document, Role, Workspace
@@ -240,7 +241,7 @@ def test_a_section_with_several_finds_comes_before_what_stands_alone(
     # 0 is the best, but isolated; those from 7 on are neighbours.
     scores = {0: 0.57, 4: 0.31, 5: 0.32, 7: 0.50, 8: 0.55, 9: 0.56, 10: 0.50, 11: 0.52}
     scored = [Scored(refs[number], score, score) for number, score in scores.items()]  # all have a vector
-    monkeypatch.setattr(passages, "found", lambda *_, **__: scored)
+    monkeypatch.setattr(document_search, "found", lambda *_, **__: scored)
 
     def order(**how: Any) -> list[int]:
         best = find_passages("parts", cast.workspace, cast.viewer, limit=8, policy=HERE, **how)

@@ -12,7 +12,7 @@ from memoryhub.llm.bundled_embedder import OnnxEmbedder, TwoEncoders
 from memoryhub.llm.registry import get_embedder
 from tests.conftest import Cast
 from tests.factories import HERE, make_document, make_memory
-from workspaces.documents.passages import find_passages
+from workspaces.documents.search import find_passages
 from workspaces.index import reembedding
 from workspaces.index.embedding import active_model
 from workspaces.index.reembedding import Outcome

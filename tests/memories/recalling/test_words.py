@@ -10,7 +10,7 @@ from memories.recalling.recall import recall
 from memoryhub.llm.base import Embedder
 from tests.conftest import Cast
 from tests.factories import HERE, make_document, make_memory
-from workspaces.documents.passages import find_passages
+from workspaces.documents.search import find_passages
 
 # A memory, and a question that shares inflected forms or one of several words with it.
 SAID = {

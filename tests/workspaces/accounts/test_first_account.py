@@ -11,7 +11,7 @@ from pytest_django.fixtures import Settings
 from tests.factories import PASSWORD, make_user
 from tests.races import Pause, Work, meanwhile
 from tests.workspaces.accounts.test_single_sign_on import go, provider, single_sign_on
-from workspaces.accounts import sign_in as first_account
+from workspaces.accounts import sign_up as first_account
 from workspaces.models import AuditEvent, User
 
 __all__ = ["provider", "single_sign_on"]

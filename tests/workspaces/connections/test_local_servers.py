@@ -25,7 +25,7 @@ from tests.signing_in import signed_in
 from workspaces.access import default_workspace, get_workspace
 from workspaces.actions import model_connections
 from workspaces.actions.model_connections import Connected
-from workspaces.model_choice import Report
+from workspaces.connection_tests import Report
 from workspaces.models import User
 from workspaces.models.language_models import Connection
 

@@ -17,7 +17,7 @@ from tests.fakes.openai_server import Answer, ScriptedOpenAI
 from workspaces import tasks
 from workspaces.access import default_workspace
 from workspaces.documents import documents, reading_jobs
-from workspaces.documents.passages import find_passages
+from workspaces.documents.search import find_passages
 from workspaces.models import (
     AuditEvent,
     Document,

@@ -17,10 +17,10 @@ from tests.workspaces.documents.odd import odd_files, pdf_with_picture, picture_
 from tests.workspaces.documents.odd_office import DOCX, changed
 from workspaces.data_policy import DataPolicy
 from workspaces.documents import documents, files, reading_jobs
-from workspaces.documents.passages import find_passages
 from workspaces.documents.reading import child_process, process
 from workspaces.documents.reading.office import shown
 from workspaces.documents.reading.process import CouldNotRead, Read, read_file
+from workspaces.documents.search import find_passages
 from workspaces.models import Document
 
 FOLDER = Path(__file__).parent / "cases"

@@ -37,8 +37,8 @@ from workspaces.access import default_workspace
 from workspaces.accounts.account_changes import delete_account
 from workspaces.data_policy import DataPolicy
 from workspaces.documents import documents, files
-from workspaces.documents.passages import find_passages
 from workspaces.documents.reading_jobs import text_for_webhook
+from workspaces.documents.search import find_passages
 from workspaces.models import (
     Artifact,
     AuditEvent,

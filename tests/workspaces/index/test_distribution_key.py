@@ -31,7 +31,7 @@ from tests.world import World
 from workspaces import artifacts
 from workspaces.documents import documents
 from workspaces.documents.documents import remove
-from workspaces.documents.passages import find_in
+from workspaces.documents.search import find_in
 from workspaces.index import reembedding, vector_indexes
 from workspaces.models import Artifact, Document, EmbeddingModel
 

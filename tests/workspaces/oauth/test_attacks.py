@@ -28,7 +28,7 @@ from tests.workspaces.oauth.programs import (
     said_in,
     signed_in,
 )
-from workspaces.accounts import oauth
+from workspaces.accounts import program_authorizations
 from workspaces.actions.workspaces import change_role, delete_workspace, remove_member
 from workspaces.models import ApiKey, Membership, OAuthClient, OAuthCode, OAuthToken, User
 
@@ -109,12 +109,15 @@ def test_what_a_program_says_of_itself_is_cleaned_and_gives_it_nothing() -> None
 def test_a_flood_of_registrations_is_slowed_capped_and_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [register().status_code for _ in range(11)] == [201] * 10 + [429]
     assert error_of(register()) == (429, "temporarily_unavailable")
-    monkeypatch.setattr(oauth, "MOST_UNUSED", 20)
+    monkeypatch.setattr(program_authorizations, "MOST_UNUSED", 20)
     now = timezone.now()
     for _ in range(30):
-        newest = oauth.register("Flood", [BACK], now=now)
+        newest = program_authorizations.register("Flood", [BACK], now=now)
     assert OAuthClient.objects.count() <= 20 and OAuthClient.objects.filter(pk=newest.pk).exists()
-    assert oauth.sweep_clients(now=now + timedelta(days=1, minutes=1)) and not OAuthClient.objects.exists()
+    assert (
+        program_authorizations.sweep_clients(now=now + timedelta(days=1, minutes=1))
+        and not OAuthClient.objects.exists()
+    )
 
 
 # The page
@@ -331,7 +334,7 @@ def test_scope_never_grows_by_refreshing(cast: Cast) -> None:
     assert refresh(program, got["refresh_token"]).json()["scope"] == "read"
     wide = signed_in(cast.editor, cast.workspace)
     narrow = refresh(wide["client_id"], wide["refresh_token"], scope="read").json()
-    key = oauth.verify_access(narrow["access_token"], path="/mcp", now=timezone.now())
+    key = program_authorizations.verify_access(narrow["access_token"], path="/mcp", now=timezone.now())
     assert (narrow["scope"], key.scope) == ("read", "read")
     again = refresh(wide["client_id"], narrow["refresh_token"]).json()
     assert again["scope"] == "read write", "what was agreed to, as RFC 6749 has it"
@@ -354,7 +357,7 @@ def test_tokens_end_in_time_and_by_being_revoked(cast: Cast) -> None:
     gone = ask("/oauth/revoke", client_id=got["client_id"], token=new["refresh_token"])
     assert gone.status_code == 200, gone.content
     assert opens(new["access_token"]) == 401
-    assert oauth.sweep_tokens(now=now + timedelta(days=31)) == 5
+    assert program_authorizations.sweep_tokens(now=now + timedelta(days=31)) == 5
     assert not OAuthToken.objects.exists()
 
 
