@@ -155,8 +155,8 @@ def test_task_forwards_the_keys_of_its_plan_to_every_step_as_they_are(memory: Ag
 
 def test_plan_falls_back_to_the_last_step_where_a_task_has_no_result(memory: AgentMemory) -> None:
     memory.set("step:a", MemoryKind.STEP_RESULT, "of the step")
-    ParallelTaskExecutor(plan({"id": "a", "title": "A"}), memory, states={"a": State.DONE})
-    assert memory.get_value("task:a") == "of the step"
+    executor = ParallelTaskExecutor(plan({"id": "a", "title": "A"}), memory, states={"a": State.DONE})
+    assert executor.is_over and executor.task_result("a") == memory.get_value("task:a") == "of the step"
 
 
 def test_plan_writes_a_task_result_only_where_none_is_present(memory: AgentMemory) -> None:
@@ -166,20 +166,9 @@ def test_plan_writes_a_task_result_only_where_none_is_present(memory: AgentMemor
     assert memory.get_value("task:a") == "there before"
 
 
-@pytest.fixture
-def executed(memory: AgentMemory) -> ParallelTaskExecutor:
+def test_plan_reads_its_final_result_all_results_and_that_of_one_task(memory: AgentMemory) -> None:
     executor = ParallelTaskExecutor(plan(*TWO), memory)
     drive(executor, context(memory, lambda asked: asked.splitlines()[0]))
-    return executor
-
-
-def test_plan_reads_the_final_result_of_its_last_task(executed: ParallelTaskExecutor) -> None:
-    assert executed.final_result() == "B" == executed.memory.get_value("task:b")
-
-
-def test_plan_reads_all_results_as_task_results(executed: ParallelTaskExecutor) -> None:
-    assert [entry.key for entry in executed.all_results()] == ["task:a", "task:b"]
-
-
-def test_plan_reads_the_result_of_one_task(executed: ParallelTaskExecutor) -> None:
-    assert (executed.task_result("a"), executed.task_result("nothing")) == ("A", None)
+    assert executor.final_result() == "B" == memory.get_value("task:b")
+    assert [entry.key for entry in executor.all_results()] == ["task:a", "task:b"]
+    assert (executor.task_result("a"), executor.task_result("nothing")) == ("A", None)

@@ -160,38 +160,25 @@ def test_results_propagate_from_research_to_summary_to_report(
     assert len(firsts) == 5
 
 
-@pytest.mark.parametrize(
-    ("failing", "states"),
-    [
+def test_failed_step_stops_only_the_tasks_that_depend_on_it() -> None:
+    for failing, states in (
         ("Search", {"research": "failed", "prices": "done", "summary": "skipped", "report": "skipped"}),
         ("Write", {"research": "done", "prices": "done", "summary": "done", "report": "failed"}),
-    ],
-)
-def test_a_failure_stops_what_depends_on_it_and_nothing_else(
-    memory: AgentMemory, failing: str, states: dict[str, str]
-) -> None:
-    def ask(messages: Any, tools: Any, *, may_call: bool) -> Reply:
-        if messages[1].content.startswith(failing):
-            raise RuntimeError("broken")
-        if any(tool.name == "finish_step" for tool in tools):
-            result: Any = "text" if messages[1].content.startswith("Write") else {"facts": []}
-            return Reply("", (ToolCall("a", "finish_step", json.dumps({"result": result})),))
-        return Reply("Done.")
+    ):
 
-    executor = ParallelTaskExecutor(PLAN, memory)
-    drive(executor, StepContext(memory, ask))
-    assert executor.is_over and executor.task_states == states
-    assert memory.has("task:research") == (states["research"] == "done")
+        def ask(messages: Any, tools: Any, *, may_call: bool, failing: str = failing) -> Reply:
+            if messages[1].content.startswith(failing):
+                raise RuntimeError("broken")
+            if any(tool.name == "finish_step" for tool in tools):
+                result: Any = "text" if messages[1].content.startswith("Write") else {"facts": []}
+                return Reply("", (ToolCall("a", "finish_step", json.dumps({"result": result})),))
+            return Reply("Done.")
 
-
-def test_a_task_takes_its_last_steps_result_only_where_it_has_none(memory: AgentMemory) -> None:
-    plan = read_plan({"tasks": [{"id": "a", "title": "A"}, {"id": "b", "title": "B"}]})
-    memory.set("step:a", MemoryKind.STEP_RESULT, "last step")
-    memory.set("task:b", MemoryKind.TASK_RESULT, "already there")
-    memory.set("step:b", MemoryKind.STEP_RESULT, "last step")
-    executor = ParallelTaskExecutor(plan, memory, states={"a": State.DONE, "b": State.DONE})
-    assert executor.is_over
-    assert executor.task_result("a") == "last step" and executor.task_result("b") == "already there"
+        memory = AgentMemory()
+        executor = ParallelTaskExecutor(PLAN, memory)
+        drive(executor, StepContext(memory, ask))
+        assert executor.is_over and executor.task_states == states
+        assert memory.has("task:research") == (states["research"] == "done")
 
 
 # --- a step
@@ -212,51 +199,49 @@ def test_a_callers_prompt_stands_before_the_contract(
     golden("step_with_preamble", scripted_model.chat_requests[0])
 
 
-@pytest.mark.parametrize(
-    ("said", "why"),
-    [
+def test_invalid_result_is_reported_to_the_model_three_times(
+    scripted_model: ScriptedOpenAI, context: StepContext
+) -> None:
+    for said, why in (
         (Answer(calls=[Call("finish_step", {"result": {"facts": "none"}})]), "is not of type 'array'"),
         (Answer(calls=[Call("finish_step", "{broken")]), "not valid JSON"),
         (Answer(calls=[Call("finish_step", {})]), "“result” is missing"),
         (Answer("Here are the facts."), "Call `finish_step`"),
-    ],
-)
-def test_a_finish_that_does_not_fit_is_told_back_three_times(
-    scripted_model: ScriptedOpenAI, context: StepContext, said: Answer, why: str
-) -> None:
-    scripted_model.script(said, said, said, finish({"facts": []}))
-    assert StepExecutor(step_of(), context).execute().ok
-    assert why in json.dumps(scripted_model.chat_requests[1].messages[-1]["content"], ensure_ascii=False)
-    scripted_model.script(said, said, said, said)
-    failed = StepExecutor(step_of(), context).execute()
-    assert not failed.ok and context.memory.get_value("step:s") == {"error": failed.error}
-    assert len(scripted_model.chat_requests) == 8
+    ):
+        before = len(scripted_model.chat_requests)
+        scripted_model.script(said, said, said, finish({"facts": []}))
+        assert StepExecutor(step_of(), context).execute().ok, why
+        told = scripted_model.chat_requests[before + 1].messages[-1]["content"]
+        assert why in json.dumps(told, ensure_ascii=False)
+        scripted_model.script(said, said, said, said)
+        failed = StepExecutor(step_of(), context).execute()
+        assert not failed.ok and context.memory.get_value("step:s") == {"error": failed.error}, why
+        assert len(scripted_model.chat_requests) == before + 8, why
 
 
 TASK = {"id": "a", "title": "Read", "description": "Read it."}
 PLANNED = {"tasks": [TASK | {"depends_on": []}]}
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        '{"result": {"tasks": [{"id": "a", "title": "Read", "description": "Read it.", "depends_on": [],},]},}',
-        "```\n{'result': {'tasks': [{'id': 'a', 'title': 'Read', 'description': 'Read it.', 'depends_on': []}]}}```",
-        json.dumps({"result": [TASK | {"depends_on": None}]}),
-        json.dumps([TASK | {"depends_on": []}]),
-        json.dumps({"tasks": TASK | {"depends_on": []}}),
-    ],
-)
-def test_a_plan_that_is_nearly_right_is_read(
-    scripted_model: ScriptedOpenAI, context: StepContext, arguments: str
-) -> None:
-    scripted_model.script(Answer(calls=[Call("finish_step", arguments)]))
-    made = StepExecutor(step_of(PLAN_SCHEMA), context).execute()
-    assert made.value == PLANNED and len(scripted_model.chat_requests) == 1
-    assert [task.id for task in read_plan(made.value).tasks] == ["a"]
+def test_nearly_valid_plan_is_read(scripted_model: ScriptedOpenAI, context: StepContext) -> None:
+    for number, arguments in enumerate(
+        (
+            '{"result": {"tasks": [{"id": "a", "title": "Read", "description": "Read it.", "depends_on": [],},]},}',
+            "```\n{'result': {'tasks': [{'id': 'a', 'title': 'Read', 'description': 'Read it.',"
+            " 'depends_on': []}]}}```",
+            json.dumps({"result": [TASK | {"depends_on": None}]}),
+            json.dumps([TASK | {"depends_on": []}]),
+            json.dumps({"tasks": TASK | {"depends_on": []}}),
+        ),
+        start=1,
+    ):
+        scripted_model.script(Answer(calls=[Call("finish_step", arguments)]))
+        made = StepExecutor(step_of(PLAN_SCHEMA), context).execute()
+        assert made.value == PLANNED and len(scripted_model.chat_requests) == number, arguments
+        assert [task.id for task in read_plan(made.value).tasks] == ["a"]
 
 
-def test_numbers_for_texts_are_read_and_half_a_plan_is_not() -> None:
+def test_numbers_are_read_as_texts_and_incomplete_json_is_refused() -> None:
     given = '{"result": {"tasks": [{"id": 1, "title": "Read", "description": "Read it."}]}}'
     assert result_in(given, PLAN_SCHEMA)["tasks"][0]["id"] == "1"
     with pytest.raises(ValueError, match="not valid JSON"):
@@ -294,19 +279,16 @@ def test_beyond_nine_tenths_of_the_tokens_only_finish_step_is_left(
     assert scripted_model.chat_requests[2].body["tool_choice"] == "none"
 
 
-@pytest.mark.parametrize(
-    ("budget", "what"),
-    [
+def test_no_model_is_requested_once_the_budget_is_spent(
+    scripted_model: ScriptedOpenAI, context: StepContext
+) -> None:
+    for budget, what in (
         (Budget(Limits(tokens=10), Used(tokens_in=10)), "tokens"),
         (Budget(Limits(rounds=1), Used(rounds=1)), "rounds"),
         (Budget(is_over_time=True), "minutes"),
-    ],
-)
-def test_a_spent_budget_asks_no_model(
-    scripted_model: ScriptedOpenAI, context: StepContext, budget: Budget, what: str
-) -> None:
-    spent = StepExecutor(step_of(), StepContext(context.memory, context.ask, budget=budget)).execute()
-    assert spent.spent == what and not scripted_model.chat_requests and not context.memory.snapshot()
+    ):
+        spent = StepExecutor(step_of(), StepContext(context.memory, context.ask, budget=budget)).execute()
+        assert spent.spent == what and not scripted_model.chat_requests and not context.memory.snapshot()
 
 
 class Nothing(Arguments):
@@ -393,7 +375,7 @@ def added_tokens(executor: StepExecutor) -> int:
 # --- a list, item by item
 
 
-def fan_out(count: int) -> TaskPlan:
+def fan_out() -> TaskPlan:
     steps = [
         {"id": "find", "instructions": "Find offers.", "schema": OBJECT},
         {"id": "each", "instructions": "Judge this offer.", "over": "find", "schema": {"type": "string"}},
@@ -401,10 +383,7 @@ def fan_out(count: int) -> TaskPlan:
     return read_plan({"tasks": [{"id": "t", "title": "Offers", "steps": steps}]})
 
 
-@pytest.mark.parametrize("count", [0, 1, 9])
-def test_a_list_is_worked_on_item_by_item_and_comes_back_in_order(
-    scripted_model: ScriptedOpenAI, memory: AgentMemory, context: StepContext, count: int
-) -> None:
+def test_step_over_a_list_returns_the_results_in_order(scripted_model: ScriptedOpenAI) -> None:
     def judge(request: Received) -> Answer:
         key = re.search(r"input:\S+", request.last_user_text)
         assert key
@@ -413,33 +392,38 @@ def test_a_list_is_worked_on_item_by_item_and_comes_back_in_order(
         item = json.loads(request.tool_results[0])["entries"][key[0]]["value"]
         return Failure(400, "no") if item == "offer 3" else finish(f"judged {item}")
 
-    offers = [f"offer {n}" for n in range(count)]
-    scripted_model.respond = by_task({"Find": lambda _: finish({"facts": offers}), "Judge": judge})
-    executor = TaskExecutor(fan_out(count).tasks[0], memory)
-    drive(executor, context)
-    assert executor.ok
-    expected = [f"judged {offer}" for offer in offers]
-    result = memory.get_value("task:t")
-    if count > 3:
-        assert result[3] is None or "error" in result[3]
-        expected[3] = result[3]
-    assert result == memory.get_value("step:each") == expected
+    for count in (0, 1, 9):
+        memory = AgentMemory()
+        offers = [f"offer {n}" for n in range(count)]
+        scripted_model.respond = by_task(
+            {"Find": lambda _, found=offers: finish({"facts": found}), "Judge": judge}  # type: ignore[misc]
+        )
+        executor = TaskExecutor(fan_out().tasks[0], memory)
+        drive(executor, StepContext(memory, asking(get_chat_model())))
+        assert executor.ok, count
+        expected = [f"judged {offer}" for offer in offers]
+        result = memory.get_value("task:t")
+        if count > 3:
+            assert result[3] is None or "error" in result[3]
+            expected[3] = result[3]
+        assert result == memory.get_value("step:each") == expected
 
 
-@pytest.mark.parametrize("value", ["none here", {"a": [1], "b": [2]}, list(range(101)), 7])
-def test_what_is_no_list_or_too_long_a_one_fails_the_step(memory: AgentMemory, value: Any) -> None:
-    memory.set("step:find", MemoryKind.STEP_RESULT, value)
-    executor = TaskExecutor(fan_out(1).tasks[0], memory, states={"find": State.DONE})
-    if value == "none here":  # a single line is a list of one
-        assert len(executor.ready()) == 1
-        return
-    assert executor.ready() == [] and executor.is_over and not executor.ok
-    assert "error" in memory.get_value("step:each")
+def test_step_fails_over_a_value_that_is_no_list_or_too_long() -> None:
+    for value in ({"a": [1], "b": [2]}, list(range(101)), 7, "none here"):
+        memory = AgentMemory()
+        memory.set("step:find", MemoryKind.STEP_RESULT, value)
+        executor = TaskExecutor(fan_out().tasks[0], memory, states={"find": State.DONE})
+        if value == "none here":  # a single line is a list of one
+            assert len(executor.ready()) == 1
+            continue
+        assert executor.ready() == [] and executor.is_over and not executor.ok, value
+        assert "error" in memory.get_value("step:each"), value
 
 
 def test_only_so_many_items_are_worked_on_at_once(memory: AgentMemory) -> None:
     memory.set("step:find", MemoryKind.STEP_RESULT, list(range(50)))
-    executor = TaskExecutor(fan_out(1).tasks[0], memory, states={"find": State.DONE})
+    executor = TaskExecutor(fan_out().tasks[0], memory, states={"find": State.DONE})
     units = executor.ready()
     assert len(units) == 4
     for unit in units:

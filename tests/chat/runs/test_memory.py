@@ -48,19 +48,14 @@ def called(memory: AgentMemory, name: str, arguments: dict[str, Any], told: list
 # --- namespaces
 
 
-@pytest.mark.parametrize(
-    ("made", "key"),
-    [
-        (memory_keys.step("a"), "step:a"),
-        (memory_keys.task("a"), "task:a"),
-        (memory_keys.input("a"), "input:a"),
-        (memory_keys.shared("a"), "shared:a"),
-        (memory_keys.shared("shared:a"), "shared:a"),
-        (memory_keys.shared("task:a"), "shared:task:a"),
-    ],
-)
-def test_key_namespaces(made: str, key: str) -> None:
-    assert made == key
+def test_key_namespaces() -> None:
+    assert (memory_keys.step("a"), memory_keys.task("a"), memory_keys.input("a")) == (
+        "step:a",
+        "task:a",
+        "input:a",
+    )
+    given = {"a": "shared:a", "shared:a": "shared:a", "task:a": "shared:task:a"}
+    assert {key: memory_keys.shared(key) for key in given} == given
 
 
 # --- the API
@@ -94,11 +89,16 @@ def test_a_reader_cannot_change_what_is_kept(memory: AgentMemory) -> None:
     assert memory.get_value("shared:a") == {"list": [1]}
 
 
-@pytest.mark.parametrize("value", [float("nan"), {1, 2}, object()], ids=["nan", "set", "object"])
-def test_only_json_is_kept(memory: AgentMemory, value: object) -> None:
-    with pytest.raises((TypeError, ValueError)):
-        memory.set("shared:a", MemoryKind.SHARED, value)
-    assert memory.snapshot() == []
+def test_only_json_is_kept(memory: AgentMemory) -> None:
+    for value in (float("nan"), {1, 2}, object()):
+        with pytest.raises((TypeError, ValueError)):
+            memory.set("shared:a", MemoryKind.SHARED, value)
+        assert memory.snapshot() == [], value
+    for text in ("\x00", "\ud800", '"\\u0000'):
+        entry = memory.set("shared:a", MemoryKind.SHARED, text)
+        assert (
+            entry.value == text and entry.value_bytes == len(entry.json.encode()) and "\x00" not in entry.json
+        )
 
 
 def test_listing_and_filtering(memory: AgentMemory) -> None:
@@ -136,9 +136,8 @@ def test_subscribe_until_unsubscribed_though_another_listener_fails(
     assert heard == ["shared:a"] and memory.has("shared:b")
 
 
-@pytest.mark.parametrize(
-    ("filters", "left"),
-    [
+def test_clear_by_kind_and_prefix() -> None:
+    for filters, left in (
         ({}, []),
         ({"kind": "step_result"}, ["task:research", "input:topic", "shared:top"]),
         ({"key_prefix": "input:"}, ["task:research", "step:search", "shared:top"]),
@@ -146,11 +145,10 @@ def test_subscribe_until_unsubscribed_though_another_listener_fails(
             {"kind": "shared", "key_prefix": "input:"},
             ["task:research", "step:search", "input:topic", "shared:top"],
         ),
-    ],
-)
-def test_clear_by_kind_and_prefix(memory: AgentMemory, filters: Any, left: list[str]) -> None:
-    filled(memory).clear(**filters)
-    assert [entry.key for entry in memory.snapshot()] == left
+    ):
+        memory = filled(ticking())
+        memory.clear(**filters)
+        assert [entry.key for entry in memory.snapshot()] == left, filters
 
 
 def test_a_restored_snapshot_fills_another_memory_and_a_copy_shares_nothing(memory: AgentMemory) -> None:
@@ -282,9 +280,6 @@ def test_memory_read_keeps_what_is_missing_beside_large_values(memory: AgentMemo
     assert shown["tooLarge"] == {"shared:b": 13_002}
     with pytest.raises(ToolTrouble, match="at most 50 keys"):
         called(memory, "memory_read", {"keys": [str(number) for number in range(51)]})
-
-
-def test_memory_read_of_no_keys_is_empty(memory: AgentMemory) -> None:
     assert called(memory, "memory_read", {"keys": []}) == {"entries": {}, "missing": []}
 
 
@@ -300,26 +295,24 @@ def test_memory_write_takes_null_and_keeps_the_title(memory: AgentMemory) -> Non
 # --- memory_write
 
 
-@pytest.mark.parametrize("key", ["top_source", "shared:top_source"])
-def test_memory_write_publishes_under_shared(memory: AgentMemory, key: str) -> None:
-    told: list[Any] = []
-    arguments = {"key": key, "value": {"url": "https://example.com"}, "title": "Top"}
-    assert called(memory, "memory_write", arguments, told) == {
-        "ok": True,
-        "key": "shared:top_source",
-        "kind": "shared",
-        "createdAt": "2026-05-07T12:00:00.000Z",
-    }
-    entry = memory.get("shared:top_source")
-    assert entry is not None and (entry.source, entry.title) == ("me", "Top")
-    assert told == [("write", {"keys": ["shared:top_source"]})]
+def test_memory_write_publishes_under_shared() -> None:
+    for key in ("top_source", "shared:top_source"):
+        memory, told = ticking(), list[Any]()
+        arguments = {"key": key, "value": {"url": "https://example.com"}, "title": "Top"}
+        assert called(memory, "memory_write", arguments, told) == {
+            "ok": True, "key": "shared:top_source", "kind": "shared", "createdAt": "2026-05-07T12:00:00.000Z",
+        }, key  # fmt: skip
+        entry = memory.get("shared:top_source")
+        assert entry is not None and (entry.source, entry.title) == ("me", "Top")
+        assert told == [("write", {"keys": ["shared:top_source"]})]
 
 
-@pytest.mark.parametrize("key", ["task:research", "step:search", "input:topic"])
-def test_memory_write_cannot_stand_in_for_results(memory: AgentMemory, key: str) -> None:
-    before = filled(memory).get(key)
-    assert called(memory, "memory_write", {"key": key, "value": "forged"})["key"] == f"shared:{key}"
-    assert memory.get(key) == before
+def test_memory_write_cannot_stand_in_for_results(memory: AgentMemory) -> None:
+    filled(memory)
+    for key in ("task:research", "step:search", "input:topic"):
+        before = memory.get(key)
+        assert called(memory, "memory_write", {"key": key, "value": "forged"})["key"] == f"shared:{key}"
+        assert memory.get(key) == before
 
 
 def test_memory_write_refuses_in_a_sentence(memory: AgentMemory) -> None:
@@ -341,9 +334,3 @@ def test_a_run_keeps_only_so_many_entries(memory: AgentMemory) -> None:
     with pytest.raises(ToolTrouble, match="full"):
         called(memory, "memory_write", {"key": "more", "value": 1})
     assert called(memory, "memory_write", {"key": "7", "value": 8})["ok"]
-
-
-@pytest.mark.parametrize("value", ["\x00", "\ud800", '"\\u0000'], ids=["nul", "half a character", "escaped"])
-def test_any_text_that_json_can_say_is_kept(memory: AgentMemory, value: str) -> None:
-    entry = memory.set("shared:a", MemoryKind.SHARED, value)
-    assert entry.value == value and entry.value_bytes == len(entry.json.encode()) and "\x00" not in entry.json

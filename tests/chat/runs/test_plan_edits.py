@@ -28,42 +28,33 @@ def needs(rows: list[tuple[str, str]]) -> list[tuple[str, list[str]]]:
     return [(task["id"], task["depends_on"]) for task in plan["tasks"]]
 
 
-def test_a_plan_that_nobody_changed_stays_as_it_is() -> None:
+def test_unchanged_plan_stays_as_it_is() -> None:
     sent = rows_in(["a", "b", "c"], ["Find\r\na.", "Sift.", "C"])  # as browsers send it
     assert sent == ROWS and read_plan(edited(PLAN, sent)) == read_plan(PLAN)
 
 
-@pytest.mark.parametrize(
-    ("rows", "wanted"),
-    [
-        ([B, A, C], [("b", []), ("a", []), ("c", ["b", "a"])]),
-        ([A, C, B], [("a", []), ("c", []), ("b", ["a", "c"])]),
-        ([A, C], [("a", []), ("c", ["a"])]),
-        ([A, ("b", " "), C], [("a", []), ("c", ["a"])]),
-        ([B, C], [("b", []), ("c", ["b"])]),
-        ([C], [("c", [])]),
-        ([A, ("added-1", "Ask."), B, C], [("a", []), ("added-1", []), ("b", ["a"]), ("c", ["b", "added-1"])]),
-        ([*ROWS, ("added-1", "Sum up.")], [("a", []), ("b", ["a"]), ("c", ["b"]), ("added-1", ["c"])]),
-    ],
-    ids=[
-        "up",
-        "down",
-        "left out",
-        "cleared",
-        "the first left out",
-        "one alone",
-        "added between",
-        "added last",
-    ],
-)
-def test_what_is_moved_waits_for_what_stands_above_it_and_the_last_for_all(
-    rows: list[tuple[str, str]], wanted: list[tuple[str, list[str]]]
-) -> None:
-    rows = rows_in(*zip(*rows, strict=True))
-    assert needs(rows) == wanted
+def test_moved_task_depends_on_those_above_it_and_the_last_on_all() -> None:
+    cases: dict[str, tuple[list[tuple[str, str]], list[tuple[str, list[str]]]]] = {
+        "up": ([B, A, C], [("b", []), ("a", []), ("c", ["b", "a"])]),
+        "down": ([A, C, B], [("a", []), ("c", []), ("b", ["a", "c"])]),
+        "left out": ([A, C], [("a", []), ("c", ["a"])]),
+        "cleared": ([A, ("b", " "), C], [("a", []), ("c", ["a"])]),
+        "the first left out": ([B, C], [("b", []), ("c", ["b"])]),
+        "one alone": ([C], [("c", [])]),
+        "added between": (
+            [A, ("added-1", "Ask."), B, C],
+            [("a", []), ("added-1", []), ("b", ["a"]), ("c", ["b", "added-1"])],
+        ),
+        "added last": (
+            [*ROWS, ("added-1", "Sum up.")],
+            [("a", []), ("b", ["a"]), ("c", ["b"]), ("added-1", ["c"])],
+        ),
+    }
+    for name, (rows, wanted) in cases.items():
+        assert needs(rows_in(*zip(*rows, strict=True))) == wanted, name
 
 
-def test_only_a_task_written_anew_loses_its_steps() -> None:
+def test_only_a_task_with_a_new_text_loses_its_steps() -> None:
     plan = edited(PLAN, [A, ("b", "Sift well."), C])
     assert [len(task["steps"]) for task in plan["tasks"]] == [2, 0, 1] and plan["members"][0]["name"] == "zoe"
     assert read_plan(plan).tasks[1].steps[0].instructions == "Sift well."
@@ -71,9 +62,8 @@ def test_only_a_task_written_anew_loses_its_steps() -> None:
     assert added["title"] == "Say it in one line and no more." and added["depends_on"] == ["c"]
 
 
-@pytest.mark.parametrize(
-    ("do", "ids", "focus"),
-    [
+def test_row_is_moved_removed_or_added_and_invalid_commands_change_nothing() -> None:
+    for do, ids, focus in (
         ("up:1", "bac", "b"),
         ("down:1", "acb", "b"),
         ("up:0", "abc", "a"),
@@ -81,23 +71,18 @@ def test_only_a_task_written_anew_loses_its_steps() -> None:
         ("drop:1", "ac", "c"),
         ("drop:2", "ab", "b"),
         ("add", "abc+", "added-1"),
-        *(
-            (do, "abc", "")
-            for do in ("", "up", "up:3", "up:-1", "drop:²", "up:99999999999", "add:x:y", "rm:\x00")
-        ),
-    ],
-)
-def test_a_row_is_moved_left_out_or_added_and_nonsense_changes_nothing(do: str, ids: str, focus: str) -> None:
-    if do == "add:x:y":
-        ids, focus = "abc+", "added-1"  # anything after the word is ignored
-    rows, seen = changed(ROWS, do)
-    assert "".join(name if len(name) == 1 else "+" for name, _text in rows) == ids and seen == focus
-    if do == "add":
-        assert [task.is_new for task in shown(edited(PLAN, rows), rows)] == [False] * 3 + [True]
-        assert changed(rows, "add")[1] == "added-2"
+        ("add:x:y", "abc+", "added-1"),  # anything after the word is ignored
+        *((do, "abc", "") for do in ("", "up", "up:3", "up:-1", "drop:²", "up:99999999999", "rm:\x00")),
+    ):
+        rows, seen = changed(ROWS, do)
+        assert "".join(name if len(name) == 1 else "+" for name, _text in rows) == ids, do
+        assert seen == focus, do
+    rows, _focus = changed(ROWS, "add")
+    assert [task.is_new for task in shown(edited(PLAN, rows), rows)] == [False] * 3 + [True]
+    assert changed(rows, "add")[1] == "added-2"
 
 
-def test_a_form_of_any_length_is_read_as_far_as_a_plan_may_go() -> None:
+def test_long_form_is_read_up_to_the_limit_of_a_plan() -> None:
     many = rows_in([f"t{n}" for n in range(5_000)], ["x"] * 5_000)
     assert len(many) == 51 and changed(many, "add") == (many, "")
     with pytest.raises(ValueError, match="at most 50"):

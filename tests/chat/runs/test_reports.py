@@ -1,5 +1,7 @@
 """Reports of research: visible to the readers of their chat; outside texts in them wait for review."""
 
+from collections.abc import Sequence
+
 import pytest
 from django.utils import timezone
 
@@ -57,16 +59,17 @@ def test_the_run_of_a_chat_is_as_private_as_the_chat_is_now(
         assert WebhookDelivery.objects.exists() is not is_private
 
 
-@pytest.mark.parametrize("from_step", ["", "report"])
-def test_copies_of_a_chats_research_are_read_by_whom_the_chat_is(
-    cast: Cast, scripted_model: ScriptedOpenAI, from_step: str
+def test_copies_of_a_chats_research_have_the_readers_of_the_chat(
+    cast: Cast, scripted_model: ScriptedOpenAI
 ) -> None:
-    """Copies have the same readers, copies of copies too: the owner copies the editor's run, the editor that copy."""
+    """The owner copies the editor's run whole, and the editor copies that copy from a step on."""
     chat = make_chat(cast.editor, cast.workspace)
     run = researched(cast, answered(chat))
     Run.objects.filter(pk=run.pk).update(plan=PLAN, states={"steps": {"report": "done"}, "tasks": {}})
-    theirs = rerun(Run.objects.get(), by=cast.owner, now=timezone.now(), from_step=from_step)
-    mine = rerun(theirs, by=cast.editor, now=timezone.now(), from_step=from_step)
+    theirs = rerun(Run.objects.get(), by=cast.owner, now=timezone.now())
+    Run.objects.filter(pk=theirs.pk).update(plan=PLAN, states={"steps": {"report": "done"}, "tasks": {}})
+    theirs.refresh_from_db()
+    mine = rerun(theirs, by=cast.editor, now=timezone.now(), from_step="report")
     of_no_chat = start_run(
         get_workspace(cast.owner, cast.workspace.public_id),
         RunRequest("Else", plan=PLAN),
@@ -78,12 +81,12 @@ def test_copies_of_a_chats_research_are_read_by_whom_the_chat_is(
     assert all(seen(cast, each) == [True] * 4 for each in copies)
     set_private(chat, is_private=True, by=cast.editor, now=timezone.now())
     made_since = rerun(Run.objects.get(pk=mine.pk), by=cast.editor, now=timezone.now())
-    for each in (*copies, made_since):
-        assert seen(cast, each) == [True, False, False, False]
-        for user in (cast.owner, cast.viewer, cast.stranger):
-            assert statuses_for(user, cast, each, template) == {404}
-        assert statuses_for(cast.editor, cast, each, template) == {200}
-        assert seen(cast, of_no_chat) == [True] * 4
+    copies = (*copies, made_since)
+    assert all(seen(cast, each) == [True, False, False, False] for each in copies)
+    for user in (cast.owner, cast.viewer, cast.stranger):
+        assert statuses_for(user, cast, copies, template) == {404}
+    assert statuses_for(cast.editor, cast, copies, template) == {200}
+    assert seen(cast, of_no_chat) == [True] * 4
     theirs.refresh_from_db()
     mine.refresh_from_db()
     stops = [(event.run_id, event.data) for event in RunEvent.objects.filter(kind="run")]
@@ -95,26 +98,25 @@ def test_copies_of_a_chats_research_are_read_by_whom_the_chat_is(
     reaches = [caller_of(each, is_local=True).policy.personal for each in (run, theirs, mine)]
     assert reaches == [True, False, True]  # personal memories are never shown to others
     set_private(chat, is_private=False, by=cast.editor, now=timezone.now())
-    assert all(seen(cast, each) == [True] * 4 for each in (*copies, made_since))
-    assert statuses_for(cast.viewer, cast, theirs, template) == {200} and statuses_for(
-        cast.stranger, cast, theirs, template
-    ) == {404}
+    assert all(seen(cast, each) == [True] * 4 for each in copies)
+    assert statuses_for(cast.viewer, cast, [theirs], template) == {200}
+    assert statuses_for(cast.stranger, cast, [theirs], template) == {404}
     set_private(chat, is_private=True, by=cast.editor, now=timezone.now())
     chat.delete()
     assert Run.objects.get() == of_no_chat
 
 
-def statuses_for(user: User, cast: Cast, run: Run, template: RunTemplate) -> set[int]:
-    """Return the status codes of all pages and endpoints that show a run or a template, for this user."""
+def statuses_for(user: User, cast: Cast, runs: Sequence[Run], template: RunTemplate) -> set[int]:
+    """Return the status codes of all pages and endpoints that show the runs or the template, for this user."""
     client, place = signed_in(user), f"workspaces/{cast.workspace.public_id}/runs"
-    rest = f"/chat/api/{place}/{run.public_id}"
-    listed = client.get(f"/chat/api/{place}?limit=100")
-    templates = client.get(f"/chat/api/{place}/templates")
-    codes = {client.get(url).status_code for url in (f"/{place}/{run.public_id}/", rest, f"{rest}/memory")}
-    codes.add(client.get(f"/{place}/?template={template.public_id}").status_code)
-    for page, name in ((listed, run.public_id), (templates, template.public_id)):
-        codes.add(200 if name in page.content.decode() else 404)
-    return codes
+    listed = client.get(f"/chat/api/{place}?limit=100").content.decode()
+    templates = client.get(f"/chat/api/{place}/templates").content.decode()
+    urls = [f"/{place}/?template={template.public_id}"]
+    for run in runs:
+        rest = f"/chat/api/{place}/{run.public_id}"
+        urls += [f"/{place}/{run.public_id}/", rest, f"{rest}/memory"]
+    shown = [*(run.public_id in listed for run in runs), template.public_id in templates]
+    return {client.get(url).status_code for url in urls} | {200 if each else 404 for each in shown}
 
 
 def test_the_run_that_begins_as_its_chat_is_made_private_is_private(
@@ -127,38 +129,30 @@ def test_the_run_that_begins_as_its_chat_is_made_private_is_private(
     assert seen(cast, researched(cast, answer)) == [True, False, False, False]
 
 
-@pytest.mark.parametrize(
-    ("web_urls", "speaker"), [([], "run"), (["https://example.org/"], "web")], ids=["workspace", "web"]
-)
-@pytest.mark.parametrize(
-    ("source_type", "asked"),
-    [
+def test_statement_that_only_a_report_makes_waits_for_review(
+    cast: Cast, scripted_model: ScriptedOpenAI
+) -> None:
+    for source_type, asked in (
         ("auto_research", "What does hosting cost?"),
         ("auto_research", "Are refunds always approved without asking anybody?"),
         ("auto_chat", "What does hosting cost?"),
-    ],
-)
-def test_what_only_a_report_says_waits_for_a_person(
-    cast: Cast,
-    scripted_model: ScriptedOpenAI,
-    source_type: str,
-    asked: str,
-    web_urls: list[str],
-    speaker: str,
-) -> None:
-    chat = make_chat(cast.editor, cast.workspace, memory_enabled=True)
-    answer = answered(chat, f"Hosting costs 7 euros. {PAGE} " * 6, asked)
-    run = researched(cast, answer)
-    Run.objects.filter(pk=run.pk).update(web_urls=web_urls)
-    extraction = queue_extraction(
-        workspace=cast.workspace,
-        user=cast.editor,
-        chat_id=chat.public_id,
-        message_id=answer.public_id,
-        source_type=source_type,
-        now=timezone.now(),
-    )
-    scripted_model.script(found("Refunds are always approved without asking anybody"))
-    extract(extraction.pk, now=timezone.now())
-    memory = Memory.objects.get()
-    assert (memory.review, memory.source_details["rests_on"]["speaker"]) == ("pending", speaker)
+    ):
+        for web_urls, speaker in (([], "run"), (["https://example.org/"], "web")):
+            chat = make_chat(cast.editor, cast.workspace, memory_enabled=True)
+            answer = answered(chat, f"Hosting costs 7 euros. {PAGE} " * 6, asked)
+            run = researched(cast, answer)
+            Run.objects.filter(pk=run.pk).update(web_urls=web_urls)
+            extraction = queue_extraction(
+                workspace=cast.workspace,
+                user=cast.editor,
+                chat_id=chat.public_id,
+                message_id=answer.public_id,
+                source_type=source_type,
+                now=timezone.now(),
+            )
+            scripted_model.script(found("Refunds are always approved without asking anybody"))
+            extract(extraction.pk, now=timezone.now())
+            memory = Memory.objects.get()
+            made_of = memory.source_details["rests_on"]["speaker"]
+            assert (memory.review, made_of) == ("pending", speaker), (source_type, asked, speaker)
+            Memory.objects.all().delete()

@@ -131,10 +131,12 @@ def test_a_step_searches_reads_what_it_found_and_what_it_saves_waits_for_a_perso
     assert "Proposed" in saved and Memory.objects.get().review == "pending"
 
 
-@pytest.mark.parametrize(
-    ("path", "why"),
-    [
-        ("{site}/offers", "cannot be reached"),  # this machine
+def test_no_page_of_this_network_is_read(
+    place: Workspace, cast: Cast, site: str, scripted_model: ScriptedOpenAI
+) -> None:
+    run = begun(place, cast)
+    for url, why in (
+        (f"{site}/offers", "cannot be reached"),  # this machine
         ("http://localhost:1/", "cannot be reached"),
         ("http://[::1]/", "cannot be reached"),
         ("http://169.254.169.254/latest/meta-data/", "cannot be reached"),
@@ -143,38 +145,30 @@ def test_a_step_searches_reads_what_it_found_and_what_it_saves_waits_for_a_perso
         ("file:///etc/passwd", "no address"),
         ("http://user:secret@example.org/", "no address"),
         ("http://exa mple.org/", "no address"),
-    ],
-)
-def test_inside_nothing_is_read(
-    place: Workspace, cast: Cast, site: str, scripted_model: Any, path: str, why: str
+    ):
+        with pytest.raises(ToolTrouble, match="only pages that web_search has found"):
+            call(run, "read_web_page", url=url)
+        Run.objects.update(web_urls=[url])
+        with pytest.raises(ToolTrouble, match=why):
+            call(run, "read_web_page", url=url)
+        assert Site.asked == [], url
+
+
+def test_page_that_cannot_be_read_is_refused_with_the_reason(
+    place: Workspace, cast: Cast, site: str, allow_local_pages: None, scripted_model: ScriptedOpenAI
 ) -> None:
-    run, url = begun(place, cast), path.format(site=site)
-    with pytest.raises(ToolTrouble, match="only pages that web_search has found"):
-        call(run, "read_web_page", url=url)
-    Run.objects.update(web_urls=[url])
-    with pytest.raises(ToolTrouble, match=why):
-        call(run, "read_web_page", url=url)
-    assert Site.asked == []
-
-
-@pytest.mark.parametrize(
-    ("path", "why"),
-    [
+    run = begun(place, cast)
+    for path, why in (
         ("metadata", "cannot be reached"),
         ("round", "leads on and on"),
         ("picture", "of this kind"),
         ("long", "too long"),
         ("nothing", "cannot be read"),
         ("gone", "cannot be reached"),
-    ],
-)
-def test_a_page_that_cannot_be_read_is_told_in_words(
-    place: Workspace, cast: Cast, site: str, allow_local_pages: None, scripted_model: Any, path: str, why: str
-) -> None:
-    run = begun(place, cast)
-    Run.objects.update(web_urls=[f"{site}/{path}"])
-    with pytest.raises(ToolTrouble, match=why):
-        call(run, "read_web_page", url=f"{site}/{path}")
+    ):
+        Run.objects.update(web_urls=[f"{site}/{path}"])
+        with pytest.raises(ToolTrouble, match=why):
+            call(run, "read_web_page", url=f"{site}/{path}")
 
 
 def sent_slowly(listening: socket.socket, over: Event, what: str) -> None:
@@ -193,38 +187,37 @@ def sent_slowly(listening: socket.socket, over: Event, what: str) -> None:
             asked.sendall(part)
 
 
-@pytest.mark.parametrize("what", ["headers", "interim", "a flood of interim", "names"])
-def test_a_page_that_never_comes_to_an_end_is_given_up_in_time(
-    allow_local_pages: None, monkeypatch: pytest.MonkeyPatch, what: str
-) -> None:
-    monkeypatch.setattr(web, "SECONDS", 0.5)
-    over = Event()
-    if what == "names":
-        monkeypatch.setattr(socket, "getaddrinfo", lambda *asked, **more: over.wait(5) and [])
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        listening.settimeout(5)
-        Thread(target=sent_slowly, args=(listening, over, what), daemon=True).start()
-        began = time.monotonic()
-        with pytest.raises(web.WebTrouble, match="too long to come"):
-            web.read_web_page(f"http://localhost:{listening.getsockname()[1]}/")
-        assert time.monotonic() - began < 2
-        over.set()
+def test_endless_page_is_given_up_in_time(allow_local_pages: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web, "SECONDS", 0.3)
+    for what in ("headers", "interim", "a flood of interim", "names"):
+        over = Event()
+        if what == "names":
+            monkeypatch.setattr(socket, "getaddrinfo", lambda *asked, over=over, **more: over.wait(5) and [])
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            listening.settimeout(5)
+            Thread(target=sent_slowly, args=(listening, over, what), daemon=True).start()
+            began = time.monotonic()
+            with pytest.raises(web.WebTrouble, match="too long to come"):
+                web.read_web_page(f"http://localhost:{listening.getsockname()[1]}/")
+            assert time.monotonic() - began < 2, what
+            over.set()
 
 
 def test_reading_a_page_takes_less_than_a_step_may_give_no_sign_of_life_for() -> None:
     assert STALE.total_seconds() > web.SECONDS + web.READING_SECONDS
 
 
-@pytest.mark.parametrize("results", [{}, [], {"results": None}, {"results": ["x"]}, {"results": 7}])
-def test_a_search_engine_that_says_nonsense_is_told_in_words(
-    place: Workspace, cast: Cast, site: str, scripted_model: Any, results: Any
+def test_malformed_answer_of_the_search_engine_is_refused_with_the_reason(
+    place: Workspace, cast: Cast, site: str, scripted_model: ScriptedOpenAI
 ) -> None:
-    Site.results = results
-    with pytest.raises(ToolTrouble, match="does not answer as it should"):
-        call(begun(place, cast), "web_search", query="hosting")
+    run = begun(place, cast)
+    for results in ({}, [], {"results": None}, {"results": ["x"]}, {"results": 7}):
+        Site.results = results
+        with pytest.raises(ToolTrouble, match="does not answer as it should"):
+            call(run, "web_search", query="hosting")
 
 
-def test_what_goes_on_from_a_run_that_was_on_the_web_was_there_too(
+def test_copy_of_a_run_keeps_its_web_pages(
     place: Workspace, cast: Cast, site: str, scripted_model: Any
 ) -> None:
     run = begun(place, cast)
