@@ -246,22 +246,20 @@ def test_a_list_is_previewed_before_anything_is_stored_and_then_becomes_what_was
     assert (made[1].category, made[1].tags, made[1].importance) == ("fact", ["dog"], 0.8)
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
+def test_lists_of_several_kinds(cast: Cast) -> None:
+    for data in (
         b"\xef\xbb\xbf- Olive lives in Lisbon\n\n* Rufus weighs 12 kilos\n",
         b'{"content": "Olive lives in Lisbon"}\n{"content": "Rufus weighs 12 kilos"}\n',
         as_json(["Olive lives in Lisbon", "Rufus weighs 12 kilos"]),
-    ],
-)
-def test_lists_of_several_kinds(cast: Cast, data: bytes) -> None:
-    imported_whole(cast.editor, data, cast.workspace)
-    assert set(Memory.objects.values_list("content", flat=True)) == {
-        "Olive lives in Lisbon",
-        "Rufus weighs 12 kilos",
-    }
-    imported_whole(cast.editor, data, cast.workspace)
-    assert Memory.objects.count() == 2
+    ):
+        imported_whole(cast.editor, data, cast.workspace)
+        assert set(Memory.objects.values_list("content", flat=True)) == {
+            "Olive lives in Lisbon",
+            "Rufus weighs 12 kilos",
+        }
+        imported_whole(cast.editor, data, cast.workspace)
+        assert Memory.objects.count() == 2
+        Memory.objects.all().delete()
 
 
 def test_a_known_key_is_said_to_change_its_memory_and_does(cast: Cast) -> None:
@@ -305,17 +303,16 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_files_are_refused_in_a_sentence_and_nothing_is_kept(
-    cast: Cast, name: str, settings: Any, tmp_path: Any
-) -> None:
-    settings.IMPORT_MAX_BYTES = 2**20 * (4 if name == "nested deeper" else 1)
-    try:
-        imported = uploaded(cast.editor, HOSTILE[name], cast.workspace)
-    except DomainError as error:
-        assert isinstance(error, Invalid | TooLarge) and error.message
-        assert not Import.objects.exists()
-    else:
-        assert imported.status == ImportStatus.FAILED and imported.error
-    assert not Memory.objects.exists() and not Chat.objects.exists()
-    assert list((tmp_path / "imports").iterdir()) == []
+def test_hostile_file_is_refused_with_a_reason_and_not_kept(cast: Cast, settings: Any, tmp_path: Any) -> None:
+    for name, data in HOSTILE.items():
+        settings.IMPORT_MAX_BYTES = 2**20 * (4 if name == "nested deeper" else 1)
+        try:
+            imported = uploaded(cast.editor, data, cast.workspace)
+        except DomainError as error:
+            assert isinstance(error, Invalid | TooLarge) and error.message, name
+            assert not Import.objects.exists(), name
+        else:
+            assert imported.status == ImportStatus.FAILED and imported.error, name
+            imported.delete()
+        assert not Memory.objects.exists() and not Chat.objects.exists(), name
+        assert list((tmp_path / "imports").iterdir()) == [], name

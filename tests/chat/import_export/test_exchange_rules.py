@@ -107,16 +107,17 @@ def test_viewers_and_strangers_cannot_import_into_a_workspace(cast: Cast) -> Non
         uploaded(cast.stranger, b"Cats purr", cast.workspace)
 
 
-@pytest.mark.parametrize("now_is", [Role.VIEWER, None])
-def test_who_may_write_no_more_when_it_starts_stores_nothing(cast: Cast, now_is: str | None) -> None:
-    imported = uploaded(cast.editor, b"Cats purr", cast.workspace)
+def test_import_fails_once_its_user_may_no_longer_write(cast: Cast) -> None:
+    first, second = (uploaded(cast.editor, b"Cats purr", cast.workspace) for _ in range(2))
     membership = Membership.objects.filter(user=cast.editor, workspace=cast.workspace)
-    membership.update(role=now_is) if now_is else membership.delete()
-    import_run.start(imported, now=timezone.now())
-    assert import_run.advance(imported.pk, seconds=60) == import_run.JobResult.FAILED
-    imported.refresh_from_db()
-    assert imported.status == ImportStatus.FAILED and imported.error
-    assert not Memory.objects.exists()
+    membership.update(role=Role.VIEWER)
+    for imported in (first, second):
+        import_run.start(imported, now=timezone.now())
+        assert import_run.advance(imported.pk, seconds=60) == import_run.JobResult.FAILED
+        imported.refresh_from_db()
+        assert imported.status == ImportStatus.FAILED and imported.error
+        assert not Memory.objects.exists()
+        membership.delete()
 
 
 def test_only_an_owners_import_speaks_for_others(cast: Cast) -> None:
@@ -332,15 +333,14 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
-def test_a_line_that_is_not_right_is_refused_and_the_others_are_stored(cast: Cast, name: str) -> None:
-    data = file_of(chat(), message(), REFUSED[name], memory("Cats purr"))
-    imported = imported_whole(cast.owner, data)
-    refused = imported.rows.filter(outcome="refused")
-    if name != "a message of another chat":  # which is known only when it is stored
-        assert refused.count() == 1
-        assert SECRET not in refused.get().reason and refused.get().reason
-    assert sum(of["refused"] for of in imported.outcomes.values()) == 1
+def test_invalid_lines_are_refused_and_the_others_are_stored(cast: Cast) -> None:
+    before = (chat(), message())
+    imported = imported_whole(cast.owner, file_of(*before, *REFUSED.values(), memory("Cats purr")))
+    rows = {row.number: row for row in imported.rows.filter(outcome="refused")}
+    numbers = dict(enumerate(REFUSED, start=3 + len(before)))  # after the header and the workspace
+    assert {numbers.get(number, number) for number in rows} == set(REFUSED)
+    assert all(row.reason and SECRET not in row.reason for row in rows.values())
+    assert sum(of["refused"] for of in imported.outcomes.values()) == len(REFUSED)
     assert [m.content for m in Memory.objects.all()] == ["Cats purr"]
     assert (Chat.objects.count(), Message.objects.count()) == (1, 1)
 

@@ -63,28 +63,31 @@ ALL = [f"{name} owns a boat" for name in PEOPLE]
 
 
 @pytest.mark.parametrize("kind", ["statements", "native"])
-@pytest.mark.parametrize("at", [1, 2, 3])
-def test_a_worker_killed_in_any_chunk_loses_nothing_and_stores_nothing_twice(
-    cast: Cast, kind: str, at: int, monkeypatch: pytest.MonkeyPatch
+def test_worker_killed_in_any_chunk_loses_nothing_and_stores_nothing_twice(
+    cast: Cast, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    imported = uploaded(cast.editor, statements() if kind == "statements" else native(cast), cast.workspace)
-    import_run.start(imported, now=NOW())
-    real, calls = import_run.import_records, []
+    data, real = statements() if kind == "statements" else native(cast), import_run.import_records
+    for at in (1, 2, 3):
+        imported = uploaded(cast.editor, data, cast.workspace)
+        import_run.start(imported, now=NOW())
+        calls = []
 
-    def dies(*args: Any, **kwargs: Any) -> None:
-        real(*args, **kwargs)
-        calls.append(1)
-        if len(calls) == at:
-            raise KeyboardInterrupt  # after storing, before recording that
+        def dies(*args: Any, at: int = at, calls: list[int] = calls, **kwargs: Any) -> None:
+            real(*args, **kwargs)
+            calls.append(1)
+            if len(calls) == at:
+                raise KeyboardInterrupt  # after storing, before recording that
 
-    monkeypatch.setattr(import_run, "import_records", dies)
-    with pytest.raises(KeyboardInterrupt):
-        import_run.advance(imported.pk, seconds=60)
-    assert len(stored()) < len(ALL)
-    assert import_run.advance(imported.pk, seconds=60) == import_run.JobResult.DONE
-    imported.refresh_from_db()
-    assert stored() == ALL
-    assert imported.outcomes == imported.foreseen and imported.outcomes["memory"]["new"] == 10
+        with monkeypatch.context() as patched:
+            patched.setattr(import_run, "import_records", dies)
+            with pytest.raises(KeyboardInterrupt):
+                import_run.advance(imported.pk, seconds=60)
+        assert len(stored()) < len(ALL), at
+        assert import_run.advance(imported.pk, seconds=60) == import_run.JobResult.DONE
+        imported.refresh_from_db()
+        assert stored() == ALL, at
+        assert imported.outcomes == imported.foreseen and imported.outcomes["memory"]["new"] == 10, at
+        Memory.objects.all().delete()
 
 
 def test_a_worker_killed_while_looking_writes_the_lines_again(
@@ -129,12 +132,6 @@ def test_it_is_stopped_between_chunks_and_goes_on_where_it_was(cast: Cast, queue
     for refused in (import_run.start, import_run.stop, import_run.resume):
         with pytest.raises(Conflict):
             refused(imported, now=NOW())
-
-
-def test_it_cannot_be_started_before_it_was_looked_at(cast: Cast) -> None:
-    imported = import_run.begin(cast.editor, workspace=None, filename="", pieces=[b"Cats purr"], now=NOW())
-    with pytest.raises(Conflict):
-        import_run.start(imported, now=NOW())
 
 
 def test_deleting_it_in_the_middle_ends_it(cast: Cast, django_capture_on_commit_callbacks: Any) -> None:
@@ -223,8 +220,10 @@ def test_the_sweep_takes_up_what_no_job_is_at(cast: Cast, queued: list[int]) -> 
     assert sorted(queued) == [looked_at.pk, running.pk] and idle.pk not in queued
 
 
-def test_the_minutes_sweep_and_the_job_are_these(cast: Cast) -> None:
+def test_import_cannot_start_before_its_job_has_checked_it(cast: Cast) -> None:
     imported = import_run.begin(cast.editor, workspace=None, filename="", pieces=[b"Cats purr"], now=NOW())
+    with pytest.raises(Conflict):
+        import_run.start(imported, now=NOW())
     assert tasks.run_import(import_id=imported.pk) == "checked"
     assert "0 imports" in tasks.sweep()
 

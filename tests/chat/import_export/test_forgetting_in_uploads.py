@@ -94,17 +94,19 @@ FOREIGN = {
 }
 
 
-@pytest.mark.parametrize("name", FOREIGN)
-def test_it_goes_from_another_programs_export_and_from_the_lines_made_of_it(cast: Cast, name: str) -> None:
-    imported = uploaded(cast.editor, FOREIGN[name], cast.workspace)
-    assert not upload_formats.upload_of(imported.public_id).exists(), (
-        "once it was looked at only its lines are kept"
-    )
-    assert TEXT.encode() in bytes_of(imported)
-    assert forget(TEXT, cast.editor, cast).removed["lines of imports"] >= 1
-    assert TEXT.encode() not in bytes_of(imported)
-    finish(imported)
-    assert set(Memory.objects.values_list("content", flat=True)) == {"Cats purr", "Dogs bark"}
+def test_text_goes_from_the_lines_made_of_another_programs_export(cast: Cast) -> None:
+    imports = [uploaded(cast.editor, data, cast.workspace) for data in FOREIGN.values()]
+    for imported in imports:
+        assert not upload_formats.upload_of(imported.public_id).exists(), (
+            "once checked only the lines are kept"
+        )
+        assert TEXT.encode() in bytes_of(imported)
+    assert forget(TEXT, cast.editor, cast).removed["lines of imports"] >= len(imports)
+    for imported in imports:
+        assert TEXT.encode() not in bytes_of(imported)
+        finish(imported)
+        assert set(Memory.objects.values_list("content", flat=True)) == {"Cats purr", "Dogs bark"}
+        Memory.objects.all().delete()
 
 
 def test_what_was_said_in_chats_of_an_export_stays_as_it_does_here(cast: Cast) -> None:
@@ -115,12 +117,13 @@ def test_what_was_said_in_chats_of_an_export_stays_as_it_does_here(cast: Cast) -
     assert bytes_of(imported).count(b"I am vegetarian") == said - 1
 
 
-@pytest.mark.parametrize("status", ["stopped", "preview"])
-def test_a_stopped_one_loses_it_too(cast: Cast, status: str) -> None:
-    imported = uploaded(cast.editor, file_of(memory("Cats purr"), memory(TEXT)), cast.workspace)
-    Import.objects.filter(pk=imported.pk).update(status=status)
+def test_text_goes_from_stopped_imports_too(cast: Cast) -> None:
+    imports = [
+        uploaded(cast.editor, file_of(memory("Cats purr"), memory(TEXT)), cast.workspace) for _ in range(2)
+    ]
+    Import.objects.filter(pk=imports[0].pk).update(status=ImportStatus.STOPPED)
     forget(TEXT, cast.editor, cast)
-    assert TEXT.encode() not in bytes_of(imported)
+    assert not any(TEXT.encode() in bytes_of(imported) for imported in imports)
 
 
 def test_others_files_are_theirs_and_the_tombstone_holds_for_them(cast: Cast) -> None:
@@ -187,9 +190,8 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("line", HOSTILE)
-def test_hostile_lines_break_nothing(cast: Cast, line: str) -> None:
-    imported = uploaded(cast.editor, file_of(line, memory("Cats purr")), cast.workspace)
+def test_hostile_lines_break_nothing(cast: Cast) -> None:
+    imported = uploaded(cast.editor, file_of(*HOSTILE, memory("Cats purr")), cast.workspace)
     forget(TEXT, cast.editor, cast)
     finish(imported)
     assert "Cats purr" in Memory.objects.values_list("content", flat=True)

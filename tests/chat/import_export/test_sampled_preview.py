@@ -121,41 +121,32 @@ def test_large_export_is_previewed_by_a_sample_and_stored_whole(
 
 
 @pytest.mark.usefixtures("_is_large")
-@pytest.mark.parametrize("stores", [False, True])
-def test_killed_worker_goes_on_in_the_middle_of_a_chat(
-    cast: Cast, stores: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = uploaded(cast.owner, export(1, SAID[:32]), name="conversations.json")
-    expected = whole.foreseen
-    if stores:
-        import_run.start(whole, now=timezone.now())
-        assert import_run.advance(whole.pk, seconds=60) == import_run.JobResult.DONE
-        whole.refresh_from_db()
-        expected = whole.outcomes
+def test_killed_worker_goes_on_in_the_middle_of_a_chat(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is killed once while it checks the lines, and once while it stores them."""
+    whole = imported_whole(cast.owner, export(1, SAID[:32]), name="conversations.json")
     data = export(1, SAID[:32])
     imported = import_run.begin(cast.editor, workspace=None, filename="", pieces=[data], now=timezone.now())
-    if stores:
-        assert import_run.advance(imported.pk, seconds=60) == import_run.JobResult.CHECKED
-        import_run.start(imported, now=timezone.now())
-    real, calls = import_run.store_rows, []
+    for ends in (import_run.JobResult.CHECKED, import_run.JobResult.DONE):
+        real, calls = import_run.store_rows, []
 
-    def dies(*args: Any, **how: Any) -> None:
-        calls.append(1)
-        if len(calls) == 3:
-            raise KeyboardInterrupt
-        real(*args, **how)
+        def dies(*args: Any, calls: list[int] = calls, real: Any = real, **how: Any) -> None:
+            calls.append(1)
+            if len(calls) == 3:
+                raise KeyboardInterrupt
+            real(*args, **how)
 
-    with monkeypatch.context() as patched:
-        patched.setattr(import_run, "store_rows", dies)
-        with pytest.raises(KeyboardInterrupt):
-            import_run.advance(imported.pk, seconds=60)
-    imported.refresh_from_db()
-    assert (imported.read_count, imported.read_lines) == (0, 40), "two chunks of one chat"
-    import_run.advance(imported.pk, seconds=60)
-    imported.refresh_from_db()
-    assert (imported.outcomes if stores else imported.foreseen) == expected
-    if stores:
-        assert Message.objects.filter(chat__created_by=cast.editor).count() == 64
+        with monkeypatch.context() as patched:
+            patched.setattr(import_run, "store_rows", dies)
+            with pytest.raises(KeyboardInterrupt):
+                import_run.advance(imported.pk, seconds=60)
+        imported.refresh_from_db()
+        assert (imported.read_count, imported.read_lines) == (0, 40), "two chunks of one chat"
+        assert import_run.advance(imported.pk, seconds=60) == ends
+        imported.refresh_from_db()
+        if ends == import_run.JobResult.CHECKED:
+            import_run.start(imported, now=timezone.now())
+    assert (imported.foreseen, imported.outcomes) == (whole.foreseen, whole.outcomes)
+    assert Message.objects.filter(chat__created_by=cast.editor).count() == 64
 
 
 @pytest.mark.usefixtures("_is_large")

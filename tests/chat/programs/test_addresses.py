@@ -29,26 +29,24 @@ def test_the_address_of_mcp_may_end_in_a_slash_and_has_no_session_to_end(
     assert httpx2.get(where).json()["resource"] == f"{door}/mcp"
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])  # as curl sends it, and as browsers do
-def test_a_name_in_a_header_may_have_any_letters(
-    door: str, people: Cast, scripted_model: ScriptedOpenAI, headers: dict[str, str], encoding: str
+def test_name_in_a_header_may_have_any_letters(
+    door: str, people: Cast, scripted_model: ScriptedOpenAI, headers: dict[str, str]
 ) -> None:
     make_agent(people.owner, people.workspace, name="Prüferin", instructions="Look twice.")
     asked = {"model": "default", "messages": [{"role": "user", "content": "Is it right?"}]}
-    sent = [(name.encode(), value.encode()) for name, value in headers.items()]
-    sent.append((b"x-memoryhub-assistant", "Prüferin".encode(encoding)))
-    assert httpx2.post(f"{door}/v1/chat/completions", json=asked, headers=sent).status_code == 200
-    assert "Look twice." in scripted_model.requests[-1].messages[0]["content"]
+    for encoding in ("utf-8", "latin-1"):  # as curl sends it, and as browsers do
+        sent = [(name.encode(), value.encode()) for name, value in headers.items()]
+        sent.append((b"x-memoryhub-assistant", "Prüferin".encode(encoding)))
+        assert httpx2.post(f"{door}/v1/chat/completions", json=asked, headers=sent).status_code == 200
+        assert "Look twice." in scripted_model.requests[-1].messages[0]["content"], encoding
 
 
-@pytest.mark.parametrize("number", ["1e999", "-1e999", "NaN", "Infinity", "9" * 5_000], ids=lambda n: n[:8])
-def test_a_number_that_is_none_is_the_callers_to_mend(
-    door: str, scripted_model: ScriptedOpenAI, headers: dict[str, str], number: str
+def test_invalid_number_in_json_is_refused(
+    door: str, scripted_model: ScriptedOpenAI, headers: dict[str, str]
 ) -> None:
-    body = (
-        f'{{"model": "default", "temperature": {number}, "messages": [{{"role": "user", "content": "Hi"}}]}}'
-    )
     headers["content-type"] = "application/json"
-    refused = httpx2.post(f"{door}/v1/chat/completions", content=body, headers=headers)
-    assert (refused.status_code, refused.json()["error"]["code"]) == (400, "malformed")
+    for number in ("1e999", "-1e999", "NaN", "Infinity", "9" * 5_000):
+        body = f'{{"model": "default", "temperature": {number}, "messages": [{{"role": "user", "content": "Hi"}}]}}'
+        refused = httpx2.post(f"{door}/v1/chat/completions", content=body, headers=headers)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (400, "malformed"), number[:8]
     assert not scripted_model.requests

@@ -50,16 +50,16 @@ def test_the_lines_are_what_the_programs_read() -> None:
     assert yaml.safe_load(lines["llm"])[0]["api_base"] == "http://h/v1"
 
 
-@pytest.mark.parametrize("scheme", ["http", "https"])
-def test_claude_desktop_starts_what_passes_on(scheme: str) -> None:
+def test_claude_desktop_starts_a_proxy() -> None:
     """No argument contains a space, which breaks on Windows; http needs the flag that allows it."""
-    lines = {str(each.name): each.lines for each in tools(f"{scheme}://h", "mh_k")}
-    server = json.loads(lines["Claude Desktop"])["mcpServers"]["memoryhub"]
-    assert not any(" " in argument or "mh_k" in argument for argument in server["args"])
-    assert server["env"] == {"MEMORYHUB_HEADER": "Bearer mh_k"}
-    assert "Authorization:${MEMORYHUB_HEADER}" in server["args"]
-    assert ("--allow-http" in server["args"]) == (scheme == "http")
-    assert "--scope user" in lines["Claude Code"]
+    for scheme in ("http", "https"):
+        lines = {str(each.name): each.lines for each in tools(f"{scheme}://h", "mh_k")}
+        server = json.loads(lines["Claude Desktop"])["mcpServers"]["memoryhub"]
+        assert not any(" " in argument or "mh_k" in argument for argument in server["args"])
+        assert server["env"] == {"MEMORYHUB_HEADER": "Bearer mh_k"}
+        assert "Authorization:${MEMORYHUB_HEADER}" in server["args"]
+        assert ("--allow-http" in server["args"]) == (scheme == "http")
+        assert "--scope user" in lines["Claude Code"]
 
 
 @pytest.mark.django_db(transaction=True)

@@ -12,7 +12,6 @@ from typing import Any
 
 import httpx2
 import pytest
-from asgiref.sync import async_to_sync
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import connection
@@ -105,8 +104,16 @@ def test_what_is_saved_is_recalled_listed_read_and_forgotten(door: str, key: str
     assert ApiKey.objects.get().calls > 8
 
 
-@pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"])
-def test_programs_of_two_years_are_understood(door: str, key: str, people: Cast, version: str) -> None:
+def test_all_versions_of_the_protocol_are_understood(door: str, key: str, people: Cast) -> None:
+    make_memory("Cats purr", people.editor, people.workspace)
+    for version in ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"):
+        speak(door, key, version)
+        Memory.objects.filter(content__startswith="Spoken in").delete()
+
+
+def speak(door: str, key: str, version: str) -> None:
+    """Make each kind of request in this version, with one memory about cats in the workspace."""
+
     def post(method: str, params: Any, named: str = "name") -> httpx2.Response:
         headers = {"authorization": f"Bearer {key}", "accept": "application/json, text/event-stream"}
         if method != "initialize":
@@ -129,7 +136,6 @@ def test_programs_of_two_years_are_understood(door: str, key: str, people: Cast,
     assert {tool["name"] for tool in tools} == set(TOOLS)
     if version < "2026":  # later versions have no ping
         assert post("ping", {}).json()["result"] == {}
-    make_memory("Cats purr", people.editor, people.workspace)
     [resource] = post("resources/list", {}).json()["result"]["resources"]
     assert post("resources/read", {"uri": resource["uri"]}, named="uri").json()["result"]["contents"][0][
         "text"
@@ -185,9 +191,8 @@ def test_progress_is_told_to_who_asks_and_hanging_up_cancels(
     may_end.set()
 
 
-@pytest.mark.parametrize("how", ["revoked", "removed"])
-def test_a_lost_key_ends_a_stream_that_never_falls_silent(
-    door: str, key: str, people: Cast, monkeypatch: pytest.MonkeyPatch, how: str
+def test_lost_key_ends_a_stream_that_never_falls_silent(
+    door: str, people: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def chatter(request: Any, key: Any, said: asyncio.Queue[str | None]) -> None:
         for _ in range(500):  # ten seconds
@@ -196,16 +201,18 @@ def test_a_lost_key_ends_a_stream_that_never_falls_silent(
 
     monkeypatch.setattr("chat.views.mcp._run", chatter)
     monkeypatch.setattr("chat.views.mcp.RECHECK_SECONDS", 0.1)
-    headers = {"authorization": f"Bearer {key}", "accept": "text/event-stream"}
     body = {"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {"_meta": {"progressToken": "p"}}}
-    with httpx2.stream("POST", f"{door}/mcp", json=body, headers=headers, timeout=20) as answer:
-        lines = answer.iter_lines()
-        assert next(lines) == "data: {}"
-        if how == "revoked":
-            ApiKey.objects.update(revoked_at=timezone.now())
-        else:
-            people.workspace.memberships.filter(user=people.editor).delete()
-        assert sum(1 for line in lines if line) < 250
+    for how in ("revoked", "removed"):
+        key = make_key_text(people.editor, people.workspace)
+        headers = {"authorization": f"Bearer {key}", "accept": "text/event-stream"}
+        with httpx2.stream("POST", f"{door}/mcp", json=body, headers=headers, timeout=20) as answer:
+            lines = answer.iter_lines()
+            assert next(lines) == "data: {}"
+            if how == "revoked":
+                ApiKey.objects.update(revoked_at=timezone.now())
+            else:
+                people.workspace.memberships.filter(user=people.editor).delete()
+            assert sum(1 for line in lines if line) < 250, how
 
 
 def test_documents_are_found_read_on_and_read_as_resources(door: str, key: str, people: Cast) -> None:
@@ -280,48 +287,39 @@ def test_what_is_listed_says_when_it_holds(door: str, key: str, people: Cast) ->
     with_client(door, key, use)
 
 
-WRONG: dict[str, tuple[dict[str, Any], str]] = {
-    "missing": ({}, "content is required"),
-    "blank": ({"content": " "}, "content must not be blank"),
-    "long": ({"content": "x" * 2001}, "at most 2,000"),
-    "secret": ({"content": "The key is sk-ant-api03-" + "a" * 80}, "not stored"),
-    "sensitive": ({"content": "My card is 4111 1111 1111 1111"}, "not stored"),
-    "type": ({"content": ["a"]}, "content must be text"),
-}
+WRONG: list[tuple[str, dict[str, Any], str]] = [
+    ("save_memory", {}, "content is required"),
+    ("save_memory", {"content": " "}, "content must not be blank"),
+    ("save_memory", {"content": "x" * 2001}, "at most 2,000"),
+    ("save_memory", {"content": "The key is sk-ant-api03-" + "a" * 80}, "not stored"),
+    ("save_memory", {"content": "My card is 4111 1111 1111 1111"}, "not stored"),
+    ("save_memory", {"content": ["a"]}, "content must be text"),
+    ("recall_memory", {"query": "tea", "as_of": "last spring"}, "as_of must be a day, such as 2026-03-15"),
+    ("list_memories", {"cursor": "mem_\x00"}, "cursor may not have a NUL character"),
+    ("list_memories", {"category": "mem_\x00"}, "category may not have a NUL character"),
+    ("list_memories", {"cursor": "mem_" + "a" * 24}, "none of this list"),
+]
 
 
-@pytest.mark.parametrize("name", WRONG)
-def test_what_is_refused_says_how_to_do_better(door: str, key: str, name: str) -> None:
-    arguments, why = WRONG[name]
-    refused = called(door, key, "save_memory", **arguments)
-    assert refused.is_error and why in refused.content[0].text
+def test_invalid_arguments_are_refused_with_the_reason(door: str, key: str) -> None:
+    async def use(client: Any) -> None:
+        for tool, arguments, why in WRONG:
+            refused = await client.call_tool(tool, arguments)
+            assert refused.is_error and why in refused.content[0].text, (tool, arguments)
+        with pytest.raises(MCPError, match="cursor"):
+            await client.list_resources(cursor="mem_\x00")
+        for request in (
+            lambda: client.call_tool("drop_tables", {}),
+            lambda: client.read_resource("memory://mem_x"),
+            lambda: client.read_resource("file:///etc/passwd"),
+            lambda: client.get_prompt("other"),
+            lambda: client.list_resources(cursor="mem_x"),
+        ):
+            with pytest.raises(MCPError):
+                await request()
+
+    with_client(door, key, use)
     assert not Memory.objects.exists()
-
-
-def test_a_wrong_day_is_refused_with_what_a_day_looks_like(door: str, key: str) -> None:
-    refused = called(door, key, "recall_memory", query="tea", as_of="last spring")
-    assert refused.is_error and "as_of must be a day, such as 2026-03-15" in refused.content[0].text
-
-
-@pytest.mark.parametrize("name", ["cursor", "category"])
-def test_what_the_database_cannot_compare_is_refused_with_a_reason(door: str, key: str, name: str) -> None:
-    refused = called(door, key, "list_memories", **{name: "mem_\x00"})
-    assert refused.is_error and f"{name} may not have a NUL character" in refused.content[0].text
-    with pytest.raises(MCPError, match="cursor"):
-        with_client(door, key, lambda client: client.list_resources(cursor="mem_\x00"))
-
-
-def test_unknown_tools_cursors_resources_and_prompts_are_named(door: str, key: str) -> None:
-    assert called(door, key, "list_memories", cursor="mem_" + "a" * 24).is_error
-    for use in (
-        lambda client: client.call_tool("drop_tables", {}),
-        lambda client: client.read_resource("memory://mem_x"),
-        lambda client: client.read_resource("file:///etc/passwd"),
-        lambda client: client.get_prompt("other"),
-        lambda client: client.list_resources(cursor="mem_x"),
-    ):
-        with pytest.raises(MCPError):
-            with_client(door, key, use)
 
 
 # Permissions
@@ -399,40 +397,48 @@ def test_without_consent_nothing_is_automatic_and_looking_after_them_works(
     memory = make_memory("The deadline of Apollo is March 15", people.owner, people.workspace)
     key = make_key_text(people.owner, people.workspace)
     User.objects.update(memory_default=None)
-    for tool, arguments in (
-        ("save_memory", {"content": "Cats purr"}),
-        ("recall_memory", {"query": "Apollo"}),
-    ):
-        refused = called(door, key, tool, **arguments)
-        assert refused.is_error and "Memory is off" in refused.content[0].text
-    assert called(door, key, "list_memories").structured_content["memories"]
-    assert not called(door, key, "forget_memory", memory_id=memory.public_id).is_error
+
+    async def use(client: Any) -> None:
+        for tool, arguments in (
+            ("save_memory", {"content": "Cats purr"}),
+            ("recall_memory", {"query": "Apollo"}),
+        ):
+            refused = await client.call_tool(tool, arguments)
+            assert refused.is_error and "Memory is off" in refused.content[0].text
+        assert (await client.call_tool("list_memories", {})).structured_content["memories"]
+        assert not (await client.call_tool("forget_memory", {"memory_id": memory.public_id})).is_error
+
+    with_client(door, key, use)
 
 
 def test_a_workspace_that_stays_here_gives_nothing(door: str, key: str, people: Cast) -> None:
     make_memory("The deadline of Apollo is March 15", people.owner, people.workspace)
     people.workspace.local_only = True
     people.workspace.save()
-    for tool, arguments in (
-        ("recall_memory", {"query": "Apollo"}),
-        ("list_memories", {}),
-        ("save_memory", {"content": "a b"}),
-    ):
-        refused = called(door, key, tool, **arguments)
-        assert refused.is_error and "on this machine" in refused.content[0].text
-    with pytest.raises(MCPError):
-        with_client(door, key, lambda client: client.list_resources())
+
+    async def use(client: Any) -> None:
+        for tool, arguments in (
+            ("recall_memory", {"query": "Apollo"}),
+            ("list_memories", {}),
+            ("save_memory", {"content": "a b"}),
+        ):
+            refused = await client.call_tool(tool, arguments)
+            assert refused.is_error and "on this machine" in refused.content[0].text
+        with pytest.raises(MCPError):
+            await client.list_resources()
+
+    with_client(door, key, use)
 
 
-@pytest.mark.parametrize("header", [None, "Bearer mh_" + "a" * 43, "Basic eDp5"])
-def test_without_a_key_nobody_comes_in(people: Cast, header: str | None) -> None:
-    client = Client(headers={"authorization": header} if header else None)
-    answer = client.post(
-        "/mcp", {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, content_type="application/json"
-    )
-    assert answer.status_code == 401 and answer["WWW-Authenticate"].startswith("Bearer")
-    client.force_login(people.owner)
-    assert client.post("/mcp", {}, content_type="application/json").status_code == 401
+def test_request_without_a_valid_key_is_refused(people: Cast) -> None:
+    for header in (None, "Bearer mh_" + "a" * 43, "Basic eDp5"):
+        client = Client(headers={"authorization": header} if header else None)
+        answer = client.post(
+            "/mcp", {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, content_type="application/json"
+        )
+        assert answer.status_code == 401 and answer["WWW-Authenticate"].startswith("Bearer"), header
+        client.force_login(people.owner)
+        assert client.post("/mcp", {}, content_type="application/json").status_code == 401, header
 
 
 def test_a_desktop_program_speaks_over_standard_input_and_output(
@@ -488,13 +494,5 @@ def test_standard_input_has_the_rate_limit_of_the_key(
 
 def test_a_revoked_key_is_refused_at_once(door: str, key: str) -> None:
     ApiKey.objects.filter(pk=verify_key(key, now=timezone.now()).pk).update(revoked_at=timezone.now())
-    with pytest.raises(BaseException):  # noqa: B017  the client's own exception for a 401
-        called(door, key, "list_memories")
-    assert async_to_sync(_status)(door, key) == 401
-
-
-async def _status(door: str, key: str) -> int:
-    async with httpx2.AsyncClient() as http:
-        return (
-            await http.post(f"{door}/mcp", json={}, headers={"authorization": f"Bearer {key}"})
-        ).status_code
+    headers = {"authorization": f"Bearer {key}"}
+    assert httpx2.post(f"{door}/mcp", json={}, headers=headers).status_code == 401

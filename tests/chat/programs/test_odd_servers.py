@@ -47,16 +47,15 @@ def test_odd_streams_are_answers_in_chats_and_for_programs(
     assert wrong == {}
 
 
-@pytest.mark.parametrize("name", WHOLE)
 def test_odd_replies_are_extracted_from_and_passed_on(
-    door: str, people: Cast, scripted_model: ScriptedOpenAI, name: str
+    door: str, people: Cast, scripted_model: ScriptedOpenAI
 ) -> None:
-    reply = {
-        "choices": [{"index": 0, "message": {"role": "assistant", **WHOLE[name]}, "finish_reason": "stop"}]
-    }
-    scripted_model.script(*[Raw(json.dumps(reply).encode(), "application/json")] * 2)
-    assert mine(turn(people.editor, SAID)).stored_count == 1
-    assert Memory.objects.filter(deleted_at=None).count() == 1
     client = client_of(door, people.editor, people.workspace)
-    whole = client.responses.create(model="default", input="When?")
-    assert FOUND in whole.output_text
+    for name, message in WHOLE.items():
+        choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": "stop"}
+        scripted_model.script(*[Raw(json.dumps({"choices": [choice]}).encode(), "application/json")] * 2)
+        assert mine(turn(people.editor, SAID)).stored_count == 1, name
+        assert Memory.objects.filter(deleted_at=None).count() == 1, name
+        assert FOUND in client.responses.create(model="default", input="When?").output_text, name
+        assert wait_until_idle(15)
+        Memory.objects.all().delete()

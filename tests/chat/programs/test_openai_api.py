@@ -156,35 +156,33 @@ def test_what_the_program_brought_in_waits_for_review(
     assert Memory.objects.count() == 1
 
 
-@pytest.mark.parametrize(
-    "how",
-    [
-        {"extra_headers": {"X-MemoryHub-Memory": "off"}},
-        {"metadata": {"memoryhub_memory": "off"}},
-        {"extra_headers": {"X-MemoryHub-Memory": "READ"}},
-        "read key",
-        "no consent",
-        "vetoed",
-        "errand",
-    ],
-    ids=str,
-)
-def test_without_leave_nothing_is_used_or_mined(
-    door: str, people: Cast, deadline: Memory, scripted_model: ScriptedOpenAI, settings: Any, how: Any
+def test_memory_is_not_used_or_extracted_without_permission(
+    client: openai.OpenAI,
+    door: str,
+    people: Cast,
+    deadline: Memory,
+    scripted_model: ScriptedOpenAI,
+    settings: Any,
 ) -> None:
-    scope = KeyScope.READ if how == "read key" else KeyScope.WRITE
-    if how == "no consent":
-        User.objects.update(memory_default=None)
-    settings.MEMORY_ENABLED = False if how == "vetoed" else None
-    client = client_of(door, people.editor, people.workspace, scope=scope)
-    options = how if isinstance(how, dict) else {}
+    reading = client_of(door, people.editor, people.workspace, scope=KeyScope.READ)
     errand = [{"role": "user", "content": f"### Task:\nA title.\n<chat_history>\n{ASKED[1]['content']}"}]
-    answer = ask(client, errand if how == "errand" else ASKED, **options)
-    reads = how == "read key" or "READ" in str(how)
-    assert answer.memoryhub["used"] == ([deadline.public_id] if reads else [])
-    assert "metadata" not in scripted_model.requests[0].body
-    assert len(scripted_model.requests[0].messages) == 3 if reads else 2
-    assert not Extraction.objects.exists() and not PassingTurn.objects.exists()
+
+    def check(answer: Any, *, reads: bool = False, sent: int = len(ASKED)) -> None:
+        assert answer.memoryhub["used"] == ([deadline.public_id] if reads else [])
+        assert "metadata" not in scripted_model.requests[-1].body
+        assert len(scripted_model.requests[-1].messages) == sent + reads
+        assert not Extraction.objects.exists() and not PassingTurn.objects.exists()
+
+    check(ask(client, extra_headers={"X-MemoryHub-Memory": "off"}))
+    check(ask(client, metadata={"memoryhub_memory": "off"}))
+    check(ask(client, extra_headers={"X-MemoryHub-Memory": "READ"}), reads=True)
+    check(ask(reading), reads=True)
+    check(ask(client, errand), sent=1)
+    settings.MEMORY_ENABLED = False
+    check(ask(client))
+    settings.MEMORY_ENABLED = None
+    User.objects.update(memory_default=None)
+    check(ask(client))
 
 
 def test_tools_are_the_programs_and_their_rounds_are_one_turn(
@@ -287,24 +285,20 @@ def test_a_turn_whose_process_died_is_mined_by_the_sweep(
     assert Extraction.objects.count() == 1
 
 
-@pytest.mark.parametrize("how", ["revoked", "removed"])
-def test_a_lost_key_ends_its_open_streams(
-    client: openai.OpenAI,
-    scripted_model: ScriptedOpenAI,
-    people: Cast,
-    monkeypatch: pytest.MonkeyPatch,
-    how: str,
+def test_lost_key_ends_its_open_streams(
+    door: str, scripted_model: ScriptedOpenAI, people: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("chat.programs.openai_api.answering.RECHECK_SECONDS", 0.05)
-    scripted_model.script(Answer("On ", HOLD, "March 15."))
-    stream = iter(ask(client, stream=True))
-    next(stream)
-    if how == "revoked":
-        end_keys(list(ApiKey.objects.values_list("pk", flat=True)), by=people.editor, now=timezone.now())
-    else:
-        people.workspace.memberships.filter(user=people.editor).delete()
-    with pytest.raises(openai.APIError, match="may not be used any more"):
-        list(stream)
+    scripted_model.script(*[Answer("On ", HOLD, "March 15.")] * 2)
+    for how in ("revoked", "removed"):
+        stream = iter(ask(client_of(door, people.editor, people.workspace), stream=True))
+        next(stream)
+        if how == "revoked":
+            end_keys(list(ApiKey.objects.values_list("pk", flat=True)), by=people.editor, now=timezone.now())
+        else:
+            people.workspace.memberships.filter(user=people.editor).delete()
+        with pytest.raises(openai.APIError, match="may not be used any more"):
+            list(stream)
 
 
 def test_models_are_those_that_the_person_may_use(

@@ -214,21 +214,23 @@ def test_what_cannot_be_done_is_a_sentence_the_model_can_act_on(
         assert asked["tool_calls"][0]["function"]["arguments"] in ("{}", call.text)
 
 
-@pytest.mark.parametrize("tool", ["x_save_memory", "ltm_remember"])
-def test_a_secret_is_not_stored_and_the_model_is_told_only_that(
-    chat: Chat, scripted_model: ScriptedOpenAI, tool: str
+def test_secret_is_not_stored_and_the_model_is_told_only_that(
+    chat: Chat, scripted_model: ScriptedOpenAI
 ) -> None:
     chat.agent = Agent.objects.create(workspace=chat.workspace, name="Ada")
     chat.save()
     secret = "sk-proj-" + "Ab3dEf9hIj2k" * 4
-    field = "content" if tool == "x_save_memory" else "text"
-    calls = [Call(tool, {field: f"The key is {secret}"}), Call("x_recall_memory", {"query": secret})]
+    calls = [
+        Call("x_save_memory", {"content": f"The key is {secret}"}),
+        Call("ltm_remember", {"text": f"The key is {secret}"}),
+        Call("x_recall_memory", {"query": secret}),
+    ]
     scripted_model.script(Answer(calls=calls), Answer("It was not stored."))
     ask(chat)
-    assert told(scripted_model)[0] == "not stored"
+    assert told(scripted_model)[:2] == ["not stored"] * 2
     assert not Memory.objects.exists()
     rows = ToolCall.objects.all()
-    assert rows[0].outcome == ToolOutcome.REFUSED
+    assert [row.outcome for row in rows[:2]] == [ToolOutcome.REFUSED] * 2
     assert all(secret not in str(row.arguments) + row.output for row in rows)
 
 
@@ -397,17 +399,16 @@ def test_who_was_removed_meanwhile_recalls_nothing(chat: Chat, scripted_model: S
     assert told(scripted_model) == ["Error: This chat does not exist, or you do not have access to it."]
 
 
-@pytest.mark.parametrize("chat_fields", [{"is_temporary": True}, {"memory_enabled": False}])
-def test_without_consent_no_tool_is_offered_and_none_is_run(
-    chat: Chat, scripted_model: ScriptedOpenAI, chat_fields: dict[str, bool]
-) -> None:
-    Chat.objects.update(**chat_fields)
-    chat.refresh_from_db()
-    scripted_model.script(Answer("Hi", calls=[Call("x_save_memory", {"content": "User likes tea"})]))
-    assert ask(chat).content == "Hi"
-    assert scripted_model.chat_requests[-1].tool_names == []
-    assert not Memory.objects.exists()
-    assert not ToolCall.objects.exists()
+def test_without_consent_no_tool_is_offered_or_run(chat: Chat, scripted_model: ScriptedOpenAI) -> None:
+    person, workspace = chat.created_by, chat.workspace
+    for without in (
+        make_chat(person, workspace, is_temporary=True),
+        make_chat(person, workspace, memory_enabled=False),
+    ):
+        scripted_model.script(Answer("Hi", calls=[Call("x_save_memory", {"content": "User likes tea"})]))
+        assert ask(without).content == "Hi"
+        assert scripted_model.chat_requests[-1].tool_names == []
+        assert not Memory.objects.exists() and not ToolCall.objects.exists()
 
 
 def test_a_model_without_tools_is_offered_none(
