@@ -57,30 +57,27 @@ def test_saved_listed_and_recalled_by_its_members(cast: Cast, planner: Agent) ->
     assert Api(cast.stranger).get(one).status_code == 404
 
 
-@pytest.mark.parametrize(
-    "kind", ["none", "of another workspace", "archived", "no scope", "personal", "number"]
-)
-def test_who_is_no_assistant_to_save_for_is_refused_at_the_field(
-    cast: Cast, planner: Agent, program: Api, kind: str
+def test_memory_for_a_wrong_assistant_is_refused_at_the_field(
+    cast: Cast, planner: Agent, program: Api
 ) -> None:
     other = make_agent(cast.editor, make_workspace(owner=cast.editor, name="Other"))
-    if kind == "archived":
-        archive_agent(planner, by=cast.owner, now=timezone.now())
-    scope, wrong = {
+    archived = archive_agent(make_agent(cast.owner, cast.workspace), by=cast.owner, now=timezone.now())
+    cases: dict[str, tuple[str | None, str | int | None]] = {
         "none": ("agent", None),
         "of another workspace": ("agent", other.public_id),
-        "archived": ("agent", planner.public_id),
+        "archived": ("agent", archived.public_id),
         "no scope": (None, planner.public_id),
         "personal": ("user", planner.public_id),
         "number": ("agent", 5),
-    }[kind]
-    body = {"content": TEXT, "agent_id": wrong} | ({"scope": scope} if scope else {})
-    refused = Api(cast.editor).post(path(cast, "memories"), body)
-    assert (refused.status_code, list(error_of(refused)["fields"])) == (422, ["agent_id"])
+    }
     words = {"user": "global", "agent": "agent"}
-    body = {"value": TEXT, "agentId": wrong} | ({"scope": words[scope]} if scope else {})
-    refused = program.post("memories", body)
-    assert (refused.status_code, list(error_of(refused)["fields"])) == (422, ["agentId"])
+    for kind, (scope, wrong) in cases.items():
+        body = {"content": TEXT, "agent_id": wrong} | ({"scope": scope} if scope else {})
+        refused = Api(cast.editor).post(path(cast, "memories"), body)
+        assert (refused.status_code, list(error_of(refused)["fields"])) == (422, ["agent_id"]), kind
+        body = {"value": TEXT, "agentId": wrong} | ({"scope": words[scope]} if scope else {})
+        refused = program.post("memories", body)
+        assert (refused.status_code, list(error_of(refused)["fields"])) == (422, ["agentId"]), kind
     assert not Memory.objects.exists()
 
 

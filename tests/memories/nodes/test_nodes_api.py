@@ -61,17 +61,17 @@ def test_a_node_has_its_fields(api: Api, cast: Cast) -> None:
     assert MemoryNode.objects.get().created_by == cast.editor
 
 
-@pytest.mark.parametrize(
-    ("first", "again"), [("Apollo", "apollo"), ("Straße", "STRASSE"), ("Å", "Å"), ("a b", "A  B")]
-)
-def test_a_name_is_taken_whatever_its_case(api: Api, first: str, again: str) -> None:
-    make(api, first)
-    refused = api.post("memory-nodes", {"name": again})
-    assert (refused.status_code, error_of(refused)["fields"]) == (409, {"name": "is taken"})
-    other = make(api, "Other")
-    taken = api.patch(f"memory-nodes/{other['id']}", {"name": again})
-    assert taken.status_code == 409
-    assert MemoryNode.objects.count() == 2
+def test_names_are_compared_without_case(api: Api) -> None:
+    cases = [("Apollo", "apollo"), ("Straße", "STRASSE"), ("Å", "Å"), ("a b", "A  B")]
+    for first, again in cases:
+        make(api, first)
+        refused = api.post("memory-nodes", {"name": again})
+        assert (refused.status_code, error_of(refused)["fields"]) == (409, {"name": "is taken"}), again
+        other = make(api, "Other")
+        taken = api.patch(f"memory-nodes/{other['id']}", {"name": again})
+        assert taken.status_code == 409, again
+        assert MemoryNode.objects.count() == 2, again
+        MemoryNode.objects.all().delete()
 
 
 def test_a_name_is_free_in_another_workspace_and_for_itself(api: Api, cast: Cast) -> None:
@@ -317,9 +317,9 @@ def test_neighbours_are_bounded(api: Api) -> None:
         assert (refused.status_code, set(error_of(refused)["fields"])) == (422, set(query))
 
 
-def test_a_hub_of_thousands_is_cut_and_quick(api: Api, cast: Cast) -> None:
-    """Each of the hub's neighbours is related to the next, so that three steps have millions of paths."""
-    rows = [MemoryNode(workspace=cast.workspace, name=f"n{at}", folded=f"n{at}") for at in range(3000)]
+def test_neighbours_of_a_large_hub_are_truncated(api: Api, cast: Cast) -> None:
+    """Each of the hub's neighbours is related to the next, so that three steps have many paths."""
+    rows = [MemoryNode(workspace=cast.workspace, name=f"n{at}", folded=f"n{at}") for at in range(1000)]
     made = MemoryNode.objects.bulk_create(rows)
     hub = make(api, "Hub")
     start = MemoryNode.objects.get(public_id=hub["id"])

@@ -69,30 +69,21 @@ def plans(statements: list[str]) -> Iterator[dict[str, Any]]:
                 yield node
 
 
-@pytest.mark.parametrize("ranking", ["hybrid", "semantic", "longterm", "lexical"])
-def test_recall_scans_no_large_table(grown: Cast, ranking: str) -> None:
-    with CaptureQueriesContext(
-        connection,
-    ) as captured:
-        found = recall(
-            "note about thing4",
-            grown.workspace,
-            grown.editor,
-            ranking=ranking,
-            threshold=-1,
-            policy=HERE,
-            now=timezone.now(),
-        )
-    assert found.items and not found.degraded
-    statements = [
-        query["sql"]
-        for query in captured.captured_queries
-        if query["sql"].lstrip().startswith(("SELECT", "WITH", "UPDATE"))
-    ]
-    assert len(statements) <= 8
-    nodes = list(plans(statements))
-    scanned = [node["Relation Name"] for node in nodes if node["Node Type"] == "Seq Scan"]
-    assert not BIG & set(scanned)
+def test_recall_scans_no_large_table(grown: Cast) -> None:
+    for ranking in ("hybrid", "semantic", "longterm", "lexical"):
+        how: dict[str, Any] = {"ranking": ranking, "threshold": -1, "policy": HERE, "now": timezone.now()}
+        with CaptureQueriesContext(connection) as captured:
+            found = recall("note about thing4", grown.workspace, grown.editor, **how)
+        assert found.items and not found.degraded, ranking
+        statements = [
+            query["sql"]
+            for query in captured.captured_queries
+            if query["sql"].lstrip().startswith(("SELECT", "WITH", "UPDATE"))
+        ]
+        assert len(statements) <= 8, ranking
+        nodes = list(plans(statements))
+        scanned = [node["Relation Name"] for node in nodes if node["Node Type"] == "Seq Scan"]
+        assert not BIG & set(scanned), ranking
 
 
 def test_hybrid_reads_vectors_and_words_by_place(grown: Cast) -> None:

@@ -1,5 +1,6 @@
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from django.utils import timezone
@@ -7,11 +8,13 @@ from django.utils import timezone
 from memories.models import Memory, Scope
 from memories.recalling.ranking import recency
 from memories.recalling.recall import recall
+from memories.writing.drafts import Draft
 from memories.writing.gate import delete_memory
 from memoryhub.errors import Invalid, NotFound
 from memoryhub.llm.base import Embedder
 from memoryhub.llm.bundled_embedder import TwoEncoders
 from memoryhub.llm.errors import EmbedderUnavailable
+from tests.bulk import save_memories
 from tests.conftest import Cast
 from tests.factories import HERE, make_memory, make_workspace
 from tests.fakes.embedder import FakeEmbedder
@@ -37,43 +40,36 @@ def some(cast: Cast) -> Cast:
     return cast
 
 
-@pytest.mark.parametrize(
-    ("query", "expected"),
-    [
+def test_finds_by_meaning_and_by_words(some: Cast) -> None:
+    cases = [
         ("when is it due?", "The project deadline is March 15"),
         ("what should we cook for me tonight?", "I am vegetarian"),
         ("Rufus", "My dog is Rufus"),
         ("where do we work?", "The office is in Lisbon"),
-    ],
-)
-def test_finds_by_meaning_and_by_words(some: Cast, query: str, expected: str) -> None:
-    assert contents(query, some)[0] == expected
+    ]
+    for query, expected in cases:
+        assert contents(query, some)[0] == expected, query
 
 
-@pytest.mark.parametrize("ranking", ["hybrid", "semantic", "longterm", "lexical"])
-def test_every_ranking_gives_scores_that_are_the_sum_of_their_parts_best_first(
-    some: Cast, ranking: str
-) -> None:
-    found = recall(
-        "the project deadline", some.workspace, some.editor, ranking=ranking, policy=HERE, now=timezone.now()
-    )
-    assert found.items[0].memory.content == "The project deadline is March 15"
-    scores = [item.score for item in found.items]
-    assert scores == sorted(scores, reverse=True)
-    assert all(item.score == pytest.approx(sum(item.parts.values())) for item in found.items)
+def test_scores_of_every_ranking_are_the_sum_of_their_parts_best_first(some: Cast) -> None:
+    for ranking in ("hybrid", "semantic", "longterm", "lexical"):
+        how: dict[str, Any] = {"ranking": ranking, "policy": HERE, "now": timezone.now()}
+        found = recall("the project deadline", some.workspace, some.editor, **how)
+        assert found.items[0].memory.content == "The project deadline is March 15", ranking
+        scores = [item.score for item in found.items]
+        assert scores == sorted(scores, reverse=True), ranking
+        assert all(item.score == pytest.approx(sum(item.parts.values())) for item in found.items), ranking
 
 
-@pytest.mark.parametrize(("query", "limit"), [("", 5), ("   ", 5), ("\x00", 5), ("Rufus", 0), ("Rufus", -1)])
-def test_nothing_asked_gives_nothing_and_asks_no_embedder(
-    some: Cast, query: str, limit: int, monkeypatch: pytest.MonkeyPatch
+def test_blank_query_or_limit_below_one_gives_nothing_and_embeds_nothing(
+    some: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail() -> Embedder:
-        raise AssertionError("the embedder was asked")
+        raise AssertionError("the embedder was called")
 
     monkeypatch.setattr("workspaces.index.embedding.get_embedder", fail)
-    assert (
-        recall(query, some.workspace, some.editor, limit=limit, policy=HERE, now=timezone.now()).items == []
-    )
+    for query, limit in (("", 5), ("   ", 5), ("\x00", 5), ("Rufus", 0), ("Rufus", -1)):
+        assert contents(query, some, limit=limit) == [], (query, limit)
 
 
 def test_an_unknown_ranking_names_the_allowed_ones(some: Cast) -> None:
@@ -112,14 +108,10 @@ def test_longterm_lifts_an_old_important_memory_that_cosine_alone_would_lose(
     cast: Cast, use_embedder: Callable[[Embedder], None]
 ) -> None:
     use_embedder(FakeEmbedder(32))
-    for number in range(150):
-        make_memory(
-            f"apple number {number}",
-            cast.editor,
-            cast.workspace,
-            importance=0.0,
-            now=NOW - timedelta(days=365),
-        )
+    old = [
+        Draft(f"apple number {number}", cast.workspace, cast.editor, importance=0.0) for number in range(150)
+    ]
+    save_memories(old, by=cast.editor, now=NOW - timedelta(days=365), dedupe="create")
     fresh = make_memory("something unrelated", cast.editor, cast.workspace, importance=1.0, now=NOW)
     found = recall("apple", cast.workspace, cast.editor, ranking="longterm", limit=50, now=NOW, policy=HERE)
     expected = sorted(

@@ -61,13 +61,17 @@ def test_nothing_is_asked_of_nothing(cast: Cast) -> None:
     assert len(search(cast, "cats", limit=1)) == 1
 
 
-@pytest.mark.parametrize(
-    "body", [{}, {"query": 5}, {"query": "cats", "limit": "5"}, {"query": "cats", "q": 1}]
-)
-def test_a_wrong_field_is_named(cast: Cast, body: dict[str, Any]) -> None:
-    refused = Api(cast.viewer).post(f"workspaces/{cast.workspace.public_id}/search", body)
-    assert refused.status_code == 422
-    assert error_of(refused)["fields"]
+def test_a_wrong_field_is_named(cast: Cast) -> None:
+    bodies: list[dict[str, Any]] = [
+        {},
+        {"query": 5},
+        {"query": "cats", "limit": "5"},
+        {"query": "cats", "q": 1},
+    ]
+    for body in bodies:
+        refused = Api(cast.viewer).post(f"workspaces/{cast.workspace.public_id}/search", body)
+        assert refused.status_code == 422, body
+        assert error_of(refused)["fields"], body
 
 
 def test_a_stranger_finds_no_workspace(cast: Cast) -> None:

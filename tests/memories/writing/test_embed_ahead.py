@@ -51,15 +51,15 @@ def test_what_is_begun_with_is_what_recall_asks_for(
     assert begun == asked and len(begun) == 2, "the question and its gist"
 
 
-@pytest.mark.parametrize("query", ["", "  ", "\x00"])
-def test_nothing_is_begun_with_for_nothing(
-    query: str, cast: Cast, use_embedder: Callable[[Embedder | None], None]
+def test_blank_query_is_not_embedded_ahead(
+    cast: Cast, use_embedder: Callable[[Embedder | None], None]
 ) -> None:
-    keeping = Keeping()
-    use_embedder(keeping)
-    prefetch_query_vector(query, now=timezone.now())
-    finish()
-    assert keeping.asked == []
+    for query in ("", "  ", "\x00"):
+        keeping = Keeping()
+        use_embedder(keeping)
+        prefetch_query_vector(query, now=timezone.now())
+        finish()
+        assert keeping.asked == [], query
 
 
 def test_an_embedder_that_keeps_nothing_is_asked_once(

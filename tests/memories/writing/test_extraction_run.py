@@ -1,6 +1,7 @@
 import json
 from collections.abc import Callable
 from datetime import timedelta
+from itertools import product
 from unittest.mock import patch
 
 import pytest
@@ -244,26 +245,21 @@ def test_rerun_refreshes_the_summary_from_the_source(
 TWO = "I live in Oslo and play chess on Mondays"
 
 
-@pytest.mark.parametrize("source_type", ["auto_chat", "user"])
-@pytest.mark.parametrize(
-    ("content", "summary"),
-    [
+def test_rerun_takes_the_candidate_that_says_the_same_as_the_memory(scripted_model: ScriptedOpenAI) -> None:
+    cases = [
         ("User plays chess on Mondays", "User plays chess every Monday"),
         ("I play chess on Mondays", "User plays chess every Monday"),
         ("User lives in Oslo", "User lives in Oslo"),
         ("Walnuts make Ann ill", None),
-    ],
-)
-def test_rerun_takes_the_candidate_that_says_what_the_memory_says(
-    scripted_model: ScriptedOpenAI, content: str, summary: str | None, source_type: str
-) -> None:
+    ]
     person = make_user()
-    message = make_message(make_chat(person), TWO)
-    memory = make_memory(content, person, source_message_id=message.public_id, source_type=source_type)
-    scripted_model.script(Answer(candidates("User lives in Oslo", "User plays chess every Monday")))
-    tasks.rerun_extraction(memory_id=memory.pk, by_id=person.pk)
-    memory.refresh_from_db()
-    assert (memory.content, memory.summary) == (content, summary)
+    source = make_message(make_chat(person), TWO).public_id
+    for (content, summary), source_type in product(cases, ("auto_chat", "user")):
+        memory = make_memory(content, person, source_message_id=source, source_type=source_type)
+        scripted_model.script(Answer(candidates("User lives in Oslo", "User plays chess every Monday")))
+        tasks.rerun_extraction(memory_id=memory.pk, by_id=person.pk)
+        memory.refresh_from_db()
+        assert (memory.content, memory.summary) == (content, summary), (content, source_type)
 
 
 def test_rerun_says_when_there_is_no_source() -> None:
