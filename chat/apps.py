@@ -10,7 +10,7 @@ class ChatConfig(AppConfig):
         from chat.chats.message_search import find_messages
         from chat.chats.services import CHATS, leave_chats, made_private, most_expensive_chats
         from chat.chats.sharing import forget_in_share_links
-        from chat.import_export.forgetting import forget_in_imports
+        from chat.import_export.forget_in_imports import forget_in_imports
         from chat.models import Chat, Import
         from chat.runs.forgetting import forget_in_runs
         from chat.runs.run_display import text_for_webhook

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from chat.chats import services, sharing
-from chat.import_export import import_run
+from chat.import_export import import_jobs
 from chat.live_answers import close_abandoned
 from chat.models import Chat, Message, MessageStatus
 from chat.prompting.short_term_memory import drop_expired
@@ -25,7 +25,7 @@ TEMPORARY_KEPT = timedelta(hours=24)
 @job
 def run_import(*, import_id: int) -> str:
     """Check or store an import, for half the job timeout. The job queues itself again until the import has ended."""
-    return import_run.advance(import_id, seconds=settings.JOB_TIMEOUT / 2)
+    return import_jobs.advance(import_id, seconds=settings.JOB_TIMEOUT / 2)
 
 
 @job
@@ -69,7 +69,7 @@ def sweep() -> str:
     closed = sum(close_abandoned(answer, now=now) for answer in streaming)
     drop_expired(now=now)
     dropped, _ = Chat.objects.filter(is_temporary=True, active_at__lt=now - TEMPORARY_KEPT).delete()
-    imports = import_run.sweep(now=now)
+    imports = import_jobs.sweep(now=now)
     worker.sweep(now=now)
     client_turns.sweep(now=now)
     sharing.sweep(now=now)

@@ -154,7 +154,7 @@ def test_nothing_else_asks_which_mode_an_answer_is_made_in() -> None:
 # Long-running: the time differs at each step.
 LONG = {
     "chat/runs": {"transitions", "worker", "workspace_tools"},
-    "chat/import_export": {"import_run"},
+    "chat/import_export": {"import_jobs"},
     "chat": {"answer_steps"},
     "chat/modes": {"deep_think", "research"},
     "chat/tools": {"loop"},

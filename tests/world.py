@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from chat.chats.services import delete_chat
 from chat.chats.sharing import create_link
-from chat.import_export import import_run
+from chat.import_export import import_jobs
 from chat.models import Chat, Message, MessageRole, Run
 from chat.models.imports import Import
 from chat.runs.services import save_template
@@ -158,7 +158,7 @@ def _cleared(cast: Cast) -> Clearing:
 
 def _brought_and_run(cast: Cast) -> Ids:
     owner, workspace, now = cast.owner, cast.workspace, timezone.now()
-    brought = import_run.begin(
+    brought = import_jobs.begin(
         owner, workspace=workspace, filename="list.txt", pieces=[b"Cats purr"], now=now
     )
     Import.objects.filter(pk=brought.pk).update(checked_at=now)

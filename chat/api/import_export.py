@@ -12,9 +12,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chat.access import get_chat
-from chat.import_export import import_run
+from chat.import_export import import_jobs
 from chat.import_export.export import MEDIA_TYPE, export_response
-from chat.import_export.import_run import with_texts
+from chat.import_export.import_jobs import with_texts
 from chat.import_export.personal_copy import MEDIA_TYPE as COPY_TYPE
 from chat.import_export.personal_copy import copy_response
 from chat.import_export.upload_formats import refuse_too_large
@@ -248,10 +248,10 @@ class ImportList(ApiView):
             workspace = named_workspace(self.person, body["workspace_id"], need=Role.EDITOR)
         file, now = body["file"], timezone.now()
         imported = self.make_once(
-            lambda: import_run.begin(
+            lambda: import_jobs.begin(
                 self.person, workspace=workspace, filename=file.name, pieces=file.chunks(), now=now
             ),
-            import_run.get_import,
+            import_jobs.get_import,
         )
         return Response(ImportJson(imported).data, status=status.HTTP_201_CREATED)
 
@@ -263,7 +263,7 @@ class ImportDetail(ApiView):
 
         Only you can see your imports, even in a shared workspace.
         """
-        return Response(ImportJson(import_run.get_import(self.person, import_id)).data)
+        return Response(ImportJson(import_jobs.get_import(self.person, import_id)).data)
 
     @documented("imports_delete")
     def delete(self, request: Request, import_id: str) -> Response:
@@ -271,7 +271,7 @@ class ImportDetail(ApiView):
 
         Deletes the file and its preview. Data that is already stored stays.
         """
-        import_run.delete(import_run.get_import(self.person, import_id))
+        import_jobs.delete(import_jobs.get_import(self.person, import_id))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
@@ -283,7 +283,7 @@ class ImportRows(ApiView):
         The expected outcome of each line, in order. Lines with messages and receipts are listed only if they are
         refused.
         """
-        imported = import_run.get_import(self.person, import_id)
+        imported = import_jobs.get_import(self.person, import_id)
         query = self.query(RowQuery)
         chosen = {name: query[name] for name in ("outcome", "kind") if name in query}
         return self.page(
@@ -302,9 +302,9 @@ class ImportStart(ApiView):
         Stores the lines in the background, as the preview showed. 409 before the status is `checked`, or if the import
         was started before.
         """
-        imported = import_run.get_import(self.person, import_id)
+        imported = import_jobs.get_import(self.person, import_id)
         chosen = {f"takes_{kind}": chosen for kind, chosen in self.body(StartBody).items()}
-        import_run.start(imported, now=timezone.now(), **chosen)
+        import_jobs.start(imported, now=timezone.now(), **chosen)
         return _accepted(self.person, import_id)
 
 
@@ -315,7 +315,7 @@ class ImportStop(ApiView):
 
         Data that is already stored stays. You can resume the import later. 409 if it is not running.
         """
-        import_run.stop(import_run.get_import(self.person, import_id), now=timezone.now())
+        import_jobs.stop(import_jobs.get_import(self.person, import_id), now=timezone.now())
         return _accepted(self.person, import_id)
 
 
@@ -326,10 +326,10 @@ class ImportResume(ApiView):
 
         409 if it is not stopped.
         """
-        import_run.resume(import_run.get_import(self.person, import_id), now=timezone.now())
+        import_jobs.resume(import_jobs.get_import(self.person, import_id), now=timezone.now())
         return _accepted(self.person, import_id)
 
 
 def _accepted(person: User, import_id: str) -> Response:
-    imported = import_run.get_import(person, import_id)
+    imported = import_jobs.get_import(person, import_id)
     return Response(ImportJson(imported).data, status=status.HTTP_202_ACCEPTED)

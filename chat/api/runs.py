@@ -281,7 +281,8 @@ class RunRerun(ApiView):
     def post(self, request: Request, workspace_id: str, run_id: str) -> Response:
         """Repeat a run.
 
-        Starts a new run with the same objective, plan and inputs.
+        Starts a new run with the same objective, plan and inputs. With `from_step`, only that step and those that
+        depend on it run again; other results are copied.
         """
         workspace, step = get_workspace(self.person, workspace_id), self.body(RerunBody).get("from_step", "")
         run = services.get_run(self.person, workspace, run_id)

@@ -70,7 +70,7 @@ class Searched:
 
 
 class Import(models.Model):
-    """An upload and its progress, visible only to the uploader. Written by ``chat.import_export.import_run``.
+    """An upload and its progress, visible only to the uploader. Written by ``chat.import_export.import_jobs``.
 
     First every line is checked (status "preview", until ``checked_at`` is set). After the user confirms, the lines are
     stored. An export of another product is first converted to a file of such lines.

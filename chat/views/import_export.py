@@ -20,9 +20,9 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from chat.access import get_chat
 from chat.chats.personal_memories import withheld_answers
 from chat.chats.services import audit_workspace
-from chat.import_export import import_run
+from chat.import_export import import_jobs
 from chat.import_export.export import export_response, in_pieces
-from chat.import_export.import_run import ROW_FOR_EACH, refusals, with_texts
+from chat.import_export.import_jobs import ROW_FOR_EACH, refusals, with_texts
 from chat.import_export.personal_copy import copy_response
 from chat.import_export.upload_formats import refuse_too_large
 from chat.models import Chat, Message, MessageRole, MessageStatus
@@ -117,7 +117,7 @@ def imports(request: PageRequest) -> HttpResponse:
     def begin() -> Import:
         file, place = form.cleaned_data["file"], form.cleaned_data["workspace"]
         options = {"filename": file.name, "pieces": file.chunks(), "now": timezone.now()}
-        return import_run.begin(request.user, workspace=place, **options)
+        return import_jobs.begin(request.user, workspace=place, **options)
 
     if imported := form.done(begin):
         return redirect("exchange:import", imported.public_id)
@@ -132,7 +132,7 @@ def _imports(request: PageRequest, form: UploadForm) -> HttpResponse:
 
 @require_GET
 def import_page(request: PageRequest, import_id: str) -> HttpResponse:
-    imported = import_run.get_import(request.user, import_id)
+    imported = import_jobs.get_import(request.user, import_id)
     show = request.GET.get("show", "")
     after = request.GET.get("after", "")
     rows = imported.rows.filter(number__gt=int(after) if after.isdecimal() and len(after) < 10 else 0)
@@ -155,7 +155,7 @@ def import_page(request: PageRequest, import_id: str) -> HttpResponse:
 @require_GET
 def progress(request: PageRequest, import_id: str) -> HttpResponse:
     """Show the progress of an import, which the page polls. When it has ended, the browser reloads the page."""
-    imported = import_run.get_import(request.user, import_id)
+    imported = import_jobs.get_import(request.user, import_id)
     if not imported.is_checking and imported.status != ImportStatus.RUNNING:
         response = HttpResponse()
         response["HX-Refresh"] = "true"
@@ -165,27 +165,27 @@ def progress(request: PageRequest, import_id: str) -> HttpResponse:
 
 @require_POST
 def start(request: PageRequest, import_id: str) -> HttpResponse:
-    imported = import_run.get_import(request.user, import_id)
+    imported = import_jobs.get_import(request.user, import_id)
     chosen = {f"takes_{kind}": request.POST.get(kind) == "on" for kind in ("chats", "memories")}
-    import_run.start(imported, now=timezone.now(), **chosen)
+    import_jobs.start(imported, now=timezone.now(), **chosen)
     return redirect("exchange:import", import_id)
 
 
 @require_POST
 def stop(request: PageRequest, import_id: str) -> HttpResponse:
-    import_run.stop(import_run.get_import(request.user, import_id), now=timezone.now())
+    import_jobs.stop(import_jobs.get_import(request.user, import_id), now=timezone.now())
     return redirect("exchange:import", import_id)
 
 
 @require_POST
 def resume(request: PageRequest, import_id: str) -> HttpResponse:
-    import_run.resume(import_run.get_import(request.user, import_id), now=timezone.now())
+    import_jobs.resume(import_jobs.get_import(request.user, import_id), now=timezone.now())
     return redirect("exchange:import", import_id)
 
 
 @require_POST
 def delete(request: PageRequest, import_id: str) -> HttpResponse:
-    import_run.delete(import_run.get_import(request.user, import_id))
+    import_jobs.delete(import_jobs.get_import(request.user, import_id))
     notices.success(request, _("The import has been deleted. What it had stored stays."))
     return redirect(reverse("exchange:imports"))
 

@@ -213,7 +213,10 @@ class RawChat:
         )
 
     async def stream(self, body: Body) -> AsyncGenerator[Body, None]:
-        """Yield the chunks of a streamed answer until it is closed. Raises a ModelError, possibly in the middle."""
+        """Stream an answer: yield its chunks until the model ends it or the caller closes the generator.
+
+        It is retried only before the first chunk. Raises a ModelError, possibly after some chunks.
+        """
         attempt, deadline = 0, time.monotonic() + self.timeout
         while True:
             endpoint = self.endpoint()

@@ -92,19 +92,19 @@ def export(chats: int, messages: int) -> Iterator[bytes]:
 def measure(chats: int, messages: int, *, store: bool) -> None:
     from django.utils import timezone
 
-    from chat.import_export import import_run
+    from chat.import_export import import_jobs
     from workspaces.access import default_workspace
     from workspaces.models import User
 
     user = User.objects.create_user("bench")
     home, pieces = default_workspace(user), export(chats, messages)
-    imported = import_run.begin(
+    imported = import_jobs.begin(
         user, workspace=home, filename="conversations.json", pieces=pieces, now=timezone.now()
     )
     print(f"{chats} chats of {messages} messages, {imported.size / 2**20:.1f} MB", flush=True)
     for what in ("previewed", "stored") if store else ("previewed",):
         began, worked = perf_counter(), process_time()
-        while import_run.advance(imported.pk, seconds=45) == import_run.JobResult.UNFINISHED:
+        while import_jobs.advance(imported.pk, seconds=45) == import_jobs.JobResult.UNFINISHED:
             imported.refresh_from_db()
             left = imported.seconds_left(timezone.now())
             print(f"  {imported.progress:.0%}, {left} s left by its own estimate", flush=True)
@@ -115,7 +115,7 @@ def measure(chats: int, messages: int, *, store: bool) -> None:
         if what == "previewed":
             seen = imported.sample
             print(f"  sample: {seen}, {seen.expected if seen else 'all'} memories expected", flush=True)
-            import_run.start(imported, now=timezone.now())
+            import_jobs.start(imported, now=timezone.now())
 
 
 def main() -> None:

@@ -83,7 +83,7 @@ def timed(what: str, rows: int, begun: float) -> None:
 def measure(rows: int, *, plain: bool) -> None:
     from django.utils import timezone
 
-    from chat.import_export import import_run
+    from chat.import_export import import_jobs
     from chat.import_export.export import export
     from workspaces.access import default_workspace
     from workspaces.models import User
@@ -98,15 +98,17 @@ def measure(rows: int, *, plain: bool) -> None:
     for time_round in ("first", "second"):
         pieces = lines(rows, plain=plain)
         begun = time.perf_counter()
-        imported = import_run.begin(user, workspace=home, filename="bench", pieces=pieces, now=timezone.now())
+        imported = import_jobs.begin(
+            user, workspace=home, filename="bench", pieces=pieces, now=timezone.now()
+        )
         timed(f"{time_round}: upload ({imported.size / 2**20:.0f} MB)", rows, begun)
         for what in ("looked at", "stored"):
             begun = time.perf_counter()
-            while import_run.advance(imported.pk, seconds=60) == import_run.JobResult.UNFINISHED:
+            while import_jobs.advance(imported.pk, seconds=60) == import_jobs.JobResult.UNFINISHED:
                 pass
             timed(f"{time_round}: {what}", rows, begun)
             if what == "looked at":
-                import_run.start(imported, now=timezone.now())
+                import_jobs.start(imported, now=timezone.now())
         imported.refresh_from_db()
         print(f"  {imported.status} {imported.error} {imported.outcomes.get('memory')}")
     begun = time.perf_counter()

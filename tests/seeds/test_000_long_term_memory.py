@@ -39,7 +39,7 @@ SHOWN = {
     "::test_a_wall_of_statements_is_refused_rather_than_read",
     "no tag of a memory breaks out of the block": "tests/chat/turns/test_injection.py"
     "::test_each_stays_one_line_of_data_before_the_model",
-    "ltm_remember stores no secret": OF_TOOLS + "test_a_secret_is_not_stored_and_the_model_is_told_only_that",
+    "ltm_remember stores no secret": OF_TOOLS + "test_secret_is_not_stored_and_the_model_is_told_only_that",
     "each person's cap is their own": "tests/memories/writing/test_eviction.py"
     "::test_each_workspace_and_each_owner_of_personal_ones_has_a_cap_of_its_own",
     "the embedder is the configured one": "tests/memories/recalling/test_embedding_models.py"

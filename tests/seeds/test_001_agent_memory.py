@@ -42,9 +42,9 @@ SHOWN = {
     + "test_plan_falls_back_to_the_last_step_where_a_task_has_no_result",
     "a task result is written only if absent": OF_TABLES
     + "test_plan_writes_a_task_result_only_where_none_is_present",
-    "a plan's final result": OF_TABLES + "test_plan_reads_the_final_result_of_its_last_task",
-    "a plan's results": OF_TABLES + "test_plan_reads_all_results_as_task_results",
-    "one task's result": OF_TABLES + "test_plan_reads_the_result_of_one_task",
+    "a plan's final result": OF_TABLES + "test_plan_reads_its_final_result_all_results_and_that_of_one_task",
+    "a plan's results": OF_TABLES + "test_plan_reads_its_final_result_all_results_and_that_of_one_task",
+    "one task's result": OF_TABLES + "test_plan_reads_its_final_result_all_results_and_that_of_one_task",
     "a caller's prompt stands before the contract": OF_EXECUTORS
     + "test_a_callers_prompt_stands_before_the_contract",
     "beyond nine tenths only finish_step is left": OF_EXECUTORS

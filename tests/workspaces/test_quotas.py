@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from chat.chats.services import create_chat, delete_chat
-from chat.import_export import import_run, upload_formats
+from chat.import_export import import_jobs, upload_formats
 from chat.models import Chat, ToolCall, ToolOutcome
 from chat.models.imports import Import, ImportStatus
 from chat.turns.services import begin_turn
@@ -198,13 +198,13 @@ def test_a_file_that_no_longer_fits_leaves_nothing_behind(cast: Cast) -> None:
 def test_an_upload_counts_while_it_lies_there(cast: Cast) -> None:
     def upload(size: int) -> Import:
         pieces = [b'["' + b"x" * (size - 4) + b'"]']
-        return import_run.begin(cast.editor, workspace=None, filename="some.json", pieces=pieces, now=NOW())
+        return import_jobs.begin(cast.editor, workspace=None, filename="some.json", pieces=pieces, now=NOW())
 
     first = upload(80)
     with pytest.raises(QuotaReached):
         upload(21)
     assert list(upload_formats.stored_imports()) == [first.public_id]
-    import_run.delete(first)
+    import_jobs.delete(first)
     assert upload(21).size == 21
 
 
@@ -251,14 +251,14 @@ def test_many_at_once_are_stored_as_far_as_there_is_room(cast: Cast, settings: A
 @pytest.fixture
 def importing(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> Import:
     """Create an import of eight statements that was previewed and started."""
-    monkeypatch.setattr(import_run, "_queue", lambda imported: None)
+    monkeypatch.setattr(import_jobs, "_queue", lambda imported: None)
     content = json.dumps([say(number) for number in range(8)]).encode()
-    imported = import_run.begin(
+    imported = import_jobs.begin(
         cast.editor, workspace=cast.workspace, filename="", pieces=[content], now=NOW()
     )
-    assert import_run.advance(imported.pk, seconds=60) == import_run.JobResult.CHECKED
+    assert import_jobs.advance(imported.pk, seconds=60) == import_jobs.JobResult.CHECKED
     imported.refresh_from_db()
-    return import_run.start(imported, now=NOW())
+    return import_jobs.start(imported, now=NOW())
 
 
 @pytest.fixture
@@ -269,7 +269,7 @@ def roomy(settings: Any) -> None:
 def test_an_import_stops_says_why_and_goes_on_when_there_is_room(
     roomy: None, importing: Import, settings: Any
 ) -> None:
-    assert import_run.advance(importing.pk, seconds=60) == import_run.JobResult.FULL
+    assert import_jobs.advance(importing.pk, seconds=60) == import_jobs.JobResult.FULL
     importing.refresh_from_db()
     assert importing.status == ImportStatus.STOPPED
     assert "of the 2 memories allowed here" in importing.error
@@ -277,8 +277,8 @@ def test_an_import_stops_says_why_and_goes_on_when_there_is_room(
     assert not Memory.objects.exists()
     settings.QUOTAS = settings.QUOTAS | {"memories": 8}
     assert (
-        import_run.advance(import_run.resume(importing, now=NOW()).pk, seconds=60)
-        == import_run.JobResult.DONE
+        import_jobs.advance(import_jobs.resume(importing, now=NOW()).pk, seconds=60)
+        == import_jobs.JobResult.DONE
     )
     assert Memory.objects.count() == 8
 
@@ -286,7 +286,7 @@ def test_an_import_stops_says_why_and_goes_on_when_there_is_room(
 def test_an_imported_archive_is_charged_for_its_chats_and_workspaces(cast: Cast, monkeypatch: pytest.MonkeyPatch,
                                                                      settings: Any) -> None:  # fmt: skip
     settings.QUOTAS = settings.QUOTAS | {"bytes": 100_000}
-    monkeypatch.setattr(import_run, "_queue", lambda imported: None)
+    monkeypatch.setattr(import_jobs, "_queue", lambda imported: None)
     for what, lines in (
         ("workspaces", [{"type": "workspace", "id": f"w{n}", "name": f"Place {n}"} for n in range(3)]),
         (
@@ -298,17 +298,17 @@ def test_an_imported_archive_is_charged_for_its_chats_and_workspaces(cast: Cast,
         records = [{"type": "memoryhub", "version": 1}, *place, *lines]
         content = "\n".join(json.dumps(record) for record in records).encode()
         person = make_user()
-        imported = import_run.begin(person, workspace=None, filename="", pieces=[content], now=NOW())
-        import_run.advance(imported.pk, seconds=60)
+        imported = import_jobs.begin(person, workspace=None, filename="", pieces=[content], now=NOW())
+        import_jobs.advance(imported.pk, seconds=60)
         imported.refresh_from_db()
-        import_run.start(imported, now=NOW())
-        assert import_run.advance(imported.pk, seconds=60) == import_run.JobResult.FULL, what
+        import_jobs.start(imported, now=NOW())
+        assert import_jobs.advance(imported.pk, seconds=60) == import_jobs.JobResult.FULL, what
         imported.refresh_from_db()
         assert f"2 {what} allowed here" in imported.error
         settings.QUOTAS = settings.QUOTAS | {what: 3}
         assert (
-            import_run.advance(import_run.resume(imported, now=NOW()).pk, seconds=60)
-            == import_run.JobResult.DONE
+            import_jobs.advance(import_jobs.resume(imported, now=NOW()).pk, seconds=60)
+            == import_jobs.JobResult.DONE
         ), what
 
 

@@ -92,9 +92,9 @@ SIGNS = {"USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥", "CNY": "CN¥", "INR
 
 
 def amount(money: Decimal) -> str:
-    """Format money as $12.30, or with two significant digits if small: $0.0041.
+    """Format money in the installation's currency: $12.30, or with two significant digits below 0.10: $0.0041.
 
-    Other currencies have their code: CHF 3.20.
+    A currency that is not in ``SIGNS`` has its code: CHF 3.20.
     """
     is_plain = money == 0 or abs(money) >= Decimal("0.1")
     places = 2 if is_plain else min(8, 1 - money.adjusted())

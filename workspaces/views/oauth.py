@@ -146,7 +146,7 @@ def register(request: HttpRequest) -> HttpResponse:
     from mcp.server.auth.handlers.register import RegistrationHandler
     from mcp.server.auth.settings import ClientRegistrationOptions
 
-    from workspaces.accounts.oauth_provider import Provider
+    from workspaces.accounts.mcp_sdk_provider import Provider
 
     provider: Any = Provider(base_of(request), now=timezone.now())
     handler = RegistrationHandler(provider, ClientRegistrationOptions(enabled=True))
@@ -158,7 +158,7 @@ def give_token(request: HttpRequest) -> HttpResponse:
     from mcp.server.auth.handlers.token import TokenHandler
     from mcp.server.auth.middleware.client_auth import ClientAuthenticator
 
-    from workspaces.accounts.oauth_provider import Provider
+    from workspaces.accounts.mcp_sdk_provider import Provider
 
     provider: Any = Provider(base_of(request), now=timezone.now(), resource=request.POST.get("resource"))
     return _handled(TokenHandler(provider, ClientAuthenticator(provider)), request)

@@ -11,7 +11,7 @@ from django.db.models import Value
 from django.db.models.functions import Concat
 from django.utils import timezone
 
-from chat.import_export import import_run
+from chat.import_export import import_jobs
 from chat.import_export.export import export
 from chat.import_export.import_lines import SETTINGS
 from chat.models import Chat, Message, MessageRole, MessageStatus
@@ -55,8 +55,8 @@ def uploaded(
     """Upload a file and run its preview; return the import."""
     file = io.BytesIO(data)
     pieces: Iterator[bytes] = iter(lambda: file.read(65_536), b"")
-    imported = import_run.begin(user, workspace=workspace, filename=name, pieces=pieces, now=timezone.now())
-    while import_run.advance(imported.pk, seconds=60) == import_run.JobResult.UNFINISHED:
+    imported = import_jobs.begin(user, workspace=workspace, filename=name, pieces=pieces, now=timezone.now())
+    while import_jobs.advance(imported.pk, seconds=60) == import_jobs.JobResult.UNFINISHED:
         pass
     imported.refresh_from_db()
     return imported
@@ -67,8 +67,8 @@ def imported_whole(
 ) -> Import:
     imported = uploaded(user, data, workspace, name)
     assert (imported.status, imported.error) == (ImportStatus.PREVIEW, ""), imported.error
-    import_run.start(imported, now=timezone.now())
-    while import_run.advance(imported.pk, seconds=60) == import_run.JobResult.UNFINISHED:
+    import_jobs.start(imported, now=timezone.now())
+    while import_jobs.advance(imported.pk, seconds=60) == import_jobs.JobResult.UNFINISHED:
         pass
     imported.refresh_from_db()
     assert (imported.status, imported.error) == (ImportStatus.DONE, "")

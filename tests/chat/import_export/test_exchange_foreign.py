@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from chat.import_export import import_run
+from chat.import_export import import_jobs
 from chat.models import Chat, Message
 from chat.models.imports import (
     Import,
@@ -234,8 +234,8 @@ def test_a_list_is_previewed_before_anything_is_stored_and_then_becomes_what_was
     assert rows[3].same_as == 1 and rows[7].duplicate_of == known.public_id
     assert rows[4].reason == "secret: content"
     assert "2,001" in rows[5].reason and "must be text" in rows[6].reason
-    import_run.start(imported, now=timezone.now())
-    assert import_run.advance(imported.pk, seconds=60) == import_run.JobResult.DONE
+    import_jobs.start(imported, now=timezone.now())
+    assert import_jobs.advance(imported.pk, seconds=60) == import_jobs.JobResult.DONE
     imported.refresh_from_db()
     assert imported.outcomes == imported.foreseen
     made = Memory.objects.exclude(pk=known.pk).order_by("pk")
@@ -268,16 +268,16 @@ def test_a_known_key_is_said_to_change_its_memory_and_does(cast: Cast) -> None:
     imported = uploaded(cast.editor, data, cast.workspace)
     row = imported.rows.get()
     assert (row.outcome, row.duplicate_of) == (Outcome.UPDATE, memory.public_id)
-    import_run.start(imported, now=timezone.now())
-    import_run.advance(imported.pk, seconds=60)
+    import_jobs.start(imported, now=timezone.now())
+    import_jobs.advance(imported.pk, seconds=60)
     memory.refresh_from_db()
     assert memory.content == "Coffee" and Memory.objects.count() == 1
 
 
 def test_only_what_was_chosen_is_taken(cast: Cast) -> None:
     imported = uploaded(cast.editor, as_json([gpt_conversation()]), cast.workspace)
-    import_run.start(imported, now=timezone.now(), takes_chats=False)
-    import_run.advance(imported.pk, seconds=60)
+    import_jobs.start(imported, now=timezone.now(), takes_chats=False)
+    import_jobs.advance(imported.pk, seconds=60)
     assert not Chat.objects.exists() and Memory.objects.count() == 2
 
 

@@ -14,7 +14,7 @@ from django.test import AsyncClient, Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from chat.import_export import import_run, upload_formats
+from chat.import_export import import_jobs, upload_formats
 from chat.models import Chat
 from chat.models.imports import Import, ImportStatus
 from memories.models import Memory
@@ -61,7 +61,7 @@ def test_from_the_settings_to_a_finished_import(cast: Cast) -> None:
     assert (response.status_code, response["Location"]) == (302, page)
     assert "Checking what would be stored" in text_of(client, page)
     assert "hx-get" in text_of(client, f"{page}progress/")
-    import_run.advance(imported.pk, seconds=60)
+    import_jobs.advance(imported.pk, seconds=60)
     assert client.get(f"{page}progress/", headers=HTMX)["HX-Refresh"] == "true"
     shown = text_of(client, page)
     assert "facts &lt;b&gt;.json" in shown and "Olive lives in Lisbon" in shown
@@ -70,7 +70,7 @@ def test_from_the_settings_to_a_finished_import(cast: Cast) -> None:
     assert "looks like a password or key" in refused and "Rufus weighs" not in refused
     assert client.post(f"{page}start/", {"chats": "on", "memories": "on"}).status_code == 302
     assert "Storing" in text_of(client, page)
-    import_run.advance(imported.pk, seconds=60)
+    import_jobs.advance(imported.pk, seconds=60)
     assert "Done. The uploaded file is deleted." in text_of(client, page)
     assert Memory.objects.count() == 3
     assert client.post(f"{page}delete/").status_code == 302
@@ -93,7 +93,7 @@ def test_it_is_stopped_and_goes_on_from_its_page(cast: Cast) -> None:
     client.post(f"{page}stop/")
     assert "Stopped after 0 of" in text_of(client, page)
     client.post(f"{page}resume/")
-    import_run.advance(imported.pk, seconds=60)
+    import_jobs.advance(imported.pk, seconds=60)
     assert Memory.objects.count() == 2 and not cast.workspace.chats.exists()
 
 
@@ -126,7 +126,7 @@ def test_the_whole_way_over_rest(cast: Cast) -> None:
     path = f"imports/{imported['id']}"
     assert (imported["status"], imported["checked"], imported["workspace_id"]) == ("preview", False, ws)
     assert error_of(api.post(f"{path}/start"))["code"] == "conflict"
-    import_run.advance(Import.objects.get().pk, seconds=60)
+    import_jobs.advance(Import.objects.get().pk, seconds=60)
     looked_at = api.get(path).json()
     assert looked_at["checked"] and looked_at["preview"]["memory"] == {
         "new": 2, "update": 0, "duplicate": 2, "refused": 3,
@@ -151,7 +151,7 @@ def test_the_whole_way_over_rest(cast: Cast) -> None:
     assert api.post(f"{path}/start").json()["status"] == "running"
     assert api.post(f"{path}/stop").json()["status"] == "stopped"
     assert api.post(f"{path}/resume").status_code == 202
-    import_run.advance(Import.objects.get().pk, seconds=60)
+    import_jobs.advance(Import.objects.get().pk, seconds=60)
     done = api.get(path).json()
     assert (done["status"], done["progress"], done["stored"]) == ("done", 1.0, done["preview"])
     assert [item["id"] for item in api.get("imports").json()["items"]] == [imported["id"]]
@@ -243,12 +243,12 @@ def test_looking_and_storing_cost_the_same_for_few_lines_and_for_many(cast: Cast
             lines.append(message(id=answer, of=public_id, role="assistant", reply_to=asked))
             source = {"source_chat_id": public_id, "source_message_id": asked}
             lines.append(memory(f"{of} {n} owns a boat", id=f"mem_{of}{n:023}", author="eddie", **source))
-        imported = import_run.begin(
+        imported = import_jobs.begin(
             cast.owner, workspace=cast.workspace, filename="", pieces=[file_of(*lines)], now=timezone.now()
         )
-        looking = queries(lambda: import_run.advance(imported.pk, seconds=60))
-        import_run.start(imported, now=timezone.now())
-        storing = queries(lambda: import_run.advance(imported.pk, seconds=60))
+        looking = queries(lambda: import_jobs.advance(imported.pk, seconds=60))
+        import_jobs.start(imported, now=timezone.now())
+        storing = queries(lambda: import_jobs.advance(imported.pk, seconds=60))
         imported.refresh_from_db()
         assert imported.status == ImportStatus.DONE and imported.outcomes["memory"]["new"] == number
         return [looking, storing]
@@ -297,7 +297,7 @@ def test_the_rows_of_a_finished_import_lead_to_what_came_in(cast: Cast) -> None:
 
 def test_what_was_left_out_of_an_import_leads_nowhere(cast: Cast) -> None:
     imported = uploaded(cast.editor, file_of(chat(title="Summer"), memory("Bees dance")), cast.workspace)
-    import_run.start(imported, takes_chats=False, now=timezone.now())
-    import_run.advance(imported.pk, seconds=60)
+    import_jobs.start(imported, takes_chats=False, now=timezone.now())
+    import_jobs.advance(imported.pk, seconds=60)
     shown = text_of(signed_in(cast.editor), f"/imports/{imported.public_id}/")
     assert "Bees dance" in shown and "Summer" not in shown and "To be stored" not in shown

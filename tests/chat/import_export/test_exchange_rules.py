@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from chat.import_export import import_run
+from chat.import_export import import_jobs
 from chat.models import Chat, Message
 from chat.models.imports import ImportStatus
 from memories.forgetting.for_good import forget_memories
@@ -112,8 +112,8 @@ def test_import_fails_once_its_user_may_no_longer_write(cast: Cast) -> None:
     membership = Membership.objects.filter(user=cast.editor, workspace=cast.workspace)
     membership.update(role=Role.VIEWER)
     for imported in (first, second):
-        import_run.start(imported, now=timezone.now())
-        assert import_run.advance(imported.pk, seconds=60) == import_run.JobResult.FAILED
+        import_jobs.start(imported, now=timezone.now())
+        assert import_jobs.advance(imported.pk, seconds=60) == import_jobs.JobResult.FAILED
         imported.refresh_from_db()
         assert imported.status == ImportStatus.FAILED and imported.error
         assert not Memory.objects.exists()
@@ -151,17 +151,17 @@ def test_what_a_file_brings_takes_the_room_of_who_brings_it(cast: Cast, settings
     Membership.objects.create(workspace=mine, user=cast.owner, role=Role.VIEWER)
     words = ("Tea", "A harbour at night", "Nine green lamps", "Olive trees")
 
-    def brought(numbers: range, by: User = cast.stranger) -> tuple[import_run.JobResult, int, int]:
+    def brought(numbers: range, by: User = cast.stranger) -> tuple[import_jobs.JobResult, int, int]:
         names = ("olive", "somebody who is not here")
         chats = [chat(number, created_by=names[number % 2]) for number in numbers]
         memories = [memory(words[number], author=names[number % 2]) for number in numbers]
         imported = uploaded(by, file_of(*(chats if what == "chats" else memories)), mine)
-        import_run.start(imported, now=timezone.now())
-        outcome = import_run.advance(imported.pk, seconds=60)
+        import_jobs.start(imported, now=timezone.now())
+        outcome = import_jobs.advance(imported.pk, seconds=60)
         return outcome, quota_of(cast.stranger, what).used, quota_of(cast.owner, what).used
 
-    assert brought(range(3)) == (import_run.JobResult.DONE, 3, 0)
-    assert brought(range(3, 4)) == (import_run.JobResult.FULL, 3, 0)
+    assert brought(range(3)) == (import_jobs.JobResult.DONE, 3, 0)
+    assert brought(range(3, 4)) == (import_jobs.JobResult.FULL, 3, 0)
     require_room(what, cast.owner, 3)
     cast.stranger.delete()
     assert quota_of(cast.owner, what).used == 0, "nor once they are gone"

@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from chat.import_export.import_run import refusals
+from chat.import_export.import_jobs import refusals
 from chat.models import Chat, Message
 from chat.models.imports import ImportKind
 from memories.models import Memory

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from chat.import_export import import_run, other_programs, upload_formats, upload_reader
-from chat.import_export.import_run import with_texts
+from chat.import_export import import_jobs, other_programs, upload_formats, upload_reader
+from chat.import_export.import_jobs import with_texts
 from chat.models import Message
 from chat.models.imports import ImportStatus
 from memories.forgetting.for_good import forget_memories
@@ -102,11 +102,11 @@ def test_large_export_is_previewed_by_a_sample_and_stored_whole(
     assert f"All of them may hold about {sample.expected}." in page
 
     assert upload_formats.upload_of(imported.public_id).exists()
-    import_run.start(imported, now=timezone.now())
+    import_jobs.start(imported, now=timezone.now())
     assert not imported.rows.exists()
     progress = []
     with django_capture_on_commit_callbacks(execute=True):
-        while import_run.advance(imported.pk, seconds=0) == import_run.JobResult.UNFINISHED:
+        while import_jobs.advance(imported.pk, seconds=0) == import_jobs.JobResult.UNFINISHED:
             imported.refresh_from_db()
             progress.append(imported.progress)
     assert progress == sorted(progress) and len(set(progress)) > 3
@@ -125,9 +125,9 @@ def test_killed_worker_goes_on_in_the_middle_of_a_chat(cast: Cast, monkeypatch: 
     """It is killed once while it checks the lines, and once while it stores them."""
     whole = imported_whole(cast.owner, export(1, SAID[:32]), name="conversations.json")
     data = export(1, SAID[:32])
-    imported = import_run.begin(cast.editor, workspace=None, filename="", pieces=[data], now=timezone.now())
-    for ends in (import_run.JobResult.CHECKED, import_run.JobResult.DONE):
-        real, calls = import_run.store_rows, []
+    imported = import_jobs.begin(cast.editor, workspace=None, filename="", pieces=[data], now=timezone.now())
+    for ends in (import_jobs.JobResult.CHECKED, import_jobs.JobResult.DONE):
+        real, calls = import_jobs.store_rows, []
 
         def dies(*args: Any, calls: list[int] = calls, real: Any = real, **how: Any) -> None:
             calls.append(1)
@@ -136,15 +136,15 @@ def test_killed_worker_goes_on_in_the_middle_of_a_chat(cast: Cast, monkeypatch: 
             real(*args, **how)
 
         with monkeypatch.context() as patched:
-            patched.setattr(import_run, "store_rows", dies)
+            patched.setattr(import_jobs, "store_rows", dies)
             with pytest.raises(KeyboardInterrupt):
-                import_run.advance(imported.pk, seconds=60)
+                import_jobs.advance(imported.pk, seconds=60)
         imported.refresh_from_db()
         assert (imported.read_count, imported.read_lines) == (0, 40), "two chunks of one chat"
-        assert import_run.advance(imported.pk, seconds=60) == ends
+        assert import_jobs.advance(imported.pk, seconds=60) == ends
         imported.refresh_from_db()
-        if ends == import_run.JobResult.CHECKED:
-            import_run.start(imported, now=timezone.now())
+        if ends == import_jobs.JobResult.CHECKED:
+            import_jobs.start(imported, now=timezone.now())
     assert (imported.foreseen, imported.outcomes) == (whole.foreseen, whole.outcomes)
     assert Message.objects.filter(chat__created_by=cast.editor).count() == 64
 
@@ -156,8 +156,8 @@ def test_what_is_forgotten_before_it_is_stored_does_not_come_in(cast: Cast) -> N
     wanted = with_texts(imported, imported.rows.filter(kind="memory", outcome="new")[:1])[0].text
     forget_memories([make_memory(wanted, cast.editor)], by=cast.editor, now=timezone.now())
     imported.refresh_from_db()
-    import_run.start(imported, now=timezone.now())
-    assert import_run.advance(imported.pk, seconds=60) == import_run.JobResult.DONE
+    import_jobs.start(imported, now=timezone.now())
+    assert import_jobs.advance(imported.pk, seconds=60) == import_jobs.JobResult.DONE
     imported.refresh_from_db()
     assert imported.outcomes["memory"]["refused"] >= 1 and imported.outcomes["memory"]["new"] > 1
     assert not Memory.objects.filter(content=wanted).exists()

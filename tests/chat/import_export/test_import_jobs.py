@@ -13,7 +13,7 @@ from django.db import connection
 from django.utils import timezone
 
 from chat import tasks
-from chat.import_export import import_lines, import_run, upload_formats
+from chat.import_export import import_jobs, import_lines, upload_formats
 from chat.import_export.upload_reader import items
 from chat.models.imports import KEPT, MAX_ATTEMPTS, Import, ImportStatus
 from memories.models import Memory
@@ -39,7 +39,7 @@ def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 def queued(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return the list of queued imports, filled at once, since the test's transaction is never committed."""
     asked: list[int] = []
-    monkeypatch.setattr(import_run, "_queue", lambda imported: asked.append(imported.pk))
+    monkeypatch.setattr(import_jobs, "_queue", lambda imported: asked.append(imported.pk))
     return asked
 
 
@@ -66,10 +66,10 @@ ALL = [f"{name} owns a boat" for name in PEOPLE]
 def test_worker_killed_in_any_chunk_loses_nothing_and_stores_nothing_twice(
     cast: Cast, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data, real = statements() if kind == "statements" else native(cast), import_run.import_records
+    data, real = statements() if kind == "statements" else native(cast), import_jobs.import_records
     for at in (1, 2, 3):
         imported = uploaded(cast.editor, data, cast.workspace)
-        import_run.start(imported, now=NOW())
+        import_jobs.start(imported, now=NOW())
         calls = []
 
         def dies(*args: Any, at: int = at, calls: list[int] = calls, **kwargs: Any) -> None:
@@ -79,11 +79,11 @@ def test_worker_killed_in_any_chunk_loses_nothing_and_stores_nothing_twice(
                 raise KeyboardInterrupt  # after storing, before recording that
 
         with monkeypatch.context() as patched:
-            patched.setattr(import_run, "import_records", dies)
+            patched.setattr(import_jobs, "import_records", dies)
             with pytest.raises(KeyboardInterrupt):
-                import_run.advance(imported.pk, seconds=60)
+                import_jobs.advance(imported.pk, seconds=60)
         assert len(stored()) < len(ALL), at
-        assert import_run.advance(imported.pk, seconds=60) == import_run.JobResult.DONE
+        assert import_jobs.advance(imported.pk, seconds=60) == import_jobs.JobResult.DONE
         imported.refresh_from_db()
         assert stored() == ALL, at
         assert imported.outcomes == imported.foreseen and imported.outcomes["memory"]["new"] == 10, at
@@ -96,7 +96,7 @@ def test_a_worker_killed_while_looking_writes_the_lines_again(
     data = as_json([gpt_conversation(conversation_id=f"c-{n}") for n in range(6)])
     whole = uploaded(cast.editor, data, cast.workspace)
     expected = upload_formats.lines_of(whole.public_id).read_bytes()
-    real, calls = import_run.store_rows, []
+    real, calls = import_jobs.store_rows, []
 
     def dies(*args: Any, **how: Any) -> None:
         calls.append(1)
@@ -104,13 +104,13 @@ def test_a_worker_killed_while_looking_writes_the_lines_again(
             raise KeyboardInterrupt
         real(*args, **how)
 
-    imported = import_run.begin(cast.editor, workspace=cast.workspace, filename="", pieces=[data], now=NOW())
-    monkeypatch.setattr(import_run, "store_rows", dies)
+    imported = import_jobs.begin(cast.editor, workspace=cast.workspace, filename="", pieces=[data], now=NOW())
+    monkeypatch.setattr(import_jobs, "store_rows", dies)
     with pytest.raises(KeyboardInterrupt):
-        import_run.advance(imported.pk, seconds=60)
+        import_jobs.advance(imported.pk, seconds=60)
     with upload_formats.lines_of(imported.public_id).open("ab") as file:
         file.write(b'{"half a line')  # an incomplete upload
-    assert import_run.advance(imported.pk, seconds=60) == import_run.JobResult.CHECKED
+    assert import_jobs.advance(imported.pk, seconds=60) == import_jobs.JobResult.CHECKED
     imported.refresh_from_db()
     assert upload_formats.lines_of(imported.public_id).read_bytes() == expected
     assert imported.foreseen == whole.foreseen and imported.rows.count() == whole.rows.count()
@@ -118,39 +118,39 @@ def test_a_worker_killed_while_looking_writes_the_lines_again(
 
 def test_it_is_stopped_between_chunks_and_goes_on_where_it_was(cast: Cast, queued: list[int]) -> None:
     imported = uploaded(cast.editor, statements(), cast.workspace)
-    import_run.start(imported, now=NOW())
-    assert import_run.advance(imported.pk, seconds=0) == import_run.JobResult.UNFINISHED
+    import_jobs.start(imported, now=NOW())
+    assert import_jobs.advance(imported.pk, seconds=0) == import_jobs.JobResult.UNFINISHED
     assert queued[-1] == imported.pk
-    import_run.stop(imported, now=NOW())
+    import_jobs.stop(imported, now=NOW())
     assert len(stored()) == 3
-    assert import_run.advance(imported.pk, seconds=60) == import_run.JobResult.NOTHING
+    assert import_jobs.advance(imported.pk, seconds=60) == import_jobs.JobResult.NOTHING
     with pytest.raises(Conflict):
-        import_run.stop(imported, now=NOW())
-    import_run.resume(imported, now=NOW())
-    assert import_run.advance(imported.pk, seconds=60) == import_run.JobResult.DONE
+        import_jobs.stop(imported, now=NOW())
+    import_jobs.resume(imported, now=NOW())
+    assert import_jobs.advance(imported.pk, seconds=60) == import_jobs.JobResult.DONE
     assert stored() == ALL
-    for refused in (import_run.start, import_run.stop, import_run.resume):
+    for refused in (import_jobs.start, import_jobs.stop, import_jobs.resume):
         with pytest.raises(Conflict):
             refused(imported, now=NOW())
 
 
 def test_deleting_it_in_the_middle_ends_it(cast: Cast, django_capture_on_commit_callbacks: Any) -> None:
     imported = uploaded(cast.editor, statements(), cast.workspace)
-    import_run.start(imported, now=NOW())
-    import_run.advance(imported.pk, seconds=0)
+    import_jobs.start(imported, now=NOW())
+    import_jobs.advance(imported.pk, seconds=0)
     with django_capture_on_commit_callbacks(execute=True):
-        import_run.delete(imported)
-    assert import_run.advance(imported.pk, seconds=60) == import_run.JobResult.NOTHING
+        import_jobs.delete(imported)
+    assert import_jobs.advance(imported.pk, seconds=60) == import_jobs.JobResult.NOTHING
     assert len(stored()) == 3 and list(upload_formats.stored_imports()) == []
 
 
 def test_one_process_at_a_time(cast: Cast) -> None:
     imported = uploaded(cast.editor, statements(), cast.workspace)
-    import_run.start(imported, now=NOW())
-    with queries.alone(import_run.LOCK, imported.pk) as is_alone:
+    import_jobs.start(imported, now=NOW())
+    with queries.alone(import_jobs.LOCK, imported.pk) as is_alone:
         assert is_alone
-        assert import_run.advance(imported.pk, seconds=60) == import_run.JobResult.ELSEWHERE
-    assert import_run.advance(imported.pk, seconds=60) == import_run.JobResult.DONE
+        assert import_jobs.advance(imported.pk, seconds=60) == import_jobs.JobResult.ELSEWHERE
+    assert import_jobs.advance(imported.pk, seconds=60) == import_jobs.JobResult.DONE
 
 
 @pytest.mark.django_db(transaction=True)
@@ -159,20 +159,20 @@ def test_the_queue_closing_the_jobs_connection_lets_no_second_process_in(
 ) -> None:
     """django-q closes connections older than a minute when something is queued outside a transaction."""
     imported = uploaded(cast.editor, statements(), cast.workspace)
-    import_run.start(imported, now=NOW())
-    real, outcomes = import_run.embed_ahead, []
+    import_jobs.start(imported, now=NOW())
+    real, outcomes = import_jobs.embed_ahead, []
 
     def closes(*args: Any, **how: Any) -> Any:
         connection.close_if_unusable_or_obsolete()
         assert connection.connection is None
-        outcomes.append(import_run.advance(imported.pk, seconds=60))
+        outcomes.append(import_jobs.advance(imported.pk, seconds=60))
         return real(*args, **how)
 
-    monkeypatch.setattr(import_run, "embed_ahead", closes)
+    monkeypatch.setattr(import_jobs, "embed_ahead", closes)
     monkeypatch.setattr(connection, "close_at", 0.0)
     monkeypatch.setitem(connection.settings_dict, "CONN_MAX_AGE", 0)
-    assert import_run.advance(imported.pk, seconds=60) == import_run.JobResult.DONE
-    assert outcomes == [import_run.JobResult.ELSEWHERE] * len(outcomes) and len(outcomes) > 1
+    assert import_jobs.advance(imported.pk, seconds=60) == import_jobs.JobResult.DONE
+    assert outcomes == [import_jobs.JobResult.ELSEWHERE] * len(outcomes) and len(outcomes) > 1
     assert stored() == ALL
 
 
@@ -180,17 +180,17 @@ def test_what_fails_again_and_again_is_given_up_and_says_where(
     cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     imported = uploaded(cast.editor, statements(), cast.workspace)
-    import_run.start(imported, now=NOW())
-    import_run.advance(imported.pk, seconds=0)
+    import_jobs.start(imported, now=NOW())
+    import_jobs.advance(imported.pk, seconds=0)
 
     def fails(*args: Any, **kwargs: Any) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(import_run, "import_records", fails)
+    monkeypatch.setattr(import_jobs, "import_records", fails)
     for _ in range(MAX_ATTEMPTS):
         with pytest.raises(ZeroDivisionError):
-            import_run.advance(imported.pk, seconds=60)
-    assert import_run.advance(imported.pk, seconds=60) == import_run.JobResult.FAILED
+            import_jobs.advance(imported.pk, seconds=60)
+    assert import_jobs.advance(imported.pk, seconds=60) == import_jobs.JobResult.FAILED
     imported.refresh_from_db()
     assert (imported.status, "beyond line 3" in imported.error) == (ImportStatus.FAILED, True)
     assert len(stored()) == 3 and list(upload_formats.stored_imports()) == []
@@ -198,32 +198,32 @@ def test_what_fails_again_and_again_is_given_up_and_says_where(
 
 def test_it_waits_for_an_embedder_that_does_not_answer(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     imported = uploaded(cast.editor, statements(), cast.workspace)
-    import_run.start(imported, now=NOW())
+    import_jobs.start(imported, now=NOW())
     with monkeypatch.context() as patched:
         patched.setattr("chat.import_export.import_memories.embed_texts", lambda texts, reaches: None)
         for _ in range(MAX_ATTEMPTS):
-            assert import_run.advance(imported.pk, seconds=60) == import_run.JobResult.WAITING
+            assert import_jobs.advance(imported.pk, seconds=60) == import_jobs.JobResult.WAITING
     imported.refresh_from_db()
     assert (imported.status, imported.error) == (ImportStatus.STOPPED, "The embedding model does not answer.")
-    import_run.resume(imported, now=NOW())
-    assert import_run.advance(imported.pk, seconds=60) == import_run.JobResult.DONE
+    import_jobs.resume(imported, now=NOW())
+    assert import_jobs.advance(imported.pk, seconds=60) == import_jobs.JobResult.DONE
     assert stored() == ALL
 
 
 def test_the_sweep_takes_up_what_no_job_is_at(cast: Cast, queued: list[int]) -> None:
-    looked_at = import_run.begin(cast.editor, workspace=None, filename="", pieces=[b"Cats purr"], now=NOW())
+    looked_at = import_jobs.begin(cast.editor, workspace=None, filename="", pieces=[b"Cats purr"], now=NOW())
     running = uploaded(cast.editor, statements(), cast.workspace)
-    import_run.start(running, now=NOW())
+    import_jobs.start(running, now=NOW())
     idle = uploaded(cast.editor, statements(), cast.workspace)
     queued.clear()
-    assert import_run.sweep(now=NOW()) == 2
+    assert import_jobs.sweep(now=NOW()) == 2
     assert sorted(queued) == [looked_at.pk, running.pk] and idle.pk not in queued
 
 
 def test_import_cannot_start_before_its_job_has_checked_it(cast: Cast) -> None:
-    imported = import_run.begin(cast.editor, workspace=None, filename="", pieces=[b"Cats purr"], now=NOW())
+    imported = import_jobs.begin(cast.editor, workspace=None, filename="", pieces=[b"Cats purr"], now=NOW())
     with pytest.raises(Conflict):
-        import_run.start(imported, now=NOW())
+        import_jobs.start(imported, now=NOW())
     assert tasks.run_import(import_id=imported.pk) == "checked"
     assert "0 imports" in tasks.sweep()
 
@@ -233,14 +233,14 @@ def test_what_nobody_finishes_is_cleared_away_after_a_week(
 ) -> None:
     left = uploaded(cast.editor, statements(), cast.workspace)
     done = uploaded(cast.editor, b"Cats purr", cast.workspace)
-    import_run.start(done, now=NOW())
+    import_jobs.start(done, now=NOW())
     with django_capture_on_commit_callbacks(execute=True):
-        import_run.advance(done.pk, seconds=60)
+        import_jobs.advance(done.pk, seconds=60)
     assert list(upload_formats.stored_imports()) == [left.public_id]
     with django_capture_on_commit_callbacks(execute=True):
-        import_run.sweep(now=NOW() + KEPT - timedelta(hours=1))
+        import_jobs.sweep(now=NOW() + KEPT - timedelta(hours=1))
         assert left.rows.exists()
-        import_run.sweep(now=NOW() + KEPT + timedelta(hours=1))
+        import_jobs.sweep(now=NOW() + KEPT + timedelta(hours=1))
     assert list(Import.objects.values_list("pk", "status")) == [(done.pk, "done")]
     assert not done.rows.exists() and list(upload_formats.stored_imports()) == []
 
@@ -248,9 +248,9 @@ def test_what_nobody_finishes_is_cleared_away_after_a_week(
 def test_files_whose_workspace_is_gone_are_cleared_away(cast: Cast) -> None:
     imported = uploaded(cast.editor, statements(), cast.workspace)
     cast.workspace.delete()
-    import_run.sweep(now=NOW())
+    import_jobs.sweep(now=NOW())
     assert list(upload_formats.stored_imports()) == [imported.public_id]  # it may still be uploading
-    import_run.sweep(now=NOW() + timedelta(hours=2))
+    import_jobs.sweep(now=NOW() + timedelta(hours=2))
     assert list(upload_formats.stored_imports()) == []
 
 
@@ -266,14 +266,14 @@ def test_uploads_are_for_this_user_only_and_have_a_limit(cast: Cast, settings: A
 
 
 def test_uploads_in_a_minute_and_unfinished_ones_are_limited(cast: Cast, settings: Any) -> None:
-    for _ in range(import_run.MOST_OPEN):
-        import_run.begin(cast.editor, workspace=None, filename="", pieces=[b"Cats purr"], now=NOW())
+    for _ in range(import_jobs.MOST_OPEN):
+        import_jobs.begin(cast.editor, workspace=None, filename="", pieces=[b"Cats purr"], now=NOW())
     with pytest.raises(Conflict):
-        import_run.begin(cast.editor, workspace=None, filename="", pieces=[b"Cats purr"], now=NOW())
+        import_jobs.begin(cast.editor, workspace=None, filename="", pieces=[b"Cats purr"], now=NOW())
     settings.THROTTLES = settings.THROTTLES | {"uploads": 1}
-    import_run.begin(cast.owner, workspace=None, filename="", pieces=[b"Cats purr"], now=NOW())
+    import_jobs.begin(cast.owner, workspace=None, filename="", pieces=[b"Cats purr"], now=NOW())
     with pytest.raises(TooManyRequests):
-        import_run.begin(cast.owner, workspace=None, filename="", pieces=[b"Cats purr"], now=NOW())
+        import_jobs.begin(cast.owner, workspace=None, filename="", pieces=[b"Cats purr"], now=NOW())
 
 
 MANY = 20_000

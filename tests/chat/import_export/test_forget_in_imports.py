@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from chat.import_export import import_run, upload_formats
-from chat.import_export.forgetting import forget_in_imports
-from chat.import_export.import_run import with_texts
+from chat.import_export import import_jobs, upload_formats
+from chat.import_export.forget_in_imports import forget_in_imports
+from chat.import_export.import_jobs import with_texts
 from chat.models.imports import Import, ImportStatus
 from memories.forgetting.for_good import forget_memories
 from memories.forgetting.remaining_copies import Wanted
@@ -30,8 +30,8 @@ pytestmark = pytest.mark.django_db
 def _data_dir(tmp_path: Any, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.DATA_DIR = tmp_path
     # The test's transaction is never committed, so on_commit callbacks run at once.
-    monkeypatch.setattr("chat.import_export.import_run.transaction.on_commit", lambda act, **_: act())
-    monkeypatch.setattr("chat.import_export.import_run._queue", lambda imported: None)
+    monkeypatch.setattr("chat.import_export.import_jobs.transaction.on_commit", lambda act, **_: act())
+    monkeypatch.setattr("chat.import_export.import_jobs._queue", lambda imported: None)
 
 
 def bytes_of(imported: Import) -> bytes:
@@ -46,8 +46,8 @@ def forget(text: str, by: User, cast: Cast) -> Any:
 
 def finish(imported: Import) -> Import:
     if imported.status == ImportStatus.PREVIEW:
-        import_run.start(imported, now=timezone.now())
-    while import_run.advance(imported.pk, seconds=60) == import_run.JobResult.UNFINISHED:
+        import_jobs.start(imported, now=timezone.now())
+    while import_jobs.advance(imported.pk, seconds=60) == import_jobs.JobResult.UNFINISHED:
         pass
     imported.refresh_from_db()
     assert (imported.status, imported.error) == (ImportStatus.DONE, "")
@@ -154,23 +154,23 @@ def test_lines_that_are_being_looked_at_while_it_is_forgotten(
     cast: Cast, data: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pause = Pause()
-    monkeypatch.setattr(import_run, "import_records", pause.after(import_run.import_records))
-    begun = import_run.begin(
+    monkeypatch.setattr(import_jobs, "import_records", pause.after(import_jobs.import_records))
+    begun = import_jobs.begin(
         cast.editor, workspace=cast.workspace, filename="list", pieces=[data], now=timezone.now()
     )
-    running = Work(lambda: import_run.advance(begun.pk, seconds=60))
+    running = Work(lambda: import_jobs.advance(begun.pk, seconds=60))
     assert pause.reached.wait(10)
     assert TEXT.encode() in bytes_of(begun)
     forgetting = Work(lambda: forget(TEXT, cast.editor, cast))
     assert forgetting.waits_for_a_lock()
     pause.goes_on.set()
-    assert (running.end(), forgetting.end().removed["lines of imports"]) == (import_run.JobResult.CHECKED, 1)
+    assert (running.end(), forgetting.end().removed["lines of imports"]) == (import_jobs.JobResult.CHECKED, 1)
     assert TEXT.encode() not in bytes_of(begun)
 
 
 def test_a_finished_or_swept_one_costs_nothing(cast: Cast) -> None:
     imported = uploaded(cast.editor, file_of(memory(TEXT)), cast.workspace)
-    import_run.sweep(now=timezone.now() + timedelta(days=8))
+    import_jobs.sweep(now=timezone.now() + timedelta(days=8))
     assert not upload_formats.folder_of(imported.public_id).exists()
     assert forget_in_imports(Wanted({TEXT}, set()), cast.editor) == {}
 

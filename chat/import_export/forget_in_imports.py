@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 from django.db import transaction
 
-from chat.import_export import import_run, upload_formats
+from chat.import_export import import_jobs, upload_formats
 from chat.import_export.import_lines import FORGOTTEN, GONE, MAX_LINE, overwrite_line, parse_line, sync
 from chat.models.imports import Import, ImportKind, ImportStatus, Outcome
 from memories.forgetting.remaining_copies import QUOTING, Wanted, holding, named
@@ -85,7 +85,7 @@ def _forget_in(imported: Import, clean: Callable[[Line], Line | None]) -> int:
     end = imported.size if native else imported.looked_bytes
     gone: list[int] = []
     try:
-        with import_run.lines_file(imported).open("r+b") as file:
+        with import_jobs.lines_file(imported).open("r+b") as file:
             changed = _clean_lines(file, end, clean, gone)
             sync(file)
     except FileNotFoundError:
