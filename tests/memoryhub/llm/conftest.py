@@ -12,8 +12,13 @@ def no_waiting_between_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(openai_errors, "RETRY_DELAYS_SECONDS", (0.0, 0.0))
 
 
-@pytest.fixture
-def model(scripted_openai: ScriptedOpenAI) -> OpenAIChatModel:
-    endpoint = Endpoint(scripted_openai.base_url, scripted_openai.api_key, scripted_openai.model)
+def model_of(server: ScriptedOpenAI) -> OpenAIChatModel:
+    """Return a model that has learned nothing of the server yet."""
+    endpoint = Endpoint(server.base_url, server.api_key, server.model)
     capabilities = Capabilities(has_tools=False, can_extract=True, context_tokens=4096, local=True)
     return OpenAIChatModel(lambda: endpoint, capabilities, timeout=5.0)
+
+
+@pytest.fixture
+def model(scripted_openai: ScriptedOpenAI) -> OpenAIChatModel:
+    return model_of(scripted_openai)

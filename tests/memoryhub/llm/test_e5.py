@@ -29,17 +29,14 @@ def test_a_text_is_cut_as_the_model_was_taught(encoder: MultilingualEncoder) -> 
     assert cut(encoder, "Ich wohne in Berlin.") == ["▁Ich", "▁woh", "ne", "▁in", "▁Berlin", "."]
 
 
-@pytest.mark.parametrize(
-    ("written", "means"),
-    [
+def test_ways_to_write_one_text_are_one(encoder: MultilingualEncoder) -> None:
+    for written, means in (
         ("ｆｕｌｌ  ﬁne\u200bx\n", "full fine x"),
         ("e\u0301te\u0301", "été"),
         ("a\x00b\x07", "ab"),
         ("ｱ", "ア"),
-    ],
-)
-def test_ways_to_write_one_text_are_one(encoder: MultilingualEncoder, written: str, means: str) -> None:
-    assert cut(encoder, written) == cut(encoder, means)
+    ):
+        assert cut(encoder, written) == cut(encoder, means), means
 
 
 def test_the_models_own_marks_cannot_be_written(encoder: MultilingualEncoder) -> None:
@@ -65,20 +62,15 @@ def test_vectors_are_those_of_the_model(encoder: MultilingualEncoder) -> None:
 REFERENCE = [0.7325, 0.7278, 0.7383]
 
 
-@pytest.mark.parametrize(
-    ("question", "answer", "other"),
-    [
+def test_a_question_is_near_its_answer_in_another_language(encoder: MultilingualEncoder) -> None:
+    for question, answer, other in (
         ("Wo wohne ich?", "I moved to Lisbon in May.", "La reunión es el martes."),
         ("¿Qué no puedo comer?", "Ich habe eine Nussallergie.", "我的猫叫小白。"),
         ("我的猫叫什么名字？", "My cat is called Minka.", "Die Frist ist der 15. März."),
-    ],
-)
-def test_a_question_is_near_its_answer_in_another_language(
-    encoder: MultilingualEncoder, question: str, answer: str, other: str
-) -> None:
-    (asked,) = encoder.encode([question])
-    near, far = encoder.encode([answer, other], "passage: ")
-    assert asked @ near > asked @ far + 0.02
+    ):
+        (asked,) = encoder.encode([question])
+        near, far = encoder.encode([answer, other], "passage: ")
+        assert asked @ near > asked @ far + 0.02, question
 
 
 def test_a_batch_changes_no_vector_by_much(encoder: MultilingualEncoder) -> None:

@@ -10,6 +10,7 @@ from memoryhub.llm.base import Message, ToolCall
 from memoryhub.llm.openai_compatible import OpenAIChatModel
 from memoryhub.llm.openai_requests import fold
 from tests.fakes.openai_server import Answer, Failure, Received, Reply, ScriptedOpenAI
+from tests.memoryhub.llm.conftest import model_of
 
 CALL = ToolCall("call_1", "x_recall_memory", "{}")
 PROMPT = [
@@ -55,17 +56,23 @@ SAID = [
 ]
 
 
-@pytest.mark.parametrize(("says", "status", "takes_system"), SAID)
-async def test_it_is_tried_once_folded_and_remembered(
-    model: OpenAIChatModel, scripted_openai: ScriptedOpenAI, says: str, status: int, takes_system: bool
+async def test_it_is_tried_once_folded_and_remembered(scripted_openai: ScriptedOpenAI) -> None:
+    for says, status, takes_system in SAID:
+        await assert_folded(scripted_openai, says, status, takes_system=takes_system)
+
+
+async def assert_folded(
+    scripted_openai: ScriptedOpenAI, says: str, status: int, *, takes_system: bool
 ) -> None:
+    model = model_of(scripted_openai)
+    scripted_openai.requests.clear()
     scripted_openai.respond = strict(says, status, takes_system=takes_system)
     assert [delta.text async for delta in model.stream(PROMPT)] == ["Fine.", ""]
     assert [delta.text async for delta in model.stream(AFTER_A_CALL)] == ["Fine.", ""]
     assert model.complete(PROMPT) == "Fine."
     first, *others = scripted_openai.chat_requests
-    assert len(first.messages) == len(PROMPT)
-    assert len(others) == 3, "found out once"
+    assert len(first.messages) == len(PROMPT), says
+    assert len(others) == 3, f"not found out once: {says}"
     said: list[dict[str, Any]] = others[1].messages
     begins = said[0]["content"]
     assert begins == (HEAD if takes_system else f"{HEAD}\n\nHi")
@@ -73,16 +80,15 @@ async def test_it_is_tried_once_folded_and_remembered(
     assert (said[-2]["tool_calls"][0]["id"], said[-1]["tool_call_id"]) == ("call_1", "call_1")
 
 
-@pytest.mark.parametrize(
-    "messages", [[Message("user", "Hi")], [Message("system", "x"), Message("user", "Hi")]]
-)
 def test_what_cannot_be_folded_is_not_sent_again(
-    model: OpenAIChatModel, scripted_openai: ScriptedOpenAI, messages: list[Message]
+    model: OpenAIChatModel, scripted_openai: ScriptedOpenAI
 ) -> None:
-    scripted_openai.script(Failure(400, "Conversation roles must alternate"))
-    with pytest.raises(errors.ModelBadRequest):
-        model.complete(messages)
-    assert len(scripted_openai.chat_requests) == 1
+    for messages in ([Message("user", "Hi")], [Message("system", "x"), Message("user", "Hi")]):
+        scripted_openai.requests.clear()
+        scripted_openai.script(Failure(400, "Conversation roles must alternate"))
+        with pytest.raises(errors.ModelBadRequest):
+            model.complete(messages)
+        assert len(scripted_openai.chat_requests) == 1, messages
 
 
 def test_nothing_is_lost_and_nothing_changes_places() -> None:

@@ -19,10 +19,15 @@ QUESTION = [Message("user", "When is the deadline?")]
 ANSWER = "March 15."
 
 
+def model_at(server: ScriptedOpenAI) -> OpenAIChatModel:
+    """Return a model that has learned nothing of the server yet."""
+    endpoint = Endpoint(server.base_url, server.api_key, server.model)
+    return OpenAIChatModel(lambda: endpoint, ABLE)
+
+
 @pytest.fixture
 def model(scripted_openai: ScriptedOpenAI) -> OpenAIChatModel:
-    endpoint = Endpoint(scripted_openai.base_url, scripted_openai.api_key, scripted_openai.model)
-    return OpenAIChatModel(lambda: endpoint, ABLE)
+    return model_at(scripted_openai)
 
 
 def event(value: object) -> str:
@@ -66,19 +71,17 @@ async def read(model: OpenAIChatModel, *tools: Tool) -> list[Delta]:
     return [delta async for delta in model.stream(QUESTION, tools=tools)]
 
 
-@pytest.mark.parametrize("name", STREAMS)
 async def test_an_odd_stream_is_read_to_its_end(
-    model: OpenAIChatModel, scripted_openai: ScriptedOpenAI, name: str
+    model: OpenAIChatModel, scripted_openai: ScriptedOpenAI
 ) -> None:
-    scripted_openai.script(Raw(STREAMS[name].encode()))
-    deltas = await read(model)
-    assert "".join(delta.text for delta in deltas) == ANSWER
-    assert deltas[-1].finish_reason == "stop"
-    scripted_openai.script(Raw(STREAMS[name].encode()))
     body = {"messages": [{"role": "user", "content": "When?"}], "stream": True}
-    passed_on = [part async for part in model.raw.stream(body)]
-    texts = (each["choices"][0]["delta"].get("content") or "" for each in passed_on if each["choices"])
-    assert "".join(texts) == ANSWER
+    for name, stream in STREAMS.items():
+        scripted_openai.script(Raw(stream.encode()), Raw(stream.encode()))
+        deltas = await read(model)
+        assert ("".join(delta.text for delta in deltas), deltas[-1].finish_reason) == (ANSWER, "stop"), name
+        passed_on = [part async for part in model.raw.stream(body)]
+        texts = (each["choices"][0]["delta"].get("content") or "" for each in passed_on if each["choices"])
+        assert "".join(texts) == ANSWER, name
 
 
 async def test_text_with_unicode_line_separators_is_one_line(
@@ -122,13 +125,14 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize("name", CALLS)
-async def test_an_odd_call_is_one_call(
-    model: OpenAIChatModel, scripted_openai: ScriptedOpenAI, name: str
-) -> None:
-    scripted_openai.script(Raw((CALLS[name] + event(chunk(reason="tool_calls"))).encode()))
-    (call,) = (await read(model, SAVE))[-1].tool_calls
-    assert (call.name, json.loads(call.arguments)) == ("x_save_memory", json.loads(ARGUMENTS))
+def read_calls(delta: Delta) -> list[tuple[str, Any]]:
+    return [(call.name, json.loads(call.arguments)) for call in delta.tool_calls]
+
+
+async def test_an_odd_call_is_one_call(model: OpenAIChatModel, scripted_openai: ScriptedOpenAI) -> None:
+    for name, stream in CALLS.items():
+        scripted_openai.script(Raw((stream + event(chunk(reason="tool_calls"))).encode()))
+        assert read_calls((await read(model, SAVE))[-1]) == [("x_save_memory", json.loads(ARGUMENTS))], name
 
 
 async def test_two_whole_calls_with_one_index_stay_two(
@@ -165,27 +169,27 @@ TEXTS = (
 )
 
 
-@pytest.mark.parametrize("name", WRITTEN)
+def in_pieces(text: str) -> Answer:
+    return Answer(*[text[at : at + 7] for at in range(0, len(text), 7)])
+
+
 async def test_a_call_written_as_text_is_a_call(
-    model: OpenAIChatModel, scripted_openai: ScriptedOpenAI, name: str
+    model: OpenAIChatModel, scripted_openai: ScriptedOpenAI
 ) -> None:
-    text = WRITTEN[name]
-    scripted_openai.script(Answer(*[text[at : at + 7] for at in range(0, len(text), 7)]))
-    deltas = await read(model, SAVE)
-    assert "".join(delta.text for delta in deltas) == ""
-    (call,) = deltas[-1].tool_calls
-    assert (call.name, json.loads(call.arguments)) == ("x_save_memory", json.loads(ARGUMENTS))
-    assert deltas[-1].finish_reason == "tool_calls"
+    for name, text in WRITTEN.items():
+        scripted_openai.script(in_pieces(text))
+        deltas = await read(model, SAVE)
+        assert "".join(delta.text for delta in deltas) == "", name
+        assert read_calls(deltas[-1]) == [("x_save_memory", json.loads(ARGUMENTS))], name
+        assert deltas[-1].finish_reason == "tool_calls", name
 
 
-@pytest.mark.parametrize("text", TEXTS)
-async def test_anything_else_stays_text(
-    model: OpenAIChatModel, scripted_openai: ScriptedOpenAI, text: str
-) -> None:
-    scripted_openai.script(Answer(*[text[at : at + 7] for at in range(0, len(text), 7)]))
-    deltas = await read(model, SAVE)
-    assert "".join(delta.text for delta in deltas) == text
-    assert not deltas[-1].tool_calls
+async def test_anything_else_stays_text(model: OpenAIChatModel, scripted_openai: ScriptedOpenAI) -> None:
+    for text in TEXTS:
+        scripted_openai.script(in_pieces(text))
+        deltas = await read(model, SAVE)
+        assert "".join(delta.text for delta in deltas) == text
+        assert not deltas[-1].tool_calls, text
 
 
 async def test_without_tools_a_call_is_text(model: OpenAIChatModel, scripted_openai: ScriptedOpenAI) -> None:
@@ -211,24 +215,24 @@ SHAPES: dict[str, object] = {
 }
 
 
-@pytest.mark.parametrize("name", SHAPES)
-async def test_a_refusal_in_any_shape_is_learned_from(
-    model: OpenAIChatModel, scripted_openai: ScriptedOpenAI, name: str
-) -> None:
-    refusal = Raw(json.dumps(SHAPES[name]).encode(), "application/json", 400)
-    scripted_openai.script(refusal, Answer(ANSWER), refusal, Answer(ANSWER))
-    assert await asyncio.to_thread(model.complete, QUESTION, json=True) == ANSWER
-    assert "response_format" not in scripted_openai.chat_requests[-1].body
-    assert "".join(delta.text for delta in await read(model)) == ANSWER
-    assert "stream_options" not in scripted_openai.chat_requests[-1].body
+async def test_a_refusal_in_any_shape_is_learned_from(scripted_openai: ScriptedOpenAI) -> None:
+    for name, shape in SHAPES.items():
+        model = model_at(scripted_openai)
+        refusal = Raw(json.dumps(shape).encode(), "application/json", 400)
+        scripted_openai.script(refusal, Answer(ANSWER), refusal, Answer(ANSWER))
+        assert await asyncio.to_thread(model.complete, QUESTION, json=True) == ANSWER, name
+        assert "response_format" not in scripted_openai.chat_requests[-1].body, name
+        assert "".join(delta.text for delta in await read(model)) == ANSWER, name
+        assert "stream_options" not in scripted_openai.chat_requests[-1].body, name
 
 
 OVERFLOW = "This model's maximum context length is 8192 tokens"
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
+async def test_an_error_with_status_200_is_that_error(
+    model: OpenAIChatModel, scripted_openai: ScriptedOpenAI
+) -> None:
+    for body in (
         json.dumps({"error": OVERFLOW}),
         json.dumps({"error": {"message": OVERFLOW, "code": 400}}),
         json.dumps([{"error": {"message": OVERFLOW}}]),
@@ -236,18 +240,14 @@ OVERFLOW = "This model's maximum context length is 8192 tokens"
         f"error: {json.dumps({'message': OVERFLOW})}\n\n",
         f"data: error: {OVERFLOW}\n\n",
         json.dumps({"detail": OVERFLOW}),
-    ],
-)
-async def test_an_error_with_status_200_is_that_error(
-    model: OpenAIChatModel, scripted_openai: ScriptedOpenAI, body: str
-) -> None:
-    scripted_openai.script(Raw(body.encode()))
-    with pytest.raises(errors.ModelContextOverflow):
-        await read(model)
-    if body.startswith(("{", "[")):
-        scripted_openai.script(Raw(body.encode(), "application/json"))
+    ):
+        scripted_openai.script(Raw(body.encode()))
         with pytest.raises(errors.ModelContextOverflow):
-            await asyncio.to_thread(model.complete, QUESTION)
+            await read(model)
+        if body.startswith(("{", "[")):
+            scripted_openai.script(Raw(body.encode(), "application/json"))
+            with pytest.raises(errors.ModelContextOverflow):
+                await asyncio.to_thread(model.complete, QUESTION)
 
 
 async def test_thoughts_until_the_limit_say_so(

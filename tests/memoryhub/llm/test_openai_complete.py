@@ -6,7 +6,7 @@ import pytest
 from memoryhub.llm import errors
 from memoryhub.llm.base import Message
 from memoryhub.llm.openai_compatible import OpenAIChatModel
-from tests.fakes.openai_server import Answer, Failure, Hang, Raw, Reply, ScriptedOpenAI
+from tests.fakes.openai_server import Answer, Failure, Hang, Raw, ScriptedOpenAI
 
 QUESTION = [Message("user", "When is the deadline?")]
 
@@ -49,9 +49,8 @@ def body(**message: object) -> bytes:
     return json.dumps({"choices": [{"message": message, "finish_reason": "stop"}]}).encode()
 
 
-@pytest.mark.parametrize(
-    ("reply", "expected"),
-    [
+def test_replies_that_are_no_answer(model: OpenAIChatModel, scripted_openai: ScriptedOpenAI) -> None:
+    for reply, expected in (
         (Raw(b"{not json", "application/json"), errors.ModelBadReply),
         (Raw(b"<html>Hello</html>", "text/html"), errors.ModelBadReply),
         (Raw(b"{}", "application/json"), errors.ModelBadReply),
@@ -63,15 +62,11 @@ def body(**message: object) -> bytes:
         (Raw(body(content=None, refusal="I cannot."), "application/json"), errors.ContentFiltered),
         (Answer("", finish_reason="content_filter"), errors.ContentFiltered),
         (Answer(""), errors.ModelBadReply),
-    ],
-)
-def test_replies_that_are_no_answer(
-    model: OpenAIChatModel, scripted_openai: ScriptedOpenAI, reply: Reply, expected: type[errors.ModelError]
-) -> None:
-    scripted_openai.script(reply)
-    with pytest.raises(errors.ModelError) as caught:
-        model.complete(QUESTION)
-    assert type(caught.value) is expected
+    ):
+        scripted_openai.script(reply)
+        with pytest.raises(errors.ModelError) as caught:
+            model.complete(QUESTION)
+        assert type(caught.value) is expected, reply
 
 
 def test_threads_share_connections(model: OpenAIChatModel, scripted_openai: ScriptedOpenAI) -> None:

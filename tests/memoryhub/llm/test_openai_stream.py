@@ -24,6 +24,12 @@ async def text_of(stream: AsyncGenerator[Delta, None]) -> str:
     return "".join([delta.text async for delta in stream])
 
 
+async def failure_of(stream: AsyncGenerator[Delta, None]) -> errors.ModelError:
+    with pytest.raises(errors.ModelError) as caught:
+        await text_of(stream)
+    return caught.value
+
+
 async def test_streams_piece_by_piece_and_says_how_it_ended(
     model: OpenAIChatModel, scripted_openai: ScriptedOpenAI
 ) -> None:
@@ -84,31 +90,26 @@ async def test_sends_messages_as_they_are_and_only_what_was_asked_for(
     assert set(second) == {"model", "stream", "stream_options", "messages"}
 
 
-@pytest.mark.parametrize(
-    ("reply", "expected"), [case[1:] for case in NOT_RETRIED], ids=[c[0] for c in NOT_RETRIED]
-)
 async def test_failures_that_another_attempt_would_not_cure(
-    model: OpenAIChatModel, scripted_openai: ScriptedOpenAI, reply: Reply, expected: type[errors.ModelError]
+    model: OpenAIChatModel, scripted_openai: ScriptedOpenAI
 ) -> None:
-    scripted_openai.script(reply)
-    with pytest.raises(errors.ModelError) as caught:
-        await text_of(model.stream(QUESTION))
-    assert type(caught.value) is expected
-    assert len(scripted_openai.chat_requests) == 1
+    for number, (name, reply, expected) in enumerate(NOT_RETRIED, start=1):
+        scripted_openai.script(reply)
+        assert type(await failure_of(model.stream(QUESTION))) is expected, name
+        assert len(scripted_openai.chat_requests) == number, name
 
 
-@pytest.mark.parametrize(("reply", "expected"), [case[1:] for case in RETRIED], ids=[c[0] for c in RETRIED])
 async def test_passing_failures_are_retried_twice(
-    model: OpenAIChatModel, scripted_openai: ScriptedOpenAI, reply: Reply, expected: type[errors.ModelError]
+    model: OpenAIChatModel, scripted_openai: ScriptedOpenAI
 ) -> None:
-    scripted_openai.script(reply, reply, Answer("Fine."))
-    assert await text_of(model.stream(QUESTION)) == "Fine."
-    scripted_openai.script(reply, reply, reply)
-    with pytest.raises(errors.ModelError) as caught:
-        await text_of(model.stream(QUESTION))
-    assert type(caught.value) is expected
-    assert caught.value.retryable
-    assert len(scripted_openai.chat_requests) == 6
+    for name, reply, expected in RETRIED:
+        scripted_openai.requests.clear()
+        scripted_openai.script(reply, reply, Answer("Fine."))
+        assert await text_of(model.stream(QUESTION)) == "Fine.", name
+        scripted_openai.script(reply, reply, reply)
+        failure = await failure_of(model.stream(QUESTION))
+        assert (type(failure), failure.retryable) == (expected, True), name
+        assert len(scripted_openai.chat_requests) == 6, name
 
 
 async def test_the_wait_the_server_asks_for_is_passed_on(
@@ -135,27 +136,24 @@ async def test_a_server_that_moved_is_found_by_the_next_attempt(scripted_openai:
     assert scripted_openai.chat_requests[0].body["model"] == "new"
 
 
-@pytest.mark.parametrize(
-    ("reply", "expected"),
-    [
-        (Answer("March", cut=True), errors.ModelCut),
-        (Answer("March", finish_reason=None), errors.ModelCut),
-        (Answer("March", HOLD), errors.ModelTimeout),
-        (Answer("March", finish_reason="content_filter"), errors.ContentFiltered),
-    ],
-    ids=["connection lost", "ends early", "falls silent", "filtered"],
-)
 async def test_a_stream_that_breaks_keeps_what_came_and_is_not_started_again(
-    model: OpenAIChatModel, scripted_openai: ScriptedOpenAI, reply: Reply, expected: type[errors.ModelError]
+    model: OpenAIChatModel, scripted_openai: ScriptedOpenAI
 ) -> None:
-    scripted_openai.script(reply)
-    received = []
-    with pytest.raises(errors.ModelError) as caught:
-        async for delta in model.stream(QUESTION, timeout=0.3):
-            received.append(delta.text)
-    assert type(caught.value) is expected
-    assert received == ["March"]
-    assert len(scripted_openai.chat_requests) == 1
+    for name, reply, expected in (
+        ("connection lost", Answer("March", cut=True), errors.ModelCut),
+        ("ends early", Answer("March", finish_reason=None), errors.ModelCut),
+        ("falls silent", Answer("March", HOLD), errors.ModelTimeout),
+        ("filtered", Answer("March", finish_reason="content_filter"), errors.ContentFiltered),
+    ):
+        scripted_openai.requests.clear()
+        scripted_openai.script(reply, Answer("Again."))
+        received = []
+        with pytest.raises(errors.ModelError) as caught:
+            async for delta in model.stream(QUESTION, timeout=0.3):
+                received.append(delta.text)
+        assert (type(caught.value), received) == (expected, ["March"]), name
+        assert len(scripted_openai.chat_requests) == 1, name
+        scripted_openai.unscript()
 
 
 def event(data: str) -> bytes:
@@ -166,9 +164,8 @@ MARCH = event('{"choices": [{"index": 0, "delta": {"content": "March"}, "finish_
 STOP = event('{"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}')
 
 
-@pytest.mark.parametrize(
-    ("body", "expected"),
-    [
+async def test_replies_that_are_no_answer(model: OpenAIChatModel, scripted_openai: ScriptedOpenAI) -> None:
+    for body, expected in (
         (MARCH + event("{not json"), errors.ModelBadReply),
         (event('{"object": "something else"}'), errors.ModelBadReply),
         (event('{"choices": [{"delta": {"content": {"text": "March"}}}]}'), errors.ModelBadReply),
@@ -181,15 +178,9 @@ STOP = event('{"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}'
         (MARCH + event('{"error": {"message": "rate limit reached", "code": 429}}'), errors.ModelRateLimited),
         (event('{"error": {"message": "context size exceeded"}}'), errors.ModelContextOverflow),
         (event('{"error": {"message": "flagged", "code": "content_filter"}}'), errors.ContentFiltered),
-    ],
-)
-async def test_replies_that_are_no_answer(
-    model: OpenAIChatModel, scripted_openai: ScriptedOpenAI, body: bytes, expected: type[errors.ModelError]
-) -> None:
-    scripted_openai.respond = lambda request: Raw(body)
-    with pytest.raises(errors.ModelError) as caught:
-        await text_of(model.stream(QUESTION))
-    assert type(caught.value) is expected
+    ):
+        scripted_openai.respond = lambda request, body=body: Raw(body)
+        assert type(await failure_of(model.stream(QUESTION))) is expected, body
 
 
 async def test_a_missing_done_line_and_usage_chunks_do_no_harm(
@@ -304,12 +295,12 @@ def test_errors_say_what_a_person_can_do_and_keep_the_rest_for_the_log() -> None
     assert "key-1" not in repr(Endpoint("http://localhost/v1", "key-1", "model"))
 
 
-@pytest.mark.parametrize("slow", [Failure(408, "Took too long."), Failure(504, "Gateway time-out.")])
 async def test_who_took_too_long_is_asked_once_more(
-    model: OpenAIChatModel, scripted_openai: ScriptedOpenAI, slow: Reply
+    model: OpenAIChatModel, scripted_openai: ScriptedOpenAI
 ) -> None:
-    scripted_openai.script(slow, Answer("Fine."))
-    assert await text_of(model.stream(QUESTION, timeout=0.3)) == "Fine."
+    for slow in (Failure(408, "Took too long."), Failure(504, "Gateway time-out.")):
+        scripted_openai.script(slow, Answer("Fine."))
+        assert await text_of(model.stream(QUESTION, timeout=0.3)) == "Fine.", slow
 
 
 async def test_silence_for_the_whole_limit_is_not_waited_for_again(
@@ -334,12 +325,3 @@ def test_attempts_share_the_limit_on_silence() -> None:
     answer = call_with_retries(lambda: at, ask, lambda error: False, lambda error, at: late, limit=60)
     assert answer == "Fine." and given[1] < given[0] <= 60
     assert delay_before_retry(late, 0, left=30) is not None and delay_before_retry(late, 0, left=-0.1) is None
-
-
-async def test_silence_in_the_middle_of_an_answer_is_not_begun_again(
-    model: OpenAIChatModel, scripted_openai: ScriptedOpenAI
-) -> None:
-    scripted_openai.script(Answer("Half", HOLD, " more"), Answer("Anew."))
-    with pytest.raises(errors.ModelTimeout):
-        await text_of(model.stream(QUESTION, timeout=0.3))
-    assert len(scripted_openai.chat_requests) == 1

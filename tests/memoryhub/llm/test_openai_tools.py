@@ -9,6 +9,7 @@ from memoryhub.llm import errors
 from memoryhub.llm.base import Delta, Message, Tool, ToolCall
 from memoryhub.llm.openai_compatible import OpenAIChatModel
 from tests.fakes.openai_server import Answer, Call, Failure, Raw, ScriptedOpenAI
+from tests.memoryhub.llm.conftest import model_of
 
 QUESTION = [Message("user", "Do I like tea?")]
 RECALL = Tool("x_recall_memory", "Looks up.", {"type": "object", "properties": {"query": {"type": "string"}}})
@@ -60,9 +61,7 @@ async def test_tools_are_offered_and_parallel_calls_come_whole_with_the_end(
     assert "tool_choice" not in body
 
 
-@pytest.mark.parametrize(
-    "deltas",
-    [
+OTHER_WAYS: list[list[dict[str, Any]]] = [
         # Each complete, with index 0, and ids of their own.
         [whole("one", "{}", index=0, id="a"), whole("two", '{"n": 2}', index=0, id="b")],
         # Complete, without ids and indexes, the same tool twice.
@@ -71,16 +70,17 @@ async def test_tools_are_offered_and_parallel_calls_come_whole_with_the_end(
         [whole("one", "{}", index=0), whole("two", '{"n"', index=1), whole("two", ": 2}", index=1)],
         # Arguments as an object.
         [whole("one", "{}", index=0), {"tool_calls": [{"index": 1, "function": {"name": "x", "arguments": {"n": 2}}}]}],
-    ],
-    ids=["numbered 0", "without ids", "repeated names", "objects"],
-)  # fmt: skip
+]  # fmt: skip
+
+
 async def test_other_servers_ways_of_sending_calls(
-    model: OpenAIChatModel, scripted_openai: ScriptedOpenAI, deltas: list[dict[str, Any]]
+    model: OpenAIChatModel, scripted_openai: ScriptedOpenAI
 ) -> None:
-    scripted_openai.script(chunks(*deltas, reason="stop"))
-    calls = (await last_of(model)).tool_calls
-    assert [json.loads(call.arguments) for call in calls] == [{}, {"n": 2}]
-    assert len({call.id for call in calls}) == 2
+    for deltas in OTHER_WAYS:
+        scripted_openai.script(chunks(*deltas, reason="stop"))
+        calls = (await last_of(model)).tool_calls
+        assert [json.loads(call.arguments) for call in calls] == [{}, {"n": 2}], deltas
+        assert len({call.id for call in calls}) == 2, deltas
 
 
 async def test_none_keeps_the_definitions_but_forbids_calls(
@@ -92,25 +92,24 @@ async def test_none_keeps_the_definitions_but_forbids_calls(
     assert (body["tool_choice"], len(body["tools"])) == ("none", 1)
 
 
-@pytest.mark.parametrize(
-    "refusal",
-    [
+async def test_a_model_that_takes_no_tools_is_asked_without_from_then_on(
+    scripted_openai: ScriptedOpenAI,
+) -> None:
+    for refusal in (
         "registry.ollama.ai/library/tiny does not support tools",
         '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set',
         "tools param requires --jinja flag",
         "This model does not support function calling",
         "tools are not supported by this model",
-    ],
-)
-async def test_a_model_that_takes_no_tools_is_asked_without_from_then_on(
-    model: OpenAIChatModel, scripted_openai: ScriptedOpenAI, refusal: str
-) -> None:
-    scripted_openai.script(Failure(400, refusal), Answer("One."), Answer("Two."))
-    await last_of(model, tool_choice="none")
-    await last_of(model)
-    offered = [request.tool_names for request in scripted_openai.chat_requests]
-    assert offered == [["x_recall_memory"], [], []]
-    assert all("tool_choice" not in request.body for request in scripted_openai.chat_requests[1:])
+    ):
+        scripted_openai.requests.clear()
+        scripted_openai.script(Failure(400, refusal), Answer("One."), Answer("Two."))
+        model = model_of(scripted_openai)
+        await last_of(model, tool_choice="none")
+        await last_of(model)
+        offered = [request.tool_names for request in scripted_openai.chat_requests]
+        assert offered == [["x_recall_memory"], [], []], refusal
+        assert all("tool_choice" not in request.body for request in scripted_openai.chat_requests[1:])
 
 
 async def test_a_wrong_schema_is_our_mistake_and_not_the_models_lack(

@@ -38,21 +38,18 @@ def test_a_configured_server(scripted_model: ScriptedOpenAI, settings: Settings)
     assert model.complete(QUESTION) == "Hello from the script."
 
 
-@pytest.mark.parametrize(
-    ("url", "local"),
-    [
+def test_knows_whether_the_model_is_on_this_machine(
+    scripted_model: ScriptedOpenAI, settings: Settings
+) -> None:
+    for url, local in (
         ("https://api.openai.com/v1", False),
         ("http://192.168.1.20:11434/v1", False),
         ("http://localhost:11434/v1", True),
         ("http://127.0.0.1:1234/v1", True),
         ("http://[::1]:1234/v1", True),
-    ],
-)
-def test_knows_whether_the_model_is_on_this_machine(
-    scripted_model: ScriptedOpenAI, settings: Settings, url: str, local: bool
-) -> None:
-    settings.LLM_BASE_URL = url
-    assert registry.get_chat_model().capabilities.local is local
+    ):
+        settings.LLM_BASE_URL = url
+        assert registry.get_chat_model().capabilities.local is local, url
 
 
 def test_models_are_made_once_until_settings_change(

@@ -41,9 +41,8 @@ def test_all_of_it_works(scripted_openai: ScriptedOpenAI) -> None:
     assert found.answers and found.first_piece is not None and found.seconds >= found.first_piece
 
 
-@pytest.mark.parametrize(
-    ("replies", "tools", "json"),
-    [
+def test_chatting_works_and_some_of_the_rest(scripted_openai: ScriptedOpenAI) -> None:
+    for replies, tools, json in (
         ([Answer("ready"), Answer("It is noon."), Answer("Moved.")], "fails", "fails"),
         ([Answer("ready"), Answer(calls=[Call("other", {})]), Answer("[1]")], "fails", "fails"),
         (
@@ -53,19 +52,14 @@ def test_all_of_it_works(scripted_openai: ScriptedOpenAI) -> None:
         ),
         ([Answer("ready"), Failure(400, "tools are not supported"), Answer("noon"), JSON], "fails", "works"),
         ([Answer("ready"), CALLED, Answer('```json\n{"fact": "Moved."}\n```')], "works", "works"),
-    ],
-)
-def test_chatting_works_and_some_of_the_rest(
-    scripted_openai: ScriptedOpenAI, replies: list[Reply], tools: str, json: str
-) -> None:
-    found = tried(scripted_openai, *replies)
-    assert found.answers
-    assert (found.outcomes["tools"], found.outcomes["json"]) == (tools, json)
+    ):
+        found = tried(scripted_openai, *replies)
+        assert found.answers, replies
+        assert (found.outcomes["tools"], found.outcomes["json"]) == (tools, json), replies
 
 
-@pytest.mark.parametrize(
-    ("reply", "step", "code"),
-    [
+def test_how_far_it_came(scripted_openai: ScriptedOpenAI) -> None:
+    for reply, step, code in (
         (Failure(401, "no"), "key", "model_refused"),
         (Failure(404, "no such model"), "model", "model_not_found"),
         (Failure(302, headers={"location": "https://elsewhere.example"}), "streams", "model_moved"),
@@ -73,23 +67,22 @@ def test_chatting_works_and_some_of_the_rest(
         (Raw(b"<html>hello</html>", "text/html"), "streams", "model_bad_reply"),
         (Answer("half", finish_reason=None, cut=True), "streams", "model_cut"),
         (Answer(finish_reason="content_filter"), "streams", "content_filtered"),
-    ],
-)
-def test_how_far_it_came(scripted_openai: ScriptedOpenAI, reply: Reply, step: str, code: str) -> None:
-    found = tried(scripted_openai, reply, reply, reply)
-    at = model_check.STEPS.index(step)
-    assert [found.outcomes[each] for each in model_check.STEPS[:at]] == ["works"] * at
-    assert found.outcomes[step] == "fails" and found.errors[step].code == code
-    assert {found.outcomes[each] for each in model_check.STEPS[at + 1 :]} == {"untried"}
-    assert not found.answers
+    ):
+        scripted_openai.unscript()
+        found = tried(scripted_openai, reply, reply, reply)
+        at = model_check.STEPS.index(step)
+        assert [found.outcomes[each] for each in model_check.STEPS[:at]] == ["works"] * at, code
+        assert found.outcomes[step] == "fails" and found.errors[step].code == code
+        assert {found.outcomes[each] for each in model_check.STEPS[at + 1 :]} == {"untried"}, code
+        assert not found.answers, code
 
 
-@pytest.mark.parametrize("reply", [Drop(), Failure(503, "starting")])
-def test_nobody_there(scripted_openai: ScriptedOpenAI, reply: Reply) -> None:
-    found = tried(scripted_openai, reply, reply, reply)
-    assert outcomes(found) == "reachable:fails " + " ".join(
-        f"{step}:untried" for step in model_check.STEPS[1:]
-    )
+def test_nobody_there(scripted_openai: ScriptedOpenAI) -> None:
+    untried = " ".join(f"{step}:untried" for step in model_check.STEPS[1:])
+    for reply in (Drop(), Failure(503, "starting")):
+        scripted_openai.unscript()
+        found = tried(scripted_openai, reply, reply, reply)
+        assert outcomes(found) == f"reachable:fails {untried}", reply
 
 
 def test_a_wrong_key(scripted_openai: ScriptedOpenAI) -> None:

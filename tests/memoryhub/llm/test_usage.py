@@ -14,28 +14,24 @@ from memoryhub.llm.openai_replies import reported_usage
 PRICE = Price(Decimal("0.15"), Decimal("0.60"), Decimal("0.075"))
 
 
-@pytest.mark.parametrize(
-    ("usage", "price", "cost"),
-    [
+def test_what_it_costs() -> None:
+    for usage, price, cost in (
         (Usage(1_000_000, 400_000, 1000), PRICE, "0.1206"),
         (Usage(1_000_000, 400_000, 1000), Price(Decimal("0.15"), Decimal("0.60")), "0.1506"),
         (Usage(1, 0, 0), PRICE, "0.00000015"),
         (Usage(5, 9, 0), PRICE, "0.00000038"),  # more cached than total tokens: no negative price
         (Usage(10, 0, 10), NOTHING, "0"),
         (Usage(), PRICE, "0"),
-    ],
-)
-def test_what_it_costs(usage: Usage, price: Price, cost: str) -> None:
-    assert cost_of(usage, price) == Decimal(cost)
+    ):
+        assert cost_of(usage, price) == Decimal(cost), usage
 
 
 def test_an_unknown_price_is_not_nothing() -> None:
     assert cost_of(Usage(1000, 0, 1000), None) is None
 
 
-@pytest.mark.parametrize(
-    ("said", "usage"),
-    [
+def test_what_a_provider_says() -> None:
+    cases: list[tuple[Any, Usage | None]] = [
         ({"prompt_tokens": 12, "completion_tokens": 3}, Usage(12, 0, 3, calls=1)),
         (
             {
@@ -54,28 +50,24 @@ def test_an_unknown_price_is_not_nothing() -> None:
         ({"prompt_tokens": 3, "prompt_tokens_details": [7]}, Usage(3, calls=1)),
         (None, None),
         ("many", None),
-    ],
-)
-def test_what_a_provider_says(said: Any, usage: Usage | None) -> None:
-    assert reported_usage(said) == usage
-    if isinstance(said, dict):
-        assert reported_usage(SimpleNamespace(**said)) == usage, "the library's objects read alike"
+    ]
+    for said, usage in cases:
+        assert reported_usage(said) == usage, said
+        if isinstance(said, dict):
+            assert reported_usage(SimpleNamespace(**said)) == usage, "the library's objects read alike"
 
 
-@pytest.mark.parametrize(
-    ("text", "price"),
-    [
+def test_the_price_of_the_configured_model() -> None:
+    for text, price in (
         ("", None),
         ("0.15,0.60", Price(Decimal("0.15"), Decimal("0.60"))),
         ("0.15, 0.075, 0.60", PRICE),
         ("0,0", NOTHING),
-    ],
-)
-def test_the_price_of_the_configured_model(text: str, price: Price | None) -> None:
-    assert Environment("X_", {"X_PRICE": text}).price("PRICE") == price
+    ):
+        assert Environment("X_", {"X_PRICE": text}).price("PRICE") == price, text
 
 
-@pytest.mark.parametrize("text", ["1", "1,2,3,4", "-1,2", "NaN,1", "1,Infinity", "1,1e9", "a,b"])
-def test_a_wrong_price_is_refused(text: str) -> None:
-    with pytest.raises(ImproperlyConfigured, match="prices of a million"):
-        Environment("X_", {"X_PRICE": text}).price("PRICE")
+def test_a_wrong_price_is_refused() -> None:
+    for text in ("1", "1,2,3,4", "-1,2", "NaN,1", "1,Infinity", "1,1e9", "a,b"):
+        with pytest.raises(ImproperlyConfigured, match="prices of a million"):
+            Environment("X_", {"X_PRICE": text}).price("PRICE")
