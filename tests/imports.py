@@ -30,16 +30,6 @@ def imports(root: Path = ROOT) -> Graph:
     }
 
 
-def upward(graph: Graph) -> list[tuple[str, str]]:
-    order = {app: floor for floor, app in enumerate(APPS)}
-    return [
-        (module, name)
-        for module, names in graph.items()
-        for name in names
-        if order[name.split(".")[0]] > order[module.split(".")[0]]
-    ]
-
-
 def circles(graph: Graph) -> list[set[str]]:
     """Return the groups of files that import each other in a circle."""
     try:

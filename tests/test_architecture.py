@@ -1,62 +1,44 @@
-"""The architecture: one direction of imports, valid dotted paths, one writer, prompts in their files."""
+"""The architecture: no circle of imports, valid dotted paths, time passed in. ``make lint`` checks their direction."""
 
 import ast
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import MISSING, fields
 from io import StringIO
 from pathlib import Path
 
-import pytest
 from django.contrib.postgres.operations import AddIndexConcurrently
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.operations import AddIndex, CreateModel
 from django.utils.module_loading import import_string
 
 from tests.attacks import KINDS
-from tests.imports import APPS, ROOT, circles, imports, parsed, sources, upward
+from tests.imports import APPS, ROOT, circles, imports, parsed, sources
 from workspaces.data_policy import DataPolicy
 
 SOURCES = sources()
-
-
-def test_imports_keep_the_one_direction() -> None:
-    done = subprocess.run(
-        [str(Path(sys.executable).with_name("lint-imports")), "--no-cache"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout
 
 
 def test_no_two_files_import_each_other_in_a_circle() -> None:
     assert circles(imports()) == []
 
 
-def test_no_file_imports_from_above() -> None:
-    assert upward(imports()) == []
-
-
-def test_a_circle_and_an_import_upwards_are_seen(tmp_path: Path) -> None:
-    """They are found at the end of a chain, inside a function, and as a relative import as well."""
+def test_a_circle_is_seen(tmp_path: Path) -> None:
+    """It is found at the end of a chain, inside a function, and as a relative import as well."""
     for name, text in {
         "memoryhub/ids.py": "def make():\n    from workspaces import access\n",
         "workspaces/access.py": "from workspaces.models import users\n",
         "workspaces/models/__init__.py": "",
         "workspaces/models/users.py": "from . import places\n",
-        "workspaces/models/places.py": "import workspaces.access\n",
+        "workspaces/models/places.py": "def load():\n    import workspaces.access\n",
         "memories/gate.py": "import workspaces.access\n",
         "chat/turn.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import chat.stream\n",
         "chat/stream.py": "import chat.turn\n",
     }.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    graph = imports(tmp_path)
-    assert circles(graph) == [{"workspaces.access", "workspaces.models.users", "workspaces.models.places"}]
-    assert upward(graph) == [("memoryhub.ids", "workspaces.access")]
+    tied = {"workspaces.access", "workspaces.models.users", "workspaces.models.places"}
+    assert circles(imports(tmp_path)) == [tied]
 
 
 def test_the_map_in_contributing_names_twenty_files_and_what_they_alone_define() -> None:
@@ -130,12 +112,11 @@ def test_nothing_else_reaches_up_by_a_name() -> None:
     }
 
 
-@pytest.mark.parametrize("app", APPS)
-def test_a_hall_is_short(app: str) -> None:
-    """A subpackage for related files, instead of twenty files side by side."""
-    files = [path.name for path in (ROOT / app).glob("*.py") if path.name != "__init__.py"]
-    most = 18 if app == "memoryhub" else 12
-    assert len(files) <= most, files
+def test_an_app_has_few_files_beside_its_packages() -> None:
+    """A package for related files, instead of twenty files side by side."""
+    for app in APPS:
+        files = [path.name for path in (ROOT / app).glob("*.py") if path.name != "__init__.py"]
+        assert len(files) <= (18 if app == "memoryhub" else 12), files
 
 
 def test_nothing_else_asks_which_mode_an_answer_is_made_in() -> None:
@@ -201,10 +182,10 @@ def test_every_queued_job_resolves() -> None:
     assert all(callable(import_string(path)) for path in paths)
 
 
-@pytest.mark.parametrize("folder", ["memoryhub/llm", "memoryhub/local"])
-def test_model_and_process_rooms_know_no_tables(folder: str) -> None:
-    for source in (ROOT / folder).rglob("*.py"):
-        assert "django.db" not in source.read_text(), source
+def test_models_and_processes_know_no_tables() -> None:
+    for source in SOURCES:
+        if source.is_relative_to(ROOT / "memoryhub/llm") or source.is_relative_to(ROOT / "memoryhub/local"):
+            assert "django.db" not in source.read_text(), source
 
 
 def test_indexes_of_tables_that_stand_are_built_beside_readers_and_writers() -> None:

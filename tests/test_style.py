@@ -2,27 +2,28 @@
 
 from pathlib import Path
 
-import pytest
-
+from tests.imports import sources
 from tests.style import ROOT, faults_of_code, faults_of_message, main, private_words, vague_variables
 from tests.test_docs import PAGES
 
+SOURCES = sources()
 
-@pytest.mark.parametrize("package", ["memoryhub", "workspaces", "memories", "chat", "tests", "client"])
-def test_comments_and_docstrings_use_standard_words(package: str) -> None:
-    paths = [path for path in sorted((ROOT / package).rglob("*.py")) if "migrations" not in path.parts]
+
+def test_comments_and_docstrings_use_standard_words() -> None:
+    paths = [
+        *SOURCES,
+        *(path for folder in ("tests", "client") for path in sorted((ROOT / folder).rglob("*.py"))),
+    ]
     assert [fault for path in paths for fault in faults_of_code(path)] == []
 
 
-@pytest.mark.parametrize("package", ["memoryhub", "workspaces", "memories", "chat"])
-def test_variables_say_what_they_hold(package: str) -> None:
-    paths = [path for path in sorted((ROOT / package).rglob("*.py")) if "migrations" not in path.parts]
-    assert [fault for path in paths for fault in vague_variables(path)] == []
+def test_variables_say_what_they_hold() -> None:
+    assert [fault for path in SOURCES for fault in vague_variables(path)] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_docs_use_standard_words(page: Path) -> None:
-    assert list(private_words(page.read_text(), code=False)) == []
+def test_docs_use_standard_words() -> None:
+    faults = {page.name: list(private_words(page.read_text(), code=False)) for page in PAGES}
+    assert {name: words for name, words in faults.items() if words} == {}
 
 
 def test_templates_use_standard_words() -> None:

@@ -1,6 +1,6 @@
 """Measure what a byte of hostile text costs to render as Markdown and to highlight as code, against ordinary text.
 
-    python -m tests.bench.bench_markdown [FILE] [--size 32000] [--seed 1] [--texts 150]
+    python -m tests.bench.bench_markdown [--size 32000] [--seed 1] [--texts 150]
 
 The hostile text is made, not collected: each token of the grammar over and over, two and more of them in turn, one half
 of this and one of that, and a jumble, drawn with the seed. The talk is every "text" and "content" in FILE, JSON lines;
@@ -24,7 +24,6 @@ if __name__ == "__main__":
 from chat.rendering.highlighting import LANGUAGES, coloured
 from chat.rendering.markdown import Budget, TooHeavy, render_markdown
 from chat.rendering.stored_html import MESSAGE_STEPS
-from tests.bench.bench_secret_filter import texts_in
 
 MARKDOWN = (
     *("[", "]", "(", ")", "![", "[]", "[](", "](a)", "](<", "]:", "[a]", "[a](b)", "[x][y]", "[a][", "[a]: b\n"),
@@ -126,7 +125,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("file", nargs="?", type=Path)
     parser.add_argument("--size", type=int, default=32_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--texts", type=int, default=150, help="of each way to mix tokens")
@@ -134,11 +132,9 @@ def main() -> None:
     size = options.size
 
     prose = "\n\n".join(path.read_text() for path in sorted(Path("docs").glob("*.md")))
-    talk = "\n\n".join(texts_in(options.file)) if options.file else prose
-    plain = cost(lambda: [rendered(filled(talk, size)) for _ in range(10)]) / 10
-    plain_byte = plain * 1e9 / len(filled(talk, size).encode())
-    name = "talk of the file" if options.file else "prose of docs/"
-    print(f"{size:,} characters each. The {name}: {plain_byte:.0f} ns/byte, {plain * 1e3:.0f} ms\n")
+    plain = cost(lambda: [rendered(filled(prose, size)) for _ in range(10)]) / 10
+    plain_byte = plain * 1e9 / len(filled(prose, size).encode())
+    print(f"{size:,} characters each. The prose of docs/: {plain_byte:.0f} ns/byte, {plain * 1e3:.0f} ms\n")
 
     found = _measured(hostile_markdown(size, options.seed, options.texts), rendered)
     _report("Markdown", found, size, plain_byte, most=12)

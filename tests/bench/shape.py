@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from tests.imports import APPS, ROOT, circles, imports, sources, upward
+from tests.imports import APPS, ROOT, circles, imports, sources
 from tests.style import faults_of_code
 
 COUNTED = {
@@ -25,9 +25,7 @@ def main(root: Path) -> None:
         paths = [path for path in sources(root) if path.relative_to(root).parts[0] == app]
         knots = circles(_packages(graph, app))
         print(f"{app}: {len(paths)} files, {_lines(paths)} lines, circles of packages: {len(knots)}")
-    print(
-        f"all: {len(sources(root))} files, {_lines(sources(root))} lines, imports upwards: {len(upward(graph))}"
-    )
+    print(f"all: {len(sources(root))} files, {_lines(sources(root))} lines")
     tests = [path for path in (root / "tests").rglob("*.py") if "node_modules" not in path.parts]
     print(f"tests: {len(tests)} files, {_lines(tests)} lines")
     text = "\n".join(path.read_text() for path in sources(root))

@@ -22,19 +22,17 @@ from memoryhub.localization import translated
 from tests.api import Api, error_of
 from tests.conftest import Cast
 from tests.fakes.pseudo_language import CLOSED, OPEN
-from tests.routes import Row
 from tests.test_attacks import READING_PAGES, client_of
 from tests.test_translatable import SAME_EVERYWHERE
-from tests.world import World
+from tests.world import EachRow, World
 from workspaces.views.model_connections import PRESETS
 
 pytestmark = pytest.mark.django_db
 LOGIN = "/accounts/login/"
 
 
-@pytest.mark.parametrize(
-    ("header", "language"),
-    [
+def test_a_browser_is_answered_in_the_first_language_that_we_have() -> None:
+    for header, language in (
         ("", "en"),
         ("de", "de"),
         ("de-AT,de;q=0.9,en;q=0.5", "de"),
@@ -49,10 +47,8 @@ LOGIN = "/accounts/login/"
         ("fr;q=0, de", "de"),
         ("a" * 100_000, "en"),
         ("de;q=x;;,\x01,,", "en"),
-    ],
-)
-def test_a_browser_is_answered_in_the_first_language_that_we_have(header: str, language: str) -> None:
-    assert asked_for(header) == language
+    ):
+        assert asked_for(header) == language, header[:100]
 
 
 def begins(page: str) -> str:
@@ -92,10 +88,10 @@ def test_the_profile_is_before_the_browser_and_programs_follow_their_request(
     assert begins(client.get("/profile/").content.decode()) == '<html lang="en" dir="ltr">'
 
 
-@pytest.mark.parametrize("address", ["/offline/", "/shared/mhl_wrong/"])
-def test_a_page_without_the_shell_runs_the_way_of_its_language(address: str) -> None:
-    page = Client().get(address, headers={"Accept-Language": "ar"}).content.decode()
-    assert begins(page) == '<html lang="ar" dir="rtl">'
+def test_a_page_without_the_shell_runs_the_way_of_its_language() -> None:
+    for address in ("/offline/", "/shared/mhl_wrong/"):
+        page = Client().get(address, headers={"Accept-Language": "ar"}).content.decode()
+        assert begins(page) == '<html lang="ar" dir="rtl">', address
 
 
 def test_a_language_that_we_do_not_have_is_english_throughout() -> None:
@@ -126,9 +122,9 @@ class Patience(NullTranslations):
         return "de"
 
 
-@pytest.mark.parametrize(
-    ("stored", "shown"),
-    [
+def test_a_stored_sentence_keeps_its_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(trans_real._translations, "de", Patience())
+    for stored, shown in (
         ("It asks to wait 13 s.", "Bitte 13 s warten."),
         ("No. It asks to wait 13 s.", "No. Bitte 13 s warten."),
         ("Their server said: 13 of 20.", "Their server said: 13 of 20."),
@@ -137,14 +133,9 @@ class Patience(NullTranslations):
         ("Nothing beyond line 12,345.", "Nichts nach Zeile 12.345."),
         ("title: must have 1 to 120 characters.", "title: muss 1 bis 120 Zeichen haben."),
         ("note: nobody translates 120 of it.", "note: nobody translates 120 of it."),
-    ],
-)
-def test_a_stored_sentence_keeps_its_numbers(
-    stored: str, shown: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(trans_real._translations, "de", Patience())
-    with translation.override("de"):
-        assert translated(stored) == shown
+    ):
+        with translation.override("de"):
+            assert translated(stored) == shown
 
 
 def test_what_rest_refuses_is_said_in_the_language_of_the_request(cast: Cast, pseudo_language: str) -> None:
@@ -222,18 +213,21 @@ def names_of_programs() -> set[str]:
     return set(re.findall(r"[A-Za-z]{3,}", " ".join(said)))
 
 
-@pytest.mark.parametrize("row", READING_PAGES, ids=str)
 def test_a_page_says_nothing_that_cannot_be_translated(
-    row: Row, world: World, words_of_world: set[str], pseudo_language: str
+    each_row: EachRow, words_of_world: set[str], pseudo_language: str
 ) -> None:
     """Texts of templates, scripts, choices, forms and dates are all translated."""
-    client = client_of(world.cast.owner, row)
-    response = client.get(world.address(row), headers={"Accept-Language": pseudo_language})
-    if response.streaming or not response["Content-Type"].startswith("text/html"):
-        return
-    left = Words(response.content.decode()).untranslated() - words_of_world - SAME_EVERYWHERE
-    left -= names_of_programs()
-    assert not left or left - words_stored() == set()  # the page may have created a row
+    untranslated = {}
+    for row, world in each_row(READING_PAGES):
+        client = client_of(world.cast.owner, row)
+        response = client.get(world.address(row), headers={"Accept-Language": pseudo_language})
+        if response.streaming or not response["Content-Type"].startswith("text/html"):
+            continue
+        left = Words(response.content.decode()).untranslated() - words_of_world - SAME_EVERYWHERE
+        left -= names_of_programs()
+        if left and left - words_stored():  # the page may have created a row
+            untranslated[str(row)] = left
+    assert untranslated == {}
 
 
 def test_each_thread_and_task_speaks_its_own_language_until_it_is_done() -> None:

@@ -1,3 +1,6 @@
+"""Settings: typed and bounded reading of the environment, and sentences about wrong values."""
+
+import importlib
 import os
 import re
 import subprocess
@@ -8,6 +11,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 import manage
+import memoryhub
 from memoryhub.environment import Environment, database_from_url
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,53 +30,61 @@ def start_with(
     )
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "allowed"),
-    [
-        ("MEMORYHUB_PORT", "eighty", "whole number from 1 to 65535"),
-        ("MEMORYHUB_MEMORY_ENABLED", "maybe", "one of 1, true, yes, on"),
-        ("MEMORYHUB_LLM_BASE_URL", "localhost:11434", "http://localhost:11434/v1"),
-        ("MEMORYHUB_SECRET_KEY", "short", "shorter than 32"),
-        ("MEMORYHUB_ENCRYPTION_KEYS", "x" * 32 + ",short", "shorter than 32"),
-        ("MEMORYHUB_ALLOWED_HOSTS", ",", "a list such as one,two"),
-        ("MEMORYHUB_ALLOWED_HOSTS", "https://hub.example.org", "without https://"),
-        ("MEMORYHUB_METRICS_TOKEN", "short", "shorter than 16"),
-        ("MEMORYHUB_LLM_PRICE", "cheap", "such as 0.15,0.60"),
-        ("MEMORYHUB_CURRENCY", "dollars", "three letters"),
-        ("MEMORYHUB_LOG_FORMAT", "xml", "plain or json"),
-        ("MEMORYHUB_TRUSTED_PROXIES", "all", "whole number from 0 to 10"),
-        ("MEMORYHUB_SESSION_DAYS", "0", "whole number from 1 to 365"),
-        ("MEMORYHUB_PROT", "8001", "Is MEMORYHUB_PORT meant?"),
-        ("MEMORYHUB_LLM_API_KEY", "sesame", "needs MEMORYHUB_LLM_BASE_URL"),
-        ("MEMORYHUB_REPLICA_URLS", "postgres://b/hub", "needs DATABASE_URL"),
-        ("DATABASE_URL", "postgres://a:x,b/hub", "postgres://user:password@host:5432/name"),
-        ("DATABASE_URL", "mysql://somewhere/x", "postgres://user:password@host:5432/name"),
-    ],
-)
-def test_a_wrong_setting_stops_the_start_with_a_sentence_that_names_it(
-    tmp_path: Path, name: str, value: str, allowed: str
-) -> None:
-    done = start_with(tmp_path, **{name: value})
+def test_a_wrong_setting_stops_the_start_with_a_sentence(tmp_path: Path) -> None:
+    done = start_with(tmp_path, MEMORYHUB_PORT="eighty")
     assert done.returncode != 0
-    assert name in done.stderr
-    assert allowed in done.stderr
+    assert "MEMORYHUB_PORT" in done.stderr and "whole number from 1 to 65535" in done.stderr
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "read"),
-    [
-        ("N", "0", lambda env: env.integer("N", 1, low=1, high=2)),
-        ("N", "1.5", lambda env: env.integer("N", 1, low=1, high=2)),
-        ("N", "nan", lambda env: env.number("N", 1, low=0, high=2)),
-        ("N", "inf", lambda env: env.number("N", 1, low=0, high=2)),
-        ("N", "2", lambda env: env.boolean("N", None)),
-        ("N", "ftp://x", lambda env: env.url("N")),
-    ],
-)
-def test_typed_reading_refuses_and_names(name: str, value: str, read: object) -> None:
-    with pytest.raises(ImproperlyConfigured, match="P_N"):
-        read(Environment("P_", {"P_" + name: value}))  # type: ignore[operator]
+WRONG = [
+    ("MEMORYHUB_MEMORY_ENABLED", "maybe", "one of 1, true, yes, on"),
+    ("MEMORYHUB_LLM_BASE_URL", "localhost:11434", "http://localhost:11434/v1"),
+    ("MEMORYHUB_SECRET_KEY", "short", "shorter than 32"),
+    ("MEMORYHUB_ENCRYPTION_KEYS", "x" * 32 + ",short", "shorter than 32"),
+    ("MEMORYHUB_ALLOWED_HOSTS", ",", "a list such as one,two"),
+    ("MEMORYHUB_ALLOWED_HOSTS", "https://hub.example.org", "without https://"),
+    ("MEMORYHUB_METRICS_TOKEN", "short", "shorter than 16"),
+    ("MEMORYHUB_LLM_PRICE", "cheap", "such as 0.15,0.60"),
+    ("MEMORYHUB_CURRENCY", "dollars", "three letters"),
+    ("MEMORYHUB_LOG_FORMAT", "xml", "plain or json"),
+    ("MEMORYHUB_TRUSTED_PROXIES", "all", "whole number from 0 to 10"),
+    ("MEMORYHUB_SESSION_DAYS", "0", "whole number from 1 to 365"),
+    ("MEMORYHUB_PROT", "8001", "Is MEMORYHUB_PORT meant?"),
+    ("MEMORYHUB_LLM_API_KEY", "sesame", "needs MEMORYHUB_LLM_BASE_URL"),
+    ("MEMORYHUB_REPLICA_URLS", "postgres://b/hub", "needs DATABASE_URL"),
+    ("DATABASE_URL", "postgres://a:x,b/hub", "postgres://user:password@host:5432/name"),
+    ("DATABASE_URL", "mysql://somewhere/x", "postgres://user:password@host:5432/name"),
+]
+
+
+def test_a_wrong_setting_is_refused_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Import the settings again, in this process: another process for each would take half a second."""
+    monkeypatch.setattr(memoryhub, "settings", memoryhub.settings)
+    for name in [each for each in os.environ if each.startswith("MEMORYHUB_") or each == "DATABASE_URL"]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("MEMORYHUB_DATA_DIR", str(tmp_path))
+    for name, value, allowed in WRONG:
+        with monkeypatch.context() as patch:
+            patch.setenv(name, value)
+            for module in [each for each in sys.modules if each.startswith("memoryhub.settings")]:
+                patch.delitem(sys.modules, module)
+            with pytest.raises(ImproperlyConfigured) as refused:
+                importlib.import_module("memoryhub.settings")
+        assert name in str(refused.value) and allowed in str(refused.value), (name, value)
+
+
+def test_typed_reading_refuses_and_names() -> None:
+    for value, read in (
+        ("0", lambda env: env.integer("N", 1, low=1, high=2)),
+        ("1.5", lambda env: env.integer("N", 1, low=1, high=2)),
+        ("nan", lambda env: env.number("N", 1, low=0, high=2)),
+        ("inf", lambda env: env.number("N", 1, low=0, high=2)),
+        ("2", lambda env: env.boolean("N", None)),
+        ("ftp://x", lambda env: env.url("N")),
+    ):
+        with pytest.raises(ImproperlyConfigured, match="P_N"):
+            read(Environment("P_", {"P_N": value}))
 
 
 def test_unset_and_blank_give_the_default() -> None:
