@@ -33,6 +33,7 @@ from memoryhub.local.postgres import EmbeddedPostgres, connection_settings
 from memoryhub.management.commands.prepare import compile_translations
 from tests.copies import copied
 from tests.migrated import lend_to
+from tests.reading import read_here
 from workspaces.index import embedding
 from workspaces.models import User, Workspace
 
@@ -201,6 +202,12 @@ def people_may_connect(settings: Settings) -> None:
 def world(made_world: World, people_may_connect: None, db: None) -> World:
     """A world with one of everything, created once for a file of tests; each test finds it unchanged."""
     return copied(made_world)
+
+
+@pytest.fixture
+def files_are_read_here() -> Iterator[None]:
+    with read_here():
+        yield
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from memories.assets import attach
 from memories.models import Asset, Memory, MemoryNode
 from memories.topics import create_node
 from memories.writing.gate import Draft, save_memory
+from tests.reading import read_here
 from workspaces import artifacts, tasks
 from workspaces.access import default_workspace
 from workspaces.accounts import program_authorizations
@@ -126,7 +127,8 @@ def make_document(
     place = workspace or default_workspace(by)
     given.setdefault("title", f"Document {next(_number)}")
     made = documents.write(place, text=text, by=by, now=timezone.now(), **given).document
-    reading_jobs.read(made.pk, now=timezone.now())
+    with read_here():
+        reading_jobs.read(made.pk, now=timezone.now())
     if embedded:
         tasks.embed_passages(kind=DOCUMENT, refs=list(made.passages.values_list("pk", flat=True)))
     made.refresh_from_db()

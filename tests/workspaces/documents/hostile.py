@@ -303,8 +303,4 @@ NOISE: dict[str, Hostile] = {
     )
     for kind, (content, _, _) in SAMPLES.items()
 }
-HOSTILE = {
-    f"{of}: {name}": hostile
-    for of, named in (("pdf", PDFS), ("office", OFFICE), ("text", TEXTS), ("image", IMAGES), ("half", NOISE))
-    for name, hostile in named.items()
-}
+HOSTILE = {"pdf": PDFS, "office": OFFICE, "text": TEXTS, "image": IMAGES, "half": NOISE}

@@ -28,7 +28,7 @@ from workspaces.models import (
     Workspace,
 )
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("files_are_read_here")]
 TEXT = "The merger with Rowan Foods is signed on the ninth of May."
 ASKED = "When is the merger with Rowan Foods signed?"
 

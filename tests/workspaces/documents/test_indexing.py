@@ -15,9 +15,9 @@ from workspaces.documents import documents, reading_jobs
 from workspaces.models import Document, WebhookEvent
 from workspaces.models.documents import DOCUMENT
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("files_are_read_here")]
 LONG = "\n\n".join(
-    f"# Depot {n}\n\n" + f"The keeper of depot {n} is called Rhiannon. " * 30 for n in range(5)
+    f"# Depot {n}\n\n" + f"The keeper of depot {n} is called Rhiannon. " * 10 for n in range(5)
 )
 
 

@@ -48,20 +48,18 @@ def file_of(folder: Path, content: bytes) -> Path:
     return folder / "file"
 
 
-@pytest.mark.parametrize(
-    ("kind", "pages"), [("PNG", 1), ("JPEG", 1), ("WEBP", 1), ("GIF", 1), ("BMP", 1), ("TIFF", 2), ("PDF", 2)]
-)
 def test_each_page_of_each_kind_goes_to_the_program(
-    program: Program, tmp_path: Path, settings: Any, kind: str, pages: int
+    program: Program, tmp_path: Path, settings: Any, files_are_read_here: None
 ) -> None:
     settings.OCR_LANGUAGES = "eng+deu"
     program('echo "read as $1 $2 $3 $4"')
-    content = drawn(kind, pages=pages)
-    read = read_file(file_of(tmp_path, content), files.media_type("a.txt", content[:512]))
-    assert [(block.page, block.text) for block in read.blocks] == [
-        (page, "read as stdin stdout -l eng+deu") for page in range(1, pages + 1)
-    ]
-    assert not read.left_out
+    for kind, pages in {"PNG": 1, "JPEG": 1, "WEBP": 1, "GIF": 1, "BMP": 1, "TIFF": 2, "PDF": 2}.items():
+        content = drawn(kind, pages=pages)
+        read = read_file(file_of(tmp_path, content), files.media_type("a.txt", content[:512]))
+        assert [(block.page, block.text) for block in read.blocks] == [
+            (page, "read as stdin stdout -l eng+deu") for page in range(1, pages + 1)
+        ], kind
+        assert not read.left_out, kind
 
 
 def test_pages_with_a_text_need_no_program(program: Program, tmp_path: Path) -> None:
@@ -69,19 +67,16 @@ def test_pages_with_a_text_need_no_program(program: Program, tmp_path: Path) -> 
     assert SENTENCE in read_file(file_of(tmp_path, pdf(SENTENCE, "")), files.PDF).blocks[0].text
 
 
-@pytest.mark.parametrize(
-    ("script", "why"), [("exit 1", "ocr"), ("/bin/sleep 60", "time"), ("echo", "empty"), (None, "no_ocr")]
-)
-def test_what_the_program_does_not_read_is_said(
-    program: Program, tmp_path: Path, settings: Any, script: str | None, why: str
-) -> None:
+def test_what_the_program_does_not_read_is_said(program: Program, tmp_path: Path, settings: Any) -> None:
     settings.OCR_SECONDS = 1
-    if script is not None:
-        program(script)
-    began = time.monotonic()
-    with pytest.raises(CouldNotRead, match=f"^{why}$"):
-        read_file(file_of(tmp_path, drawn("PDF", pages=3)), files.PDF)
-    assert time.monotonic() - began < 20
+    path = file_of(tmp_path, drawn("PDF", pages=3))
+    for script, why in ((None, "no_ocr"), ("exit 1", "ocr"), ("/bin/sleep 60", "time"), ("echo", "empty")):
+        if script is not None:
+            program(script)
+        began = time.monotonic()
+        with pytest.raises(CouldNotRead, match=f"^{why}$"):
+            read_file(path, files.PDF)
+        assert time.monotonic() - began < 20, why
 
 
 @pytest.mark.django_db
@@ -140,8 +135,8 @@ def test_of_a_file_that_is_partly_scanned_the_rest_is_read(program: Program, cas
 
 
 @pytest.mark.skipif(shutil.which("tesseract") is None, reason="tesseract is not installed")
-@pytest.mark.parametrize("kind", ["PNG", "PDF"])
-def test_the_real_program_reads_the_words(tmp_path: Path, kind: str) -> None:
-    content = drawn(kind)
-    read = read_file(file_of(tmp_path, content), files.media_type("a", content[:512]))
-    assert SENTENCE in " ".join(block.text for block in read.blocks)
+def test_the_real_program_reads_the_words(tmp_path: Path) -> None:
+    for kind in ("PNG", "PDF"):
+        content = drawn(kind)
+        read = read_file(file_of(tmp_path, content), files.media_type("a", content[:512]))
+        assert SENTENCE in " ".join(block.text for block in read.blocks), kind

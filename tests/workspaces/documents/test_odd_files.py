@@ -1,11 +1,7 @@
 """Real-world files: read in full, or with a note of what was left out."""
 
-import csv
-import io
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import redirect_stdout
 from datetime import timedelta
 from pathlib import Path
 
@@ -17,12 +13,13 @@ from tests.workspaces.documents.odd import odd_files, pdf_with_picture, picture_
 from tests.workspaces.documents.odd_office import DOCX, changed
 from workspaces.data_policy import DataPolicy
 from workspaces.documents import documents, files, reading_jobs
-from workspaces.documents.reading import child_process, process
 from workspaces.documents.reading.office import shown
 from workspaces.documents.reading.process import CouldNotRead, Read, read_file
 from workspaces.documents.search import find_passages
 from workspaces.models import Document
 
+# test_reading reads a file of each kind with the limits of the reader's process.
+pytestmark = pytest.mark.usefixtures("files_are_read_here")
 FOLDER = Path(__file__).parent / "cases"
 # For each file of that folder its required and its forbidden text.
 CASES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -49,26 +46,6 @@ CASES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 ODD = {name: rest for name, *rest in odd_files()}
 
 
-@pytest.fixture(autouse=True)
-def _files_are_read_in_this_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Starting the reader's process takes longer than reading these; in test_reading it reads a file of each kind."""
-
-    def run(arguments: list[str], seconds: float) -> tuple[int, str]:
-        said = io.StringIO()
-        child_process.left_out.clear()
-        with redirect_stdout(said), pytest.MonkeyPatch.context() as patch:
-            for name, value in process._environment().items():
-                patch.setenv(name, value)
-            kind, ended = child_process.read(Path(arguments[0]), arguments[1])
-            child_process.say({"ended": ended, "kind": kind, "left_out": child_process.left_out})
-        return 0, said.getvalue()
-
-    monkeypatch.setattr(process, "_run", run)
-    limit = csv.field_size_limit()
-    yield
-    csv.field_size_limit(limit)  # which the reader of CSV files sets for its process
-
-
 def read(folder: Path, name: str, content: bytes) -> Read:
     path = folder / "file"
     path.write_bytes(content)
@@ -84,26 +61,21 @@ def no_ocr(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_reported_file_is_read_in_full(name: str, tmp_path: Path) -> None:
-    wanted, unwanted = CASES[name]
-    result = read(tmp_path, name, (FOLDER / name).read_bytes())
-    text = plain(result)
-    if not result.left_out:  # otherwise the document reports it: a scan without OCR
-        assert [words for words in wanted if words not in text] == []
-    assert [words for words in unwanted if words in text] == []
-
-
-def test_every_reported_file_has_its_row() -> None:
+def test_reported_files_are_read_in_full(tmp_path: Path) -> None:
     assert {path.name for path in FOLDER.iterdir()} == set(CASES)
+    for name, (wanted, unwanted) in CASES.items():
+        result = read(tmp_path, name, (FOLDER / name).read_bytes())
+        text = plain(result)
+        if not result.left_out:  # otherwise the document reports it: a scan without OCR
+            assert [words for words in wanted if words not in text] == [], name
+        assert [words for words in unwanted if words in text] == [], name
 
 
-@pytest.mark.parametrize("name", ODD)
-def test_odd_file_is_read_in_full(name: str, tmp_path: Path) -> None:
-    content, wanted, unwanted = ODD[name]
-    text = plain(read(tmp_path, name, content))
-    assert [words for words in wanted if " ".join(words.split()) not in text] == []
-    assert [words for words in unwanted if words in text] == []
+def test_odd_files_are_read_in_full(tmp_path: Path) -> None:
+    for name, (content, wanted, unwanted) in ODD.items():
+        text = plain(read(tmp_path, name, content))
+        assert [words for words in wanted if " ".join(words.split()) not in text] == [], name
+        assert [words for words in unwanted if words in text] == [], name
 
 
 def test_rows_of_a_table_and_tabs_keep_their_words_apart(tmp_path: Path) -> None:
@@ -114,20 +86,19 @@ def test_rows_of_a_table_and_tabs_keep_their_words_apart(tmp_path: Path) -> None
 
 
 @pytest.mark.usefixtures("no_ocr")
-@pytest.mark.parametrize(
-    ("name", "content", "left_out"),
-    [
-        ("a.docx", changed(DOCX["maths"][0], lambda *_: None, **{"word/media/a.jpg": picture_file()}), {"pictures": 1}),
+def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
+    maths = changed(DOCX["maths"][0], lambda *_: None, **{"word/media/a.jpg": picture_file()})
+    mail = b"From: a@example.org\n\nSee\nbegin 644 a.txt\n#0V%T\n`\nend\n"
+    for name, content, left_out in (
+        ("a.docx", maths, {"pictures": 1}),
         ("a.pdf", pdf_with_picture("Drawn", "Printed", height=90), {"pictures": 1}),
         ("attached.eml", ODD["attached.eml"][0], {"files": 1}),
         ("rare.rtf", ODD["rare.rtf"][0], {"pictures": 2}),
-        ("old.eml", b"From: a@example.org\n\nSee\nbegin 644 a.txt\n#0V%T\n`\nend\n", {"files": 1}),
-    ],
-)  # fmt: skip
-def test_what_is_left_out_is_counted(
-    name: str, content: bytes, left_out: dict[str, int], tmp_path: Path
-) -> None:
-    assert read(tmp_path, name, content).left_out == left_out
+        ("old.eml", mail, {"files": 1}),
+    ):
+        assert read(tmp_path, name, content).left_out == left_out, name
+    with pytest.raises(CouldNotRead, match=r"^no_ocr$"):
+        read(tmp_path, "a.pdf", pdf_with_picture("Drawn", "", height=90))
 
 
 @pytest.mark.django_db
@@ -196,9 +167,8 @@ def test_words_answer_questions_about_what_has_no_vectors_yet(cast: Cast) -> Non
     assert ask("Which train goes to Prague?") == []
 
 
-@pytest.mark.parametrize(
-    ("value", "code", "text"),
-    [
+def test_cells_are_read_as_shown() -> None:
+    rows: list[tuple[object, str, str]] = [
         (0.175, "0%", "18%"),
         (0.175, "0.0%", "17.5%"),
         (1234.5, "#,##0.00", "1,234.50"),
@@ -217,10 +187,9 @@ def test_words_answer_questions_about_what_has_no_vectors_yet(cast: Cast) -> Non
         (123456789, "000-00-0000", "123456789"),
         (timedelta(hours=31, minutes=5), "[h]:mm", "31:05"),
         ("text", "@", "text"),
-    ],
-)
-def test_cell_is_read_as_shown(value: object, code: str, text: str) -> None:
-    assert shown(value, code) == text
+    ]
+    for value, code, text in rows:
+        assert shown(value, code) == text, (value, code)
 
 
 def test_reading_writes_no_file_and_needs_no_network(tmp_path: Path) -> None:
@@ -244,9 +213,3 @@ def test_reading_writes_no_file_and_needs_no_network(tmp_path: Path) -> None:
     )
     assert done.stderr.strip() == "True", done.stderr
     assert list((tmp_path / "home").iterdir()) == []
-
-
-@pytest.mark.usefixtures("no_ocr")
-def test_scan_without_ocr_is_refused_in_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(CouldNotRead, match=r"^no_ocr$"):
-        read(tmp_path, "a.pdf", pdf_with_picture("Drawn", "", height=90))

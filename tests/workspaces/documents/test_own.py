@@ -52,7 +52,7 @@ from workspaces.models import (
 )
 from workspaces.models.documents import ARTIFACT, DOCUMENT
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("files_are_read_here")]
 TEXT = "The spare key lies under the blue pot."
 ASKED = "Where does the spare key lie?"
 Made = Document | Artifact

@@ -1,10 +1,12 @@
-"""Files of every kind, read by the product's reader process, and split into passages."""
+"""Files of every kind, read with the limits of the product's reader process, and split into passages."""
 
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.reading import read_in_forks
 from tests.workspaces.documents.samples import SAMPLES, SENTENCE
 from workspaces.documents.files import EPUB, clean_title, media_type
 from workspaces.documents.passages import SIZE, passages_of
@@ -12,14 +14,20 @@ from workspaces.documents.reading.kinds import Block
 from workspaces.documents.reading.process import read_file
 
 
-@pytest.mark.parametrize("name", SAMPLES)
-def test_each_kind_is_read_with_its_pages_and_headings(name: str, tmp_path: Path) -> None:
-    content, page, heading = SAMPLES[name]
+@pytest.fixture(autouse=True)
+def _processes_of_readers_are_forked() -> Iterator[None]:
+    with read_in_forks():
+        yield
+
+
+def test_each_kind_is_read_with_its_pages_and_headings(tmp_path: Path) -> None:
     path = tmp_path / "file"
-    path.write_bytes(content)
-    blocks = read_file(path, media_type(name, content[:512])).blocks
-    assert next((block.page, block.heading) for block in blocks if SENTENCE in block.text) == (page, heading)
-    assert "evil" not in "".join(block.text for block in blocks)
+    for name, (content, page, heading) in SAMPLES.items():
+        path.write_bytes(content)
+        blocks = read_file(path, media_type(name, content[:512])).blocks
+        where = next((block.page, block.heading) for block in blocks if SENTENCE in block.text)
+        assert where == (page, heading), name
+        assert "evil" not in "".join(block.text for block in blocks), name
 
 
 def test_chapters_of_a_book_lie_where_its_list_says_from_where_it_lies(tmp_path: Path) -> None:
@@ -62,14 +70,11 @@ def test_passages_one_after_the_other_are_the_whole_text() -> None:
     assert passages[0].text[-50:] in middle.around and passages[2].text[:50] in middle.around
 
 
-@pytest.mark.parametrize(
-    ("name", "shown"),
-    [
-        ("C:\\a\\lease.pdf", "lease.pdf"),
-        ("../../etc/passwd", "passwd"),
-        ("a\u202egnp.exe", "a gnp.exe"),
-        ("", ""),
-    ],
-)
-def test_a_title_is_for_people(name: str, shown: str) -> None:
-    assert clean_title(name) == shown
+def test_a_title_is_for_people() -> None:
+    titles = {
+        "C:\\a\\lease.pdf": "lease.pdf",
+        "../../etc/passwd": "passwd",
+        "a\u202egnp.exe": "a gnp.exe",
+        "": "",
+    }
+    assert {name: clean_title(name) for name in titles} == titles
