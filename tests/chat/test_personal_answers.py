@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from datetime import timedelta
+from itertools import product
 from typing import Any
 
 import pytest
@@ -99,20 +100,23 @@ def extract_from(
 
 
 class TestExtraction:
-    @pytest.mark.parametrize("personal", ["held", "seen"])
-    @pytest.mark.parametrize(
-        "kind", [SourceType.AUTO_CHAT, SourceType.AUTO_DEEP_THINK, SourceType.AUTO_RESEARCH]
-    )
-    def test_what_it_finds_in_a_personal_answer_is_proposed_to_its_person(
-        self, cast: Cast, chat: Chat, scripted_model: ScriptedOpenAI, personal: str, kind: str
+    def test_statement_from_a_personal_answer_is_proposed_to_its_person(
+        self, cast: Cast, chat: Chat, scripted_model: ScriptedOpenAI
     ) -> None:
-        Memory.objects.all().delete()
-        [memory] = extract_from(
-            answered(chat, personal), scripted_model, "Aunt Mabel is allergic to walnuts", kind
-        )
-        assert (memory.owner, memory.workspace) == (cast.owner, default_workspace(cast.owner))
-        assert memory.review == Review.PENDING
-        assert not Memory.objects.visible_to(join(chat.workspace)).exists()
+        for personal, kind in product(
+            ("held", "seen"), (SourceType.AUTO_CHAT, SourceType.AUTO_DEEP_THINK, SourceType.AUTO_RESEARCH)
+        ):
+            Memory.objects.all().delete()
+            chat = make_chat(cast.owner, make_workspace(owner=cast.owner))
+            [memory] = extract_from(
+                answered(chat, personal), scripted_model, "Aunt Mabel is allergic to walnuts", kind
+            )
+            assert (memory.owner, memory.workspace) == (cast.owner, default_workspace(cast.owner)), (
+                personal,
+                kind,
+            )
+            assert memory.review == Review.PENDING, (personal, kind)
+            assert not Memory.objects.visible_to(join(chat.workspace)).exists(), (personal, kind)
 
     def test_what_only_resembles_the_question_is_theirs_too(
         self, cast: Cast, chat: Chat, scripted_model: ScriptedOpenAI
@@ -162,33 +166,28 @@ class TestExtraction:
         said = rerun_extraction(memory_id=memory.pk, by_id=cast.owner.pk)
         assert said == "its source message is personal, and others read the memory"
 
-    @pytest.mark.parametrize(
-        ("told", "personal"),
-        [
+    def test_turn_of_a_client_is_personal_if_it_may_have_seen_personal_data(
+        self, cast: Cast, alone: Workspace
+    ) -> None:
+        own = Memory.objects.get().public_id
+        shared = make_memory("Cakes are from Sweet Corner", cast.owner, alone).public_id
+        seen: list[tuple[dict[str, Any], bool]] = [
             ({}, False),
-            ({"memory_ids": ["personal"]}, True),
-            ({"memory_ids": ["shared"]}, False),
+            ({"memory_ids": [own]}, True),
+            ({"memory_ids": [shared]}, False),
             ({"memory_ids": ["mem_goneaaaaaaaaaaaaaaaaaaaa"]}, True),
             ({"shown": [SECRET]}, True),
             ({"shown_more": True}, True),
             ({"said": [["user", "?"], ["assistant", KNOWN], ["user", "And?"]]}, True),
-        ],
-    )
-    def test_a_turn_of_a_program_is_personal_if_it_may_have_been_told(
-        self, cast: Cast, alone: Workspace, told: dict[str, Any], personal: bool
-    ) -> None:
-        ids = {
-            "personal": Memory.objects.get().public_id,
-            "shared": make_memory("Cakes are from Sweet Corner", cast.owner, alone).public_id,
-        }
-        if "memory_ids" in told:
-            told = {"memory_ids": [ids.get(each, each) for each in told["memory_ids"]]}
-        turn = PassingTurn.objects.create(
-            workspace=alone, user=cast.owner, conversation="conv_x", fingerprint="x", created_at=timezone.now(),
-            **{"said": [["user", "Which cake?"]], "answer": f"One without {SECRET}"} | told,
-        )  # fmt: skip
-        loaded = load_passing(turn.public_id)
-        assert loaded is not None and loaded.is_personal is personal
+        ]
+        for number, (fields, is_personal) in enumerate(seen):
+            turn = PassingTurn.objects.create(
+                workspace=alone, user=cast.owner, conversation="conv_x", fingerprint=str(number),
+                created_at=timezone.now(),
+                **{"said": [["user", "Which cake?"]], "answer": f"One without {SECRET}"} | fields,
+            )  # fmt: skip
+            loaded = load_passing(turn.public_id)
+            assert loaded is not None and loaded.is_personal is is_personal, fields
 
 
 class TestTools:
@@ -327,21 +326,20 @@ def _page(cast: Cast, chat: Chat, path: str, reader: Any) -> str:
     return " ".join(client.get(f"/chats/{chat.public_id}/{path}").content.decode().split())
 
 
-DOORS: dict[str, Callable[[Cast, Chat, Any], str]] = {
+FORMATS: dict[str, Callable[[Cast, Chat, Any], str]] = {
     "page": lambda cast, chat, reader: _page(cast, chat, "", reader),
     "markdown": lambda cast, chat, reader: b"".join(_markdown(chat, reader)).decode(),
 }
 
 
-@pytest.mark.parametrize("door", DOORS)
-def test_a_reader_who_came_later_is_told_why_there_is_no_answer(cast: Cast, chat: Chat, door: str) -> None:
+def test_later_reader_is_told_why_the_answer_is_missing(cast: Cast, chat: Chat) -> None:
     answered(chat)
-    later = join(chat.workspace)
-    told = DOORS[door](cast, chat, later)
-    name = cast.owner.shown_name
-    assert f"The answer draws on something of {name} alone" in told and SECRET not in told
-    own = DOORS[door](cast, chat, cast.owner)
-    assert "draws on something" not in own and SECRET in own
+    later, name = join(chat.workspace), cast.owner.shown_name
+    for format, read in FORMATS.items():
+        shown = read(cast, chat, later)
+        assert f"The answer draws on something of {name} alone" in shown and SECRET not in shown, format
+        own = read(cast, chat, cast.owner)
+        assert "draws on something" not in own and SECRET in own, format
 
 
 def test_a_file_for_programs_says_that_an_answer_is_withheld(cast: Cast, chat: Chat) -> None:
@@ -390,9 +388,9 @@ class TestExchange:
         Membership.objects.update(created_at=timezone.now() - timedelta(days=30))
         imported_whole(cast.owner, data, cast.workspace)
         brought = Chat.objects.get(workspace=cast.workspace)
-        assert SECRET in DOORS["page"](cast, brought, cast.owner)
+        assert SECRET in _page(cast, brought, "", cast.owner)
         for reader in (cast.editor, cast.viewer):
-            assert SECRET not in DOORS["page"](cast, brought, reader)
+            assert SECRET not in _page(cast, brought, "", reader)
         assert SECRET in exported(cast.owner, cast.workspace).decode()
         assert SECRET not in exported(cast.editor, cast.workspace).decode()
 

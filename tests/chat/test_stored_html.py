@@ -64,9 +64,9 @@ def page(user: User, chat: Chat) -> str:
 
 
 def test_no_markdown_costs_much_more_than_ordinary_text() -> None:
-    """Without the guard, brackets cost two hundred times as much at this length, and more the longer they are."""
-    usual = least(lambda: length_rendered(filled(PROSE, SIZE)))
-    for name, text in hostile_markdown(SIZE, seed=20, texts=4):
+    """Without the guard, brackets cost a hundred times as much at this length, and more the longer they are."""
+    usual = least(lambda: length_rendered(filled(PROSE, SIZE // 2)))
+    for name, text in hostile_markdown(SIZE // 2, seed=20, texts=4):
         spent = cost(lambda text=text: length_rendered(text))  # type: ignore[misc]
         if spent > 40 * usual:  # again: the machine may be busy
             spent = least(lambda text=text: length_rendered(text))  # type: ignore[misc]
@@ -74,17 +74,16 @@ def test_no_markdown_costs_much_more_than_ordinary_text() -> None:
 
 
 def test_no_code_costs_much_more_than_ordinary_code() -> None:
-    source = filled(Path(__file__).read_text(), SIZE)
+    source = filled(Path(__file__).read_text(), SIZE // 2)
     usual = least(lambda: coloured(source, "python"))
-    for language, (name, text) in product(LANGUAGES, hostile_texts(CODE, SIZE, seed=21, texts=4)):
+    for language, (name, text) in product(LANGUAGES, hostile_texts(CODE, SIZE // 2, seed=21, texts=4)):
         spent = cost(lambda text=text, language=language: coloured(text, language))  # type: ignore[misc]
         if spent > 40 * usual:
             spent = least(lambda text=text, language=language: coloured(text, language))  # type: ignore[misc]
         assert spent < 40 * usual, f"{language}, {name}: {spent / usual:.0f} times"
 
 
-@pytest.mark.parametrize("text", [*HOSTILE, WIDE], ids=lambda text: repr(text[:8]))
-def test_work_stops_at_the_budget_however_long_the_text(text: str) -> None:
+def test_parsing_stops_at_the_budget_however_long_the_text() -> None:
     """Counted in the library's own calls, which the budget limits."""
     looked = 0
     skip = markdown.ParserInline.skipToken
@@ -94,11 +93,12 @@ def test_work_stops_at_the_budget_however_long_the_text(text: str) -> None:
         looked += 1
         skip(self, state)
 
-    for times in (1, 8):
-        looked, budget = 0, Budget(MESSAGE_STEPS)
-        with patch.object(markdown.ParserInline, "skipToken", counted), pytest.raises(TooHeavy):
-            render_markdown("[" * SIZE + "\n\n" + text * times, budget)
-        assert looked <= MESSAGE_STEPS
+    for text in (*HOSTILE, WIDE):
+        for times in (1, 8):
+            looked, budget = 0, Budget(MESSAGE_STEPS)
+            with patch.object(markdown.ParserInline, "skipToken", counted), pytest.raises(TooHeavy):
+                render_markdown("[" * SIZE + "\n\n" + text * times, budget)
+            assert looked <= MESSAGE_STEPS, text[:8]
 
 
 def test_a_wide_table_is_given_up_before_its_cells_are_made() -> None:
@@ -135,9 +135,8 @@ def test_ordinary_long_answers_are_far_from_the_budget() -> None:
         assert budget.left > MESSAGE_STEPS / 4, path
 
 
-@pytest.mark.parametrize(
-    ("language", "code", "found"),
-    [
+def test_code_is_highlighted_by_language() -> None:
+    for language, code, found in (
         ("python", "def f(x):  # why\n    return 'a'", ["k:def", "nf:f", "c:# why", "k:return", "s:'a'"]),
         ("py", '"""Doc\nmore"""\n@wraps', ['s:"""Doc\nmore"""', "nd:@wraps"]),
         ("js", "const a = `x${1}`; // b", ["k:const", "s:`x${1}`", "c:// b"]),
@@ -154,13 +153,11 @@ def test_ordinary_long_answers_are_far_from_the_budget() -> None:
         ("diff", "+a\n-b\n c", ["gi:+a", "gd:-b"]),
         ("cobol", "MOVE A TO B", []),
         ("", "a < b", []),
-    ],
-)
-def test_code_is_told_apart(language: str, code: str, found: list[str]) -> None:
-    html = coloured(code, language)
-    spans = re.findall(r'<span class="(\w+)">(.*?)</span>', html, re.DOTALL)
-    assert [f"{kind}:{unescape(text)}" for kind, text in spans] == found
-    assert unescape(re.sub(r"</?span[^>]*>", "", html)) == code
+    ):
+        html = coloured(code, language)
+        spans = re.findall(r'<span class="(\w+)">(.*?)</span>', html, re.DOTALL)
+        assert [f"{kind}:{unescape(text)}" for kind, text in spans] == found, language
+        assert unescape(re.sub(r"</?span[^>]*>", "", html)) == code, language
 
 
 # Rendering only once
@@ -204,21 +201,22 @@ def late_jobs() -> list[list[int]]:
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("who", ["owner", "editor", "viewer"])
-def test_a_page_has_a_job_keep_what_has_no_html_yet_and_writes_none_itself(cast: Cast, who: str) -> None:
-    chat = make_chat(cast.owner, cast.workspace)
-    late, blank = answers(chat, "**bold**", "")
-    html = page(getattr(cast, who), chat)
-    assert "<strong>bold</strong>" in html and LATE not in html
-    late.refresh_from_db()
-    assert (late.html, late.html_of, late_jobs()) == ("", "", [[late.pk]])
-    assert render_answers(message_ids=late_jobs()[0]) == "1 answers rendered"
-    late.refresh_from_db()
-    assert late.html == "<p><strong>bold</strong></p>\n"
-    assert render_answers(message_ids=[late.pk, blank.pk + 99]) == "0 answers rendered"
-    with patch.object(stored_html, "render_markdown", side_effect=AssertionError("rendered again")):
-        assert "<strong>bold</strong>" in page(getattr(cast, who), chat)
-    assert len(late_jobs()) == 1
+def test_page_queues_the_rendering_of_answers_without_html_and_stores_none(cast: Cast) -> None:
+    for reader in (cast.owner, cast.editor, cast.viewer):
+        chat = make_chat(cast.owner, cast.workspace)
+        late, blank = answers(chat, "**bold**", "")
+        earlier = len(late_jobs())
+        html = page(reader, chat)
+        assert "<strong>bold</strong>" in html and LATE not in html, reader
+        late.refresh_from_db()
+        assert (late.html, late.html_of, late_jobs()[earlier:]) == ("", "", [[late.pk]]), reader
+        assert render_answers(message_ids=late_jobs()[earlier]) == "1 answers rendered", reader
+        late.refresh_from_db()
+        assert late.html == "<p><strong>bold</strong></p>\n", reader
+        assert render_answers(message_ids=[late.pk, blank.pk + 99]) == "0 answers rendered", reader
+        with patch.object(stored_html, "render_markdown", side_effect=AssertionError("rendered again")):
+            assert "<strong>bold</strong>" in page(reader, chat), reader
+        assert len(late_jobs()) == earlier + 1, reader
 
 
 @pytest.mark.django_db
@@ -256,8 +254,8 @@ def test_a_page_of_hostile_answers_spends_one_budget(cast: Cast) -> None:
 @pytest.mark.django_db
 def test_a_page_of_kept_hostile_answers_costs_no_more_than_one_of_plain_words(cast: Cast) -> None:
     usual, hostile = make_chat(cast.owner, cast.workspace), make_chat(cast.owner, cast.workspace)
-    answers(usual, *["word " * 6_000] * 12)
-    answers(hostile, *(HOSTILE * 2))
+    answers(usual, *["word " * 6_000] * 6)
+    answers(hostile, *HOSTILE)
     store_html(Message.objects.values_list("pk", flat=True))
     page(cast.owner, usual)
     plain = least(lambda: page(cast.owner, usual))
@@ -371,9 +369,8 @@ def test_html_is_set_for_what_is_saved() -> None:
     assert answer.html == "<p><code>a</code></p>\n" and len(answer.html_of) == 32
 
 
-@pytest.mark.parametrize(
-    ("text", "links"),
-    [
+def test_bare_address_becomes_a_link() -> None:
+    for text, links in (
         (
             "See https://a.org/x_y_z?q=1&r=(2), or http://127.0.0.1:8000.",
             ["https://a.org/x_y_z?q=1&r=(2)", "http://127.0.0.1:8000"],
@@ -384,21 +381,18 @@ def test_html_is_set_for_what_is_saved() -> None:
         ('https://a.org/"onmouseover=x https://good.org@bad.org/', ["https://a.org/", "https://good.org"]),
         ("`https://a.org` [b](https://b.org) ahttps://c.org https:// javascript://d.org", []),
         ("```\nhttps://a.org\n```\nhttps://\u0430pple.com", []),
-    ],
-)
-def test_an_address_that_stands_bare_is_a_link_to_what_it_says(text: str, links: list[str]) -> None:
-    html = render_markdown(text, Budget(2_000))
-    found = [
-        (unquote(unescape(to)), unescape(said))
-        for to, said in re.findall(r'<a href="(.*?)"[^>]*>(.*?)</a>', html)
-    ]
-    assert [said for to, said in found if to == said] == links
-    assert html.count("<a ") == html.count('rel="noopener noreferrer nofollow"')
+    ):
+        html = render_markdown(text, Budget(2_000))
+        found = [
+            (unquote(unescape(to)), unescape(said))
+            for to, said in re.findall(r'<a href="(.*?)"[^>]*>(.*?)</a>', html)
+        ]
+        assert [said for to, said in found if to == said] == links, text
+        assert html.count("<a ") == html.count('rel="noopener noreferrer nofollow"'), text
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_tables_are_aligned_tasks_have_boxes_and_images_are_links() -> None:
+    for text, expected in (
         (
             "| a | b | c |\n|:--|:-:|--:|\n| 1 | 2 | 3 |",
             ['<th class="align-left">a', '<td class="align-center">2', '<td class="align-right">3'],
@@ -412,14 +406,10 @@ def test_an_address_that_stands_bare_is_a_link_to_what_it_says(text: str, links:
             ['href="https://example.org/map.png"', "▣ A map</a>", ">▣ logo</a>"],
         ),
         ("![x](javascript:alert(1)) ![](data:text/html,hi)", ["![x](javascript:alert(1))"]),
-    ],
-)
-def test_tables_keep_their_sides_tasks_their_boxes_and_images_load_nothing(
-    text: str, expected: list[str]
-) -> None:
-    html = render_markdown(text, Budget(2_000))
-    assert [part for part in expected if part not in html] == []
-    assert "<img" not in html
-    assert "style=" not in html
-    assert 'href="javascript' not in html
-    assert 'href="data' not in html
+    ):
+        html = render_markdown(text, Budget(2_000))
+        assert [part for part in expected if part not in html] == [], text
+        assert "<img" not in html, text
+        assert "style=" not in html, text
+        assert 'href="javascript' not in html, text
+        assert 'href="data' not in html, text

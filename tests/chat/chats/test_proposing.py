@@ -53,19 +53,16 @@ def test_what_asks(chat: Chat) -> None:
         assert is_question(make_message(chat, text)) is asks
 
 
-@pytest.mark.parametrize(
-    ("said", "kept"),
-    [
+def test_rest_stores_the_statement_of_a_message(cast: Cast, chat: Chat) -> None:
+    for said, kept in (
         ("I'm allergic to peanuts, okay?", "I'm allergic to peanuts"),
         ("I am vegetarian. What can I cook?", "I am vegetarian."),
         ("Our wiki is at https://example.org/?", "Our wiki is at https://example.org/?"),
         ("When is Falcon due?", "When is Falcon due?"),  # a message given by its id is always stored
-    ],
-)
-def test_rest_stores_the_part_that_states_something(cast: Cast, chat: Chat, said: str, kept: str) -> None:
-    question, _ = turn(chat, said)
-    stored = Api(cast.editor).post(f"{chat.public_id}/memory", {"messageId": question.public_id})
-    assert (stored.status_code, stored.json()["content"]) == (201, kept)
+    ):
+        question, _ = turn(chat, said)
+        stored = Api(cast.editor).post(f"{chat.public_id}/memory", {"messageId": question.public_id})
+        assert (stored.status_code, stored.json()["content"]) == (201, kept), said
 
 
 def test_what_says_nothing_is_not_stored_and_said(cast: Cast, chat: Chat) -> None:

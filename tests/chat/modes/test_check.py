@@ -28,89 +28,62 @@ def entry(quote: Any = "The deadline is May 1", memory: Any = 1, agrees: Any = F
     return {"quote": quote, "memory": memory, "agrees": agrees}
 
 
-@pytest.mark.parametrize(
-    "quote",
-    [
+def test_quote_is_found_in_answer_despite_markdown(memories: list[Memory]) -> None:
+    for quote in (
         "The deadline is May 1",
         "the DEADLINE is May 1, and Anna comes",
         "The **deadline** is May 1,",
         "“Anna comes <along>.”",
         "Anna comes &lt;along&gt;",
         "It costs 5 &gt; 4 euros",
-    ],
-)
-def test_a_quote_stands_in_the_answer_whatever_markdown_does_to_it(
-    memories: list[Memory], quote: str
-) -> None:
-    verdict = read_verdict(said(entry(quote)), ANSWER, memories)
-    assert verdict is not None
-    assert verdict.findings[0]["quote"]
+    ):
+        verdict = read_verdict(said(entry(quote)), ANSWER, memories)
+        assert verdict is not None and verdict.findings[0]["quote"], quote
 
 
-@pytest.mark.parametrize("quote", ["The deadline is June 1", "", "  ", "**", None, 5, ["The deadline"]])
-def test_what_the_answer_does_not_say_is_not_shown_as_its_words(memories: list[Memory], quote: Any) -> None:
-    verdict = read_verdict(said(entry(quote)), ANSWER, memories)
-    assert verdict is not None
-    assert verdict.findings == [{"quote": "", "memory_id": memories[0].public_id, "agrees": False}]
+def test_words_that_the_answer_does_not_contain_are_not_quoted(memories: list[Memory]) -> None:
+    unquoted = [{"quote": "", "memory_id": memories[0].public_id, "agrees": False}]
+    for quote in ("The deadline is June 1", "", "  ", "**", None, 5, ["The deadline"]):
+        verdict = read_verdict(said(entry(quote)), ANSWER, memories)
+        assert verdict is not None and verdict.findings == unquoted, quote
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
+def test_malformed_statement_is_dropped(memories: list[Memory]) -> None:
+    for statement in (
         entry(memory=0), entry(memory=3), entry(memory=-1), entry(memory="1"), entry(memory=None),
-        entry(memory=True) | {"memory": 1.5}, entry(agrees="no"), entry(agrees=None), "text", None, [], 7,
+        entry(memory=1.5), entry(agrees="no"), entry(agrees=None), "text", None, [], 7,
         {"quote": "The deadline is May 1"},
-    ],
-)  # fmt: skip
-def test_a_statement_that_is_none_is_dropped(memories: list[Memory], statement: Any) -> None:
-    verdict = read_verdict(said(statement, correction="Correction: so."), ANSWER, memories)
-    assert verdict is not None
-    assert (verdict.findings, verdict.correction, verdict.differs) == ([], "", False)
+    ):  # fmt: skip
+        verdict = read_verdict(said(statement, correction="Correction: so."), ANSWER, memories)
+        assert verdict is not None, statement
+        assert (verdict.findings, verdict.correction, verdict.differs) == ([], "", False), statement
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
+def test_reply_without_the_requested_json_is_no_verdict(memories: list[Memory]) -> None:
+    for reply in (
         "", "Fine.", "[]", "null", "{}", '{"statements": null}', '{"statements": {}}', '{"statements": [',
         '{"statements": [], "correction": 5}', "{" * 5000, '{"a": ' * 3000, '{"other": []}',
-    ],
-    ids=lambda reply: reply[:20],
-)  # fmt: skip
-def test_anything_but_the_json_asked_for_is_no_verdict(memories: list[Memory], reply: str) -> None:
-    assert read_verdict(reply, ANSWER, memories) is None
+    ):  # fmt: skip
+        assert read_verdict(reply, ANSWER, memories) is None, reply[:40]
 
 
-@pytest.mark.parametrize(
-    "wrapped",
-    [
-        "```json\n{}\n```",
-        "Here it is:\n{}",
-        "{{not json}} {}",
-        '{{"thoughts": "…"}}\n{}',
-    ],
-)
-def test_fences_and_prose_around_it_do_no_harm(memories: list[Memory], wrapped: str) -> None:
-    reply = wrapped.replace("{{", "<<").replace("}}", ">>").replace("{}", said(entry()))
-    verdict = read_verdict(reply.replace("<<", "{").replace(">>", "}"), ANSWER, memories)
-    assert verdict is not None
-    assert verdict.differs
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        said(entry()).replace("}]", "},]"),
-        said(entry()).replace("}]", ",}]").replace("false", "False"),
-        f"Sure:\n```json\n{said(entry())[:-1]},}}\n```",
-        said(entry()).replace('"', "'"),
-    ],
-)
-def test_json_that_is_nearly_right_is_read(memories: list[Memory], reply: str) -> None:
-    verdict = read_verdict(reply, ANSWER, memories)
-    assert verdict is not None
-    assert verdict.findings == [
-        {"quote": "The deadline is May 1", "memory_id": memories[0].public_id, "agrees": False}
-    ]
+def test_json_with_small_errors_or_text_around_it_is_read(memories: list[Memory]) -> None:
+    reply = said(entry())
+    for variant in (
+        f"```json\n{reply}\n```",
+        f"Here it is:\n{reply}",
+        f"{{not json}} {reply}",
+        f'{{"thoughts": "…"}}\n{reply}',
+        reply.replace("}]", "},]"),
+        reply.replace("}]", ",}]").replace("false", "False"),
+        f"Sure:\n```json\n{reply[:-1]},}}\n```",
+        reply.replace('"', "'"),
+    ):
+        verdict = read_verdict(variant, ANSWER, memories)
+        assert verdict is not None and verdict.differs, variant
+        assert verdict.findings == [
+            {"quote": "The deadline is May 1", "memory_id": memories[0].public_id, "agrees": False}
+        ], variant
 
 
 def test_what_differs_comes_first_and_there_is_an_end_to_it(memories: list[Memory]) -> None:
@@ -135,18 +108,15 @@ def test_the_question_and_memories_give_way_to_the_answer(memories: list[Memory]
     assert build_check("Why?", ANSWER * 60, many, capabilities)[1] == 0
 
 
-@pytest.mark.parametrize(
-    ("text", "count"),
-    [
+def test_answer_is_searched_for_in_a_few_portions() -> None:
+    for text, count in (
         ("", 0),
         ("\n \n", 0),
         ("One line.", 1),
         ("a\nb\nc", 1),
         ("word " * 2000, 1),
         ("line of words\n" * 500, 6),
-    ],
-)
-def test_an_answer_is_looked_up_in_a_few_portions(text: str, count: int) -> None:
-    portions = _portions(text)
-    assert len(portions) == count
-    assert "".join("".join(portions).split()) == "".join(text.split())
+    ):
+        portions = _portions(text)
+        assert len(portions) == count, text[:20]
+        assert "".join("".join(portions).split()) == "".join(text.split()), text[:20]

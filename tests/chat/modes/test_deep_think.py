@@ -22,7 +22,7 @@ from memories.models import Memory, Scope
 from memoryhub.errors import Invalid
 from memoryhub.llm.base import Capabilities
 from tests.factories import make_chat, make_memory, make_message, make_user
-from tests.fakes.openai_server import HOLD, Answer, Call, Failure, Hang, Reply, ScriptedOpenAI
+from tests.fakes.openai_server import HOLD, Answer, Call, Failure, Hang, ScriptedOpenAI
 from workspaces.models import Workspace
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -115,16 +115,17 @@ class TestAllGoesWell:
         assert steps(answer)[1] == ("check", "differs")
         assert check_of(answer).text == "Correction: it is March 15."
 
-    @pytest.mark.parametrize(("agrees", "outcome"), [(False, "differs"), (True, "agrees")])
-    def test_without_a_correction_or_without_a_difference_the_answer_stands(
-        self, chat: Chat, scripted_model: ScriptedOpenAI, deadline: Memory, agrees: bool, outcome: str
+    def test_answer_stands_without_a_correction_or_a_difference(
+        self, chat: Chat, scripted_model: ScriptedOpenAI, deadline: Memory
     ) -> None:
-        correction = "Correction: none is needed." if agrees else "  "
-        found = verdict(("The deadline is May 1.", 1, agrees), correction=correction)
-        scripted_model.script(Answer("Say it."), Answer("The deadline is May 1."), found)
-        answer = think(chat)
-        assert answer.content == "The deadline is May 1."
-        assert (check_of(answer).outcome, check_of(answer).text) == (outcome, "")
+        for agrees, outcome in ((False, "differs"), (True, "agrees")):
+            chat = make_chat(chat.created_by)
+            correction = "Correction: none is needed." if agrees else "  "
+            found = verdict(("The deadline is May 1.", 1, agrees), correction=correction)
+            scripted_model.script(Answer("Say it."), Answer("The deadline is May 1."), found)
+            answer = think(chat)
+            assert answer.content == "The deadline is May 1.", outcome
+            assert (check_of(answer).outcome, check_of(answer).text) == (outcome, ""), outcome
 
     def test_the_answers_own_words_recall_what_the_question_does_not(
         self, chat: Chat, scripted_model: ScriptedOpenAI
@@ -197,24 +198,22 @@ class TestMemoryIsOff:
 
 
 class TestPlanFails:
-    @pytest.mark.parametrize(
-        ("reply", "why"),
-        [
+    def test_failed_plan_is_explained_and_the_answer_written(
+        self, chat: Chat, scripted_model: ScriptedOpenAI, deadline: Memory
+    ) -> None:
+        for reply, why in (
             (Failure(401, "bad key"), "The model's endpoint refused the API key."),
             (Answer("   "), "The model's reply could not be read."),
             (Answer("1. Lo", cut=True), "The connection to the model broke before the answer was complete."),
-        ],
-    )
-    def test_it_is_answered_without_one_and_says_why(
-        self, chat: Chat, scripted_model: ScriptedOpenAI, deadline: Memory, reply: Reply, why: str
-    ) -> None:
-        scripted_model.script(reply, Answer("On March 15."), verdict())
-        answer = think(chat)
-        assert (answer.status, answer.content) == (MessageStatus.DONE, "On March 15.")
-        step = Step.objects.get(kind="plan")
-        assert (step.outcome, step.error, step.text) == ("error", why, "")
-        assert "<plan>" not in str(scripted_model.chat_requests[1].messages)
-        assert check_of(answer).outcome == "agrees"
+        ):
+            chat = make_chat(chat.created_by)
+            scripted_model.script(reply, Answer("On March 15."), verdict())
+            answer = think(chat)
+            assert (answer.status, answer.content) == (MessageStatus.DONE, "On March 15."), why
+            step = Step.objects.get(message=answer, kind="plan")
+            assert (step.outcome, step.error, step.text) == ("error", why, ""), why
+            assert "<plan>" not in str(scripted_model.chat_requests[-2].messages), why
+            assert check_of(answer).outcome == "agrees", why
 
     def test_a_model_that_only_wants_tools_has_no_plan(
         self, chat: Chat, scripted_model: ScriptedOpenAI
@@ -278,24 +277,26 @@ class TestPlanFails:
 
 
 class TestCheckFails:
-    @pytest.mark.parametrize(
-        ("reply", "why"),
-        [
+    def test_failed_check_is_explained_and_the_answer_stands(
+        self, chat: Chat, scripted_model: ScriptedOpenAI, deadline: Memory
+    ) -> None:
+        for reply, why in (
             (Failure(401, "bad key"), "The model's endpoint refused the API key."),
             (Answer("It all looks fine to me."), "The model's reply could not be read."),
             (
                 Answer('{"statements": [', cut=True),
                 "The connection to the model broke before the answer was complete.",
             ),
-        ],
-    )
-    def test_the_answer_stands_and_says_that_it_is_unchecked(
-        self, chat: Chat, scripted_model: ScriptedOpenAI, deadline: Memory, reply: Reply, why: str
-    ) -> None:
-        scripted_model.script(Answer("Say it."), Answer("On March 15."), reply)
-        answer = think(chat)
-        assert (answer.status, answer.content, answer.error) == (MessageStatus.DONE, "On March 15.", "")
-        assert (check_of(answer).outcome, check_of(answer).error) == ("error", why)
+        ):
+            chat = make_chat(chat.created_by)
+            scripted_model.script(Answer("Say it."), Answer("On March 15."), reply)
+            answer = think(chat)
+            assert (answer.status, answer.content, answer.error) == (
+                MessageStatus.DONE,
+                "On March 15.",
+                "",
+            ), why
+            assert (check_of(answer).outcome, check_of(answer).error) == ("error", why), why
 
     def test_it_may_not_take_for_ever(
         self,
@@ -344,18 +345,20 @@ class TestTheAnswerFails:
         assert steps(again) == [("plan", "planned"), ("check", "agrees")]
         assert Step.objects.get(kind="plan", message=again).text == "Say it better."
 
-    @pytest.mark.parametrize(("can_extract", "mode"), [(True, "deep_think"), (False, "chat")])
-    def test_an_edited_question_is_thought_through_as_before_if_the_model_can(
-        self, chat: Chat, scripted_model: ScriptedOpenAI, settings: Any, can_extract: bool, mode: str
+    def test_edited_question_keeps_the_mode_if_the_model_supports_it(
+        self, chat: Chat, scripted_model: ScriptedOpenAI, settings: Any
     ) -> None:
-        scripted_model.respond = lambda request: Answer("Hello.")
-        answer = think(chat, "Hi")
-        assert answer.reply_to is not None
-        settings.LLM_CAN_EXTRACT = can_extract
-        turn = edit_message(answer.reply_to, content="Hi there", by=chat.created_by, now=timezone.now())
-        assert wait_until_idle(20)
-        turn.answer.refresh_from_db()
-        assert (turn.answer.mode, turn.answer.status) == (mode, "done")
+        for can_extract, mode in ((True, "deep_think"), (False, "chat")):
+            chat = make_chat(chat.created_by)
+            scripted_model.respond = lambda request: Answer("Hello.")
+            settings.LLM_CAN_EXTRACT = True
+            answer = think(chat, "Hi")
+            assert answer.reply_to is not None, mode
+            settings.LLM_CAN_EXTRACT = can_extract
+            turn = edit_message(answer.reply_to, content="Hi there", by=chat.created_by, now=timezone.now())
+            assert wait_until_idle(20), mode
+            turn.answer.refresh_from_db()
+            assert (turn.answer.mode, turn.answer.status) == (mode, "done"), mode
 
 
 class TestStop:
@@ -405,37 +408,28 @@ class TestStop:
 
 
 class TestTheProcessEnds:
-    @pytest.mark.parametrize(
-        ("steps_before", "status", "left"),
-        [
+    def test_crash_ends_the_running_step(self, chat: Chat) -> None:
+        for steps_before, status, left in (
             ([("plan", "")], "failed", [("plan", "stopped")]),
             ([("plan", "planned")], "failed", [("plan", "planned")]),
             ([("plan", "planned"), ("check", "")], "done", [("plan", "planned"), ("check", "stopped")]),
-        ],
-        ids=["plan", "answer", "check"],
-    )
-    def test_by_a_crash(
-        self,
-        chat: Chat,
-        steps_before: list[tuple[str, str]],
-        status: str,
-        left: list[tuple[str, str]],
-    ) -> None:
-        now = timezone.now()
-        answer = make_message(
-            chat,
-            "On March 15.",
-            "assistant",
-            status="streaming",
-            mode=Mode.DEEP_THINK,
-            reply_to=make_message(chat, QUESTION),
-            beat_at=now - timedelta(minutes=1),
-        )
-        for kind, outcome in steps_before:
-            Step.objects.create(message=answer, kind=kind, outcome=outcome)
-        assert close_abandoned(answer, now=now)
-        answer.refresh_from_db()
-        assert (answer.status, answer.content, steps(answer)) == (status, "On March 15.", left)
+        ):
+            chat = make_chat(chat.created_by)
+            now = timezone.now()
+            answer = make_message(
+                chat,
+                "On March 15.",
+                "assistant",
+                status="streaming",
+                mode=Mode.DEEP_THINK,
+                reply_to=make_message(chat, QUESTION),
+                beat_at=now - timedelta(minutes=1),
+            )
+            for kind, outcome in steps_before:
+                Step.objects.create(message=answer, kind=kind, outcome=outcome)
+            assert close_abandoned(answer, now=now), left
+            answer.refresh_from_db()
+            assert (answer.status, answer.content, steps(answer)) == (status, "On March 15.", left), left
 
     def test_what_is_being_checked_is_stored_whole(
         self, chat: Chat, scripted_model: ScriptedOpenAI, deadline: Memory

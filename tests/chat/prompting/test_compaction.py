@@ -152,16 +152,15 @@ def test_without_memory_it_is_summarised_but_not_mined(chat: Chat, scripted_mode
     assert not Extraction.objects.exists()
 
 
-@pytest.mark.parametrize("reply", [Failure(401, "bad key"), Answer("No.")])
-def test_a_failing_or_empty_summary_stores_nothing(
-    chat: Chat, scripted_model: ScriptedOpenAI, reply: Reply
-) -> None:
-    scripted_model.respond = answering
-    talk(chat, 12)
-    answer = ask(chat)
-    scripted_model.script(reply)
-    compact(answer, chat.created_by, now=timezone.now())
-    assert not Compaction.objects.exists()
+def test_failed_or_empty_summary_is_not_stored(chat: Chat, scripted_model: ScriptedOpenAI) -> None:
+    for reply in (Failure(401, "bad key"), Answer("No.")):
+        chat = make_chat(chat.created_by)
+        scripted_model.respond = answering
+        talk(chat, 12)
+        answer = ask(chat)
+        scripted_model.script(reply)
+        compact(answer, chat.created_by, now=timezone.now())
+        assert not Compaction.objects.exists(), reply
 
 
 def test_of_two_workers_one_stores(

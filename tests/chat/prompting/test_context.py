@@ -2,8 +2,6 @@
 
 from datetime import UTC, datetime
 
-import pytest
-
 from chat.prompting.context import Conversation, Line, build_prompt, recalled_block
 from chat.prompting.prompt_text import escape
 from memories.models import Memory
@@ -22,12 +20,12 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("text", HOSTILE, ids=ascii)
-def test_an_item_stays_one_line_of_plain_text(text: str) -> None:
-    shown = escape(text)
-    assert len(shown.splitlines()) == 1
-    assert not set(shown) & set("<>\uff1c\uff1e\u200b\u202e\u2066\u2069\U000e0053")
-    assert "&" not in shown.replace("&lt;", "").replace("&gt;", "").replace("&amp;", "")
+def test_escaped_text_is_one_line_without_markup() -> None:
+    for text in HOSTILE:
+        shown = escape(text)
+        assert len(shown.splitlines()) == 1, ascii(text)
+        assert not set(shown) & set("<>\uff1c\uff1e\u200b\u202e\u2066\u2069\U000e0053"), ascii(text)
+        assert "&" not in shown.replace("&lt;", "").replace("&gt;", "").replace("&amp;", ""), ascii(text)
 
 
 def test_ordinary_text_of_every_script_stays_as_it_is() -> None:

@@ -2,7 +2,6 @@
 
 from datetime import timedelta
 from itertools import product
-from typing import Any
 
 import pytest
 from django.test import Client
@@ -119,21 +118,17 @@ class TestOtherChats:
         )
         assert "memory off" not in "".join(lines)
 
-    @pytest.mark.parametrize(
-        ("fields", "shown"),
-        [
+    def test_private_temporary_and_deleted_chats_are_not_shown(self, here: Chat, cast: Cast) -> None:
+        for fields, shown in (
             ({}, True),
             ({"is_private": True}, False),
             ({"is_temporary": True}, False),
             ({"deleted_at": NOW}, False),
-        ],
-    )
-    def test_private_temporary_and_deleted_chats_are_not_shown(
-        self, here: Chat, cast: Cast, fields: dict[str, Any], shown: bool
-    ) -> None:
-        other = summarised(make_chat(cast.owner, cast.workspace, title="Other"), "The plan")
-        Chat.objects.filter(pk=other.pk).update(**fields)
-        assert bool(seen_in(here, cast.owner, can_update=False).items) is shown
+        ):
+            other = summarised(make_chat(cast.owner, cast.workspace, title="Other"), "The plan")
+            Chat.objects.filter(pk=other.pk).update(**fields)
+            assert bool(seen_in(here, cast.owner, can_update=False).items) is shown, fields
+            Chat.objects.filter(pk=other.pk).delete()
 
     def test_private_chats_are_shown_where_the_workspace_allows_it_to_their_own_person(
         self, here: Chat, cast: Cast
@@ -160,20 +155,21 @@ class TestOtherChats:
         assert "Not yours" not in texts(seen_in(here, cast.owner))
         assert "The other plan" not in texts(seen_in(here, cast.editor)), "each person chooses for themselves"
 
-    @pytest.mark.parametrize(
-        ("summary", "hours", "shown"),
-        [("Plan", 24, True), ("Plan", 24.01, False), ("", 12, True), ("", 12.01, False)],
-    )
-    def test_entries_are_kept_until_their_time_is_over(
-        self, here: Chat, cast: Cast, summary: str, hours: float, shown: bool
-    ) -> None:
-        other = make_chat(cast.owner, cast.workspace)
-        answered(other, "Tea?", "Yes.", ago=timedelta(hours=hours))
-        if summary:
-            summarised(other, summary, ago=timedelta(hours=hours))
-        assert bool(seen_in(here, cast.owner, can_update=False).items) is shown
-        drop_expired(now=NOW)
-        assert ShortTermMemory.objects.exists() is shown
+    def test_entries_expire_after_their_lifetime(self, here: Chat, cast: Cast) -> None:
+        for summary, hours, shown in (
+            ("Plan", 24, True),
+            ("Plan", 24.01, False),
+            ("", 12, True),
+            ("", 12.01, False),
+        ):
+            ShortTermMemory.objects.all().delete()
+            other = make_chat(cast.owner, cast.workspace)
+            answered(other, "Tea?", "Yes.", ago=timedelta(hours=hours))
+            if summary:
+                summarised(other, summary, ago=timedelta(hours=hours))
+            assert bool(seen_in(here, cast.owner, can_update=False).items) is shown, (summary, hours)
+            drop_expired(now=NOW)
+            assert ShortTermMemory.objects.exists() is shown, (summary, hours)
 
     def test_other_chats_get_a_share_of_the_room_and_a_small_model_nothing(
         self, here: Chat, cast: Cast
@@ -248,54 +244,41 @@ class TestOwnSummaryHintAndDirective:
         assert "Short-term memory failed" in caplog.text
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_request_to_remember_for_good_is_recognized() -> None:
+    for text in (
         "Remember that I am vegetarian", "please memorise this", "Don't forget: the key date is May 1",
         "Keep this in mind", "make a note: tea", "Save this for me", "add my birthday to your memory",
         "From now on answer in French", "Merk dir, dass ich Tee mag",
         "REMEMBER THIS", "remember that I like tea".translate(FULL_WIDTH), "REMEMBER THIS".translate(FULL_WIDTH),
         "DON\u2019T FORGET the key date", "MERK DIR DAS", "Recuerda que soy vegetariano", "Запомни: я не ем мяса",
         "请记住我吃素", "覚えておいて", "Bunu unutma",
-    ],
-)  # fmt: skip
-def test_asking_for_something_to_be_kept_for_good(text: str) -> None:
-    assert wants_long_term(text)
+    ):  # fmt: skip
+        assert wants_long_term(text), text
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_other_text_is_no_request_to_remember() -> None:
+    for text in (
         "Do you remember my birthday?", "I don't remember the name", "Remember when we met?", "What is memory?",
         "Keep going", "Save money on trains", "How do I store tea?",
-    ],
-)  # fmt: skip
-def test_asking_for_anything_else(text: str) -> None:
-    assert not wants_long_term(text)
+    ):  # fmt: skip
+        assert not wants_long_term(text), text
 
 
-@pytest.mark.parametrize(
-    ("ago", "said"),
-    [
+def test_age_is_given_in_words() -> None:
+    for ago, said in (
         (timedelta(seconds=20), "just now"),
         (timedelta(hours=12), "12 hours ago"),
         (timedelta(days=6, hours=23, minutes=59), "6 days ago"),
         (timedelta(days=7), "over a week ago"),
         (timedelta(days=40), "over a week ago"),
-    ],
-)
-def test_how_long_ago(ago: timedelta, said: str) -> None:
-    assert short_term_memory._age(NOW - ago, NOW) == said
+    ):
+        assert short_term_memory._age(NOW - ago, NOW) == said, ago
 
 
-@pytest.mark.parametrize(("text", "hint"), [("And now?", True), ("ok thanks", False), ("👍", False)])
-def test_the_hint_stands_only_where_something_can_have_changed(
-    here: Chat, cast: Cast, text: str, hint: bool
-) -> None:
-    assert "update_short_term_memory" not in texts(seen_in(here, cast.owner)), (
-        "a first message sums up nothing"
-    )
-    assert ("update_short_term_memory" in texts(seen_in(here, cast.owner, text=text))) is hint
+def test_hint_needs_an_earlier_message_and_words(here: Chat, cast: Cast) -> None:
+    assert "update_short_term_memory" not in texts(seen_in(here, cast.owner)), "the first message"
+    for text, hint in (("And now?", True), ("ok thanks", False), ("👍", False)):
+        assert ("update_short_term_memory" in texts(seen_in(here, cast.owner, text=text))) is hint, text
 
 
 class TestWriting:
@@ -316,31 +299,29 @@ class TestWriting:
                 NOW + timedelta(hours=24),
             )
 
-    @pytest.mark.parametrize(
-        ("text", "error"),
-        [
+    def test_invalid_or_secret_summary_is_refused(self, here: Chat, cast: Cast) -> None:
+        for text, error in (
             ("a" * 1501, Invalid),
             ("a\x00b", Invalid),
             ("The key is sk-proj-" + "Ab3dEf9hIj2k" * 4, SecretRefused),
-        ],
-    )
-    def test_what_may_not_be_stored(self, here: Chat, cast: Cast, text: str, error: type[Exception]) -> None:
-        with pytest.raises(error):
-            set_summary(get_chat(cast.owner, here.public_id), text, by=cast.owner, now=NOW)
-        assert not ShortTermMemory.objects.exists()
+        ):
+            with pytest.raises(error):
+                set_summary(get_chat(cast.owner, here.public_id), text, by=cast.owner, now=NOW)
+            assert not ShortTermMemory.objects.exists(), text[:20]
 
-    @pytest.mark.parametrize("text", ["a" * 1501, "word " * 301, "字" * 5000])
-    def test_the_model_may_write_too_much_and_it_is_cut(self, here: Chat, cast: Cast, text: str) -> None:
-        answer = make_message(here, "Yes.", "assistant", reply_to=make_message(here, "Tea?"))
-        chat = get_chat(cast.owner, here.public_id)
-        caller = ToolCaller(
-            person=cast.owner, workspace=cast.workspace, role=chat.role, policy=HERE, now=NOW,
-            turn=InChat(chat, answer, answer),
-        )  # fmt: skip
-        assert update_summary(caller, Summary(summary=text)).outcome == "noted"
-        row = ShortTermMemory.objects.get()
-        assert 1000 < len(row.summary) <= 1500
-        assert row.summary.endswith("…")
+    def test_long_summary_by_the_model_is_cut(self, cast: Cast) -> None:
+        for text in ("a" * 1501, "word " * 301, "字" * 5000):
+            here = make_chat(cast.owner, cast.workspace)
+            answer = make_message(here, "Yes.", "assistant", reply_to=make_message(here, "Tea?"))
+            chat = get_chat(cast.owner, here.public_id)
+            caller = ToolCaller(
+                person=cast.owner, workspace=cast.workspace, role=chat.role, policy=HERE, now=NOW,
+                turn=InChat(chat, answer, answer),
+            )  # fmt: skip
+            assert update_summary(caller, Summary(summary=text)).outcome == "noted", text[:5]
+            row = ShortTermMemory.objects.get(chat=here)
+            assert 1000 < len(row.summary) <= 1500, text[:5]
+            assert row.summary.endswith("…"), text[:5]
 
     def test_an_empty_one_takes_it_away(self, here: Chat, cast: Cast) -> None:
         summarised(here, "Plan")
@@ -422,18 +403,17 @@ class TestTurns:
         assert items[0].startswith(TAG)
         assert "A walk on May 1" in items[0]
 
-    @pytest.mark.parametrize("fields", [{"memory_enabled": False}, {"is_temporary": True}])
-    def test_without_consent_it_is_neither_shown_nor_kept(
-        self, chat: Chat, scripted_model: ScriptedOpenAI, fields: dict[str, bool]
+    def test_without_consent_it_is_neither_shown_nor_stored(
+        self, chat: Chat, scripted_model: ScriptedOpenAI
     ) -> None:
-        summarised(make_chat(chat.created_by), "Another plan")
-        Chat.objects.filter(pk=chat.pk).update(**fields)
-        chat.refresh_from_db()
-        scripted_model.script(Answer("Hello."))
-        self.ask(chat)
-        assert "KNOWLEDGE_SHORT_TERM_MEMORY" not in str(scripted_model.chat_requests[-1].messages)
-        assert ShortTermMemory.objects.exclude(chat=chat).exists()
-        assert not ShortTermMemory.objects.filter(chat=chat).exists()
+        for fields in ({"memory_enabled": False}, {"is_temporary": True}):
+            chat = make_chat(chat.created_by, **fields)
+            summarised(make_chat(chat.created_by), "Another plan")
+            scripted_model.script(Answer("Hello."))
+            self.ask(chat)
+            assert "KNOWLEDGE_SHORT_TERM_MEMORY" not in str(scripted_model.chat_requests[-1].messages), fields
+            assert ShortTermMemory.objects.exclude(chat=chat).exists(), fields
+            assert not ShortTermMemory.objects.filter(chat=chat).exists(), fields
 
 
 class TestDoors:

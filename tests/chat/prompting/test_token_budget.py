@@ -1,7 +1,7 @@
 """Limits on the cost of every prompt, and the prefix that stays the same from one to the next."""
 
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import pytest
@@ -59,45 +59,55 @@ def full(cast: Cast) -> tuple[Chat, list[Recalled]]:
     return chat, [Recalled(memory, 0.9, {}) for memory in memories]
 
 
-@pytest.mark.parametrize("reserve", ["chat", "deep_think"])
-@pytest.mark.parametrize("question", ["Why?", "word " * 6000, CJK * 32_000], ids=["short", "long", "longest"])
-@pytest.mark.parametrize(
-    ("context_tokens", "answer_tokens", "has_tools"),
-    [
-        (2048, 400, False),
-        (4096, 1024, False),
-        (8192, 2048, False),
-        (8192, 2048, True),
-        (16_384, 2048, True),
-        (32_768, 8192, True),
-        (200_000, 8192, True),
-    ],
+QUESTIONS = ("Why?", "word " * 6000, CJK * 32_000)
+SIZES = (  # tokens of the context, tokens of the answer, whether the model has tools
+    (2048, 400, False),
+    (4096, 1024, False),
+    (8192, 2048, False),
+    (8192, 2048, True),
+    (16_384, 2048, True),
+    (32_768, 8192, True),
+    (200_000, 8192, True),
 )
-def test_a_prompt_fits_beside_its_answer(
-    full: tuple[Chat, list[Recalled]],
-    context_tokens: int,
-    answer_tokens: int,
-    has_tools: bool,
-    question: str,
-    reserve: str,
-) -> None:
-    chat, found = full
-    capabilities = Capabilities(
-        has_tools=has_tools,
-        can_extract=True,
-        context_tokens=context_tokens,
-        local=True,
-        answer_tokens=answer_tokens,
-    )
-    tools = [tool.tool for tool in OF_EVERY_CHAT + OF_AN_AGENT] if has_tools else []
+
+
+def test_prompt_fits_beside_its_answer(full: tuple[Chat, list[Recalled]]) -> None:
+    chat, memories = full
+    history = list(chat.messages.all())
+    for question in QUESTIONS:
+        asked = make_message(chat, question)
+        for (context_tokens, answer_tokens, has_tools), mode in product(SIZES, ("chat", "deep_think")):
+            capabilities = Capabilities(
+                has_tools=has_tools,
+                can_extract=True,
+                context_tokens=context_tokens,
+                local=True,
+                answer_tokens=answer_tokens,
+            )
+            spent, last = spent_tokens(chat, asked, history[1], memories, capabilities, mode)
+            case = (context_tokens, has_tools, question[:5], len(question), mode)
+            assert spent + answer_tokens <= context_tokens, case
+            assert last and question.startswith(last), case
+        asked.delete()
+
+
+def spent_tokens(
+    chat: Chat,
+    asked: Message,
+    summarised: Message,
+    memories: list[Recalled],
+    capabilities: Capabilities,
+    mode: str,
+) -> tuple[int, str]:
+    """Return the tokens of the prompt with its tools and the mode's reserve, and the text of its last message."""
+    tools = [tool.tool for tool in OF_EVERY_CHAT + OF_AN_AGENT] if capabilities.has_tools else []
     now, room = timezone.now(), prompt_token_limit(capabilities)
-    compaction = Compaction(chat=chat, upto=chat.messages.all()[1], summary=CJK * 2000, created_at=now)
-    asked = make_message(chat, question)
-    verdicts = [(True, "")] * len(found)
-    extra = get_mode(reserve).reserve()
+    compaction = Compaction(chat=chat, upto=summarised, summary=CJK * 2000, created_at=now)
+    verdicts = [(True, "")] * len(memories)
+    extra = get_mode(mode).reserve()
     for_recalled = recalled_token_limit(chat.agent, capabilities, tools, reserve=extra, now=now)
-    kept = leave_out_what_does_not_fit(found, verdicts, for_recalled)
-    used = [item for item, (fits, _) in zip(found, kept, strict=True) if fits]
+    kept = leave_out_what_does_not_fit(memories, verdicts, for_recalled)
+    used = [item for item, (fits, _) in zip(memories, kept, strict=True) if fits]
     built = build_prompt(
         conversation_of(asked, compaction, shown=shown_to(asked.chat.created_by), policy=HERE),
         used,
@@ -105,15 +115,13 @@ def test_a_prompt_fits_beside_its_answer(
         now=now,
         tools=tools,
         short_term=short_term_for(
-            asked, chat.created_by, can_update=has_tools, room=room, now=now, policy=HERE
+            asked, chat.created_by, can_update=capabilities.has_tools, room=room, now=now, policy=HERE
         ),
         reserve=extra,
     )
     definitions = sum(tokens(tool.name + tool.description + str(tool.parameters)) for tool in tools)
     spent = sum(tokens(message.content) for message in built.messages)
-    assert spent + definitions + extra + answer_tokens <= context_tokens
-    assert built.messages[-1].content
-    assert question.startswith(built.messages[-1].content)
+    return spent + definitions + extra, built.messages[-1].content
 
 
 class TestRecalledMemories:

@@ -16,7 +16,7 @@ from memories import tasks
 from memories.models import Extraction, Memory, Scope
 from memories.models.extraction import ExtractionStatus
 from memoryhub import pubsub
-from tests.factories import make_memory, make_message
+from tests.factories import make_chat, make_memory, make_message
 from tests.fakes.openai_server import Answer, Call, ScriptedOpenAI
 from workspaces.models import Agent
 
@@ -71,13 +71,15 @@ def think(chat: Chat, server: ScriptedOpenAI, text: str, **more: Any) -> Message
 
 
 class TestDeepThink:
-    @pytest.mark.parametrize(("length", "queued"), [(199, False), (200, True)])
     def test_outputs_of_200_characters_or_more_are_distilled(
-        self, chat: Chat, scripted_model: ScriptedOpenAI, length: int, queued: bool
+        self, chat: Chat, scripted_model: ScriptedOpenAI
     ) -> None:
-        answer = think(chat, scripted_model, "a" * length)
-        assert Extraction.objects.filter(source_type="auto_deep_think").exists() is queued
-        assert Extraction.objects.get(source_type="auto_chat").message_id == answer.public_id
+        for length, queued in ((199, False), (200, True)):
+            chat = make_chat(chat.created_by)
+            Extraction.objects.all().delete()
+            answer = think(chat, scripted_model, "a" * length)
+            assert Extraction.objects.filter(source_type="auto_deep_think").exists() is queued, length
+            assert Extraction.objects.get(source_type="auto_chat").message_id == answer.public_id, length
 
     def test_what_it_stores_says_where_it_comes_from_and_is_told(
         self, chat: Chat, scripted_model: ScriptedOpenAI, told: list[tuple[str, dict[str, Any]]]
@@ -105,16 +107,13 @@ class TestDeepThink:
             )
         ]
 
-    @pytest.mark.parametrize("off", ["the chip", "temporary"])
-    def test_without_consent_nothing_is_mined(
-        self, chat: Chat, scripted_model: ScriptedOpenAI, off: str
-    ) -> None:
-        fields = {"is_temporary": True} if off == "temporary" else {"memory_enabled": False}
-        Chat.objects.update(**fields)
-        chat.refresh_from_db()
-        answer = think(chat, scripted_model, LONG * 3)
-        assert answer.status == "done"
-        assert not Extraction.objects.exists()
+    def test_without_consent_nothing_is_extracted(self, chat: Chat, scripted_model: ScriptedOpenAI) -> None:
+        for off in ("the chip", "temporary"):
+            fields = {"is_temporary": True} if off == "temporary" else {"memory_enabled": False}
+            chat = make_chat(chat.created_by, **fields)
+            answer = think(chat, scripted_model, LONG * 3)
+            assert answer.status == "done", off
+            assert not Extraction.objects.exists(), off
 
     def test_in_a_private_chat_it_becomes_personal_and_is_told_to_its_person_alone(
         self, chat: Chat, scripted_model: ScriptedOpenAI, told: list[tuple[str, dict[str, Any]]]

@@ -182,15 +182,16 @@ def test_titles_are_told_to_those_who_may_read_the_file_and_go_when_it_is_forgot
     assert "diagnosis" not in line_of(answer) and "a file" in line_of(answer)
 
 
-@pytest.mark.parametrize("is_private", [True, False])
-def test_the_stream_names_an_own_file_where_only_its_owner_reads_the_chat(
-    scripted_model: ScriptedOpenAI, settings: Any, is_private: bool
+def test_stream_names_a_personal_file_only_in_a_private_chat(
+    scripted_model: ScriptedOpenAI, settings: Any
 ) -> None:
-    settings.FILE_WAIT_SECONDS = 0
-    scripted_model.script(Answer("I cannot tell."))
-    chat = make_chat(make_user("olive"), is_private=is_private)
-    answer = done(ask(chat, brought(chat, "diagnosis.txt", personal=True)))
-    assert ("diagnosis.txt" in step_event(answer.steps.get())["text"]) is is_private
+    olive = make_user("olive")
+    for is_private in (True, False):
+        settings.FILE_WAIT_SECONDS = 0
+        scripted_model.script(Answer("I cannot tell."))
+        chat = make_chat(olive, is_private=is_private)
+        answer = done(ask(chat, brought(chat, "diagnosis.txt", personal=True)))
+        assert ("diagnosis.txt" in step_event(answer.steps.get())["text"]) is is_private, is_private
 
 
 def test_two_messages_wait_beside_each_other(chat: Chat, scripted_model: ScriptedOpenAI) -> None:

@@ -28,7 +28,16 @@ from chat.turns.turn import wait_until_idle
 from memoryhub.errors import Invalid
 from memoryhub.llm.base import Capabilities, Picture
 from memoryhub.llm.openai_requests import UNSEEN
-from tests.factories import HERE, add_member, make_chat, make_message, make_user, make_workspace, shown_to
+from tests.factories import (
+    HERE,
+    add_member,
+    make_chat,
+    make_document,
+    make_message,
+    make_user,
+    make_workspace,
+    shown_to,
+)
 from tests.fakes.openai_server import Answer, Failure, ScriptedOpenAI
 from workspaces.documents import documents, reading_jobs
 from workspaces.models import Connection, Document, DocumentPicture, DocumentStatus, User, Workspace
@@ -126,21 +135,23 @@ REFUSALS = {
 }
 
 
-@pytest.mark.parametrize("server", REFUSALS)
-def test_a_model_that_refuses_is_asked_once_without_and_that_is_remembered(
-    chat: Chat, scripted_model: ScriptedOpenAI, server: str
+def test_model_that_refuses_images_is_asked_once_without_and_remembered(
+    chat: Chat, scripted_model: ScriptedOpenAI
 ) -> None:
-    connection = connected(chat, scripted_model)
     cat = brought(chat.created_by, drawn(), chat.workspace)
-    scripted_model.script(Failure(*REFUSALS[server]), Answer("I cannot see it."))
-    assert ask(chat, "What is this?", cat).content == "I cannot see it."
     told = f"What is this?\n\nPicture: cat.jpg {UNSEEN}"
-    assert sent(scripted_model) == [told]
-    connection.refresh_from_db()
-    assert connection.sees is False
-    asked = len(scripted_model.chat_requests)
-    ask(chat, "And now?")
-    assert sent(scripted_model) == [told, "And now?"] and len(scripted_model.chat_requests) == asked + 1
+    for server, refusal in REFUSALS.items():
+        chat = make_chat(chat.created_by)
+        connection = connected(chat, scripted_model)
+        scripted_model.script(Failure(*refusal), Answer("I cannot see it."))
+        assert ask(chat, "What is this?", cat).content == "I cannot see it.", server
+        assert sent(scripted_model) == [told], server
+        connection.refresh_from_db()
+        assert connection.sees is False, server
+        requests = len(scripted_model.chat_requests)
+        ask(chat, "And now?")
+        assert sent(scripted_model) == [told, "And now?"], server
+        assert len(scripted_model.chat_requests) == requests + 1, server
 
 
 def test_other_failures_make_no_model_blind(chat: Chat, scripted_model: ScriptedOpenAI) -> None:
@@ -174,11 +185,17 @@ def test_the_question_comes_before_the_past_and_all_of_it_fits(chat: Chat) -> No
     assert not any(each.jpeg for message in tiny.messages for each in message.pictures)
 
 
+def with_picture(by: User, workspace: Workspace, text: str) -> Document:
+    document = make_document(by, workspace, text, embedded=False)
+    DocumentPicture.objects.create(document=document, jpeg=drawn(), width=64, height=48)
+    return document
+
+
 def test_only_the_newest_are_sent_and_nothing_of_another_workspace(chat: Chat) -> None:
     olive = chat.created_by
-    shown = [brought(olive, drawn(size=(20 + n, 20)), chat.workspace).public_id for n in range(MOST + 2)]
+    shown = [with_picture(olive, chat.workspace, f"Cat {number}").public_id for number in range(MOST + 2)]
     other = make_user("eddie")
-    theirs = brought(other, drawn(size=(99, 99)), make_workspace(owner=other))
+    theirs = with_picture(other, make_workspace(owner=other), "A dog")
     with pytest.raises(Invalid, match="documents of this workspace"):
         begin_turn(chat, content="Hm?", by=olive, now=timezone.now(), documents=[theirs.public_id])
     make_message(chat, "Old", only_documents=[*shown[:3], theirs.public_id])  # as a forged import names it
@@ -249,17 +266,17 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], bool]] = {
 }
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-def test_of_a_hostile_picture_nothing_but_its_pixels_is_shown(name: str) -> None:
+def test_only_the_pixels_of_a_hostile_picture_are_shown() -> None:
     olive = make_user("olive")
-    make, is_shown = HOSTILE[name]
-    made = brought(olive, make(), make_chat(olive).workspace)
-    shown = DocumentPicture.objects.filter(document=made).first()
-    assert (shown is not None) is is_shown, made.error
-    if shown is not None:
-        drawn_anew = bytes(shown.jpeg)
-        assert made.status == DocumentStatus.READY and b"GPSSECRET" not in drawn_anew
-        assert not Image.open(io.BytesIO(drawn_anew)).getexif()
+    workspace = make_chat(olive).workspace
+    for name, (make, is_shown) in HOSTILE.items():
+        document = brought(olive, make(), workspace)
+        shown = DocumentPicture.objects.filter(document=document).first()
+        assert (shown is not None) is is_shown, (name, document.error)
+        if shown is not None:
+            jpeg = bytes(shown.jpeg)
+            assert document.status == DocumentStatus.READY and b"GPSSECRET" not in jpeg, name
+            assert not Image.open(io.BytesIO(jpeg)).getexif(), name
 
 
 def test_a_newer_file_is_shown_in_its_place(chat: Chat) -> None:

@@ -34,6 +34,7 @@ from tests.factories import (
     make_document,
     make_memory,
     make_message,
+    make_workspace,
 )
 from tests.fakes.openai_server import Answer, Call, ScriptedOpenAI
 from workspaces.models import User
@@ -159,32 +160,30 @@ ROUTES: dict[str, tuple[Speaker, Callable[[Chat, ScriptedOpenAI], str]]] = {
 }
 
 
-@pytest.mark.parametrize("route", ROUTES)
-def test_what_came_by_a_route_is_proposed_with_its_source(
-    cast: Cast, scripted_model: ScriptedOpenAI, route: str
-) -> None:
-    speaker, plant = ROUTES[route]
-    chat = make_chat(cast.owner, cast.workspace)
-    source = plant(chat, scripted_model)
-    scripted_model.unscript()
-    scripted_model.script(Answer(calls=[Call(X_SAVE_MEMORY.name, {"content": SAVED})]), Answer("Noted."))
-    take_turn(chat, ASKED)
-    memory = Memory.objects.get(content=SAVED)
-    assert memory.review == Review.PENDING
-    assert memory.source_details["rests_on"] == {"speaker": str(speaker), "id": source}
+def test_words_of_a_source_are_proposed_with_that_source(cast: Cast, scripted_model: ScriptedOpenAI) -> None:
+    for route in ROUTES:
+        speaker, plant = ROUTES[route]
+        chat = make_chat(cast.owner, make_workspace(owner=cast.owner, editor=cast.editor))
+        scripted_model.unscript()
+        source = plant(chat, scripted_model)
+        scripted_model.unscript()
+        scripted_model.script(Answer(calls=[Call(X_SAVE_MEMORY.name, {"content": SAVED})]), Answer("Noted."))
+        take_turn(chat, ASKED)
+        memory = Memory.objects.get(content=SAVED, workspace=chat.workspace)
+        assert memory.review == Review.PENDING, route
+        assert memory.source_details["rests_on"] == {"speaker": str(speaker), "id": source}, route
 
 
-@pytest.mark.parametrize("route", ROUTES)
-def test_a_person_who_says_it_as_well_has_said_it(
-    cast: Cast, scripted_model: ScriptedOpenAI, route: str
-) -> None:
-    chat = make_chat(cast.owner, cast.workspace)
-    ROUTES[route][1](chat, scripted_model)
-    scripted_model.unscript()
-    scripted_model.script(Answer(calls=[Call(X_SAVE_MEMORY.name, {"content": SAVED})]), Answer("Noted."))
-    take_turn(chat, f"Remember this: {SAVED}.")
-    memory = Memory.objects.filter(content=SAVED).first()
-    assert memory is None or memory.is_live, "stored, or known already"
+def test_words_that_the_person_repeats_are_the_persons(cast: Cast, scripted_model: ScriptedOpenAI) -> None:
+    for route in ROUTES:
+        chat = make_chat(cast.owner, make_workspace(owner=cast.owner, editor=cast.editor))
+        scripted_model.unscript()
+        ROUTES[route][1](chat, scripted_model)
+        scripted_model.unscript()
+        scripted_model.script(Answer(calls=[Call(X_SAVE_MEMORY.name, {"content": SAVED})]), Answer("Noted."))
+        take_turn(chat, f"Remember this: {SAVED}.")
+        memory = Memory.objects.filter(content=SAVED, workspace=chat.workspace).first()
+        assert memory is None or memory.is_live, f"stored, or known already: {route}"
 
 
 class TestYes:
@@ -198,22 +197,18 @@ class TestYes:
         take_turn(chat, "Yes, please do")
         return Memory.objects.get(content=statement)
 
-    @pytest.mark.parametrize(
-        "asked",
-        [
+    def test_confirmed_personal_text_stays_personal(self, cast: Cast, scripted_model: ScriptedOpenAI) -> None:
+        for asked in (
             "Your axolotl surgery is on Friday in Basel. Would you like more details?",
             "Your axolotl surgery is on Friday in Basel. Is that right?",
             "Is the axolotl surgery on Friday in Basel?",
-        ],
-    )
-    def test_nothing_makes_personal_text_a_memory_of_the_workspace(
-        self, cast: Cast, scripted_model: ScriptedOpenAI, asked: str
-    ) -> None:
-        chat = make_chat(cast.owner, cast.workspace)
-        before = answered(chat, asked)
-        Message.objects.filter(pk=before.pk).update(personal="held")
-        memory = self.saved(chat, scripted_model, self.SURGERY)
-        assert memory.owner == cast.owner and memory.scope == "user"
+        ):
+            chat = make_chat(cast.owner, cast.workspace)
+            before = answered(chat, asked)
+            Message.objects.filter(pk=before.pk).update(personal="held")
+            Memory.objects.all().delete()
+            memory = self.saved(chat, scripted_model, self.SURGERY)
+            assert memory.owner == cast.owner and memory.scope == "user", asked
 
     def test_what_an_offer_follows_is_not_confirmed(self, cast: Cast, scripted_model: ScriptedOpenAI) -> None:
         chat = make_chat(cast.owner, cast.workspace)
@@ -221,16 +216,17 @@ class TestYes:
         memory = self.saved(chat, scripted_model, self.SURGERY)
         assert memory.review == Review.PENDING and memory.source_details["rests_on"]["speaker"] == "model"
 
-    @pytest.mark.parametrize("asked", ["Shall I look up anything else?", "Is that right?"])
-    def test_what_a_document_says_waits_with_its_source(
-        self, cast: Cast, scripted_model: ScriptedOpenAI, asked: str
+    def test_confirmed_words_of_a_document_wait_with_their_source(
+        self, cast: Cast, scripted_model: ScriptedOpenAI
     ) -> None:
-        chat = make_chat(cast.owner, cast.workspace)
-        document = by_passage(chat, scripted_model)
-        answered(chat, f"According to the handbook, {PLANTED} {asked}")
-        memory = self.saved(chat, scripted_model, SAVED)
-        assert memory.review == Review.PENDING
-        assert memory.source_details["rests_on"] == {"speaker": "document", "id": document}
+        for asked in ("Shall I look up anything else?", "Is that right?"):
+            chat = make_chat(cast.owner, make_workspace(owner=cast.owner))
+            document = by_passage(chat, scripted_model)
+            answered(chat, f"According to the handbook, {PLANTED} {asked}")
+            Memory.objects.all().delete()
+            memory = self.saved(chat, scripted_model, SAVED)
+            assert memory.review == Review.PENDING, asked
+            assert memory.source_details["rests_on"] == {"speaker": "document", "id": document}, asked
 
     def test_a_plain_question_is_confirmed(self, cast: Cast, scripted_model: ScriptedOpenAI) -> None:
         chat = make_chat(cast.owner, cast.workspace)
@@ -263,12 +259,13 @@ class TestSeveralPeople:
         assert memory.source_message_id == self.said.public_id
         assert self.PASSPORT in memory.source_excerpt
 
-    @pytest.mark.parametrize("who", ["User", "The user", "Eddie"])
-    def test_it_does_not_become_the_savers(
-        self, cast: Cast, chat: Chat, scripted_model: ScriptedOpenAI, who: str
+    def test_statement_of_another_person_is_not_attributed_to_the_saver(
+        self, cast: Cast, chat: Chat, scripted_model: ScriptedOpenAI
     ) -> None:
-        statement = f"{who}'s passport is with the notary Ulrike in Bozen."
-        assert self.saved(chat, cast.editor, scripted_model, statement).review == Review.PENDING
+        for who in ("User", "The user", "Eddie"):
+            statement = f"{who}'s passport is with the notary Ulrike in Bozen."
+            memory = self.saved(chat, cast.editor, scripted_model, statement)
+            assert memory.review == Review.PENDING, who
 
     def test_who_has_left_is_not_the_author_nor_is_who_saves(
         self, cast: Cast, chat: Chat, scripted_model: ScriptedOpenAI
@@ -276,25 +273,23 @@ class TestSeveralPeople:
         Message.objects.filter(pk=self.said.pk).update(author=cast.stranger)
         assert self.saved(chat, cast.editor, scripted_model, self.PASSPORT).author is None
 
-    @pytest.mark.parametrize(
-        ("statement", "is_live"),
-        [(PASSPORT, True), ("User's passport is with the notary Ulrike in Bozen", False)],
-    )
-    def test_what_is_noticed_is_theirs_too(
-        self, cast: Cast, chat: Chat, statement: str, is_live: bool
-    ) -> None:
-        asked = make_message(chat, "Save that.", author=cast.editor)
-        answer = make_message(chat, "Saved.", MessageRole.ASSISTANT, reply_to=asked)
-        turn = load_turn(answer.public_id, "auto_chat", cast.editor)
-        extraction = Extraction(
-            workspace=cast.workspace, user=cast.editor, chat_id=chat.public_id, source_type="auto_chat"
-        )
-        assert turn is not None
-        draft = draft_of(extraction, turn, "model", Candidate(statement, "fact", 0.5))
-        assert draft is not None and draft.for_review is not is_live
-        if is_live:
-            assert (draft.author, draft.source_message_id) == (cast.owner, self.said.public_id)
-            assert self.PASSPORT in draft.source_excerpt
+    def test_extracted_statement_belongs_to_the_person_who_made_it(self, cast: Cast, chat: Chat) -> None:
+        for statement, is_live in (
+            (self.PASSPORT, True),
+            ("User's passport is with the notary Ulrike in Bozen", False),
+        ):
+            asked = make_message(chat, "Save that.", author=cast.editor)
+            answer = make_message(chat, "Saved.", MessageRole.ASSISTANT, reply_to=asked)
+            turn = load_turn(answer.public_id, "auto_chat", cast.editor)
+            extraction = Extraction(
+                workspace=cast.workspace, user=cast.editor, chat_id=chat.public_id, source_type="auto_chat"
+            )
+            assert turn is not None, statement
+            draft = draft_of(extraction, turn, "model", Candidate(statement, "fact", 0.5))
+            assert draft is not None and draft.for_review is not is_live, statement
+            if is_live:
+                assert (draft.author, draft.source_message_id) == (cast.owner, self.said.public_id), statement
+                assert self.PASSPORT in draft.source_excerpt, statement
 
     def test_the_model_is_told_who_said_what(
         self, cast: Cast, chat: Chat, scripted_model: ScriptedOpenAI
@@ -394,13 +389,11 @@ class TestShown:
             is None
         )
 
-    @pytest.mark.parametrize("forged", ["doc", {"speaker": "owner"}, {"speaker": []}, {"id": 1}, [], None])
-    def test_a_forged_source_is_none_and_breaks_no_page(
-        self, cast: Cast, proposed: Memory, forged: object
-    ) -> None:
-        Memory.objects.update(source_details={"rests_on": forged})
+    def test_forged_source_is_ignored(self, cast: Cast, proposed: Memory) -> None:
         client = Client()
         client.force_login(cast.editor)
-        assert client.get(f"/workspaces/{cast.workspace.public_id}/memories/").status_code == 200
-        [shown] = Api(cast.editor).get(f"workspaces/{cast.workspace.public_id}/proposals").json()["items"]
-        assert shown["rests_on"] is None
+        for forged in ("doc", {"speaker": "owner"}, {"speaker": []}, {"id": 1}, [], None):
+            Memory.objects.update(source_details={"rests_on": forged})
+            assert client.get(f"/workspaces/{cast.workspace.public_id}/memories/").status_code == 200, forged
+            [shown] = Api(cast.editor).get(f"workspaces/{cast.workspace.public_id}/proposals").json()["items"]
+            assert shown["rests_on"] is None, forged

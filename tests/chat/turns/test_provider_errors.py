@@ -50,7 +50,7 @@ def page(chat: Chat) -> str:
     return " ".join(client.get(f"/chats/{chat.public_id}/").content.decode().split())
 
 
-FACES: list[tuple[str, list[Reply], str, str, str]] = [
+FAILURES: list[tuple[str, list[Reply], str, str, str]] = [
     # name, replies, code, part of the error, advice on the page
     ("401", [Failure(401, "no")], "model_refused", "refused the API key", "The person who set up the connection"),
     ("402", [Failure(402, "pay")], "model_refused", "has no credit left", "The person who set up the connection"),
@@ -78,37 +78,33 @@ FACES: list[tuple[str, list[Reply], str, str, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("replies", "code", "said", "advice"), [face[1:] for face in FACES], ids=[f[0] for f in FACES]
-)
-def test_each_failure_has_a_face(
-    chat: Chat, scripted_openai: ScriptedOpenAI, replies: list[Reply], code: str, said: str, advice: str
-) -> None:
-    scripted_openai.script(*replies)
-    answer = ask(chat)
-    assert (answer.status, answer.error_code) == (MessageStatus.FAILED, code)
-    assert said in answer.error
-    assert answer.error.endswith("the text so far are saved." if answer.content else "Your message is saved.")
-    assert len(scripted_openai.chat_requests) == len(replies)
-    shown = page(chat)
-    assert answer.error.replace("'", "&#x27;") in shown and advice in shown and "Retry</button>" in shown
-    assert Message.objects.filter(chat=chat, role=MessageRole.USER, content="Hello?").exists()
+def test_each_failure_has_a_message_and_advice(chat: Chat, scripted_openai: ScriptedOpenAI) -> None:
+    for name, replies, code, said, advice in FAILURES:
+        chat = make_chat(chat.created_by, connection=chat.connection)
+        scripted_openai.script(*replies)
+        before = len(scripted_openai.chat_requests)
+        answer = ask(chat)
+        assert (answer.status, answer.error_code) == (MessageStatus.FAILED, code), name
+        assert said in answer.error, name
+        saved = "the text so far are saved." if answer.content else "Your message is saved."
+        assert answer.error.endswith(saved), name
+        assert len(scripted_openai.chat_requests) - before == len(replies), name
+        shown = page(chat)
+        assert answer.error.replace("'", "&#x27;") in shown and advice in shown, name
+        assert "Retry</button>" in shown, name
+        assert Message.objects.filter(chat=chat, role=MessageRole.USER, content="Hello?").exists(), name
 
 
-@pytest.mark.parametrize(
-    "before",
-    [
+def test_passing_failure_is_retried_silently(chat: Chat, scripted_openai: ScriptedOpenAI) -> None:
+    passing: list[list[Reply]] = [
         [Failure(429, "slow", headers={"retry-after": "0"})],
         [Failure(500, "broken"), Failure(503, "starting")],
         [Drop(), Failure(502, "gateway")],
-    ],
-)
-def test_a_passing_failure_is_never_seen(
-    chat: Chat, scripted_openai: ScriptedOpenAI, before: list[Reply]
-) -> None:
-    scripted_openai.script(*before, Answer("Here it is."))
-    answer = ask(chat)
-    assert (answer.status, answer.content, answer.error) == ("done", "Here it is.", "")
+    ]
+    for failures in passing:
+        scripted_openai.script(*failures, Answer("Here it is."))
+        answer = ask(chat)
+        assert (answer.status, answer.content, answer.error) == ("done", "Here it is.", ""), failures
 
 
 def talk(chat: Chat, turns: int) -> list[Message]:
@@ -193,14 +189,11 @@ def test_nothing_of_a_provider_is_logged_or_shown(
     assert "zebra" not in caplog.text and "sk-" not in caplog.text and "zebra" not in answer.error
 
 
-@pytest.mark.parametrize(
-    ("seconds", "said"),
-    [(None, ""), (0.4, ""), (12.2, "It asks to wait 13 s."), (600, "It asks to wait 10 min."),
-     (86_400, "It asks to wait for more than an hour.")],
-)  # fmt: skip
-def test_how_long_to_wait_is_said_in_words(seconds: float | None, said: str) -> None:
-    reason = reason_of(errors.ModelRateLimited(retry_after=seconds), has_text=False)
-    assert said in reason and reason.endswith("Your message is saved.")
+def test_time_to_wait_is_given_in_words() -> None:
+    for seconds, said in ((None, ""), (0.4, ""), (12.2, "It asks to wait 13 s."), (600, "It asks to wait 10 min."),
+     (86_400, "It asks to wait for more than an hour.")):  # fmt: skip
+        reason = reason_of(errors.ModelRateLimited(retry_after=seconds), has_text=False)
+        assert said in reason and reason.endswith("Your message is saved."), seconds
 
 
 def test_every_failure_of_a_model_has_advice() -> None:

@@ -14,7 +14,7 @@ from chat.turns.stream import StreamEvent, follow
 from chat.turns.turn import wait_until_idle
 from memoryhub.errors import Conflict
 from tests.api import Api
-from tests.factories import make_memory, make_user
+from tests.factories import make_chat, make_memory, make_user
 from tests.fakes.openai_server import HOLD, Answer, Call, Failure, ScriptedOpenAI
 from workspaces.models import Membership, Role
 
@@ -35,29 +35,27 @@ def page(chat: Chat, answer: Message) -> str:
     return client.get(f"/chats/{chat.public_id}/messages/{answer.public_id}/").content.decode()
 
 
-@pytest.mark.parametrize(
-    "pieces",
-    [
+def test_thought_is_a_step_and_not_part_of_the_answer(chat: Chat, scripted_model: ScriptedOpenAI) -> None:
+    for pieces in (
         ("<think>", THOUGHT, "</think>\n\n", "Sencha."),
         ("<th", "ink>The user wa", THOUGHT[11:], "</thi", "nk>", "\n\nSen", "cha."),
         (THOUGHT, "\n</think>", "\n\nSencha."),
-    ],
-)
-def test_a_thought_is_a_folded_step_and_no_part_of_the_answer(
-    chat: Chat, scripted_model: ScriptedOpenAI, pieces: tuple[str, ...]
-) -> None:
-    scripted_model.script(Answer(*pieces), Answer("And oolong?"))
-    answer = ask(chat)
-    assert (answer.status, answer.content, answer.has_thoughts) == ("done", "Sencha.", True)
-    step = Step.objects.get()
-    assert (step.kind, step.outcome, step.text) == ("thought", "thought", THOUGHT)
-    shown = page(chat, answer)
-    assert "<summary>" in shown and "Thought about the answer" in shown
-    assert "Sencha &lt;b&gt;is green" in shown
-    listed = Api(chat.created_by).get(f"{chat.public_id}/messages").json()["items"][1]
-    assert [each["kind"] for each in listed["steps"]] == ["thought"]
-    ask(chat, "And now?")
-    assert "The user wants" not in str(scripted_model.chat_requests[-1].messages), "the next turn is not told"
+    ):
+        chat = make_chat(chat.created_by)
+        scripted_model.script(Answer(*pieces), Answer("And oolong?"))
+        answer = ask(chat)
+        assert (answer.status, answer.content, answer.has_thoughts) == ("done", "Sencha.", True), pieces
+        step = Step.objects.get(message=answer)
+        assert (step.kind, step.outcome, step.text) == ("thought", "thought", THOUGHT), pieces
+        shown = page(chat, answer)
+        assert "<summary>" in shown and "Thought about the answer" in shown, pieces
+        assert "Sencha &lt;b&gt;is green" in shown, pieces
+        listed = Api(chat.created_by).get(f"{chat.public_id}/messages").json()["items"][1]
+        assert [each["kind"] for each in listed["steps"]] == ["thought"], pieces
+        ask(chat, "And now?")
+        assert "The user wants" not in str(scripted_model.chat_requests[-1].messages), (
+            "the next turn is not told"
+        )
 
 
 def test_who_follows_never_keeps_what_was_retracted(chat: Chat, scripted_model: ScriptedOpenAI) -> None:

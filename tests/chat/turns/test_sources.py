@@ -17,7 +17,7 @@ from chat.turns.services import edit_message
 from chat.turns.sources import MOST_CHOSEN, documents_block, sources_for
 from tests.api import Api
 from tests.conftest import Cast
-from tests.factories import HERE, make_chat, make_document, make_message
+from tests.factories import HERE, make_chat, make_document, make_message, make_workspace
 from workspaces.data_policy import DataPolicy
 from workspaces.documents import documents
 from workspaces.documents import search as document_search
@@ -96,25 +96,23 @@ def test_an_answer_that_goes_on_cites_by_the_numbers_it_began_with(cast: Cast) -
     assert "in the drawer" in documents_block(used)
 
 
-@pytest.mark.parametrize(
-    ("text", "question", "searched", "used"),
-    [
+def test_turn_gets_similar_passages_and_search_also_those_with_common_words(cast: Cast) -> None:
+    for text, question, searched, used in (
         # Near in meaning with few or no common words: filtering at the score's floor would lose these.
         ("Der Ersatzschlüssel liegt unter dem blauen Topf.", "Wo finde ich einen zweiten Schlüssel?", 1, 1),
         ("The bins go out on Monday morning.", "When does the rubbish get collected?", 1, 1),
         # Every word in common but unrelated: search may find a name, a turn must not use it.
         ("Please call Nora when a fuse is broken: she keeps some in the cellar.", "Please call me", 1, 0),
         ("The bins go out on Monday morning.", "What is the airline's revenue?", 0, 0),
-    ],
-)
-def test_a_turn_is_given_what_is_near_and_a_search_what_shares_words_too(
-    cast: Cast, text: str, question: str, searched: int, used: int
-) -> None:
-    make_document(cast.owner, cast.workspace, text)
-    assert len(find_passages(question, cast.workspace, cast.viewer, limit=5, policy=HERE)) == searched
-    asked = make_message(make_chat(cast.owner, cast.workspace), question)
-    answer = make_message(asked.chat, "…", role=MessageRole.ASSISTANT, reply_to=asked)
-    assert len(sources_for(answer, asked, cast.owner, room=1000, policy=HERE)) == used
+    ):
+        workspace = make_workspace(owner=cast.owner, viewer=cast.viewer)
+        make_document(cast.owner, workspace, text)
+        assert len(find_passages(question, workspace, cast.viewer, limit=5, policy=HERE)) == searched, (
+            question
+        )
+        asked = make_message(make_chat(cast.owner, workspace), question)
+        answer = make_message(asked.chat, "…", role=MessageRole.ASSISTANT, reply_to=asked)
+        assert len(sources_for(answer, asked, cast.owner, room=1000, policy=HERE)) == used, question
 
 
 def given(

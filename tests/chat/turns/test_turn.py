@@ -155,28 +155,31 @@ def test_an_answer_written_anew_without_memory_keeps_no_receipt_of_the_attempt_b
     assert not Receipt.objects.exists()
 
 
-@pytest.mark.parametrize(
-    ("reply", "code", "kept"),
-    [
+def test_failing_model_leaves_the_message_the_text_so_far_and_a_reason(
+    chat: Chat, scripted_model: ScriptedOpenAI
+) -> None:
+    for reply, code, kept in (
         (Failure(401, "bad key"), "model_refused", ""),
         (Answer("Half an", " answer", cut=True), "model_cut", "Half an answer"),
         (Answer(), "model_bad_reply", ""),
-    ],
-)
-def test_a_failing_model_leaves_the_message_the_text_so_far_and_a_reason(
-    chat: Chat, scripted_model: ScriptedOpenAI, reply: Answer | Failure, code: str, kept: str
-) -> None:
-    scripted_model.script(reply)
-    answer = ask(chat, "Hello?")
-    assert (answer.status, answer.error_code, answer.content) == (MessageStatus.FAILED, code, kept)
-    assert answer.error.endswith(("is saved.", "are saved.")) or "empty answer" in answer.error
-    assert not Extraction.objects.exists()
-    scripted_model.script(Answer("Here it is."))
-    retry_answer(answer, by=chat.created_by, now=timezone.now())
-    assert wait_until_idle(10)
-    answer.refresh_from_db()
-    assert (answer.status, answer.error, answer.content, answer.attempt) == ("done", "", "Here it is.", 2)
-    assert chat.messages.count() == 2
+    ):
+        chat = make_chat(chat.created_by)
+        scripted_model.script(reply)
+        answer = ask(chat, "Hello?")
+        assert (answer.status, answer.error_code, answer.content) == (MessageStatus.FAILED, code, kept), code
+        assert answer.error.endswith(("is saved.", "are saved.")) or "empty answer" in answer.error, code
+        assert not Extraction.objects.filter(chat_id=chat.public_id).exists(), code
+        scripted_model.script(Answer("Here it is."))
+        retry_answer(answer, by=chat.created_by, now=timezone.now())
+        assert wait_until_idle(10), code
+        answer.refresh_from_db()
+        assert (answer.status, answer.error, answer.content, answer.attempt) == (
+            "done",
+            "",
+            "Here it is.",
+            2,
+        ), code
+        assert chat.messages.count() == 2, code
 
 
 def test_recall_that_fails_costs_no_turn(

@@ -139,26 +139,21 @@ def test_the_composer_works_without_scripts_too(cast: Cast) -> None:
     assert response.url == url("chat", chat.public_id)  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize(
-    ("fields", "sentence"),
-    [
+def test_answer_cut_short_keeps_its_text_and_offers_a_retry(cast: Cast) -> None:
+    for fields, sentence in (
         ({"status": MessageStatus.STOPPED}, "Stopped. The text so far is kept."),
         ({"status": MessageStatus.FAILED, "error": "The model is away."}, "The model is away."),
         (
             {"status": MessageStatus.STREAMING, "beat_at": timezone.now() - timedelta(hours=1)},
             "The server stopped in the middle",
         ),
-    ],
-)
-def test_an_answer_cut_short_keeps_its_text_and_offers_a_retry(
-    cast: Cast, fields: dict[str, Any], sentence: str
-) -> None:
-    chat = make_chat(cast.owner, cast.workspace)
-    cut = answer(chat, make_message(chat, "Why?"), content="Because the", **fields)
-    html = signed_in(cast.owner).get(url("chat", chat.public_id)).content.decode()
-    assert "Because the" in html and sentence in html
-    assert url("retry", chat.public_id, cut.public_id) in html
-    assert "data-stream=" not in html
+    ):
+        chat = make_chat(cast.owner, cast.workspace)
+        cut = answer(chat, make_message(chat, "Why?"), content="Because the", **fields)
+        html = signed_in(cast.owner).get(url("chat", chat.public_id)).content.decode()
+        assert "Because the" in html and sentence in html, sentence
+        assert url("retry", chat.public_id, cut.public_id) in html, sentence
+        assert "data-stream=" not in html, sentence
 
 
 def test_a_viewer_reads_without_controls_that_would_be_refused(cast: Cast) -> None:
@@ -290,19 +285,20 @@ def test_a_receipt_still_says_what_was_used_after_it_is_gone(cast: Cast, way: st
         assert not Memory.objects.exists(), "what was merged into it is removed too"
 
 
-@pytest.mark.parametrize("kind", ["is_private", "is_temporary"])
-def test_what_is_remembered_where_only_one_sees_it_is_theirs_alone(cast: Cast, kind: str) -> None:
-    chat = make_chat(cast.owner, cast.workspace, **{kind: True})
-    message = make_message(chat, "The code of the gate is on the blue card")
-    html = signed_in(cast.owner).post(url("remember", chat.public_id, message.public_id)).content.decode()
-    assert "Remembered, only for you" in html
-    memory = Memory.objects.get()
-    assert (memory.scope, memory.owner, memory.workspace) == (
-        "user",
-        cast.owner,
-        cast.owner.default_workspace,
-    )
-    assert not Memory.objects.visible_to(cast.editor).exists()
+def test_memory_from_a_private_or_temporary_chat_is_personal(cast: Cast) -> None:
+    for kind in ("is_private", "is_temporary"):
+        Memory.objects.all().delete()
+        chat = make_chat(cast.owner, cast.workspace, **{kind: True})
+        message = make_message(chat, "The code of the gate is on the blue card")
+        html = signed_in(cast.owner).post(url("remember", chat.public_id, message.public_id)).content.decode()
+        assert "Remembered, only for you" in html, kind
+        memory = Memory.objects.get()
+        assert (memory.scope, memory.owner, memory.workspace) == (
+            "user",
+            cast.owner,
+            cast.owner.default_workspace,
+        ), kind
+        assert not Memory.objects.visible_to(cast.editor).exists(), kind
 
 
 def test_a_temporary_chat_is_begun_on_the_page(cast: Cast, launched: list[int]) -> None:
