@@ -24,12 +24,12 @@ def test_create_workspace_makes_its_maker_the_owner() -> None:
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("name", ["", "   ", "\u200b \u2800", "x" * 121, "a\0b", "a\ud800b"])
-def test_create_workspace_refuses_names_that_cannot_be_stored(name: str) -> None:
-    with pytest.raises(Invalid) as refused:
-        actions.create_workspace(name=name, by=make_user())
-    assert "name" in refused.value.fields
-    assert not Workspace.objects.exists()
+def test_create_workspace_refuses_names_that_cannot_be_stored() -> None:
+    for name in ["", "   ", "\u200b \u2800", "x" * 121, "a\0b", "a\ud800b"]:
+        with pytest.raises(Invalid) as refused:
+            actions.create_workspace(name=name, by=make_user())
+        assert "name" in refused.value.fields, name
+        assert not Workspace.objects.exists(), name
 
 
 def test_update_workspace_changes_only_what_is_passed(cast: Cast) -> None:
@@ -47,14 +47,14 @@ CHANGES: list[Callable[[Cast, User], object]] = [
 ]
 
 
-@pytest.mark.parametrize("change", CHANGES)
-def test_only_owners_change_a_workspace(cast: Cast, change: Callable[[Cast, User], object]) -> None:
+def test_only_owners_change_a_workspace(cast: Cast) -> None:
     before = list(Membership.objects.values_list("user", "role"))
-    for person, error in ((cast.editor, Forbidden), (cast.viewer, Forbidden), (cast.stranger, NotFound)):
-        with pytest.raises(error):
-            change(cast, person)
-    assert list(Membership.objects.values_list("user", "role")) == before
-    assert Workspace.objects.get(pk=cast.workspace.pk).name == "Shared"
+    for change in CHANGES:
+        for person, error in ((cast.editor, Forbidden), (cast.viewer, Forbidden), (cast.stranger, NotFound)):
+            with pytest.raises(error):
+                change(cast, person)
+        assert list(Membership.objects.values_list("user", "role")) == before
+        assert Workspace.objects.get(pk=cast.workspace.pk).name == "Shared"
 
 
 def test_default_workspace_stays_and_keeps_its_person(cast: Cast) -> None:

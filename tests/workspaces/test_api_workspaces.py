@@ -47,9 +47,8 @@ def test_create_answers_201_with_the_workspace() -> None:
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize(
-    ("body", "field"),
-    [
+def test_create_names_the_wrong_field() -> None:
+    for body, field in [
         ({}, "name"),
         ({"name": ""}, "name"),
         ({"name": None}, "name"),
@@ -59,13 +58,11 @@ def test_create_answers_201_with_the_workspace() -> None:
         ({"name": "a", "description": "x" * 2001}, "description"),
         ({"name": "a", "default_of": 1}, "default_of"),
         ({"name": "a", "id": "ws_x"}, "id"),
-    ],
-)
-def test_create_names_the_wrong_field(body: dict[str, object], field: str) -> None:
-    refused = Api(make_user()).post("workspaces", body)
-    assert refused.status_code == 422
-    assert error_of(refused)["code"] == "invalid"
-    assert list(error_of(refused)["fields"]) == [field]
+    ]:
+        refused = Api(make_user()).post("workspaces", body)
+        assert refused.status_code == 422, (body, field)
+        assert error_of(refused)["code"] == "invalid", (body, field)
+        assert list(error_of(refused)["fields"]) == [field], (body, field)
 
 
 def test_delete_answers_with_what_went_and_the_workspace_is_gone(cast: Cast) -> None:

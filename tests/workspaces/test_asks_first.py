@@ -11,9 +11,10 @@ pytestmark = pytest.mark.django_db
 ASKED = re.compile(r'<details class="menu menu--asks">((?:(?!</details>).)*)</details>', re.S)
 
 
-@pytest.mark.parametrize(
-    ("page", "action", "question"),
-    [
+def test_its_form_is_where_the_question_is(world: World) -> None:
+    client = Client()
+    client.force_login(world.cast.owner)
+    for page, action, question in [
         ("/workspaces/{ws_id}/settings/", "/members/{user_id}/remove/", "What they shared here stays."),
         ("/profile/", "/profile/keys/{key_id}/revoke/", "Programs that use it stop working at once."),
         ("/connections/", "/connections/{connection_id}/delete/", "and its key?"),
@@ -24,13 +25,9 @@ ASKED = re.compile(r'<details class="menu menu--asks">((?:(?!</details>).)*)</de
             "/webhooks/{webhook_id}/delete/",
             "This cannot be undone.",
         ),
-    ],
-)
-def test_its_form_is_where_the_question_is(world: World, page: str, action: str, question: str) -> None:
-    client = Client()
-    client.force_login(world.cast.owner)
-    html = client.get(page.format(**world.ids)).content.decode()
-    address = f'{action.format(**world.ids)}"'
-    asked = [each for each in ASKED.findall(html) if address in each]
-    assert html.count(address) == len(asked) == 1, "nowhere without it"
-    assert question in asked[0] and 'name="csrfmiddlewaretoken"' in asked[0]
+    ]:
+        html = client.get(page.format(**world.ids)).content.decode()
+        address = f'{action.format(**world.ids)}"'
+        asked = [each for each in ASKED.findall(html) if address in each]
+        assert html.count(address) == len(asked) == 1, "nowhere without it"
+        assert question in asked[0] and 'name="csrfmiddlewaretoken"' in asked[0], (page, action, question)

@@ -7,6 +7,7 @@ import pytest
 from django.test import Client
 
 from tests.factories import PASSWORD, make_user
+from tests.rollback import rolled_back
 from tests.workspaces.accounts.test_single_sign_on import go, provider, signed_in_as, single_sign_on
 from workspaces.models import User
 
@@ -31,22 +32,21 @@ def sign_in(client: Client, name: str) -> str | None:
     return signed_in_as(client)
 
 
-@pytest.mark.parametrize(
-    "email",
-    [
-        "",
-        "d@evil.com",
-        "d@example.org.evil.com",
-        "d@sub.example.org",
-        "d@evil.com@example.org",
-        "d@éxample.org",
-    ],
-)
-def test_other_addresses_do_not_sign_up(email: str) -> None:
+def test_other_addresses_do_not_sign_up() -> None:
     said = "Must be an address of example.org."
-    assert said in Client().get("/accounts/signup/").content.decode()
-    assert sign_up(Client(), email).content.decode().count(said) <= 1
-    assert not User.objects.filter(username="dora").exists()
+    for email in rolled_back(
+        [
+            "",
+            "d@evil.com",
+            "d@example.org.evil.com",
+            "d@sub.example.org",
+            "d@evil.com@example.org",
+            "d@éxample.org",
+        ]
+    ):
+        assert said in Client().get("/accounts/signup/").content.decode(), email
+        assert sign_up(Client(), email).content.decode().count(said) <= 1, email
+        assert not User.objects.filter(username="dora").exists(), email
 
 
 def test_nothing_opens_before_the_link_that_was_mailed(mailoutbox: Any) -> None:

@@ -10,6 +10,7 @@ from django.utils import timezone
 from memoryhub.errors import Conflict, Forbidden, Invalid, NotFound
 from tests.conftest import Cast
 from tests.factories import make_agent, make_user, make_workspace
+from tests.rollback import rolled_back
 from workspaces.actions import workspaces
 from workspaces.audit import Verb
 from workspaces.models import Agent, AuditEvent, Membership, Role, User, Workspace
@@ -61,16 +62,14 @@ WRITES: list[Callable[[Cast, Agent, User], object]] = [
 ]
 
 
-@pytest.mark.parametrize("write", WRITES)
-def test_viewers_and_strangers_change_nothing(
-    cast: Cast, write: Callable[[Cast, Agent, User], object]
-) -> None:
-    agent = make_agent(cast.owner, cast.workspace, name="Ours")
-    for person, error in ((cast.viewer, Forbidden), (cast.stranger, NotFound)):
-        with pytest.raises(error):
-            write(cast, agent, person)
-    assert list(Agent.objects.values_list("name", "archived_at")) == [("Ours", None)]
-    write(cast, agent, cast.editor)
+def test_viewers_and_strangers_change_nothing(cast: Cast) -> None:
+    for write in rolled_back(WRITES):
+        agent = make_agent(cast.owner, cast.workspace, name="Ours")
+        for person, error in ((cast.viewer, Forbidden), (cast.stranger, NotFound)):
+            with pytest.raises(error):
+                write(cast, agent, person)
+        assert list(Agent.objects.values_list("name", "archived_at")) == [("Ours", None)]
+        write(cast, agent, cast.editor)
 
 
 def test_who_was_removed_in_the_meantime_changes_nothing(cast: Cast) -> None:

@@ -253,9 +253,8 @@ def test_a_page_is_served_for_a_frame_alone_and_without_network(cast: Cast, clie
     assert client.get(f"{address}{code.public_id}/frame/").status_code == 404
 
 
-@pytest.mark.parametrize(
-    ("page", "begins"),
-    [
+def test_nothing_in_a_page_runs_before_webrtc_is_taken_away() -> None:
+    for page, begins in [
         ("<p>Hello", "<script>{"),
         (" <!DOCTYPE html>\n<p>Hello", " <!DOCTYPE html><script>{"),
         (
@@ -263,11 +262,9 @@ def test_a_page_is_served_for_a_frame_alone_and_without_network(cast: Cast, clie
             "<script>{",
         ),  # where a comment ends is debatable
         ('<!doctype html "><script>bad()</script>">', '<!doctype html "><script>{'),
-    ],
-)
-def test_nothing_in_a_page_runs_before_webrtc_is_taken_away(page: str, begins: str) -> None:
-    sent = serving.framed_page(ArtifactVersion(content=page)).content.decode()
-    assert sent.startswith(begins) and sent.replace(serving.WITHOUT_WEBRTC, "") == page
+    ]:
+        sent = serving.framed_page(ArtifactVersion(content=page)).content.decode()
+        assert sent.startswith(begins) and sent.replace(serving.WITHOUT_WEBRTC, "") == page, (page, begins)
 
 
 def test_no_page_declares_a_shadow_root() -> None:
@@ -296,22 +293,19 @@ def test_comparing_takes_a_bounded_time_whatever_it_compares() -> None:
     assert sum(line.sign == "-" for line in found) > 19_000
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "signs"),
-    [
+def test_lines_that_went_and_came() -> None:
+    for before, after, signs in [
         ("a", "a", ""),
         ("", "a", "+"),
         ("a\nb", "b", "- "),
         ("a\nb\nc\nd\ne\nf\ng\nh\ni", "a\nb\nc\nd\nX\nf\ng\nh\ni", "…   -+   …"),
         ("a\nc", "a\nb\nc", " + "),
-    ],
-)
-def test_lines_that_went_and_came(before: str, after: str, signs: str) -> None:
-    found = compare(before, after)
-    assert "".join(line.sign for line in found) == signs
-    kept = [line.text for line in found if line.sign in " +" and line.after]
-    if "…" not in signs and found:
-        assert "\n".join(kept) == after
+    ]:
+        found = compare(before, after)
+        assert "".join(line.sign for line in found) == signs, (before, after, signs)
+        kept = [line.text for line in found if line.sign in " +" and line.after]
+        if "…" not in signs and found:
+            assert "\n".join(kept) == after, (before, after, signs)
 
 
 KEY = "token = 'ghp_" + "a1B2c3D4e5F6" * 3 + "'"

@@ -13,6 +13,7 @@ from memoryhub.errors import Conflict, Forbidden, Invalid, NotFound
 from memoryhub.llm.metering import Price
 from tests.conftest import Cast
 from tests.factories import make_chat, make_connection, make_user
+from tests.rollback import rolled_back
 from workspaces.actions import model_connections
 from workspaces.models import AuditEvent, User
 from workspaces.models.language_models import Connection
@@ -204,19 +205,19 @@ def test_a_change_leaves_the_key_unless_it_is_given(cast: Cast) -> None:
     assert not changed.has_key
 
 
-@pytest.mark.parametrize(
-    "url", ["https://evil.example/v1", "http://api.example.org/v1", "https://api.example.org:8443"]
-)
-def test_the_stored_key_goes_to_no_other_server(cast: Cast, url: str) -> None:
-    connection = made(cast.editor)
-    with pytest.raises(Invalid) as refused:
-        model_connections.update_connection(connection, by=cast.editor, now=NOW, base_url=url)
-    assert set(refused.value.fields) == {"api_key"}
-    assert Connection.objects.get(pk=connection.pk).base_url == "https://api.example.org/v1"
-    moved = model_connections.update_connection(
-        connection, by=cast.editor, now=NOW, base_url=url, api_key="sk-other"
-    )
-    assert moved.api_key == "sk-other"
+def test_the_stored_key_goes_to_no_other_server(cast: Cast) -> None:
+    for url in rolled_back(
+        ["https://evil.example/v1", "http://api.example.org/v1", "https://api.example.org:8443"]
+    ):
+        connection = made(cast.editor)
+        with pytest.raises(Invalid) as refused:
+            model_connections.update_connection(connection, by=cast.editor, now=NOW, base_url=url)
+        assert set(refused.value.fields) == {"api_key"}, url
+        assert Connection.objects.get(pk=connection.pk).base_url == "https://api.example.org/v1", url
+        moved = model_connections.update_connection(
+            connection, by=cast.editor, now=NOW, base_url=url, api_key="sk-other"
+        )
+        assert moved.api_key == "sk-other", url
 
 
 def test_one_that_nothing_uses_goes_altogether(cast: Cast) -> None:

@@ -102,14 +102,14 @@ def test_where_memories_stay_only_a_local_one_is_asked(cast: Cast, settings: Set
     assert choose_connection(workspace, local.public_id, by=cast.owner) == local
 
 
-@pytest.mark.parametrize(("said", "local"), [(None, False), (True, True), (False, False)])
 def test_the_operator_says_of_the_configured_model_whether_it_is_local(
-    cast: Cast, settings: Settings, said: bool | None, local: bool
+    cast: Cast, settings: Settings
 ) -> None:
     settings.LLM_BASE_URL, settings.EMBEDDED_MODEL, settings.LLM_MODEL = "http://ollama:11434/v1", False, "m"
-    settings.LLM_LOCAL = said
-    chosen = chosen_for(with_choice(cast, None, local_only=True), cast.owner)
-    assert (chosen.trouble is None) is local
+    for said, local in [(None, False), (True, True), (False, False)]:
+        settings.LLM_LOCAL = said
+        chosen = chosen_for(with_choice(cast, None, local_only=True), cast.owner)
+        assert (chosen.trouble is None) is local, (said, local)
 
 
 def test_what_cannot_be_chosen_is_not_there(cast: Cast) -> None:

@@ -11,6 +11,7 @@ from tests.api import type_password_again
 from tests.conftest import Cast
 from tests.factories import make_connection, make_user
 from tests.fakes.openai_server import Answer, Call, ScriptedOpenAI
+from tests.rollback import rolled_back
 from tests.signing_in import signed_in
 from workspaces.access import default_workspace
 from workspaces.models import AuditEvent, User
@@ -108,24 +109,25 @@ def test_hostile_lists_are_names_and_nothing_else(
     assert offered.count("<option") == 500 and "y" * 300 not in offered
 
 
-@pytest.mark.parametrize("act", ["", "test", "models", "keep"])
 def test_nobody_connects_without_leave(
-    scripted_openai: ScriptedOpenAI, cast: Cast, settings: Settings, act: str
+    scripted_openai: ScriptedOpenAI, cast: Cast, settings: Settings
 ) -> None:
     """No workspace role suffices, nor does staff without superuser rights; internal addresses need their own
     setting.
     """
-    asks = form(scripted_openai, act=act, shared="on")
-    for person in (cast.owner, cast.editor, cast.viewer, cast.stranger, make_user(is_staff=True)):
-        page = signed_in(person)
-        assert "Connect by address" not in text(page.get(PAGE)) and "Ask one of them" in text(page.get(PAGE))
-        assert page.post(PAGE, asks).status_code == 422
-    settings.PEOPLE_MAY_CONNECT = True
-    for address in (scripted_openai.base_url, "http://169.254.169.254/v1", "http://localhost:11434/v1"):
-        refused = signed_in(cast.owner).post(PAGE, {**asks, "base_url": address})
-        assert refused.status_code == 422 and "field__error" in text(refused)
-    assert scripted_openai.requests == [] and not Connection.objects.exists()
-    assert Client().post(PAGE, asks).status_code == 302
+    for act in rolled_back(["", "test", "models", "keep"]):
+        settings.PEOPLE_MAY_CONNECT, asks = False, form(scripted_openai, act=act, shared="on")
+        for person in (cast.owner, cast.editor, cast.viewer, cast.stranger, make_user(is_staff=True)):
+            page = signed_in(person)
+            shown = text(page.get(PAGE))
+            assert "Connect by address" not in shown and "Ask one of them" in shown, act
+            assert page.post(PAGE, asks).status_code == 422, act
+        settings.PEOPLE_MAY_CONNECT = True
+        for address in (scripted_openai.base_url, "http://169.254.169.254/v1", "http://localhost:11434/v1"):
+            refused = signed_in(cast.owner).post(PAGE, {**asks, "base_url": address})
+            assert refused.status_code == 422 and "field__error" in text(refused), act
+        assert scripted_openai.requests == [] and not Connection.objects.exists(), act
+        assert Client().post(PAGE, asks).status_code == 302, act
 
 
 def test_for_whom_it_is(scripted_openai: ScriptedOpenAI, cast: Cast, admin: User, settings: Settings) -> None:

@@ -126,27 +126,27 @@ def test_a_file_of_a_memory_goes_its_whole_way_and_nothing_lies_in_the_folder(
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("kind", ["documents", "assets"])
-def test_orphans_are_swept_and_what_is_missing_is_404(bucket: Any, cast: Cast, kind: str) -> None:
-    if kind == "documents":
-        made, kept = make_document(cast.editor, cast.workspace, embedded=False), files.DOCUMENT_FILES
-        api, path = (
-            Api(cast.viewer),
-            f"workspaces/{cast.workspace.public_id}/documents/{made.public_id}/content",
-        )
-    else:
-        made, kept = make_asset(make_memory("A plan", cast.owner, cast.workspace)), ASSET_FILES
-        api = Api(base=V1, key=make_key_text(cast.editor, cast.workspace))
-        path = f"assets/{made.public_id}"
-    [place] = keys_in(bucket)
-    folder = made.file_name[:2]
-    bucket.put_object(Bucket=BUCKET, Key=f"{place[:-30]}00", Body=b"of no row")
-    hours = int(timezone.now().timestamp() / 3600)
-    turn = timedelta(hours=256 + (int(folder, 16) - hours) % 256)
-    assert kept.sweep(now=timezone.now() + turn) == 1
-    assert keys_in(bucket) == [place]
-    bucket.delete_object(Bucket=BUCKET, Key=place)
-    assert api.get(path).status_code == 404
+def test_orphans_are_swept_and_what_is_missing_is_404(bucket: Any, cast: Cast) -> None:
+    for kind in ["documents", "assets"]:
+        if kind == "documents":
+            made, kept = make_document(cast.editor, cast.workspace, embedded=False), files.DOCUMENT_FILES
+            api, path = (
+                Api(cast.viewer),
+                f"workspaces/{cast.workspace.public_id}/documents/{made.public_id}/content",
+            )
+        else:
+            made, kept = make_asset(make_memory("A plan", cast.owner, cast.workspace)), ASSET_FILES
+            api = Api(base=V1, key=make_key_text(cast.editor, cast.workspace))
+            path = f"assets/{made.public_id}"
+        [place] = keys_in(bucket)
+        folder = made.file_name[:2]
+        bucket.put_object(Bucket=BUCKET, Key=f"{place[:-30]}00", Body=b"of no row")
+        hours = int(timezone.now().timestamp() / 3600)
+        turn = timedelta(hours=256 + (int(folder, 16) - hours) % 256)
+        assert kept.sweep(now=timezone.now() + turn) == 1, kind
+        assert keys_in(bucket) == [place], kind
+        bucket.delete_object(Bucket=BUCKET, Key=place)
+        assert api.get(path).status_code == 404, kind
 
 
 @pytest.mark.django_db

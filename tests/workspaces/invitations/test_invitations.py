@@ -17,6 +17,7 @@ from memoryhub.monitoring.logs import without_keys
 from tests.conftest import Cast, make_cast
 from tests.factories import PASSWORD, make_invitation, make_user, make_workspace
 from tests.races import Work
+from tests.rollback import rolled_back
 from tests.signing_in import signed_in
 from workspaces.access import default_workspace
 from workspaces.accounts import invitations
@@ -169,25 +170,27 @@ def test_a_member_stays_what_they_are_and_uses_nothing_up(cast: Cast) -> None:
     assert signed_in(cast.viewer).get(page_of(made)).status_code == 302
 
 
-@pytest.mark.parametrize("how", ["removed", "demoted"])
-def test_who_was_removed_comes_back_by_no_link_of_before(cast: Cast, how: str) -> None:
+def test_who_was_removed_comes_back_by_no_link_of_before(cast: Cast) -> None:
     """A demotion and leaving count as well. A new invitation works, and others may use the old ones."""
-    used, open_ = (make_invitation(cast.workspace, cast.owner, role=Role.EDITOR, most=10) for _ in range(2))
-    accept(link_token(used), by=cast.stranger, now=timezone.now())
-    if how == "demoted":
-        change_role(cast.workspace, user=cast.stranger, role="viewer", by=cast.owner)
-        assert accept(link_token(open_), by=cast.stranger, now=timezone.now()).role == Role.VIEWER
-    by = cast.owner if how == "removed" else cast.stranger
-    remove_member(cast.workspace, user=cast.stranger, by=by)
-    for link in (used, open_):
-        answer = signed_in(cast.stranger).post(f"{page_of(link)}accept/", follow=True)
-        assert "You can no longer use this invitation" in answer.content.decode()
-        assert not Membership.objects.filter(workspace=cast.workspace, user=cast.stranger).exists()
-        link.refresh_from_db()
-        assert (link.used, link.used_by) == (int(link == used), [cast.stranger.pk])
-        assert accept(link_token(link), by=make_user(), now=timezone.now()).role == Role.EDITOR
-    again = make_invitation(cast.workspace, cast.owner)
-    assert accept(link_token(again), by=cast.stranger, now=timezone.now()).role == Role.VIEWER
+    for how in rolled_back(["removed", "demoted"]):
+        used, open_ = (
+            make_invitation(cast.workspace, cast.owner, role=Role.EDITOR, most=10) for _ in range(2)
+        )
+        accept(link_token(used), by=cast.stranger, now=timezone.now())
+        if how == "demoted":
+            change_role(cast.workspace, user=cast.stranger, role="viewer", by=cast.owner)
+            assert accept(link_token(open_), by=cast.stranger, now=timezone.now()).role == Role.VIEWER, how
+        by = cast.owner if how == "removed" else cast.stranger
+        remove_member(cast.workspace, user=cast.stranger, by=by)
+        for link in (used, open_):
+            answer = signed_in(cast.stranger).post(f"{page_of(link)}accept/", follow=True)
+            assert "You can no longer use this invitation" in answer.content.decode(), how
+            assert not Membership.objects.filter(workspace=cast.workspace, user=cast.stranger).exists(), how
+            link.refresh_from_db()
+            assert (link.used, link.used_by) == (int(link == used), [cast.stranger.pk]), how
+            assert accept(link_token(link), by=make_user(), now=timezone.now()).role == Role.EDITOR, how
+        again = make_invitation(cast.workspace, cast.owner)
+        assert accept(link_token(again), by=cast.stranger, now=timezone.now()).role == Role.VIEWER, how
 
 
 def test_who_left_by_themselves_comes_back_by_another_link(cast: Cast) -> None:

@@ -1,7 +1,5 @@
 """Authorizations of programs end with a new password: a person who knew the old one may have made them."""
 
-from typing import Any
-
 import pytest
 from django.core.management import call_command
 from django.test import Client
@@ -9,6 +7,7 @@ from django.utils import timezone
 
 from tests.conftest import Cast
 from tests.factories import PASSWORD, make_key_text
+from tests.rollback import rolled_back
 from tests.workspaces.oauth.programs import (
     address,
     browser_of,
@@ -42,24 +41,24 @@ def by_command(person: User, by: User) -> None:
     call_command("changepassword", person.username, verbosity=0)
 
 
-@pytest.mark.parametrize("change", [on_the_page, by_an_administrator, by_command])
-def test_a_new_password_ends_what_programs_were_let_do(
-    cast: Cast, change: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_new_password_ends_what_programs_were_let_do(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("getpass.getpass", lambda *args, **more: NEW)
     cast.editor.set_password(PASSWORD)
     cast.editor.save()
-    got, others = signed_in(cast.editor, cast.workspace), signed_in(cast.owner, cast.workspace)
-    key = make_key_text(cast.editor, cast.workspace)
-    program = client_id()
-    agreed = said_in(consent(browser_of(cast.editor), address(program), cast.workspace))["code"]
-    change(cast.editor, cast.owner)
-    assert opens(got["access_token"]) == 401
-    assert refresh(got["client_id"], got["refresh_token"]).status_code == 400
-    assert exchange(program, agreed).status_code == 400, "nor what was agreed to a moment before"
-    assert opens(key) == 406, "a key that the person made by hand stands in their list, and stays"
-    assert opens(others["access_token"]) == 406
-    ended = ApiKey.objects.get(user=cast.editor, client__public_id=got["client_id"])
-    noted = AuditEvent.objects.filter(verb="key_revoked").values_list("target", "by_name")
-    assert list(noted) == [(ended.public_id, "olive" if change is by_an_administrator else "eddie")]
-    assert AuditEvent.objects.filter(verb="password_changed").count() == 1
+    for change in rolled_back([on_the_page, by_an_administrator, by_command]):
+        got, others = signed_in(cast.editor, cast.workspace), signed_in(cast.owner, cast.workspace)
+        key = make_key_text(cast.editor, cast.workspace)
+        program = client_id()
+        agreed = said_in(consent(browser_of(cast.editor), address(program), cast.workspace))["code"]
+        change(cast.editor, cast.owner)
+        assert opens(got["access_token"]) == 401, change
+        assert refresh(got["client_id"], got["refresh_token"]).status_code == 400, change
+        assert exchange(program, agreed).status_code == 400, "nor what was agreed to a moment before"
+        assert opens(key) == 406, "a key that the person made by hand stands in their list, and stays"
+        assert opens(others["access_token"]) == 406, change
+        ended = ApiKey.objects.get(user=cast.editor, client__public_id=got["client_id"])
+        noted = AuditEvent.objects.filter(verb="key_revoked").values_list("target", "by_name")
+        assert list(noted) == [(ended.public_id, "olive" if change is by_an_administrator else "eddie")], (
+            change
+        )
+        assert AuditEvent.objects.filter(verb="password_changed").count() == 1, change

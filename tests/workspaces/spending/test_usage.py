@@ -10,6 +10,7 @@ from django.utils import timezone
 from memoryhub.llm.metering import Parts, Usage
 from tests.conftest import Cast
 from tests.factories import make_chat, make_message, make_workspace
+from tests.rollback import rolled_back
 from tests.signing_in import signed_in
 from tests.workspaces.spending.test_budgets import COSTLY
 from tests.workspaces.spending.test_ledger import meter_with
@@ -135,39 +136,44 @@ def test_owners_set_a_budget_and_everybody_who_writes_is_warned(cast: Cast) -> N
     assert read(cast.owner, url)["budgets"][0]["percent"] == 100
 
 
-@pytest.mark.parametrize(
-    ("usage", "rate", "line"),
-    [
-        (Usage(1000, calls=1, estimated=1), COSTLY, "About 1,000 tokens in, 0 out, $0.0010 (estimated)"),
-        (Usage(1000, calls=1, estimated=1), Rate("", None), "About 1,000 tokens in, 0 out (estimated)"),
-    ],
-)
-def test_an_answer_says_of_what_its_tokens_were_and_what_is_guessed(
-    cast: Cast, usage: Usage, rate: Rate, line: str
-) -> None:
-    chat = make_chat(cast.editor, cast.workspace)
-    meters = [meter_with(each, parts=Parts(1, 2, 0, 10)) for each in (usage, Usage(1000, 40, 7, calls=1))]
-    bills = [Bill.of(meter.total(), rate) for meter in meters]
-    answers = [make_message(chat, "Hello.", role="assistant", usage=bill.as_json()) for bill in bills]
-    make_message(chat, "Bye.", role="assistant")  # from before the ledger
-    page = text(signed_in(cast.viewer).get(f"/chats/{chat.public_id}/"))
-    assert line in page
-    assert page.count("≈ marks an estimate.") == 2
-    guessed, said = (re.findall("<dt>(.+?)</dt><dd>(.+?)</dd>", list) for list in page.split("<dl>")[1:3])
-    assert dict(guessed) == {
-        "Tokens in": "≈ 1,000",
-        "Cached": "0",
-        "Memory": "≈ 100",
-        "Documents": "≈ 200",
-        "Tools": "0",
-        "Tokens out": "0",
-    }
-    assert dict(said) | {"Tokens in": "1,000", "Cached": "40", "Tokens out": "7"} == dict(said)
-    url = f"/chat/api/{chat.public_id}/messages"
-    usages = {item["id"]: item["usage"] for item in read(cast.viewer, url)["items"]}
-    assert [usages[answer.public_id]["estimated"] for answer in answers] == [1, 0]
-    assert usages[answers[1].public_id]["cached"] == 40 and list(usages.values())[-1] is None
-    assert signed_in(cast.stranger).get(url).status_code == 404
+def test_an_answer_says_of_what_its_tokens_were_and_what_is_guessed(cast: Cast) -> None:
+    for usage, rate, line in rolled_back(
+        [
+            (Usage(1000, calls=1, estimated=1), COSTLY, "About 1,000 tokens in, 0 out, $0.0010 (estimated)"),
+            (Usage(1000, calls=1, estimated=1), Rate("", None), "About 1,000 tokens in, 0 out (estimated)"),
+        ]
+    ):
+        chat = make_chat(cast.editor, cast.workspace)
+        meters = [meter_with(each, parts=Parts(1, 2, 0, 10)) for each in (usage, Usage(1000, 40, 7, calls=1))]
+        bills = [Bill.of(meter.total(), rate) for meter in meters]
+        answers = [make_message(chat, "Hello.", role="assistant", usage=bill.as_json()) for bill in bills]
+        make_message(chat, "Bye.", role="assistant")  # from before the ledger
+        page = text(signed_in(cast.viewer).get(f"/chats/{chat.public_id}/"))
+        assert line in page, (usage, rate, line)
+        assert page.count("≈ marks an estimate.") == 2, (usage, rate, line)
+        guessed, said = (re.findall("<dt>(.+?)</dt><dd>(.+?)</dd>", list) for list in page.split("<dl>")[1:3])
+        assert dict(guessed) == {
+            "Tokens in": "≈ 1,000",
+            "Cached": "0",
+            "Memory": "≈ 100",
+            "Documents": "≈ 200",
+            "Tools": "0",
+            "Tokens out": "0",
+        }, (usage, rate, line)
+        assert dict(said) | {"Tokens in": "1,000", "Cached": "40", "Tokens out": "7"} == dict(said), (
+            usage,
+            rate,
+            line,
+        )
+        url = f"/chat/api/{chat.public_id}/messages"
+        usages = {item["id"]: item["usage"] for item in read(cast.viewer, url)["items"]}
+        assert [usages[answer.public_id]["estimated"] for answer in answers] == [1, 0], (usage, rate, line)
+        assert usages[answers[1].public_id]["cached"] == 40 and list(usages.values())[-1] is None, (
+            usage,
+            rate,
+            line,
+        )
+        assert signed_in(cast.stranger).get(url).status_code == 404, (usage, rate, line)
 
 
 def test_what_is_estimated_or_has_no_price_is_marked_as_such_in_every_row(cast: Cast) -> None:
