@@ -316,6 +316,7 @@ REFUSED = {
     "a second header": HEADER,
     "a chat of no workspace": chat(2, workspace="ws_" + "B" * 24),
     "a chat with a title too long": chat(2, title="x" * 201),
+    "a chat with a NUL": chat(2, title="a\0b"),
     "a chat with a wrong flag": chat(2, is_private="yes"),
     "a message of a system": message(2, role="system"),
     "a message of another chat": message(2, of="chat_" + "Z" * 24),

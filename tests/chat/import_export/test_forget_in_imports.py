@@ -13,7 +13,7 @@ from chat.import_export.import_jobs import with_texts
 from chat.models.imports import Import, ImportStatus
 from memories.forgetting.for_good import forget_memories
 from memories.forgetting.remaining_copies import Wanted
-from memories.models import Memory, Revision
+from memories.models import Memory, Revision, Tombstone
 from tests.chat.import_export.test_exchange import uploaded
 from tests.chat.import_export.test_exchange_foreign import as_json, gpt_conversation
 from tests.chat.import_export.test_exchange_rules import AT, file_of, memory
@@ -66,10 +66,17 @@ RICH = [
 ]
 
 
-@pytest.mark.parametrize("ascii_only", [True, False])
-def test_it_goes_from_an_export_that_waits_and_the_rest_comes_in(cast: Cast, ascii_only: bool) -> None:
-    lines = [each if isinstance(each, str) else json.dumps(each, ensure_ascii=ascii_only) for each in RICH]
-    imported = uploaded(cast.editor, file_of(*lines), cast.workspace)
+def test_text_goes_from_a_waiting_export_and_the_rest_is_stored(cast: Cast) -> None:
+    for ascii_only in (True, False):
+        lines = [
+            each if isinstance(each, str) else json.dumps(each, ensure_ascii=ascii_only) for each in RICH
+        ]
+        require_forgotten(uploaded(cast.editor, file_of(*lines), cast.workspace), cast)
+        Memory.objects.all().delete()
+        Tombstone.objects.all().delete()
+
+
+def require_forgotten(imported: Import, cast: Cast) -> None:
     size = len(bytes_of(imported))
     report = forget(TEXT, cast.editor, cast)
     assert report.removed["lines of imports"] == 4

@@ -80,58 +80,61 @@ def recall_by(person: User, workspace: Workspace) -> Any:
     return recall(KNOWN, workspace, person, now=timezone.now(), policy=HERE)
 
 
-class TestPage:
-    def test_the_panel_marks_the_memory(self, cast: Cast, chat: Chat) -> None:
-        shown = page(cast.editor, f"/workspaces/{cast.workspace.public_id}/memories/")
-        assert MARK in shown and "Saved by you" not in shown
+class TestReaders:
+    """Everything that only reads, of one chat and one memory that were imported."""
 
-    def test_the_search_marks_both(self, cast: Cast, chat: Chat) -> None:
-        shown = page(cast.editor, f"/workspaces/{cast.workspace.public_id}/search/?q=payment+of+900+euros")
-        assert shown.count(MARK) == 2
-
-    def test_a_shared_link_and_a_print_mark_the_message(self, cast: Cast, chat: Chat) -> None:
+    def test_pages_mark_messages_and_memories(self, cast: Cast, chat: Chat) -> None:
+        panel = page(cast.editor, f"/workspaces/{cast.workspace.public_id}/memories/")
+        assert MARK in panel and "Saved by you" not in panel
+        found = page(cast.editor, f"/workspaces/{cast.workspace.public_id}/search/?q=payment+of+900+euros")
+        assert found.count(MARK) == 2
+        assert "data-imported" in page(cast.viewer, f"/chats/{chat.public_id}/print/")
+        assert answer(chat).imported_by == cast.owner
+        for person, marks in ((cast.editor, 2), (cast.owner, 1)):
+            shown = page(person, f"/chats/{chat.public_id}/")
+            assert shown.count("Imported by") == marks, person
+        assert "Imported by olive" in page(cast.viewer, f"/chats/{chat.public_id}/")
         _link, token = sharing.create_link(chat, days=None, by=cast.owner, now=timezone.now())
         shared = Client().get(f"/shared/{token}/").content.decode()
-        assert SAID in shared and "data-imported" in shared and "Imported" in shared
+        assert SAID in shared and shared.count("data-imported") == 2 and "Imported" in shared
         assert "eddie" not in shared, "a link names nobody"
-        assert "data-imported" in page(cast.viewer, f"/chats/{chat.public_id}/print/")
 
-
-class TestRest:
-    def test_messages_say_who_imported_them(self, cast: Cast, chat: Chat) -> None:
-        asked, answered = Api(cast.editor).get(f"{chat.public_id}/messages").json()["items"]
-        assert (asked["imported"], asked["imported_by"]["username"]) == (True, "olive")
-        assert (answered["imported"], answered["imported_by"]["username"]) == (True, "olive")
-
-    def test_memories_and_finds_say_who_imported_them(self, cast: Cast, chat: Chat) -> None:
+    def test_rest_says_who_imported_messages_and_memories(self, cast: Cast, chat: Chat) -> None:
         editor, at = Api(cast.editor), f"workspaces/{cast.workspace.public_id}"
+        asked, answered = editor.get(f"{chat.public_id}/messages").json()["items"]
         [listed] = editor.get(f"{at}/memories").json()["items"]
         [found] = editor.post(f"{at}/recall", {"query": KNOWN}).json()["memories"]
-        assert (listed["imported"], listed["imported_by"]["username"]) == (True, "olive")
-        assert (found["imported"], found["imported_by"]["username"]) == (True, "olive")
+        for each in (asked, answered, listed, found):
+            assert (each["imported"], each["imported_by"]["username"]) == (True, "olive")
         results = editor.post(f"{at}/search", {"query": "payment of 900 euros"}).json()["results"]
         assert {each["type"]: each["imported"] for each in results} == {"memory": True, "message": True}
 
-    def test_programs_over_mcp_are_told(self, cast: Cast, chat: Chat) -> None:
-        [item] = recall_by(cast.editor, cast.workspace).items
+    def test_programs_and_tools_are_told(self, cast: Cast, chat: Chat) -> None:
+        recall_result = recall_by(cast.editor, cast.workspace)
+        [item] = recall_result.items
         shape = shape_of(item.memory)
         assert (shape.imported, shape.imported_by) == (True, "olive")
-        for found in self._search(cast):
-            assert found_shape(found).imported and found_shape(found).imported_by == "olive"
+        memory = Memory.objects.select_related("author", "edited_by", "imported_by").get()
+        assert _of_memory(memory).description == LABEL
+        hits = search_workspace(
+            "payment of 900 euros", cast.workspace, cast.editor, now=timezone.now(), policy=HERE
+        )
+        assert {each.type for each in hits} == {"memory", "message"}
+        for hit in hits:
+            assert found_shape(hit).imported and found_shape(hit).imported_by == "olive"
+        assert searched(hits).text.count(LABEL) == 2
+        for names_people in (True, False):
+            assert LABEL in recalled_block(recall_result.items, names_people=names_people)
+        assert LABEL in recalled(recall_result, reader=cast.editor).text
+        assert _of_memory(make_memory("Plain", cast.owner, cast.workspace)).description == 'from "olive"'
 
-    @staticmethod
-    def _search(cast: Cast) -> Any:
-        now = timezone.now()
-        found = search_workspace("payment of 900 euros", cast.workspace, cast.editor, now=now, policy=HERE)
-        assert {each.type for each in found} == {"memory", "message"}
-        return found
-
-    def test_what_a_tool_finds_is_labelled(self, cast: Cast, chat: Chat) -> None:
-        assert searched(self._search(cast)).text.count(LABEL) == 2
-
-
-class TestPrompt:
-    def test_the_conversation_labels_the_message(self, cast: Cast, chat: Chat) -> None:
+    def test_prompt_labels_the_message(self, cast: Cast, chat: Chat) -> None:
+        assert f"{LABEL}: {SAID}" in excerpt_around(question(chat))
+        provenance = provenance_until(answer(chat), cast.editor)
+        assert SAID not in provenance.said, "these are not the person's own words"
+        assert provenance.rests_on(KNOWN, None).speaker is Speaker.IMPORT
+        turn = load_turn(answer(chat).public_id, "auto_chat", cast.editor)
+        assert turn is not None and turn.said_by is None
         asked = make_message(chat, "Did I approve it?", author=cast.editor)
         history = conversation_of(asked, None, shown=shown_to(cast.editor), policy=HERE).earlier
         said = next(line for line in history if line.role == "user")
@@ -139,22 +142,8 @@ class TestPrompt:
         again = conversation_of(question(chat), None, shown=shown_to(cast.editor), policy=HERE).question
         assert LABEL in again.content, "also as the question of an answer that is written again"
 
-    def test_recall_labels_the_memory_with_or_without_names(self, cast: Cast, chat: Chat) -> None:
-        items = recall_by(cast.editor, cast.workspace).items
-        for names_people in (True, False):
-            assert LABEL in recalled_block(items, names_people=names_people)
-        assert LABEL in recalled(recall_by(cast.editor, cast.workspace), reader=cast.editor).text
 
-    def test_extraction_does_not_take_it_for_the_persons_words(self, cast: Cast, chat: Chat) -> None:
-        provenance = provenance_until(answer(chat), cast.editor)
-        assert SAID not in provenance.said
-        assert provenance.rests_on(KNOWN, None).speaker is Speaker.IMPORT
-        turn = load_turn(answer(chat).public_id, "auto_chat", cast.editor)
-        assert turn is not None and turn.said_by is None
-
-    def test_an_excerpt_says_so(self, cast: Cast, chat: Chat) -> None:
-        assert f"{LABEL}: {SAID}" in excerpt_around(question(chat))
-
+class TestWriting:
     def test_remembering_keeps_the_mark_unless_it_is_ones_own_name(self, cast: Cast, chat: Chat) -> None:
         Memory.objects.all().delete()
         memory = remember_message(question(chat), by=cast.viewer, now=timezone.now()).memory
@@ -181,6 +170,10 @@ class TestPrompt:
 
 class TestExchange:
     def test_an_export_says_so_and_a_new_import_keeps_it(self, cast: Cast, chat: Chat) -> None:
+        client = Client()
+        client.force_login(cast.viewer)
+        text = b"".join(client.get(f"/chats/{chat.public_id}/export/?as=md")).decode()  # type: ignore[call-overload]
+        assert MARK in text
         data = exported(cast.owner, cast.workspace)
         for kind in ("message", "memory"):
             line = lines_of(data, kind)[0]
@@ -189,12 +182,6 @@ class TestExchange:
         imported_whole(eddie, data)
         for row in (Message.objects.get(role="user"), Memory.objects.get()):
             assert row.is_imported and row.imported_by == eddie
-
-    def test_a_chat_as_a_file_to_read_says_so(self, cast: Cast, chat: Chat) -> None:
-        client = Client()
-        client.force_login(cast.viewer)
-        text = b"".join(client.get(f"/chats/{chat.public_id}/export/?as=md")).decode()  # type: ignore[call-overload]
-        assert MARK in text
 
     def test_ones_own_words_come_back_without_a_mark(self, cast: Cast) -> None:
         imported_whole(cast.owner, forged(author="olive"), cast.workspace)
@@ -229,16 +216,7 @@ def brought(cast: Cast, *lines: dict[str, Any]) -> None:
 
 
 class TestEverywhereElse:
-    """Marks in answers, chats, receipts, histories, artifacts, assistants, lists and snippets."""
-
-    def test_an_answer_is_marked_for_all_but_who_imported_it(self, cast: Cast, chat: Chat) -> None:
-        assert answer(chat).imported_by == cast.owner
-        for person, marks in ((cast.editor, 2), (cast.owner, 1)):
-            shown = page(person, f"/chats/{chat.public_id}/")
-            assert shown.count("Imported by") == marks, person
-        assert "Imported by olive" in page(cast.viewer, f"/chats/{chat.public_id}/")
-        _link, token = sharing.create_link(chat, days=None, by=cast.owner, now=timezone.now())
-        assert Client().get(f"/shared/{token}/").content.decode().count("data-imported") == 2
+    """Marks in answers, chats, receipts, histories, artifacts and assistants."""
 
     def test_a_model_that_answers_again_takes_the_mark_away(self, cast: Cast, chat: Chat) -> None:
         Message.objects.filter(pk=answer(chat).pk).update(status="failed")
@@ -247,17 +225,20 @@ class TestEverywhereElse:
         assert not _empty_again(answer(chat), now=timezone.now()).is_imported
 
     @pytest.mark.parametrize("is_superuser", [False, True])
-    def test_a_chat_says_so(self, cast: Cast, is_superuser: bool) -> None:
+    def test_chats_artifacts_and_assistants_say_so(self, cast: Cast, is_superuser: bool) -> None:
         User.objects.filter(pk=cast.owner.pk).update(is_superuser=is_superuser)
         cast.owner.refresh_from_db()
-        line = {
-            "type": "chat",
-            "id": "chat_" + "b" * 24,
-            "workspace": "ws_x",
-            "title": "His",
-            "created_by": "eddie",
-        }
-        brought(cast, line)
+        said = {"content": "I owe olive 900 euros", "title": "Terms"}
+        versions = [said | {"by": "eddie"}, said | {"by": "olive"}, said | {"by": "olive", "by_model": True}]
+        brought(
+            cast,
+            {"type": "chat", "id": "chat_" + "b" * 24, "workspace": "ws_x", "title": "His", "created_by": "eddie"},
+            {"type": "agent", "id": "agent_" + "a" * 24, "workspace": "ws_x", "name": "Payer", "instructions": "Pay",
+             "created_by": "eddie"},
+            {"type": "artifact", "id": "art_" + "a" * 24, "workspace": "ws_x", "personal": False, "kind": "markdown",
+             "created_by": "eddie", "versions": versions},
+        )  # fmt: skip
+        self._agent_and_artifact_say_so(cast, by=cast.editor if is_superuser else cast.owner)
         api = Api(cast.viewer)
         told = {each["title"]: each["imported"] for each in api.get("chats").json()["items"]}
         assert told == {"His": True, "Payments": False}
@@ -305,25 +286,14 @@ class TestEverywhereElse:
             [each["imported"] for each in line["revisions"]] for line in lines if line["revisions"][1:]
         ] == [[True, False]]
 
-    @pytest.mark.parametrize("is_superuser", [False, True])
-    def test_artifacts_and_assistants_say_so(self, cast: Cast, is_superuser: bool) -> None:
-        User.objects.filter(pk=cast.owner.pk).update(is_superuser=is_superuser)
-        cast.owner.refresh_from_db()
-        said = {"content": "I owe olive 900 euros", "title": "Terms"}
-        versions = [said | {"by": "eddie"}, said | {"by": "olive"}, said | {"by": "olive", "by_model": True}]
-        brought(
-            cast,
-            {"type": "agent", "id": "agent_" + "a" * 24, "workspace": "ws_x", "name": "Payer", "instructions": "Pay",
-             "created_by": "eddie"},
-            {"type": "artifact", "id": "art_" + "a" * 24, "workspace": "ws_x", "personal": False, "kind": "markdown",
-             "created_by": "eddie", "versions": versions},
-        )  # fmt: skip
+    @staticmethod
+    def _agent_and_artifact_say_so(cast: Cast, *, by: User) -> None:
+        """``by`` is the author that the first version of the artifact has here."""
         agent, artifact = Agent.objects.get(name="Payer"), Artifact.objects.get()
         assert (agent.created_by, agent.imported) == (cast.editor, True)
         assert (artifact.created_by, artifact.imported) == (cast.editor, True)
-        by = cast.editor if is_superuser else cast.owner
         made = [(each.by, each.imported) for each in artifact.versions.order_by("number")]
-        assert made == [(by, is_superuser), (cast.owner, False), (cast.owner, True)]
+        assert made == [(by, by != cast.owner), (cast.owner, False), (cast.owner, True)]
         at, api = f"workspaces/{cast.workspace.public_id}", Api(cast.viewer)
         assert [each["imported"] for each in api.get(f"{at}/agents").json()["items"]] == [True]
         one = api.get(f"{at}/artifacts/{artifact.public_id}").json()
@@ -333,8 +303,3 @@ class TestEverywhereElse:
         exported_lines = lines_of(exported(cast.owner, cast.workspace))
         told = {each["type"]: each.get("imported") for each in exported_lines}
         assert told["agent"] is told["artifact"] is True
-
-    def test_programs_lists_of_memories_say_so_over_mcp(self, cast: Cast, chat: Chat) -> None:
-        memory = Memory.objects.select_related("author", "edited_by", "imported_by").get()
-        assert _of_memory(memory).description == LABEL
-        assert _of_memory(make_memory("Plain", cast.owner, cast.workspace)).description == 'from "olive"'

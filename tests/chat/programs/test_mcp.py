@@ -216,7 +216,7 @@ def test_lost_key_ends_a_stream_that_never_falls_silent(
 
 
 def test_documents_are_found_read_on_and_read_as_resources(door: str, key: str, people: Cast) -> None:
-    text = "".join(f"Line {number} of the manual says that ovens are hot.\n" for number in range(150))
+    text = "".join(f"Line {number} of the manual says that ovens are hot.\n" for number in range(130))
     document = make_document(people.owner, people.workspace, text, title="Manual")
     make_document(people.stranger, text="The vault's code is red.", embedded=False)
     other = make_document(

@@ -252,36 +252,41 @@ def test_people_take_turns(model: ScriptedOpenAI, place: Workspace, cast: Cast) 
     assert len(set(runs)) == 4  # the user's runs take turns as well
 
 
-@pytest.mark.parametrize("after", [1, 2, 3, 5], ids=["calls", "ends a step", "ends another", "ends the run"])
-def test_a_run_is_stopped_and_goes_on_where_it_was(
-    model: ScriptedOpenAI, place: Workspace, cast: Cast, after: int
+def test_stopped_run_continues_where_it_was(
+    model: ScriptedOpenAI, place: Workspace, cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Stop after this many replies, each of which is reused when the run continues."""
-    run = begin(place, cast.owner)
-    stops = iter([False] * (after - 1) + [True])
-    original = worker.asking
+    original, left = worker.asking, [0]
 
     def asking(llm: Any, beat: Any, meter: Any) -> Any:
         ask = original(llm, beat, meter)
 
         def asked(*args: Any, **kwargs: Any) -> Any:
             reply = ask(*args, **kwargs)
-            if next(stops, False):
+            left[0] -= 1
+            if left[0] == 0:
                 stop_run(run, by=cast.owner, now=timezone.now())
             return reply
 
         return asked
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(worker, "asking", asking)
-        assert go(run).status == RunStatus.STOPPED
-    assert len(model.chat_requests) == run.rounds == after and claim_next_step(now=timezone.now()) is None
-    with pytest.raises(Conflict):
-        stop_run(run, by=cast.owner, now=timezone.now())
-    resume_run(run, by=cast.owner, now=timezone.now())
-    assert go(run).status == RunStatus.DONE
-    assert len(model.chat_requests) == run.rounds == 5  # no reply was requested again
-    assert run.events.filter(kind="reply").count() == 5
+    monkeypatch.setattr(worker, "asking", asking)
+    for after in (
+        1,
+        2,
+        3,
+        5,
+    ):  # it stops with calls to make, at the end of one step, of another, and of the run
+        run, before, left[0] = begin(place, cast.owner), len(model.chat_requests), after
+        assert go(run).status == RunStatus.STOPPED, after
+        assert len(model.chat_requests) - before == run.rounds == after
+        assert claim_next_step(now=timezone.now()) is None
+        with pytest.raises(Conflict):
+            stop_run(run, by=cast.owner, now=timezone.now())
+        resume_run(run, by=cast.owner, now=timezone.now())
+        assert go(run).status == RunStatus.DONE, after
+        assert len(model.chat_requests) - before == run.rounds == 5, "no reply was requested again"
+        assert run.events.filter(kind="reply").count() == 5
 
 
 def test_a_spent_budget_stops_a_run_until_it_gets_more(

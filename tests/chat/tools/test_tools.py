@@ -102,7 +102,7 @@ def test_recall_pages_by_limit_and_offset(
     )  # only the first of near-equal results stand out
     for number in range(22):
         make_memory(f"Tea number {number} is green", chat.created_by)
-    asked: list[tuple[dict[str, Any], int]] = [
+    wanted: list[tuple[dict[str, Any], int]] = [
         ({}, 5),
         ({"limit": 2}, 2),
         ({"limit": "3"}, 3),
@@ -112,11 +112,10 @@ def test_recall_pages_by_limit_and_offset(
         ({"offset": 20, "limit": 20}, 2),
         ({"unheard_of": 1}, 5),
     ]
-    for arguments, found in asked:
-        call = Call("x_recall_memory", {"query": "green tea", **arguments})
-        scripted_model.script(Answer(calls=[call]), Answer("So much tea."))
-        ask(chat)
-        result = told(scripted_model)[0]
+    calls = [Call("x_recall_memory", {"query": "green tea", **arguments}) for arguments, _found in wanted]
+    scripted_model.script(Answer(calls=calls), Answer("So much tea."))
+    ask(chat)
+    for (arguments, found), result in zip(wanted, told(scripted_model), strict=True):
         assert result.count("**mem_") == found, arguments
         assert f"\n{arguments.get('offset', 0) + 1}. **mem_" in result, arguments
 
@@ -125,11 +124,15 @@ def test_overview_is_recalled_and_goes_on_from_an_offset(chat: Chat, scripted_mo
     for number in range(LINES + 3):
         make_memory(f"Delivery {number} came on day {number}", chat.created_by, chat.workspace)
     asked = {"query": "What do you know about our project?"}
-    calls = [Call("x_recall_memory", asked), Call("x_recall_memory", {**asked, "offset": LINES})]
+    calls = [
+        Call("x_recall_memory", {**asked, **more})
+        for more in ({}, {"offset": LINES}, {"offset": 2, "limit": 3})
+    ]
     scripted_model.script(Answer(calls=calls), Answer("Many deliveries."))
     ask(chat, "thanks")
-    first, rest = told(scripted_model)
-    assert (first.count("**mem_"), rest.count("**mem_")) == (LINES, 3)
+    first, rest, part = told(scripted_model)
+    assert (first.count("**mem_"), rest.count("**mem_"), part.count("**mem_")) == (LINES, 3, 3)
+    assert part.endswith("ask on from offset 5)")
     assert first.endswith(f"(3 more are kept: this is an overview; ask on from offset {LINES})")
     assert "more are kept" not in rest
 
@@ -138,8 +141,9 @@ def test_long_lists_are_cut_between_entries(
     chat: Chat, scripted_model: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(relevance, "is_found", lambda *_: True)  # only the length decides
+    monkeypatch.setattr(memory_tools, "LONGEST_LIST", 1_200)
     for number in range(10):
-        make_memory(f"Tea {number} " + "is green and long " * 110, chat.created_by)
+        make_memory(f"Tea {number} " + "is green and long " * 11, chat.created_by)
     call = Call("x_recall_memory", {"query": "tea", "limit": 10})
     scripted_model.script(Answer(calls=[call]), Answer("Long."))
     ask(chat)
@@ -161,7 +165,7 @@ def test_workspace_search_names_the_kind(chat: Chat, scripted_model: ScriptedOpe
 def test_what_cannot_be_done_is_a_sentence_the_model_can_act_on(
     chat: Chat, scripted_model: ScriptedOpenAI
 ) -> None:
-    for call, expected in (
+    wrong = [
         (
             Call("x_save_memory", '{"content": '),
             "Error: the arguments are not valid JSON; send one JSON object.",
@@ -201,17 +205,23 @@ def test_what_cannot_be_done_is_a_sentence_the_model_can_act_on(
         (Call("x_recall_memory", '{"query": "t", "limit": 1e999}'), None),
         (Call("rm_rf", {"path": "/"}), NO_SUCH_TOOL),
         (Call("", {}), NO_SUCH_TOOL),
-    ):
-        scripted_model.script(Answer(calls=[call]), Answer("I see."))
+    ]
+    for first in range(0, len(wrong), tool_run.MOST_AT_ONCE):
+        batch = wrong[first : first + tool_run.MOST_AT_ONCE]
+        scripted_model.script(Answer(calls=[call for call, _why in batch]), Answer("I see."))
         answer = ask(chat)
         assert (answer.status, answer.content) == (MessageStatus.DONE, "I see.")
-        if expected is not None:
-            assert told(scripted_model) == [expected]
-            row = ToolCall.objects.get(message=answer)
-            assert (row.status, row.outcome) == (ToolStatus.FAILED, ToolOutcome.ERROR)
-        assert not Memory.objects.exists()
-        asked = scripted_model.chat_requests[-1].messages[-2]
-        assert asked["tool_calls"][0]["function"]["arguments"] in ("{}", call.text)
+        rows = ToolCall.objects.filter(message=answer).order_by("pk")
+        asked = next(
+            each for each in reversed(scripted_model.chat_requests[-1].messages) if each.get("tool_calls")
+        )
+        for (call, why), result, row, made in zip(
+            batch, told(scripted_model), rows, asked["tool_calls"], strict=True
+        ):
+            if why is not None:
+                assert (result, row.status, row.outcome) == (why, ToolStatus.FAILED, ToolOutcome.ERROR)
+            assert made["function"]["arguments"] in ("{}", call.text)
+    assert not Memory.objects.exists()
 
 
 def test_secret_is_not_stored_and_the_model_is_told_only_that(

@@ -78,7 +78,7 @@ def test_a_search_shows_each_reader_only_their_own(answered: Message, cast: Cast
 
 
 def test_every_outcome_has_its_words(answered: Message, cast: Cast) -> None:
-    for fields, line in (
+    lines: list[tuple[dict[str, Any], str]] = [
         ({"name": "x_save_memory", "outcome": "duplicate"}, "Already in memory"),
         ({"name": "x_save_memory", "outcome": "refused", "status": "failed"}, "Not saved to memory"),
         ({"name": "x_recall_memory", "count": 0}, "Searched memory for “the deadline” · nothing found"),
@@ -94,9 +94,12 @@ def test_every_outcome_has_its_words(answered: Message, cast: Cast) -> None:
             {"arguments": {"query": "a\u202eb\n" + "long " * 60}},
             "Searched memory for “ab " + ("long " * 60)[:116] + "…” · nothing found",
         ),
-    ):
+    ]
+    for fields, _line in lines:
         called(answered, **fields)
-        assert line in page_of(answered, cast.editor)
+    page = page_of(answered, cast.editor)
+    assert [line for _fields, line in lines if line not in page] == []
+    assert page.count("Used x_of_tomorrow") == 2
 
 
 def test_while_it_works_each_tool_of_a_chat_is_said_in_words() -> None:
