@@ -29,61 +29,61 @@ class Fault:
 FAULTS = (
     Fault(
         "the data disk is full",
-        "pages, lists, recall and metrics; no web process and no database ends",
-        "saves, messages, uploads and imports: 503 with one sentence and `Retry-After: 60`; `/readyz` says 503",
-        "all with the first request after there is room; documents that were being read within two minutes. "
-        "Nothing acknowledged is lost",
+        "pages, lists, recall and metrics; web processes and the database keep running",
+        "saves, messages, uploads and imports: 503 with a message and `Retry-After: 60`; `/readyz` returns 503",
+        "at the first request once there is space; interrupted documents within two minutes. No acknowledged write "
+        "is lost",
         ("test_faults.py::test_a_full_data_disk",),
     ),
     Fault(
         "a service's log cannot be written",
-        "everything; the console has each line",
+        "everything; the console still shows each line",
         "nothing",
-        "with the next line; until then, the console says so once a minute",
+        "with the next line; until then, the console warns once a minute",
         ("test_faults.py::test_a_full_data_disk",),
     ),
     Fault(
         "a worker is killed (SIGKILL) while it reads a document",
-        "everything; other jobs as soon as the supervisor has started the worker again",
+        "everything; other jobs continue once the supervisor has restarted the worker",
         "nothing",
-        "another worker reads the document, about 80 seconds later at most",
+        "another worker reads the document, within about 80 seconds",
         ("test_faults.py::test_a_killed_worker", "test_faults.py::test_a_killed_job"),
     ),
     Fault(
-        "the process that reads a document is killed, for lack of memory",
+        "the process that reads a document is killed because memory runs out",
         "everything",
         "nothing",
-        "the document is read once more at once; killed again, it fails for lack of memory",
+        "the document is read again at once; if killed again, it fails for lack of memory",
         ("test_faults.py::test_a_killed_reader",),
     ),
     Fault(
-        "an embedder elsewhere is silent, or sends its vectors byte by byte",
-        "saves, lists, and searches and answers by words",
-        "nothing; in each process one request waits 10.5 seconds, the others of the next 20 seconds do not",
-        "it is tried again after 20 seconds; memories get missing vectors within two minutes, passages of documents "
+        "a remote embedder does not respond, or sends its vectors byte by byte",
+        "saves and lists; searches and answers use words only",
+        "nothing; in each process one request waits 10.5 seconds, then none for 20 seconds",
+        "it is retried after 20 seconds; missing vectors are added to memories within two minutes, to documents "
         "within the hour",
         ("test_faults.py::test_an_embedder_that_trickles",),
     ),
     Fault(
-        "an embedder elsewhere answers with errors (500)",
+        "a remote embedder answers with errors (500)",
         "the same",
-        "nothing; in each process one request waits 1.3 seconds for two retries, the others of the next 2 (then 4, "
-        "8, 16, 20) seconds do not",
-        "it is tried again after that time; missing vectors as above",
+        "nothing; in each process one request waits 1.3 seconds for two retries, then none for 2 (then 4, 8, 16, "
+        "20) seconds",
+        "it is retried after that time; missing vectors as above",
         ("test_faults.py::test_an_embedder_that_fails_at_once",),
     ),
     Fault(
         "a web process is killed during an answer",
-        "requests of other web processes",
-        "the rest of the answer; what was written until then is kept, with **Retry**",
-        "the supervisor starts the process again",
+        "requests to other web processes",
+        "the rest of the answer; the text so far is kept, with **Retry**",
+        "the supervisor restarts the process",
         ("test_processes.py::test_a_killed_web_process_leaves_the_text_so_far_and_a_retry",),
     ),
     Fault(
         "a worker is killed while it extracts memories or imports",
         "everything",
         "nothing",
-        "another one stores the rest, each thing once",
+        "another one stores the rest, each item once",
         (
             "test_processes.py::test_a_worker_killed_in_the_middle_of_an_extraction_stores_everything_once",
             "test_import.py::test_a_worker_killed_while_it_stores_is_followed_by_one_that_stores_the_rest_once",
@@ -91,16 +91,16 @@ FAULTS = (
     ),
     Fault(
         "all connections to the database are cut",
-        "reads, which are tried once more",
-        "writes in progress, 503",
-        "with the next request",
+        "reads, which are retried once",
+        "writes in progress: 503",
+        "at the next request",
         (
             "test_database_trouble.py::test_after_every_connection_was_cut_nobody_notices",
             "test_database_trouble.py::test_a_cut_in_the_middle_of_writes_is_503_and_over_at_once",
         ),
     ),
 )
-HEAD = ("| what happens | what goes on | what is refused | what comes back, and when |", "|---|---|---|---|")
+HEAD = ("| failure | still works | fails | recovery |", "|---|---|---|---|")
 
 
 def table() -> str:
