@@ -34,12 +34,12 @@ def run(*command: str, folder: Path) -> None:
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("file", ["rules.yml", "rules.test.yml", "grafana.json"])
-def test_metrics_that_are_asked_for_are_there(file: str) -> None:
-    told = set(re.findall(r"^# TYPE (\w+)", health.exposition().decode(), re.MULTILINE))
-    asked = set(re.findall(r"memoryhub_\w+", (DEPLOY / "prometheus" / file).read_text()))
-    assert asked
-    assert {re.sub(r"_(bucket|count|sum)$", "", name) for name in asked} <= told
+def test_metrics_that_are_asked_for_are_there() -> None:
+    for file in ("rules.yml", "rules.test.yml", "grafana.json"):
+        told = set(re.findall(r"^# TYPE (\w+)", health.exposition().decode(), re.MULTILINE))
+        asked = set(re.findall(r"memoryhub_\w+", (DEPLOY / "prometheus" / file).read_text()))
+        assert asked, file
+        assert {re.sub(r"_(bucket|count|sum)$", "", name) for name in asked} <= told, file
 
 
 def test_the_dashboard_draws_each_panel_in_a_place_of_its_own() -> None:
@@ -260,40 +260,42 @@ def test_what_is_set_for_containers_is_a_setting_and_secrets_are_there() -> None
     assert {name.removesuffix("_FILE") for name in said} <= settings_known() | of_others
 
 
-@pytest.mark.parametrize("compose", COMPOSE, ids=lambda path: path.stem)
-def test_backups_of_containers_are_made_where_docs_say_and_kept(compose: Path) -> None:
-    lines = re.findall(
-        r"^ {4}docker compose -f (\S+) exec -T (\w+) \.venv/bin/python manage\.py (\w+) (.+)$",
-        (ROOT / "docs/operations.md").read_text(),
-        re.MULTILINE,
-    )
-    ((service, command, rest),) = [rest for place, *rest in lines if ROOT / place == compose]
-    told = yaml.safe_load(compose.read_text())["services"][service]
-    options = (
-        load_command_class("memoryhub", command).create_parser("manage.py", command).parse_args(rest.split())
-    )
-    assert (command, options.keep) == ("backup", 14)
-    assert f"backups:{options.file}" in told["volumes"]
-    assert f" {options.file}\n" in (DEPLOY / "container/Dockerfile").read_text(), (
-        "its owner's, and so the volume's"
-    )
-    assert told["environment"].keys() >= {"MEMORYHUB_BACKUP_PASSPHRASE"}
+def test_backups_of_containers_are_made_where_docs_say_and_kept() -> None:
+    for compose in COMPOSE:
+        lines = re.findall(
+            r"^ {4}docker compose -f (\S+) exec -T (\w+) \.venv/bin/python manage\.py (\w+) (.+)$",
+            (ROOT / "docs/operations.md").read_text(),
+            re.MULTILINE,
+        )
+        ((service, command, rest),) = [rest for place, *rest in lines if ROOT / place == compose]
+        told = yaml.safe_load(compose.read_text())["services"][service]
+        options = (
+            load_command_class("memoryhub", command)
+            .create_parser("manage.py", command)
+            .parse_args(rest.split())
+        )
+        assert (command, options.keep) == ("backup", 14), compose
+        assert f"backups:{options.file}" in told["volumes"], compose
+        assert f" {options.file}\n" in (DEPLOY / "container/Dockerfile").read_text(), (
+            "its owner's, and so the volume's"
+        )
+        assert told["environment"].keys() >= {"MEMORYHUB_BACKUP_PASSPHRASE"}, compose
 
 
-@pytest.mark.parametrize("compose", COMPOSE, ids=lambda path: path.stem)
-def test_compose_starts_ours_hardened_and_keeps_what_it_names(compose: Path) -> None:
-    told = yaml.safe_load(compose.read_text())
-    ours = [service for service in told["services"].values() if "build" in service]
-    assert ours
-    for service in ours:
-        assert service["read_only"] and service["cap_drop"] == ["ALL"]
-        assert (compose.parent / service["build"]["context"] / service["build"]["dockerfile"]).is_file()
-        command, *arguments = service.get("command", ["up"])
-        load_command_class("memoryhub", command).create_parser("manage.py", command).parse_args(arguments)
-        assert set(service.get("depends_on", {})) <= set(told["services"])
-    for service in told["services"].values():
-        named = {volume.split(":")[0] for volume in service.get("volumes", [])}
-        beside = {name for name in named if name.startswith("./")}
-        assert named - beside <= set(told["volumes"])
-        assert all((compose.parent / name).is_file() for name in beside)
-        assert set(service.get("secrets", [])) <= set(told.get("secrets", {}))
+def test_compose_starts_ours_hardened_and_keeps_what_it_names() -> None:
+    for compose in COMPOSE:
+        told = yaml.safe_load(compose.read_text())
+        ours = [service for service in told["services"].values() if "build" in service]
+        assert ours, compose
+        for service in ours:
+            assert service["read_only"] and service["cap_drop"] == ["ALL"], compose
+            assert (compose.parent / service["build"]["context"] / service["build"]["dockerfile"]).is_file()
+            command, *arguments = service.get("command", ["up"])
+            load_command_class("memoryhub", command).create_parser("manage.py", command).parse_args(arguments)
+            assert set(service.get("depends_on", {})) <= set(told["services"]), compose
+        for service in told["services"].values():
+            named = {volume.split(":")[0] for volume in service.get("volumes", [])}
+            beside = {name for name in named if name.startswith("./")}
+            assert named - beside <= set(told["volumes"]), compose
+            assert all((compose.parent / name).is_file() for name in beside)
+            assert set(service.get("secrets", [])) <= set(told.get("secrets", {})), compose

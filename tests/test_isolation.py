@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from itertools import product
 from typing import Any
 
 import pytest
@@ -35,9 +36,13 @@ OF_A_CHAT = [
 pytestmark = pytest.mark.django_db
 
 
-def hidden_world(cast: Cast, kind: dict[str, bool]) -> World:
-    """Create the world of the access matrix with a hidden chat and answer, the editor's."""
+def hidden_worlds(cast: Cast) -> list[World]:
+    """Create the world of the access matrix with hidden chats of both kinds, the editor's. Each world names one."""
     world = make_world(cast)
+    return [_with_hidden_chat(world, cast, kind) for kind in KINDS]
+
+
+def _with_hidden_chat(world: World, cast: Cast, kind: dict[str, bool]) -> World:
     chat = make_chat(cast.editor, cast.workspace, title=f"{SECRET} plans", **kind)
     question = make_message(chat, f"What of the {SECRET}?")
     answer = make_message(chat, f"The {SECRET} is ripe.", role=MessageRole.ASSISTANT, reply_to=question)
@@ -56,26 +61,25 @@ def hidden_world(cast: Cast, kind: dict[str, bool]) -> World:
     return replace(world, ids=world.ids | hidden)
 
 
-def routes_left_open(cast: Cast, kind: dict[str, bool], rows: list[Row]) -> list[str]:
-    world, found = hidden_world(cast, kind), []
-    for row in rows:
-        for person in (cast.owner, cast.viewer, cast.stranger):
-            with transaction.atomic():
-                if (status := ask(row, world.url(row), world.data(row), person)) != 404:
-                    found.append(f"{row} answers {person} with {status}")
-                transaction.set_rollback(True)
+def routes_left_open(cast: Cast, rows: list[Row]) -> list[str]:
+    people = (cast.owner, cast.viewer, cast.stranger)
+    found = []
+    for world, row, person in product(hidden_worlds(cast), rows, people):
+        with transaction.atomic():
+            if (status := ask(row, world.url(row), world.data(row), person)) != 404:
+                chat = Chat.objects.get(public_id=world.ids["chat_id"])
+                found.append(f"{row} answers {person} with {status} (private: {chat.is_private})")
+            transaction.set_rollback(True)
     return found
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=str)
-def test_no_route_opens_a_hidden_chat_for_others(cast: Cast, kind: dict[str, bool]) -> None:
-    assert routes_left_open(cast, kind, [row for row in OF_A_CHAT if not row.in_threads]) == []
+def test_no_route_opens_a_hidden_chat_for_others(cast: Cast) -> None:
+    assert routes_left_open(cast, [row for row in OF_A_CHAT if not row.in_threads]) == []
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("kind", KINDS, ids=str)
-def test_no_stream_opens_a_hidden_chat_for_others(cast: Cast, kind: dict[str, bool]) -> None:
-    assert routes_left_open(cast, kind, [row for row in OF_A_CHAT if row.in_threads]) == []
+def test_no_stream_opens_a_hidden_chat_for_others(cast: Cast) -> None:
+    assert routes_left_open(cast, [row for row in OF_A_CHAT if row.in_threads]) == []
 
 
 def signed_in(user: User) -> Client:
@@ -99,36 +103,35 @@ def lists_of(cast: Cast) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=str)
-def test_no_list_names_a_hidden_chat_to_others(cast: Cast, kind: dict[str, bool]) -> None:
-    world = hidden_world(cast, kind)
+def test_no_list_names_a_hidden_chat_to_others(cast: Cast) -> None:
+    hidden = [world.ids["chat_id"] for world in hidden_worlds(cast)]
     for path in lists_of(cast):
         body = signed_in(cast.owner).get(path).content.decode()
-        assert world.ids["chat_id"] not in body, path
+        assert [each for each in hidden if each in body] == [], path
         echoed = body.replace(f"“{SECRET}”", "").replace(f'?q={SECRET}"', "")  # the sidebar repeats the query
         assert SECRET not in echoed, path
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=str)
-def test_a_memory_of_a_hidden_chat_shows_no_more_than_itself(cast: Cast, kind: dict[str, bool]) -> None:
+def test_a_memory_of_a_hidden_chat_shows_no_more_than_itself(cast: Cast) -> None:
     """Its creator saved one message for themselves by the button, not the messages around it."""
-    chat = make_chat(cast.editor, cast.workspace, title=f"{SECRET} plans", **kind)
-    make_message(chat, f"Before: the {SECRET}")
-    message = make_message(chat, "The garden has a pond")
-    make_message(chat, f"After: the {SECRET}")
-    memory = remember_message(message, by=cast.editor, now=timezone.now()).memory
-    assert memory.source_excerpt == ""
-    assert (memory.scope, memory.owner) == (Scope.USER, cast.editor), "what it came from is theirs alone"
-    args = [memory.workspace.public_id, memory.public_id]
-    own = signed_in(cast.editor).get(reverse("memories:card", args=args)).content.decode()
-    assert "pond" in own and f"the {SECRET}" not in own
-    other = signed_in(cast.owner)
-    for name in ("card", "history"):
-        for place in (memory.workspace, cast.workspace):
-            page = reverse(f"memories:{name}", args=[place.public_id, memory.public_id])
-            assert other.get(page).status_code == 404
-    panel = other.get(reverse("memories:panel", args=[cast.workspace.public_id])).content.decode()
-    assert "pond" not in panel and SECRET not in panel
+    for kind in KINDS:
+        chat = make_chat(cast.editor, cast.workspace, title=f"{SECRET} plans", **kind)
+        make_message(chat, f"Before: the {SECRET}")
+        message = make_message(chat, "The garden has a pond")
+        make_message(chat, f"After: the {SECRET}")
+        memory = remember_message(message, by=cast.editor, now=timezone.now()).memory
+        assert memory.source_excerpt == "", kind
+        assert (memory.scope, memory.owner) == (Scope.USER, cast.editor), "what it came from is theirs alone"
+        args = [memory.workspace.public_id, memory.public_id]
+        own = signed_in(cast.editor).get(reverse("memories:card", args=args)).content.decode()
+        assert "pond" in own and f"the {SECRET}" not in own, kind
+        other = signed_in(cast.owner)
+        for name in ("card", "history"):
+            for place in (memory.workspace, cast.workspace):
+                page = reverse(f"memories:{name}", args=[place.public_id, memory.public_id])
+                assert other.get(page).status_code == 404, kind
+        panel = other.get(reverse("memories:panel", args=[cast.workspace.public_id])).content.decode()
+        assert "pond" not in panel and SECRET not in panel, kind
 
 
 def private_turn(cast: Cast) -> tuple[Chat, Message]:

@@ -352,9 +352,8 @@ def test_a_language_says_all_of_it_and_nothing_is_broken(
     assert len(faults(language, [*said, Said(None, "Nobody says this.", None, "here")])) == 1
 
 
-@pytest.mark.parametrize(
-    ("one", "many", "forms", "problem"),
-    [
+def test_a_broken_translation_is_found() -> None:
+    for one, many, forms, problem in (
         ("%(n)s of {count}", "", ["{count}, davon %(n)s"], ""),
         ("Go", "", [" "], "is not translated"),
         ("Go to %(place)s", "", ["Nach %(ort)s"], "has other placeholders"),
@@ -364,12 +363,10 @@ def test_a_language_says_all_of_it_and_nothing_is_broken(
         ("%(n)s chat", "%(n)s chats", ["Ein Chat", "%(n)s Chats"], ""),
         ("%(n)s chat", "%(n)s chats", ["%(n)s Chat", ""], "is not translated"),
         ("%(n)s chat", "%(n)s chats", ["%(n)s Chat", "%s Chats"], "has other placeholders"),
-    ],
-)
-def test_a_broken_translation_is_found(one: str, many: str, forms: list[str], problem: str) -> None:
-    entry = polib.POEntry(msgid=one, msgid_plural=many)
-    entry.msgstr, entry.msgstr_plural = ("", dict(enumerate(forms))) if many else (forms[0], {})
-    found = wrong(entry)
-    assert found.startswith(problem) if problem else found == ""
-    entry.flags = ["fuzzy"]
-    assert wrong(entry) != ""
+    ):
+        entry = polib.POEntry(msgid=one, msgid_plural=many)
+        entry.msgstr, entry.msgstr_plural = ("", dict(enumerate(forms))) if many else (forms[0], {})
+        found = wrong(entry)
+        assert found.startswith(problem) if problem else found == "", one
+        entry.flags = ["fuzzy"]
+        assert wrong(entry) != "", one

@@ -3,8 +3,6 @@
 import re
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parent.parent
 INSTALLED = ("base", "models", "tracing")
 SECTION = re.compile(r"^### What a wheel could do\n(.*?)^## ", re.MULTILINE | re.DOTALL)
@@ -46,7 +44,7 @@ def test_each_installed_wheel_is_listed_once() -> None:
     assert sorted(rows & CANNOT_CONNECT) == []
 
 
-@pytest.mark.parametrize("name", ["kreuzberg", "onnxruntime"])
-def test_a_wheel_without_a_row_is_found(name: str) -> None:
-    without = (ROOT / "docs/security.md").read_text().replace(f"`{name}`", name)
-    assert name in pinned() - rows_of(without) - CANNOT_CONNECT
+def test_a_wheel_without_a_row_is_found() -> None:
+    for name in ("kreuzberg", "onnxruntime"):
+        without = (ROOT / "docs/security.md").read_text().replace(f"`{name}`", name)
+        assert name in pinned() - rows_of(without) - CANNOT_CONNECT

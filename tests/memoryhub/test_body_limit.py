@@ -48,9 +48,9 @@ def post_endlessly(
     return sent, read, said
 
 
-@pytest.mark.parametrize("length", [b"100001", b"9" * 5000])
-def test_what_says_that_it_is_too_long_is_not_read(length: bytes) -> None:
-    assert post_endlessly((b"content-length", length)) == ([413], 0, "The request is too large.")
+def test_what_says_that_it_is_too_long_is_not_read() -> None:
+    for length in (b"100001", b"9" * 5000):
+        assert post_endlessly((b"content-length", length)) == ([413], 0, "The request is too large.")
 
 
 def test_it_is_said_in_the_language_that_is_asked_for(pseudo_language: str) -> None:
@@ -61,11 +61,11 @@ def test_it_is_said_in_the_language_that_is_asked_for(pseudo_language: str) -> N
     )
 
 
-@pytest.mark.parametrize("headers", [[], [(b"content-length", b"10")], [(b"content-length", b"x")]])
-def test_what_lies_about_its_length_is_hung_up_on(headers: list[tuple[bytes, bytes]]) -> None:
-    statuses, read, _said = post_endlessly(*headers)
-    assert statuses == [413]
-    assert read <= MOST + PIECE
+def test_what_lies_about_its_length_is_hung_up_on() -> None:
+    for headers in ([], [(b"content-length", b"10")], [(b"content-length", b"x")]):
+        statuses, read, _said = post_endlessly(*headers)
+        assert statuses == [413], headers
+        assert read <= MOST + PIECE, headers
 
 
 @pytest.mark.parametrize("pieces", [1, 3])

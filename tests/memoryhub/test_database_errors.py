@@ -2,6 +2,7 @@
 
 import errno
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import psycopg
@@ -35,10 +36,21 @@ SAID = {
 }
 
 
-def database_says(state: str) -> None:
-    """Make the server itself raise the error, as Django gets it."""
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(f"DO $$ BEGIN RAISE EXCEPTION 'kumquat' USING ERRCODE = '{state}'; END $$")
+def database_says(state: str) -> Callable[..., None]:
+    """Return a function in which the server itself raises the error, as Django gets it."""
+
+    def ask(*args: Any, **kwargs: Any) -> None:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(f"DO $$ BEGIN RAISE EXCEPTION 'kumquat' USING ERRCODE = '{state}'; END $$")
+
+    return ask
+
+
+def raising(error: Exception) -> Callable[..., None]:
+    def fail(*args: Any, **kwargs: Any) -> None:
+        raise error
+
+    return fail
 
 
 @pytest.fixture
@@ -48,22 +60,21 @@ def client(cast: Cast) -> Client:
     return client
 
 
-@pytest.mark.parametrize("state", SAID)
 def test_every_door_says_what_is_wrong(
-    client: Client, cast: Cast, monkeypatch: pytest.MonkeyPatch, state: str, caplog: Any
+    client: Client, cast: Cast, monkeypatch: pytest.MonkeyPatch, caplog: Any
 ) -> None:
-    for place in ("chat.views.chats.get_workspace", "chat.api.views.get_chat"):
-        monkeypatch.setattr(place, lambda *args, **kwargs: database_says(state))
-    sentence, seconds = SAID[state]
-    page = f"/workspaces/{cast.workspace.public_id}/"
-    with caplog.at_level(logging.ERROR):
-        answers = [client.get(page), client.get(page, headers={"HX-Request": "true"})]
-        answers.append(client.get(f"/chat/api/chats/chat_{'a' * 24}"))
-    for answer in answers:
-        assert (answer.status_code, answer["Retry-After"]) == (503, seconds)
-        assert sentence in answer.content.decode() and "kumquat" not in answer.content.decode()
-    assert answers[2].json()["error"]["code"] == "unavailable"
-    assert state in caplog.text
+    for state, (sentence, seconds) in SAID.items():
+        for place in ("chat.views.chats.get_workspace", "chat.api.views.get_chat"):
+            monkeypatch.setattr(place, database_says(state))
+        page = f"/workspaces/{cast.workspace.public_id}/"
+        with caplog.at_level(logging.ERROR):
+            answers = [client.get(page), client.get(page, headers={"HX-Request": "true"})]
+            answers.append(client.get(f"/chat/api/chats/chat_{'a' * 24}"))
+        for answer in answers:
+            assert (answer.status_code, answer["Retry-After"]) == (503, seconds), state
+            assert sentence in answer.content.decode() and "kumquat" not in answer.content.decode(), state
+        assert answers[2].json()["error"]["code"] == "unavailable", state
+        assert state in caplog.text
 
 
 FULL = [
@@ -73,36 +84,31 @@ FULL = [
 ]
 
 
-@pytest.mark.parametrize("error", FULL, ids=str)
 def test_every_door_says_that_this_servers_disk_is_full(
-    client: Client, cast: Cast, monkeypatch: pytest.MonkeyPatch, error: OSError
+    client: Client, cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*args: Any, **kwargs: Any) -> None:
-        raise error
-
-    monkeypatch.setattr("chat.views.chats.get_workspace", full)
-    monkeypatch.setattr("tempfile.SpooledTemporaryFile", full)
-    page = f"/workspaces/{cast.workspace.public_id}/"
-    answers = [client.get(page), client.get(page, headers={"HX-Request": "true"})]
-    file = SimpleUploadedFile("notes.txt", b"The launch is in May")
-    place = f"/chat/api/workspaces/{cast.workspace.public_id}/documents"
-    answers.append(client.post(place, {"file": file}))
-    for answer in answers:
-        assert (answer.status_code, answer["Retry-After"]) == (503, "60"), answer.content
-        assert "run out of disk space" in answer.content.decode()
-    assert not Document.objects.exists()
+    for error in FULL:
+        for place in ("chat.views.chats.get_workspace", "tempfile.SpooledTemporaryFile"):
+            monkeypatch.setattr(place, raising(error))
+        page = f"/workspaces/{cast.workspace.public_id}/"
+        answers = [client.get(page), client.get(page, headers={"HX-Request": "true"})]
+        file = SimpleUploadedFile("notes.txt", b"The launch is in May")
+        place = f"/chat/api/workspaces/{cast.workspace.public_id}/documents"
+        answers.append(client.post(place, {"file": file}))
+        for answer in answers:
+            assert (answer.status_code, answer["Retry-After"]) == (503, "60"), answer.content
+            assert "run out of disk space" in answer.content.decode(), error
+        assert not Document.objects.exists(), error
 
 
 def test_a_file_that_is_missing_is_not_a_full_disk() -> None:
     assert trouble_of(FileNotFoundError(errno.ENOENT, "No such file or directory")) is None
 
 
-@pytest.mark.parametrize("state", ["54000", "XX000", "42P01", "25P02", "22012"])
-def test_our_own_mistakes_stay_500(
-    client: Client, cast: Cast, monkeypatch: pytest.MonkeyPatch, state: str
-) -> None:
-    monkeypatch.setattr("chat.views.chats.get_workspace", lambda *args, **kwargs: database_says(state))
-    assert client.get(f"/workspaces/{cast.workspace.public_id}/").status_code == 500
+def test_our_own_mistakes_stay_500(client: Client, cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    for state in ("54000", "XX000", "42P01", "25P02", "22012"):
+        monkeypatch.setattr("chat.views.chats.get_workspace", database_says(state))
+        assert client.get(f"/workspaces/{cast.workspace.public_id}/").status_code == 500, state
 
 
 def test_what_was_not_even_asked_is_away() -> None:

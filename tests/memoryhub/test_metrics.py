@@ -43,13 +43,11 @@ def test_without_a_token_set_there_is_nothing(settings: Any) -> None:
         assert Client().get("/metrics", headers=header).status_code == 404
 
 
-@pytest.mark.parametrize(
-    "header", ["", "Bearer", "Bearer ", "Bearer wrong", f"Basic {TOKEN}", f"Bearer {TOKEN}x", "Bearer é"]
-)
-def test_only_the_token_opens_it(token: str, header: str) -> None:
-    response = Client().get("/metrics", headers={"authorization": header} if header else {})
-    assert (response.status_code, response["WWW-Authenticate"]) == (401, "Bearer")
-    assert b"memoryhub_" not in response.content
+def test_only_the_token_opens_it(token: str) -> None:
+    for header in ("", "Bearer", "Bearer ", "Bearer wrong", f"Basic {TOKEN}", f"Bearer {TOKEN}x", "Bearer é"):
+        response = Client().get("/metrics", headers={"authorization": header} if header else {})
+        assert (response.status_code, response["WWW-Authenticate"]) == (401, "Bearer"), header
+        assert b"memoryhub_" not in response.content, header
 
 
 def test_when_the_last_backup_was_made_is_told(token: str) -> None:

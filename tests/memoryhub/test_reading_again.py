@@ -46,12 +46,11 @@ def client() -> Any:
     connection.close()
 
 
-@pytest.mark.parametrize(("method", "tries", "status"), [("GET", 2, 200), ("HEAD", 2, 200), ("POST", 1, 500)])
-def test_who_only_reads_does_not_notice_that_the_connection_was_cut(
-    client: Client, method: str, tries: int, status: int
-) -> None:
-    assert client.generic(method, "/cut").status_code == status
-    assert seen == [method] * tries
+def test_who_only_reads_does_not_notice_that_the_connection_was_cut(client: Client) -> None:
+    for method, tries, status in (("GET", 2, 200), ("HEAD", 2, 200), ("POST", 1, 500)):
+        seen.clear()
+        assert client.generic(method, "/cut").status_code == status
+        assert seen == [method] * tries
 
 
 def test_an_error_of_the_view_is_not_tried_again(client: Client) -> None:

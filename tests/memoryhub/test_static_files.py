@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,18 +28,18 @@ def test_what_is_imported_stands_in_its_place_and_each_script_keeps_its_names() 
     assert with_imports('import "./a.js" with { type: "json" };', parts.__getitem__).startswith("import")
 
 
-@pytest.mark.parametrize("name", JOINED)
-def test_nothing_joined_imports_or_exports(name: str) -> None:
-    folder = (ROOT / "static" / name).parent
-    read: list[str] = []
+def read_noted(folder: Path, read: list[Path], part: str) -> str:
+    read.append(folder / part)
+    return read[-1].read_text()
 
-    def note(part: str) -> str:
-        read.append((folder / part).read_text())
-        return read[-1]
 
-    whole = with_imports((ROOT / "static" / name).read_text(), note)
-    assert len(read) >= 5
-    assert not re.search(r"^\s*(?:import|export)\b(?!\()|^@import|\bimport\.meta\b", whole, re.M)
+def test_nothing_joined_imports_or_exports() -> None:
+    for name in JOINED:
+        path = ROOT / "static" / name
+        read: list[Path] = []
+        whole = with_imports(path.read_text(), partial(read_noted, path.parent, read))
+        assert len(read) >= 5, name
+        assert not re.search(r"^\s*(?:import|export)\b(?!\()|^@import|\bimport\.meta\b", whole, re.M), name
 
 
 async def page(scope: Any, receive: Any, send: Any) -> None:
@@ -90,8 +91,6 @@ def test_a_static_file_is_answered_before_a_page_is_looked_for(files: StaticFile
     assert ask(files, "/static/a.css", "POST")[::2] == (405, b"")
 
 
-@pytest.mark.parametrize(
-    "path", ["/", "/static/", "/static/b.css", "/static/../secret.css", "/static/a.css/", "/\0\ud800"]
-)
-def test_what_is_no_static_file_goes_on_to_the_pages(files: StaticFiles, path: str) -> None:
-    assert ask(files, path)[0] == 0
+def test_what_is_no_static_file_goes_on_to_the_pages(files: StaticFiles) -> None:
+    for path in ("/", "/static/", "/static/b.css", "/static/../secret.css", "/static/a.css/", "/\0\ud800"):
+        assert ask(files, path)[0] == 0

@@ -261,11 +261,11 @@ def test_two_processes_do_not_fetch_at_once(small: Path, data_dir: Path) -> None
     assert fetch(data_dir, on_progress=nothing, hub_url=NOBODY).read_bytes() == CONTENT
 
 
-@pytest.mark.parametrize("content", ["", "{", '{"state": "flying", "fetched": 1, "reason": ""}'])
-def test_a_damaged_status_is_no_status(data_dir: Path, content: str) -> None:
-    large_model_download.folder(data_dir).mkdir(parents=True)
-    (large_model_download.folder(data_dir) / "status.json").write_text(content)
-    assert read_status(data_dir) is None
+def test_a_damaged_status_is_no_status(data_dir: Path) -> None:
+    for content in ("", "{", '{"state": "flying", "fetched": 1, "reason": ""}'):
+        large_model_download.folder(data_dir).mkdir(parents=True, exist_ok=True)
+        (large_model_download.folder(data_dir) / "status.json").write_text(content)
+        assert read_status(data_dir) is None, content
 
 
 def test_the_larger_model_answers_as_soon_as_it_can_and_the_small_one_again_without_it(
@@ -322,6 +322,19 @@ def serving_process(
             process.kill()
 
 
+def test_a_machine_that_is_too_small_is_said_to_be(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data_dir.mkdir()
+    monkeypatch.setattr(large_model_download, "LEAST_MEMORY", 0)
+    monkeypatch.setattr(large_model_download, "LEAST_DISK", 0)
+    assert large_model_download.why_too_small(data_dir) == ""
+    for name, reason in (
+        ("LEAST_DISK", "It needs 3 GB of free disk space, and"),
+        ("LEAST_MEMORY", "It needs 5 GB of memory, and this machine has"),
+    ):
+        monkeypatch.setattr(large_model_download, name, 10**15)
+        assert large_model_download.why_too_small(data_dir).startswith(reason), name
+
+
 @pytest.mark.parametrize(
     ("settings", "state", "reason"),
     [
@@ -330,7 +343,6 @@ def serving_process(
             State.NO_ROOM,
             "It needs 5 GB of memory, and this machine has",
         ),
-        ("large_model_download.LEAST_DISK = 10**15", State.NO_ROOM, "It needs 3 GB of free disk space, and"),
         (
             "large_model_download.LEAST_MEMORY = large_model_download.LEAST_DISK = 0",
             State.FAILED,

@@ -274,18 +274,15 @@ def test_stopping_ends_the_server(server: EmbeddedPostgres) -> None:
     assert not is_running(process)
 
 
-@pytest.mark.parametrize(
-    ("version", "why"),
-    [
+def test_a_cluster_of_another_version_is_refused_in_words(data_dir: Path) -> None:
+    for version, why in (
         ("19", r"made by PostgreSQL 19.*brings PostgreSQL 18.*Start the newer MemoryHub"),
         ("16", r"made by PostgreSQL 16.*brings PostgreSQL 18.*version of MemoryHub that wrote it.*restore"),
         ("9.6", r"made by PostgreSQL 9\.6.*backup"),
-    ],
-)
-def test_a_cluster_of_another_version_is_refused_in_words(data_dir: Path, version: str, why: str) -> None:
-    server = EmbeddedPostgres(data_dir)
-    server.cluster.mkdir(parents=True)
-    (server.cluster / "PG_VERSION").write_text(f"{version}\n")
-    with pytest.raises(PostgresError, match=why):
-        server.initialise()
-    assert [path.name for path in server.cluster.iterdir()] == ["PG_VERSION"]
+    ):
+        server = EmbeddedPostgres(data_dir)
+        server.cluster.mkdir(parents=True, exist_ok=True)
+        (server.cluster / "PG_VERSION").write_text(f"{version}\n")
+        with pytest.raises(PostgresError, match=why):
+            server.initialise()
+        assert [path.name for path in server.cluster.iterdir()] == ["PG_VERSION"], version

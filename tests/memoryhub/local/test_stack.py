@@ -57,34 +57,26 @@ def test_an_address_that_is_not_ours_is_said_with_the_settings_name() -> None:
         listen("203.0.113.1", 8000)
 
 
-@pytest.mark.parametrize(
-    ("host", "address"),
-    [
+def test_the_address_is_one_that_a_browser_opens(tmp_path: Path) -> None:
+    for host, address in (
         ("127.0.0.1", "http://127.0.0.1:8000"),
         ("0.0.0.0", "http://localhost:8000"),
         ("::1", "http://[::1]:8000"),
-    ],
-)
-def test_the_address_is_one_that_a_browser_opens(tmp_path: Path, host: str, address: str) -> None:
-    assert Stack(tmp_path, tmp_path, host, 8000, database={}).address == address
+    ):
+        assert Stack(tmp_path, tmp_path, host, 8000, database={}).address == address
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
+def test_what_is_said_of_the_first_account_is_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for given, said in (
         ({"first_is_administrator": True}, "signup/, it is the administrator's\n"),
         ({}, "first account: set MEMORYHUB_ADMIN_USERNAME"),
         (
             {"sign_up_open": False, "first_is_administrator": True},
             "first account: set MEMORYHUB_ADMIN_USERNAME",
         ),
-    ],
-)
-def test_what_is_said_of_the_first_account_is_so(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], given: dict[str, bool], said: str
-) -> None:
-    stack_module._welcome(Stack(tmp_path, tmp_path, "127.0.0.1", 8000, database={}, **given))  # type: ignore[arg-type]
-    assert said in capsys.readouterr().out
+    ):
+        stack_module._welcome(Stack(tmp_path, tmp_path, "127.0.0.1", 8000, database={}, **given))  # type: ignore[arg-type]
+        assert said in capsys.readouterr().out, given
 
 
 @pytest.mark.django_db(transaction=True)
@@ -112,12 +104,13 @@ def test_without_a_model_that_can_be_loaded_it_says_why_and_not_that_it_is_ready
     assert "MemoryHub is ready" not in said
 
 
-@pytest.mark.parametrize(("large_model", "lines"), [("auto", 1), ("", 0)])
-def test_a_better_model_on_its_way_is_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], large_model: str, lines: int
-) -> None:
-    stack_module._welcome(Stack(tmp_path, tmp_path, "127.0.0.1", 8000, database={}, large_model=large_model))
-    assert capsys.readouterr().out.count("a better model (1.1 GB) is fetched in the background") == lines
+def test_a_better_model_on_its_way_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for large_model, lines in (("auto", 1), ("", 0)):
+        stack_module._welcome(
+            Stack(tmp_path, tmp_path, "127.0.0.1", 8000, database={}, large_model=large_model)
+        )
+        said = "a better model (1.1 GB) is fetched in the background"
+        assert capsys.readouterr().out.count(said) == lines, large_model
 
 
 def test_model_and_embedder_are_told_no_secret_of_ours(tmp_path: Path) -> None:
