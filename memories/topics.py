@@ -163,14 +163,12 @@ def named(workspace: Workspace, name: str, user: User) -> MemoryNode:
 
 def gathered(node: MemoryNode, user: User, *, after: str = "") -> MemoryQuerySet:
     """Return the node's memories that the user may see, newest first, from after the one with the id ``after``."""
-    memories = linkable_memories(node.workspace, user).filter(nodes=node)
-    if after:
-        last = linkable_memories(node.workspace, user).filter(public_id=after).first()
-        if last is None:
-            return memories.none()
-        older = Q(created_at__lt=last.created_at) | Q(created_at=last.created_at, pk__lt=last.pk)
-        memories = memories.filter(older)
-    return memories
+    linkable = linkable_memories(node.workspace, user)
+    memories = linkable.filter(nodes=node)
+    if not after:
+        return memories
+    last = linkable.filter(public_id=after).first()
+    return memories.none() if last is None else memories.after(last.created_at, last.pk)
 
 
 def with_counts(nodes: MemoryNodeQuerySet, workspace: Workspace, user: User) -> MemoryNodeQuerySet:

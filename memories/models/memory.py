@@ -146,6 +146,10 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
         rows = self.select_related("author", "edited_by", "imported_by", "workspace", "agent", "may_replace")
         return rows.order_by("-created_at", "-id")
 
+    def after(self, moment: datetime | None, pk: int, *, column: str = "created_at") -> MemoryQuerySet:
+        """Filter to the memories that follow the one with this time and primary key in a list, newest first."""
+        return self.filter(Q(**{f"{column}__lt": moment}) | Q(**{column: moment}, pk__lt=pk))
+
     def without_vector(self, model: str) -> MemoryQuerySet:
         return self.filter(~has_vector(MEMORY, model))
 

@@ -27,8 +27,8 @@ from memories.judging.extraction.speaker import names_the_user
 from memories.judging.stated_period import says_over
 from memories.models import Memory, NodeMemory
 from memories.models.memory import MemoryQuerySet
+from memories.recalling.loading import load_memories
 from memories.recalling.question import subject
-from memories.recalling.ranked_search import load_memories
 from memories.recalling.relevance import PRIOR_COUNT, statement_kinds
 from memories.topics import whole_words
 from memoryhub.database.replicas import read

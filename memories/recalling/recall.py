@@ -16,9 +16,10 @@ from django.utils.translation import gettext as _
 from memories.models import Memory, Receipt, ReceiptItem
 from memories.models.recall import Strength
 from memories.recalling import overview, relevance
+from memories.recalling.loading import mark_accessed
 from memories.recalling.overview import Overview
 from memories.recalling.question import read_question
-from memories.recalling.ranked_search import RankedSearch, Recalled, Scored, mark_accessed, texts_embedded_for
+from memories.recalling.ranked_search import RankedSearch, Recalled, Scored, texts_embedded_for
 from memories.recalling.ranking import RANKINGS, WEIGHTS, Weights
 from memories.recalling.relevance import Relevance
 from memories.recalling.shared_words import mentioned

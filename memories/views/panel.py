@@ -96,6 +96,14 @@ def _changed(request: PageRequest, response: HttpResponse, workspace: Workspace)
     return response
 
 
+def _with_partial(
+    request: PageRequest, response: HttpResponse, name: str, context: dict[str, Any]
+) -> HttpResponse:
+    """Append a partial that htmx swaps out of band to the response."""
+    response.write(render(request, f"partials/{name}.html", context).content.decode())
+    return response
+
+
 @require_GET
 def panel(request: PageRequest, ws_id: str) -> HttpResponse:
     """Render the panel, with ``part=list`` only the part below its filters, with ``before`` only the next cards."""
@@ -249,8 +257,7 @@ def _edited(
         response = _changed(request, response, context["workspace"])
         response["HX-Retarget"], response["HX-Reswap"] = f"#receipt-item-{item.pk}", "outerHTML"
     notice = {"text": text, "undo_url": undo_url, "memory": True, "about": memory.public_id}
-    response.write(render(request, "partials/toast_oob.html", notice).content.decode())
-    return response
+    return _with_partial(request, response, "toast_oob", notice)
 
 
 def _moved(request: PageRequest, memory: Memory, form: EditForm, context: dict[str, Any]) -> HttpResponse:
@@ -269,9 +276,7 @@ def _moved(request: PageRequest, memory: Memory, form: EditForm, context: dict[s
         text = _("Other members no longer see this memory.")
     else:
         text = _("Everyone in %(name)s sees this memory now.") % {"name": to.name}
-    notice = {"text": text, "memory": True}
-    response.write(render(request, "partials/toast_oob.html", notice).content.decode())
-    return response
+    return _with_partial(request, response, "toast_oob", {"text": text, "memory": True})
 
 
 @require_POST
@@ -293,10 +298,8 @@ def restore(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
         text = _("Restored without its key “{key}”, which another memory has by now.").format(key=memory.key)
     elif "listed" in request.GET:  # from the list of forgotten memories, which it leaves
         text = _("Restored.")
-    if text:
-        notice = {"text": text, "about": restored.public_id}
-        response.write(render(request, "partials/toast_oob.html", notice).content.decode())
-    return response
+    notice = {"text": text, "about": restored.public_id}
+    return _with_partial(request, response, "toast_oob", notice) if text else response
 
 
 @require_POST
@@ -305,9 +308,8 @@ def pin(request: PageRequest, ws_id: str, mem_id: str) -> HttpResponse:
     pinned = request.POST.get("pinned") == "on"
     edited = gate.edit_memory(memory, by=request.user, now=context["now"], pinned=pinned)
     response = _show(request, edited, context)
-    notice = {"text": _("Pinned.") if pinned else _("Unpinned.")}
-    response.write(render(request, "partials/announce_oob.html", notice).content.decode())
-    return response
+    text = _("Pinned.") if pinned else _("Unpinned.")
+    return _with_partial(request, response, "announce_oob", {"text": text})
 
 
 @require_POST

@@ -14,7 +14,6 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
-from django.utils.translation import gettext_lazy as later
 
 from memories.access import live_in, own_elsewhere
 from memories.models import Memory, Revision, Scope
@@ -141,7 +140,8 @@ def search_panel(
             return PanelPage([])
         candidates: list[Memory] = []
         for memories in (live_in(workspace, user), own_elsewhere(workspace, user)):
-            rows = _after(last, filtered(memories, filters).exclude(pk__in=best))
+            rows = filtered(memories, filters).exclude(pk__in=best)
+            rows = rows.after(*last) if last else rows
             candidates += for_cards(rows)[: size + 1]
         candidates.sort(key=lambda memory: (memory.created_at, memory.pk), reverse=True)
         shown = candidates[:size]
@@ -172,7 +172,7 @@ def search_forgotten(
         last = gone.filter(public_id=before).values_list("deleted_at", "pk").first()
         if last is None:
             return PanelPage([])
-        rows = rows.filter(Q(deleted_at__lt=last[0]) | Q(deleted_at=last[0], pk__lt=last[1]))
+        rows = rows.after(*last, column="deleted_at")
     memories = list(for_cards(rows).order_by("-deleted_at", "-id")[: size + 1])
     return PanelPage(on_cards(memories[:size]), memories[size - 1].public_id if len(memories) > size else "")
 
@@ -201,12 +201,6 @@ def _last(before: str, workspace: Workspace, user: User) -> tuple[datetime, int]
     return here.values_list("created_at", "pk").first()
 
 
-def _after(last: tuple[datetime, int] | None, memories: MemoryQuerySet) -> MemoryQuerySet:
-    if last is None:
-        return memories
-    return memories.filter(Q(created_at__lt=last[0]) | Q(created_at=last[0], pk__lt=last[1]))
-
-
 def choices(workspace: Workspace, user: User) -> tuple[list[str], list[str]]:
     """Return the categories and source types in use, as choices for the filters. One query."""
     pairs = set(live_in(workspace, user).order_by().values_list("category", "source_type").distinct())
@@ -222,17 +216,17 @@ def assistants(workspace: Workspace) -> list[Agent]:
 
 # Labels of the sources of proposals (``Draft.with_source``). A person's own words need no review.
 SPEAKER_LABELS = {
-    Speaker.IMPORT: later("Imported"),
-    Speaker.MODEL: later("Model"),
-    Speaker.ASSISTANT: later("Assistant"),
-    Speaker.MEMORY: later("Memory"),
-    Speaker.DOCUMENT: later("Document"),
-    Speaker.ARTIFACT: later("Artifact"),
-    Speaker.CHAT: later("Chat"),
-    Speaker.TOOL: later("Tools"),
-    Speaker.WEB: later("Web page"),
-    Speaker.RUN: later("Run"),
-    Speaker.PROGRAM: later("Programs"),
+    Speaker.IMPORT: _("Imported"),
+    Speaker.MODEL: _("Model"),
+    Speaker.ASSISTANT: _("Assistant"),
+    Speaker.MEMORY: _("Memory"),
+    Speaker.DOCUMENT: _("Document"),
+    Speaker.ARTIFACT: _("Artifact"),
+    Speaker.CHAT: _("Chat"),
+    Speaker.TOOL: _("Tools"),
+    Speaker.WEB: _("Web page"),
+    Speaker.RUN: _("Run"),
+    Speaker.PROGRAM: _("Programs"),
 }
 
 

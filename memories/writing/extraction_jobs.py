@@ -119,9 +119,14 @@ def take_back(memory: Memory, *, said_by: User, now: datetime) -> None:
 
 def _changed_only_by(memories: MemoryQuerySet, person: User, now: datetime) -> MemoryQuerySet:
     """Filter to live memories without pin and key that only ``person``, who wrote and may see them, has changed."""
-    others = Revision.objects.filter(memory=OuterRef("pk"), by__isnull=False).exclude(by=person)
     own = memories.live(now).visible_to(person).filter(author=person, pinned=False, key=None)
-    return own.exclude(Exists(others))
+    return own.exclude(_changed_by_others(person))
+
+
+def _changed_by_others(person: User | None) -> Exists:
+    """Return the condition that somebody other than this person has changed a memory."""
+    others = Revision.objects.filter(memory=OuterRef("pk"), by__isnull=False)
+    return Exists(others.exclude(by=person))
 
 
 def supersede(older: Memory, *, by: Memory, now: datetime) -> None:
@@ -151,8 +156,7 @@ def _beside(draft: Draft, embedded: Embedded | None, *, said_at: datetime, now: 
 
     They are by the same person, not changed by others, and come from other messages.
     """
-    others = Revision.objects.filter(memory=OuterRef("pk"), by__isnull=False).exclude(by=draft.author)
-    own = rows_beside(draft, now).not_over(now).exclude(Exists(others))
+    own = rows_beside(draft, now).not_over(now).exclude(_changed_by_others(draft.author))
     own = own.filter(author=draft.author, updated_at__lte=said_at + MINED_WITHIN)
     if draft.source_message_id:
         own = own.exclude(source_message_id=draft.source_message_id)

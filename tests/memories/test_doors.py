@@ -60,7 +60,7 @@ WRITES = {
     ("memories/writing/gate.py", "move_memory"): {"update"},
     ("memories/writing/extraction_jobs.py", "supersede"): {"save"},
     ("memories/indexing.py", "-"): {"UPDATE"},
-    ("memories/recalling/ranked_search.py", "-"): {"UPDATE"},
+    ("memories/recalling/loading.py", "-"): {"UPDATE"},
     ("memories/forgetting/remaining_copies.py", "-"): {"UPDATE"},
     # The table's name is a parameter: rows deleted with their workspace or person.
     ("workspaces/actions/purging.py", "delete_rows"): {"DELETE FROM"},

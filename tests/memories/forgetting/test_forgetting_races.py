@@ -12,7 +12,7 @@ from chat.models import Chat
 from memories import tasks
 from memories.forgetting.for_good import forget_memories
 from memories.models import Extraction, Memory, Receipt, ReceiptItem
-from memories.recalling.ranked_search import mark_accessed
+from memories.recalling.loading import mark_accessed
 from memories.recalling.recall import recall, split_recall, store_receipt
 from memories.writing import changing as undoing
 from memories.writing import extraction_jobs as run

@@ -18,7 +18,7 @@ from memories.forgetting import remaining_copies
 from memories.judging import secret_filter
 from memories.judging.secret_filter import RULES
 from memories.models import Memory
-from memories.recalling.ranked_search import load_memories
+from memories.recalling.loading import load_memories
 from memories.writing import changing
 from memoryhub.errors import SecretRefused
 from tests.conftest import Cast

@@ -13,7 +13,7 @@ from pytest_django.fixtures import Settings
 from memories import tasks
 from memories.models import Memory, Scope
 from memories.recalling import recall as recall_module
-from memories.recalling.ranked_search import mark_accessed
+from memories.recalling.loading import mark_accessed
 from memories.writing.eviction import evict_least_useful
 from memories.writing.gate import delete_memory, edit_memory
 from tests.conftest import Cast
