@@ -8,7 +8,9 @@ docs/recall.md has the format of the file.
 import json
 import secrets
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +23,50 @@ from workspaces.access import default_workspace
 from workspaces.actions.workspaces import create_workspace
 from workspaces.data_policy import DataPolicy
 from workspaces.documents import documents, reading_jobs
-from workspaces.documents.search import DOCUMENTS, Arm, FoundPassage, find_passages
+from workspaces.documents.search import DOCUMENTS, FoundPassage, find_passages
+from workspaces.index.embedding import embed_query
+from workspaces.index.hybrid_search import area_within, bm25, find_candidates
 from workspaces.index.reembedding import embed_passages
-from workspaces.index.scores import FLOOR
-from workspaces.models import Document, User, Workspace
+from workspaces.index.scores import CANDIDATES, FLOOR
+from workspaces.models import Document, DocumentPassage, User, Workspace
 
 RETURNED = 4000  # characters, in which answers are looked for
-ARMS: dict[str, tuple[Arm, float]] = {  # arm and floor of each column
-    "words": ("words", 0.0),
-    "vector": ("vector", 0.0),
-    "hybrid": ("hybrid", 0.0),
-    "search": ("hybrid", FLOOR),
+LIMIT = RETURNED // 20  # passages
+
+
+def by_words(query: str, workspace: Workspace, user: User) -> list[FoundPassage]:
+    """Search by words alone."""
+    where = area_within(DataPolicy.here(workspace), workspace, user)
+    return best(bm25(DOCUMENTS, query, where.params, CANDIDATES))
+
+
+def by_vector(query: str, workspace: Workspace, user: User) -> list[FoundPassage]:
+    """Search by the vector of the query alone, without that of its gist."""
+    where = area_within(DataPolicy.here(workspace), workspace, user)
+    embedded = embed_query([query], where.active, local_only=where.local_only)
+    assert embedded is not None
+    model, [vector] = embedded
+    candidates = find_candidates(DOCUMENTS, query, (model, vector), where, CANDIDATES)
+    return best({each.ref: each.cosine for each in candidates if each.cosine is not None})
+
+
+def best(scores: dict[int, float]) -> list[FoundPassage]:
+    refs = sorted(scores, key=lambda ref: (scores[ref], -ref), reverse=True)[:LIMIT]
+    passages = DocumentPassage.objects.in_bulk(refs)
+    return [FoundPassage(passages[ref], scores[ref]) for ref in refs]
+
+
+def by_both(query: str, workspace: Workspace, user: User, *, floor: float = 0.0) -> list[FoundPassage]:
+    policy = DataPolicy.here(workspace)
+    return find_passages(query, workspace, user, limit=LIMIT, policy=policy, floor=floor)
+
+
+# The search of each column.
+ARMS: dict[str, Callable[[str, Workspace, User], list[FoundPassage]]] = {
+    "words": by_words,
+    "vector": by_vector,
+    "hybrid": by_both,
+    "search": partial(by_both, floor=FLOOR),
 }
 
 
@@ -96,17 +131,8 @@ class Command(BaseCommand):
         for number, query in enumerate(text["queries"], 1):
             self.progress.show(f"{text['name']}: asked {number} of {len(text['queries'])}")
             for name, score in scores.items():
-                arm, floor = ARMS[name]
                 began = time.perf_counter()
-                passages = find_passages(
-                    query["text"],
-                    workspace,
-                    user,
-                    limit=RETURNED // 20,
-                    policy=DataPolicy.here(workspace),
-                    floor=floor,
-                    arm=arm,
-                )
+                passages = ARMS[name](query["text"], workspace, user)
                 score.seconds.append(time.perf_counter() - began)
                 returned = _returned(passages, places)
                 for answer in query["answers"]:

@@ -17,7 +17,6 @@ from workspaces.index.scores import (
     CANDIDATES,
     FLOOR,
     WORDS_AS_MEANING,
-    Arm,
     Doubt,
     Scored,
     above_floor,
@@ -69,7 +68,6 @@ def find_passages(
     policy: DataPolicy,
     floor: float = FLOOR,
     by_words: bool = True,
-    arm: Arm = "hybrid",
     doubt: Doubt | None = None,
 ) -> list[FoundPassage]:
     """Return the passages that match the query and that this person may see here, best first.
@@ -80,7 +78,7 @@ def find_passages(
     ``floor``: the minimum score, which a passage with a very similar vector need not reach. ``by_words``: if False, a
     passage that only shares words with the query, such as a name, is no match (bundled embedder only). ``doubt``: a
     function of the query's vector that returns the probability that nothing matches; the higher it is, the closer a
-    match must be. ``arm``: search by words or vectors only, for measuring.
+    match must be.
 
     Without a working embedder only words are searched. Five queries and one embedding. Raises NotFound if the user is
     no member.
@@ -88,18 +86,14 @@ def find_passages(
     where, query = area_within(policy, workspace, user), _clean(query)
     if not query or limit < 1:
         return []
-    scored = found(DOCUMENTS, query, where, arm=arm, doubt=doubt)
+    scored = found(DOCUMENTS, query, where, doubt=doubt)
     wanted = above_floor(scored, floor=floor, by_words=by_words)
-    if arm == "hybrid":
-        wanted |= _scores_without_vector([each for each in scored if each.ref not in wanted], where)
+    wanted |= _scores_without_vector([each for each in scored if each.ref not in wanted], where)
     if not wanted:
         return []
-    worth: dict[int, Worth] = {}
-    if arm == "hybrid":
-        owner = user.pk if where.personal else 0
-        refs = [each.ref for each in scored]
-        params = {"refs": refs, "workspace": workspace.pk, "owner": owner}
-        worth = _sort_keys(queries.rows(_PLACES, params), scored)
+    owner = user.pk if where.personal else 0
+    params = {"refs": [each.ref for each in scored], "workspace": workspace.pk, "owner": owner}
+    worth = _sort_keys(queries.rows(_PLACES, params), scored)
     rows = within_policy(DocumentPassage.objects.live(), workspace, user, policy)
     return _best(rows, wanted, worth, min(limit, MOST))
 
@@ -203,10 +197,12 @@ def _sort_keys(places: Sequence[tuple[Any, ...]], scored: list[Scored]) -> dict[
 def _best(
     rows: QuerySet[DocumentPassage], scores: dict[int, float], worth: dict[int, Worth], limit: int
 ) -> list[FoundPassage]:
-    """Return at most ``limit`` of the rows that have a score, best first: by the sort key ``worth``, then by score."""
-    best = sorted(scores, key=lambda ref: (worth.get(ref, (0.0, 0.0)), scores[ref], -ref), reverse=True)
-    if worth:
-        best = [ref for ref in best if ref in worth]  # the others are not visible
+    """Return at most ``limit`` of the rows that have a score, best first: by the sort key ``worth``, then by score.
+
+    Passages without a sort key are not visible.
+    """
+    visible = [ref for ref in scores if ref in worth]
+    best = sorted(visible, key=lambda ref: (worth[ref], scores[ref], -ref), reverse=True)
     there = rows.select_related("document__workspace").defer("around").in_bulk(best[:limit])
     return [FoundPassage(there[ref], scores[ref]) for ref in best[:limit] if ref in there]
 

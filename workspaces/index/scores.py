@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Callable
 from contextlib import nullcontext
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from django.db import transaction
@@ -32,7 +32,6 @@ FLOOR = 0.40  # minimum score of a passage related to the query
 DOUBT = 0.10  # raise of the minimum cosine if the message surely asks nothing
 EXCERPT = 600  # characters shown of a long text
 
-Arm = Literal["hybrid", "words", "vector"]
 Doubt = Callable[[Vectors], float]
 
 
@@ -80,12 +79,12 @@ class Embedded(NamedTuple):
     own: Vectors
 
 
-def embedded_query(query: str, where: SearchArea, *, gist: bool = True) -> Embedded | None:
+def embedded_query(query: str, where: SearchArea) -> Embedded | None:
     """Return the query's vectors, or None if there is no embedder or it fails. Only words are searched then.
 
-    ``gist``: include the query's gist. Applies to the bundled embedder only, with which it was measured.
+    The query's gist is included with the bundled embedder only, with which it was measured.
     """
-    gist_query = gist_of(query) if gist and _is_bundled(where) else query
+    gist_query = gist_of(query) if _is_bundled(where) else query
     try:
         embedded = embedding.embed_query(
             [query] if gist_query == query else [query, gist_query], where.active, local_only=where.local_only
@@ -104,16 +103,13 @@ def score_of(cosine: float | None, words: float) -> float:
     return MEANING * meaning + WORDS * words
 
 
-def found(
-    of: Kind, query: str, where: SearchArea, *, arm: Arm = "hybrid", doubt: Doubt | None = None
-) -> list[Scored]:
+def found(of: Kind, query: str, where: SearchArea, *, doubt: Doubt | None = None) -> list[Scored]:
     """Return the candidates for a query, by vectors and by words, with their scores.
 
-    They are unordered, and include weak matches (see ``above_floor``). ``arm``: "vector" or "words" search by only one
-    of them, for measuring. ``doubt``: a function of the query's vector that returns the probability (0 to 1) that
-    nothing matches the query.
+    They are unordered, and include weak matches (see ``above_floor``). ``doubt``: a function of the query's vector that
+    returns the probability (0 to 1) that nothing matches the query.
     """
-    embedded = None if arm == "words" else embedded_query(query, where, gist=arm == "hybrid")
+    embedded = embedded_query(query, where)
     if embedded is None:
         shares = bm25(of, query, where.params, CANDIDATES)
         return [Scored(ref, score_of(None, share), None, words=share) for ref, share in shares.items()]
@@ -124,7 +120,7 @@ def found(
     if near and _is_bundled(where):
         above = margins(of.number, near, where, embedded.model, embedded.own)
     less = DOUBT * doubt(embedded.own) if above and doubt else 0.0
-    scored = [
+    return [
         Scored(
             each.ref,
             score_of(each.cosine, each.words),
@@ -134,9 +130,6 @@ def found(
         )
         for each in candidates
     ]
-    if arm == "vector":
-        return [each._replace(score=each.cosine) for each in scored if each.cosine is not None]
-    return scored
 
 
 def _is_bundled(where: SearchArea) -> bool:

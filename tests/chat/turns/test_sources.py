@@ -1,7 +1,7 @@
 """Passages of documents in a turn: selection, form in the prompt, and citations in the answer."""
 
 from dataclasses import replace
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -23,7 +23,7 @@ from workspaces.documents import documents
 from workspaces.documents import search as document_search
 from workspaces.documents.search import FoundPassage, find_passages
 from workspaces.index import embedding
-from workspaces.index.scores import Arm, Scored
+from workspaces.index.scores import Scored
 from workspaces.models import Document, Role, Workspace
 
 pytestmark = pytest.mark.django_db
@@ -248,7 +248,6 @@ def test_a_section_with_several_finds_comes_before_what_stands_alone(
 
     assert order(floor=0.0) == [9, 8, 10, 0, 11, 7, 5, 4]
     assert order() == [9, 8, 10, 0, 11, 7]  # what is below the floor is not found
-    assert order(arm="words") == [0, 9, 8, 11, 7, 10]
 
 
 def test_a_question_is_asked_of_documents_with_its_gist_as_of_memories(
@@ -264,6 +263,5 @@ def test_a_question_is_asked_of_documents_with_its_gist_as_of_memories(
 
     monkeypatch.setattr(embedding, "embed_query", noted)
     question = "How did Barker paint?"
-    for arm in get_args(Arm):
-        find_passages(question, cast.workspace, cast.viewer, limit=5, policy=HERE, arm=arm)
-    assert asked == [[question, "paint"], [question]]  # both searches, and the vector alone
+    find_passages(question, cast.workspace, cast.viewer, limit=5, policy=HERE)
+    assert asked == [[question, "paint"]]
