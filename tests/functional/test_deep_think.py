@@ -148,6 +148,7 @@ def test_a_question_is_thought_through(open_scripted_page: Callable[..., Page], 
     expect(chip).to_have_count(0)
     expect(page.get_by_role("textbox", name="Message", exact=True)).to_be_focused()
     look(page, "think-4-reloaded")
+    stop_while_it_is_checked(page, model)
 
 
 def test_what_it_noticed_is_told_once_and_glows_in_the_panel(
@@ -191,13 +192,10 @@ def test_what_a_tool_saves_has_its_line_and_no_toast_beside_it(
     expect(page.locator(".toast")).to_have_count(0)
 
 
-def test_stop_while_it_is_checked_leaves_the_answer_whole(
-    open_scripted_page: Callable[..., Page], model: Model
-) -> None:
-    page = open_scripted_page()
-    begin(page, "stopped_check")
-    remember(page, "Anna is allergic to peanuts")
+def stop_while_it_is_checked(page: Page, model: Model) -> None:
+    """Stop during the check: the answer stays whole."""
     choose(page, "Think")
+    model.server.hold()
     model.answer, model.check = Answer(TEXT), Answer("{", HOLD, "}")
     answer = send(page, "I have a picnic with Anna on Saturday. What do we take along?")
     expect(answer.locator("[data-checks]")).to_contain_text("Checking against memory…")

@@ -177,7 +177,6 @@ def test_a_file_beside_a_private_chat_is_ones_own_and_deleted_when_left_out(
     row = page.locator("#document-rows li", has_text="mine")
     expect(row).to_contain_text("Only you", timeout=30_000)
     row.get_by_role("link", name="mine").click()
-    look(page, "documents-8-own")
     page.get_by_label("Visible to", exact=True).select_option(index=1)
     page.get_by_role("button", name="Change").click()
     expect(page.get_by_text("sees “mine.md” now")).to_be_visible()

@@ -9,10 +9,17 @@ from tests.functional.conftest import SLOW, finished, sign_up
 from tests.functional.keys import tabbed
 
 
-def test_tab_goes_through_the_page_in_the_order_it_is_read(open_scripted_page: Callable[..., Page]) -> None:
+def test_first_minutes_with_the_keyboard_alone(open_scripted_page: Callable[..., Page]) -> None:
     page = open_scripted_page()
-    sign_up(page, "tabber")
+    sign_up(page, "typist")
     page.reload()
+    tab_follows_the_order_of_reading(page)
+    page.goto("/")
+    enter_sends_and_shift_enter_breaks_the_line(page)
+    memory_is_added_edited_and_forgotten(page)
+
+
+def tab_follows_the_order_of_reading(page: Page) -> None:
     # The panel loads after the page.
     expect(page.get_by_role("searchbox", name="Search memories")).to_be_visible()
     skip = page.locator("a, button, input, textarea, select, summary").first
@@ -37,9 +44,7 @@ def test_tab_goes_through_the_page_in_the_order_it_is_read(open_scripted_page: C
     assert page.evaluate("location.hash") == "#main"
 
 
-def test_enter_sends_and_shift_enter_breaks_the_line(open_scripted_page: Callable[..., Page]) -> None:
-    page = open_scripted_page()
-    sign_up(page, "typist")
+def enter_sends_and_shift_enter_breaks_the_line(page: Page) -> None:
     field = page.get_by_role("textbox", name="Message", exact=True)
     expect(field).to_be_focused()
     page.keyboard.type("First line")
@@ -75,11 +80,7 @@ def test_escape_closes_what_is_open_and_gives_the_focus_back(open_scripted_page:
     expect(toggle).to_be_focused()
 
 
-def test_a_memory_is_added_edited_and_forgotten_with_keys_alone(
-    open_scripted_page: Callable[..., Page],
-) -> None:
-    page = open_scripted_page()
-    sign_up(page, "keys_alone")
+def memory_is_added_edited_and_forgotten(page: Page) -> None:
     panel = page.locator("#panel")
     expect(panel.locator("#panel-filters")).to_be_visible()
     panel.get_by_role("button", name="Add").press("Enter")

@@ -26,7 +26,6 @@ def test_memories_are_found_and_changed_in_their_table(cast: Cast, open_as: Open
     page.goto(f"/workspaces/{cast.workspace.public_id}/memories/all/")
     rows = page.locator(".memory-table tbody tr")
     expect(rows).to_have_count(3)
-    look(page, "memory-page")
 
     page.locator("#memory-q").fill("diet")
     expect(rows).to_have_count(1)
@@ -128,7 +127,6 @@ def test_the_profile_by_keys(cast: Cast, open_as: Open) -> None:
     make_memory("My sister lives in Lisbon", cast.owner, scope=Scope.USER)
     page = open_as(cast.owner)
     page.goto(f"/workspaces/{cast.workspace.public_id}/profile/")
-    look(page, "profile")
 
     switch = page.get_by_label("Use my profile in chats")
     switch.press("Space")

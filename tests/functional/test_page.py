@@ -32,6 +32,11 @@ SHIFTS = """() => {
   };
 }"""
 
+MOVING = """() => document.getAnimations().filter((each) => {
+  const timing = each.effect.getComputedTiming();
+  return each.playState === "running" && timing.duration > 1 && timing.iterations > 1;
+}).map((each) => each.animationName)"""
+
 
 class Model:
     """Answers with the test's replies; extraction requests get an empty result."""
@@ -67,11 +72,12 @@ def bottom(page: Page) -> float:
     )
 
 
-def test_who_scrolls_up_stays_there_and_gets_back_with_one_press(
+def test_on_a_phone_the_field_grows_and_a_growing_answer_leaves_the_scroll_position(
     open_scripted_page: Callable[..., Page], model: Model
 ) -> None:
     page = open_scripted_page("phone")
     sign_up(page, "scroller")
+    field_grows_to_eight_lines(page)
     model.answers = [Answer(LONG, HOLD, "\n\nAnd the end.")]
     answer = send(page, "Tell me all of it")
     expect(answer).to_contain_text("Paragraph 39")
@@ -151,15 +157,22 @@ def test_an_answer_is_given_anew_in_every_tab_and_the_one_before_is_kept(
     expect(page.locator("#messages > .message--assistant > .prose")).to_have_text("Red.")
 
 
-def test_answers_are_copied_as_markdown_and_code_blocks_alone(
+def test_copying_notices_drafts_and_theme_of_a_conversation(
     open_scripted_page: Callable[..., Page], model: Model
 ) -> None:
-    page = open_scripted_page()
+    page = open_scripted_page("desktop", "dark")
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     sign_up(page, "copier")
     model.answers = [Answer(CODE)]
     answer = send(page, "Show me")
     finished(answer)
+    answer_and_code_are_copied(page, answer)
+    newer_notice_replaces_the_older_in_the_middle(page)
+    sent_message_is_no_draft(page)
+    browser_bar_has_the_color_of_the_theme(page)
+
+
+def answer_and_code_are_copied(page: Page, answer: Locator) -> None:
     answer.get_by_role("button", name="Copy as Markdown").click()
     assert page.evaluate("navigator.clipboard.readText()") == CODE
     expect(page.locator("#announce")).to_have_text("Copied")
@@ -281,21 +294,23 @@ def test_the_keys_do_what_their_dialog_says(open_scripted_page: Callable[..., Pa
     expect(field(page)).to_be_focused()
 
 
-def test_a_notice_stands_in_the_middle_of_the_conversation_and_the_browsers_bar_is_of_the_theme(
-    open_scripted_page: Callable[..., Page], model: Model
-) -> None:
-    page = open_scripted_page("desktop", "dark")
-    sign_up(page, "centred")
-    finished(send(page, "Hello"))
+def newer_notice_replaces_the_older_in_the_middle(page: Page) -> None:
     centred = """() => {
       const rect = (selector) => document.querySelector(selector)?.getBoundingClientRect() ?? new DOMRect();
       const [toast, around] = [rect(".toast"), rect("#conversation")];
       return toast.width && Math.abs(toast.x + toast.width / 2 - around.x - around.width / 2) <= 1;
     }"""
-    for width in (900, 1200):
+    for width, notice in (
+        (900, "Other members can no longer read"),
+        (1200, "All members of the workspace can read"),
+    ):
         page.set_viewport_size({"width": width, "height": 800})
         page.locator("#readers button").click()
+        expect(page.locator(".toast", has_text="read this chat")).to_have_text(re.compile(notice))
         page.wait_for_function(centred)
+
+
+def browser_bar_has_the_color_of_the_theme(page: Page) -> None:
     bar = """() => [...document.querySelectorAll("[name=theme-color]")].filter((each) => matchMedia(each.media).matches)
       .map((each) => each.content)"""
     assert page.evaluate(bar) == ["#181715"]
@@ -325,12 +340,7 @@ def test_a_temporary_chat_says_what_it_is_and_keeps_nothing(
     expect(page.locator("#chat-list .chat-row")).to_have_count(0)
 
 
-def test_the_field_grows_to_eight_lines_and_then_scrolls(
-    open_scripted_page: Callable[..., Page], model: Model
-) -> None:
-    page = open_scripted_page("phone")
-    sign_up(page, "grower")
-
+def field_grows_to_eight_lines(page: Page) -> None:
     def height() -> float:
         return float(field(page).evaluate("area => area.clientHeight"))
 
@@ -342,10 +352,11 @@ def test_the_field_grows_to_eight_lines_and_then_scrolls(
     assert abs(height() - eight) <= 1
 
 
-def test_only_beginning_and_end_of_an_answer_are_announced(
+def test_answer_is_announced_at_its_ends_and_nothing_moves_if_motion_is_reduced(
     open_scripted_page: Callable[..., Page], model: Model
 ) -> None:
     page = open_scripted_page()
+    page.emulate_media(reduced_motion="reduce")
     sign_up(page, "listener")
     page.evaluate(
         """() => {
@@ -361,6 +372,7 @@ def test_only_beginning_and_end_of_an_answer_are_announced(
     answer = send(page, "Count for me")
     expect(answer).to_contain_text("word59")
     assert page.evaluate("window.heard") == ["The answer is being written."]
+    assert page.evaluate(MOVING) == []
     assert answer.evaluate("element => !element.closest('[aria-live]')")
     model.server.release()
     finished(answer)
@@ -392,16 +404,7 @@ def test_nothing_on_the_page_jumps(open_scripted_page: Callable[..., Page], mode
     assert sum(value for value, _ in shifts) < 0.01, shifts
 
 
-def test_what_was_sent_is_no_draft_of_the_next_chat_and_a_newer_notice_takes_the_place_of_its_older(
-    open_scripted_page: Callable[..., Page], model: Model
-) -> None:
-    page = open_scripted_page()
-    sign_up(page, "undrafted")
-    model.answers = [Answer("Gladly.")]
-    finished(send(page, "A first message"))
-    for said in ("Other members can no longer read", "All members of the workspace can read"):
-        page.locator("#readers button").click()
-        expect(page.locator(".toast", has_text="read this chat")).to_have_text(re.compile(said))
+def sent_message_is_no_draft(page: Page) -> None:
     page.goto("/")
     expect(page.locator("[data-composer]")).to_have_value("")
     page.locator("[data-composer]").fill("Not sent yet")
@@ -515,24 +518,6 @@ def test_what_could_not_be_looked_up_is_looked_up_at_the_next_press(refused_page
     menu.locator("summary").click()
     expect(menu.locator("button, a").first).to_be_visible()
     assert not [url for url in asked if "/model" in url], "what has come is there"
-
-
-def test_who_wants_no_motion_gets_none(open_scripted_page: Callable[..., Page], model: Model) -> None:
-    page = open_scripted_page()
-    page.emulate_media(reduced_motion="reduce")
-    sign_up(page, "motionless")
-    model.answers = [Answer("So far", HOLD, " so good.")]
-    answer = send(page, "Go")
-    expect(answer).to_contain_text("So far")
-    moving = page.evaluate(
-        """() => document.getAnimations().filter((each) => {
-          const timing = each.effect.getComputedTiming();
-          return each.playState === "running" && timing.duration > 1 && timing.iterations > 1;
-        }).map((each) => each.animationName)"""
-    )
-    assert moving == []
-    model.server.release()
-    finished(answer)
 
 
 def test_what_was_saved_stands_under_the_answer_with_an_undo(

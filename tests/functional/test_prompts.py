@@ -21,7 +21,6 @@ def test_a_prompt_with_blanks(open_scripted_page: Callable[..., Page]) -> None:
     page.get_by_role("textbox", name="Prompt").fill("Decline {{offer}} of {{who}} politely. $& {{offer}}")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_text("“Polite no” is saved.")).to_be_visible()
-    look(page, "prompts-page")
 
     page.goto(f"/workspaces/{workspace}/")
     message = page.get_by_role("textbox", name="Message", exact=True)

@@ -67,7 +67,6 @@ def test_a_run_is_planned_watched_and_read(
     page.goto(page.url.rstrip("/") + "/runs/" if "/workspaces/" in page.url else page.url)
     write(page, "Task", "Compare our three hosting offers and recommend one. We host in Europe alone.")
     press(page, "It may save what it finds to memory", "Space")
-    look(page, "runs")
     follow(page, "Start")
     expect(page.get_by_text("This is the plan.")).to_be_visible(timeout=20_000)
     write(page, "Our rules", "Find our rules for hosting.")
@@ -101,7 +100,6 @@ def test_a_run_is_planned_watched_and_read(
     write(page, "Name", "Offers")
     follow(page, "Save")
     expect(page.get_by_label("Task")).to_have_value(re.compile("Compare our three"))
-    look(page, "runs-template")
     follow(page, "Start")
     expect(page.get_by_text("This is the plan.")).to_be_visible()  # the stored plan, without a model
 
