@@ -103,6 +103,8 @@ def test_the_sentence_names_the_limit_and_what_to_do(cast: Cast) -> None:
 
 def test_whoever_made_it_is_charged_and_nobody_else(cast: Cast) -> None:
     """A workspace's owner is not charged, nor one added as owner: others could exhaust their quota."""
+    default_workspace(cast.editor)
+    assert quota_of(cast.editor, "workspaces").used == 0
     fill(cast.editor, cast.workspace)
     for place in Workspace.objects.filter(made_by=cast.editor):
         Membership.objects.create(workspace=place, user=cast.owner, role=Role.OWNER)
@@ -111,11 +113,6 @@ def test_whoever_made_it_is_charged_and_nobody_else(cast: Cast) -> None:
         require_room(what, None)
         assert quota_of(cast.owner, what).used == 0
     assert quota_of(cast.editor, "bytes").in_words() == "100\xa0bytes of 100\xa0bytes in files"
-
-
-def test_a_default_workspace_is_charged_to_nobody(cast: Cast) -> None:
-    default_workspace(cast.editor)
-    assert quota_of(cast.editor, "workspaces").used == 0
 
 
 def test_what_is_deleted_counts_until_it_is_gone(cast: Cast) -> None:

@@ -85,22 +85,20 @@ def test_a_session_ends_after_the_days_that_are_set(cast: Cast, settings: Any, t
     assert not is_signed_in(client)
 
 
-def test_one_session_ends_and_the_others_stay(cast: Cast) -> None:
+def test_a_session_is_ended_by_its_person_alone_and_the_others_stay(cast: Cast) -> None:
     here, phone = sign_in(cast.owner), sign_in(cast.owner, IPHONE)
-    other = SignIn.objects.get(session_key=phone.session.session_key)
-    done = here.post(f"/profile/sessions/{other.public_id}/end/", follow=True)
-    assert "That session is signed out" in done.content.decode()
+    this, other = (SignIn.objects.get(session_key=each.session.session_key) for each in (here, phone))
+    end = f"/profile/sessions/{other.public_id}/end/"
+    for user in (cast.editor, cast.stranger):
+        assert sign_in(user).post(end).status_code == 404
+    assert is_signed_in(phone)
+    assert "That session is signed out" in here.post(end, follow=True).content.decode()
     assert is_signed_in(here) and not is_signed_in(phone)
-    assert here.post(f"/profile/sessions/{other.public_id}/end/").status_code == 404
+    assert here.post(end).status_code == 404
     event = AuditEvent.objects.get(verb="session_ended")
     assert (event.by_name, event.target) == ("olive", other.public_id)
-
-
-def test_ending_this_session_signs_out(cast: Cast) -> None:
-    here = sign_in(cast.owner)
-    this = SignIn.objects.get(session_key=here.session.session_key)
     assert here.post(f"/profile/sessions/{this.public_id}/end/")["Location"] == "/accounts/login/"
-    assert not is_signed_in(here)
+    assert not is_signed_in(here), "ending this session signs out"
 
 
 def test_all_others_end_at_once(cast: Cast) -> None:
@@ -111,14 +109,6 @@ def test_all_others_end_at_once(cast: Cast) -> None:
     assert "3 other sessions were signed out" in done.content.decode()
     assert is_signed_in(here) and is_signed_in(stranger)
     assert not any(is_signed_in(other) for other in others)
-
-
-def test_nobody_ends_a_session_of_somebody_else(cast: Cast) -> None:
-    mine = sign_in(cast.owner)
-    row = SignIn.objects.get(session_key=mine.session.session_key)
-    for user in (cast.editor, cast.stranger):
-        assert sign_in(user).post(f"/profile/sessions/{row.public_id}/end/").status_code == 404
-    assert is_signed_in(mine)
 
 
 def test_a_new_password_ends_every_other_session(cast: Cast) -> None:
