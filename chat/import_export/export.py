@@ -44,12 +44,15 @@ def export_response(
 ) -> StreamingHttpResponse:
     """Return the export of one workspace, or of all workspaces of which the user is a member, as a download."""
     audit(Verb.EXPORTED, by=user, workspace=workspace, target=(workspace or user).public_id)
-    name = slugify(workspace.name)[:60] if workspace else slugify(user.get_username())[:60]
-    response = StreamingHttpResponse(
-        in_pieces(export(user, workspace=workspace, now=now)), content_type=MEDIA_TYPE
-    )
-    filename = f"memoryhub-{name or 'export'}-{now:%Y-%m-%d}.jsonl"
-    response["Content-Disposition"] = f'attachment; filename="{filename}"'
+    name = slugify(workspace.name if workspace else user.get_username())[:60] or "export"
+    lines = export(user, workspace=workspace, now=now)
+    return download_response(lines, name=f"memoryhub-{name}-{now:%Y-%m-%d}.jsonl", media_type=MEDIA_TYPE)
+
+
+def download_response(pieces: Iterator[bytes], *, name: str, media_type: str) -> StreamingHttpResponse:
+    """Return the pieces as a download that is not cached. ``name`` is the file's name, in ASCII without quotes."""
+    response = StreamingHttpResponse(in_pieces(pieces), content_type=media_type)
+    response["Content-Disposition"] = f'attachment; filename="{name}"'
     response["Cache-Control"] = "no-store"
     response["X-Content-Type-Options"] = "nosniff"
     return response

@@ -18,7 +18,7 @@ from django.http import StreamingHttpResponse
 from django.utils.text import slugify
 from django.utils.translation import gettext as _
 
-from chat.import_export.export import LARGEST, export, in_pieces
+from chat.import_export.export import LARGEST, download_response, export
 from memories.assets import open_file
 from memories.models import Asset, Memory
 from memoryhub.errors import NotFound
@@ -131,10 +131,8 @@ Part = tuple[str, Iterator[bytes]]
 def copy_response(person: User, *, now: datetime) -> StreamingHttpResponse:
     """Return the ZIP as a download. Rows that are deleted or become invisible are missing from later parts."""
     audit(Verb.EXPORTED, by=person, target=person.public_id)
-    response = StreamingHttpResponse(in_pieces(_zipped(_parts(person, now))), content_type=MEDIA_TYPE)
-    name = slugify(person.get_username())[:60] or "copy"
-    response["Content-Disposition"] = f'attachment; filename="memoryhub-{name}-{now:%Y-%m-%d}.zip"'
-    response["Cache-Control"] = "no-store"
+    name = f"memoryhub-{slugify(person.get_username())[:60] or 'copy'}-{now:%Y-%m-%d}.zip"
+    response = download_response(_zipped(_parts(person, now)), name=name, media_type=MEDIA_TYPE)
     for header, value in SHUT.items():
         response[header] = value
     return response

@@ -10,7 +10,7 @@ from enum import StrEnum
 from itertools import count
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, TypeAdapter
 
 from chat.runs.plan import MOST_TASKS, PlannedStep, PlanTrouble, TaskPlan, Teammate, read_plan
 from chat.runs.run_memory import AgentMemory, MemoryKind, memory_keys
@@ -51,6 +51,9 @@ class TeamMessage:
     made_by: str = ""
 
 
+_TASKS, _MESSAGES = TypeAdapter(list[BoardTask]), TypeAdapter(list[TeamMessage])
+
+
 @dataclass
 class TaskBoard:
     tasks: dict[str, BoardTask] = field(default_factory=dict)
@@ -66,17 +69,8 @@ class TaskBoard:
 
     @classmethod
     def from_json(cls, fields: dict[str, Any]) -> TaskBoard:
-        tasks = [
-            BoardTask(
-                **task
-                | {"state": TaskState(task["state"])}
-                | {name: tuple(task[name]) for name in ("depends_on", "refused_by")}
-            )
-            for task in fields["tasks"]
-        ]
-        return cls(
-            {task.id: task for task in tasks}, [TeamMessage(**message) for message in fields["messages"]]
-        )
+        tasks = _TASKS.validate_python(fields["tasks"])
+        return cls({task.id: task for task in tasks}, _MESSAGES.validate_python(fields["messages"]))
 
     def as_json(self) -> dict[str, Any]:
         return {

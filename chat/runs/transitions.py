@@ -17,6 +17,7 @@ from django.db.models import Count, Max, Q, QuerySet
 from django.urls import reverse
 from django.utils import timezone
 from django_q.tasks import async_task
+from pydantic import TypeAdapter
 
 from chat.chats.services import notify_done
 from chat.models import Chat
@@ -182,6 +183,7 @@ COUNTED = ("rounds", "tokens_in", "tokens_out", "cost")
 MADE_PRIVATE = kept("The chat it belongs to was made private.")
 ACCOUNT_CLOSED = kept("The account of the person who started it was closed.")
 EXPECTED = ("expected_tokens", "expected_cost")
+_UNIT = TypeAdapter(Unit)
 _RUN = PreparedQuery(
     lambda run: Run.objects.order_by().select_for_update(of=("self",)).filter(pk=run),
     run=int,
@@ -353,10 +355,7 @@ def _executor_with(
 
 
 def unit_of(step: RunStep) -> Unit:
-    fields = dict(step.unit)
-    planned = fields.pop("step")
-    planned["depends_on"] = tuple(planned["depends_on"])
-    return Unit(PlannedStep(**planned), **fields | {"upstream": tuple(fields["upstream"])})
+    return _UNIT.validate_python(step.unit)
 
 
 def _add(run: Run, units: Sequence[Unit], *, now: datetime, takes_first: bool = False) -> list[RunStep]:

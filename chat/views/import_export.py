@@ -21,7 +21,7 @@ from chat.access import get_chat
 from chat.chats.personal_memories import withheld_answers
 from chat.chats.services import audit_workspace
 from chat.import_export import import_jobs
-from chat.import_export.export import export_response, in_pieces
+from chat.import_export.export import download_response, export_response
 from chat.import_export.import_jobs import ROW_FOR_EACH, refusals, with_texts
 from chat.import_export.personal_copy import copy_response
 from chat.import_export.upload_formats import refuse_too_large
@@ -260,12 +260,9 @@ MEDIA_TYPES = {"md": "text/markdown; charset=utf-8", "json": "application/json"}
 def chat_response(chat: Chat, *, kind: str, by: User, now: datetime) -> StreamingHttpResponse:
     """Return what ``by`` may read of the current conversation as a download. ``kind``: a key of MEDIA_TYPES."""
     record(Verb.EXPORTED, by=by, workspace=audit_workspace(chat), target=chat.public_id)
-    download = (_markdown if kind == "md" else _json)(chat, by)
-    response = StreamingHttpResponse(in_pieces(download), content_type=MEDIA_TYPES[kind])
-    filename = f"{slugify(str(chat))[:60] or 'chat'}-{now:%Y-%m-%d}.{kind}"
-    response["Content-Disposition"] = f'attachment; filename="{filename}"'
-    response["Cache-Control"] = "no-store"
-    return response
+    pieces = (_markdown if kind == "md" else _json)(chat, by)
+    name = f"{slugify(str(chat))[:60] or 'chat'}-{now:%Y-%m-%d}.{kind}"
+    return download_response(pieces, name=name, media_type=MEDIA_TYPES[kind])
 
 
 def _messages(chat: Chat, reader: User) -> Iterator[list[Message]]:

@@ -9,15 +9,16 @@ from django.utils.translation import gettext as _
 
 from chat.programs.openai_api.answering import Answering
 from chat.programs.openai_api.request import (
-    MOST_MESSAGES,
     Asked,
     Body,
     as_anthropic,
     error_of,
+    messages_of,
     ours_of,
     parts_of_body,
     require_model,
     require_tools,
+    token_limit,
 )
 from memoryhub.errors import Invalid
 from memoryhub.ids import new_id
@@ -26,7 +27,6 @@ from memoryhub.llm.errors import ContentFiltered, ModelBadReply
 from memoryhub.llm.metering import Usage
 from memoryhub.llm.openai_replies import StreamedAnswer
 from memoryhub.llm.output_parsing import OutputParser
-from memoryhub.localization import grouped
 
 # Same name in both APIs; parameters not named in this module are dropped.
 SAME = ("temperature", "top_p", "top_k")
@@ -51,12 +51,9 @@ def read_message(body: Any, headers: HttpHeaders, *, needs_limit: bool = True) -
 
 def _limits(body: Body, *, needs_limit: bool) -> Body:
     limits: Body = {}
-    most, stops = body.get("max_tokens"), body.get("stop_sequences")
-    if most is not None or needs_limit:
-        if not isinstance(most, int) or isinstance(most, bool) or most < 1:
-            raise Invalid(fields={"max_tokens": _("must be a whole number from 1")})
-        limits["max_completion_tokens"] = most
-    if stops:
+    if body.get("max_tokens") is not None or needs_limit:
+        limits["max_completion_tokens"] = token_limit(body, "max_tokens")
+    if stops := body.get("stop_sequences"):
         if not isinstance(stops, list) or not all(isinstance(each, str) for each in stops):
             raise Invalid(fields={"stop_sequences": _("must be a list of texts")})
         limits["stop"] = stops
@@ -107,10 +104,7 @@ def _tool(tool: Body, where: str) -> Body:
 
 
 def _messages(body: Body) -> list[Body]:
-    raw_messages = body.get("messages")
-    if not isinstance(raw_messages, list) or not 1 <= len(raw_messages) <= MOST_MESSAGES:
-        raise Invalid(fields={"messages": _("must be a list of 1 to %s messages") % grouped(MOST_MESSAGES)})
-    messages: list[Body] = []
+    raw_messages, messages = messages_of(body), list[Body]()
     if body.get("system"):
         messages.append({"role": "system", "content": _text(_blocks(body["system"], "system"), "system")})
     for at, message in enumerate(raw_messages):

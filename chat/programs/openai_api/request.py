@@ -68,9 +68,7 @@ def read_asked(body: Any, headers: HttpHeaders) -> Asked:
     """Parse a request for a chat completion. Raises Invalid with the name of the field."""
     require_model(body)
     require_tools(body)
-    messages = body.get("messages")
-    if not isinstance(messages, list) or not 1 <= len(messages) <= MOST_MESSAGES:
-        raise Invalid(fields={"messages": _("must be a list of 1 to %s messages") % grouped(MOST_MESSAGES)})
+    messages = messages_of(body)
     for at, message in enumerate(messages):
         if not _is_message(message):
             raise Invalid(fields={f"messages[{at}]": _("must be a message with a role and content")})
@@ -79,6 +77,22 @@ def read_asked(body: Any, headers: HttpHeaders) -> Asked:
     if rest:
         passed["metadata"] = rest
     return Asked(passed, body["model"], messages, body.get("stream") is True, **ours)
+
+
+def messages_of(body: Body) -> list[Any]:
+    """Return the list of messages, each of which is still to be checked. Raises Invalid."""
+    messages = body.get("messages")
+    if not isinstance(messages, list) or not 1 <= len(messages) <= MOST_MESSAGES:
+        raise Invalid(fields={"messages": _("must be a list of 1 to %s messages") % grouped(MOST_MESSAGES)})
+    return messages
+
+
+def token_limit(body: Body, name: str) -> int:
+    """Return the limit in the field ``name``. Raises Invalid unless it is a whole number from 1."""
+    limit = body.get(name)
+    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
+        raise Invalid(fields={name: _("must be a whole number from 1")})
+    return limit
 
 
 def require_model(body: Any) -> None:

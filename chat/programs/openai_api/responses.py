@@ -17,6 +17,7 @@ from chat.programs.openai_api.request import (
     ours_of,
     require_model,
     require_tools,
+    token_limit,
 )
 from memoryhub.errors import Invalid
 from memoryhub.ids import new_id
@@ -79,10 +80,8 @@ def _repeated(body: Body, metadata: Body) -> Body:
 
 def _limits(body: Body) -> Body:
     parameters: Body = {}
-    if (most := body.get("max_output_tokens")) is not None:
-        if not isinstance(most, int) or isinstance(most, bool) or most < 1:
-            raise Invalid(fields={"max_output_tokens": _("must be a whole number from 1")})
-        parameters["max_completion_tokens"] = most
+    if body.get("max_output_tokens") is not None:
+        parameters["max_completion_tokens"] = token_limit(body, "max_output_tokens")
     if (reasoning := body.get("reasoning")) is not None:
         if not isinstance(reasoning, dict):
             raise Invalid(fields={"reasoning": _("must be an object")})
