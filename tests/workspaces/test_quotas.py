@@ -36,7 +36,7 @@ from workspaces.access import default_workspace
 from workspaces.actions.workspaces import create_workspace
 from workspaces.documents import documents
 from workspaces.models import Membership, Role, User, Workspace
-from workspaces.quotas import SENTENCES, QuotaReached, quota_of, require_room
+from workspaces.quotas import SENTENCES, QuotaReached, charge, quota_of, require_room
 
 pytestmark = pytest.mark.django_db
 NOW = timezone.now
@@ -113,6 +113,10 @@ def test_whoever_made_it_is_charged_and_nobody_else(cast: Cast) -> None:
         require_room(what, None)
         assert quota_of(cast.owner, what).used == 0
     assert quota_of(cast.editor, "bytes").in_words() == "100\xa0bytes of 100\xa0bytes in files"
+    # Imported under somebody's name, it counts against who imports it.
+    assert charge("memories", cast.owner, cast.editor) == cast.owner.pk
+    with pytest.raises(QuotaReached):
+        charge("memories", cast.editor, cast.owner)
 
 
 def test_what_is_deleted_counts_until_it_is_gone(cast: Cast) -> None:

@@ -170,6 +170,13 @@ def test_once_it_is_on_a_password_shows_nothing_any_more(cast: Cast, on: tuple[C
     assert client.get(f"{BASE}/totp/deactivate/").status_code == 200
 
 
+def test_a_password_given_before_it_was_on_shows_nothing_any_more(cast: Cast) -> None:
+    early = signed_in(cast.owner)
+    assert early.get("/profile/delete/").status_code == 200
+    turn_on(cast.owner)
+    assert early.get("/profile/delete/")["Location"].startswith(f"{BASE}/reauthenticate/")
+
+
 def test_a_request_that_waited_for_the_code_goes_on_with_what_was_typed(
     cast: Cast, on: tuple[Client, str]
 ) -> None:

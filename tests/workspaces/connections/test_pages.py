@@ -11,7 +11,7 @@ from chat.models import Chat
 from tests.api import type_password_again
 from tests.conftest import Cast
 from tests.factories import make_chat, make_connection, make_user
-from tests.fakes.openai_server import Answer, ScriptedOpenAI
+from tests.fakes.openai_server import Answer, Call, ScriptedOpenAI
 from tests.signing_in import signed_in
 from workspaces.models import AuditEvent
 from workspaces.models.language_models import Connection
@@ -95,7 +95,13 @@ def test_the_test_button_says_what_works(
     report = text(signed_in(cast.owner).post(url, headers={"hx-request": "true"}))
     assert "Answers stream." in report and "It did not call the tool." in report
     assert "“Can call tools” is on, but did not work: turn it off." in report
-    assert "<html" in text(signed_in(cast.owner).post(url)), "without htmx a page of its own"
+    Connection.objects.update(has_tools=False)
+    scripted_openai.script(
+        Answer("ready"), Answer(calls=[Call("get_time", {"city": "Rome"})]), Answer("A fact.")
+    )
+    page = text(signed_in(cast.owner).post(url))
+    assert "<html" in page, "without htmx a page of its own"
+    assert "“Can call tools” is off, but would work." in page
 
 
 def test_an_owner_chooses_for_the_workspace(cast: Cast) -> None:
