@@ -87,8 +87,8 @@ async def test_every_door_with_events_counts_and_refuses_before_anything_is_done
 @pytest.mark.parametrize(
     ("fails", "code"),
     [
-        (lambda: database_says("25006"), "unavailable"),
-        (lambda: database_says("57P01"), "unavailable"),
+        (database_says("25006"), "unavailable"),
+        (database_says("57P01"), "unavailable"),
         (lambda: (_ for _ in ()).throw(InterfaceError("the connection is closed")), "unavailable"),
         (lambda: (_ for _ in ()).throw(NotFound("This answer no longer exists.")), "not_found"),
     ],
@@ -115,7 +115,7 @@ async def test_an_answer_that_is_followed_ends_with_an_error_when_the_database_f
     chat = await sync_to_async(make_chat)(user)
     client = AsyncClient()
     await sync_to_async(client.force_login)(user)
-    monkeypatch.setattr("chat.turns.stream._stored_state", lambda answer_id: database_says("53100"))
+    monkeypatch.setattr("chat.turns.stream._stored_state", database_says("53100"))
     monkeypatch.setattr("chat.turns.stream.live_answer", lambda answer_id: None)
     path = f"/chat/api/{chat.public_id}/messages"
     response = await client.post(path, {"content": "Hello"}, "application/json")
