@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import ipaddress
 import logging
 import os
 import posixpath
@@ -23,7 +22,6 @@ from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, ClassVar
-from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
@@ -36,6 +34,7 @@ from django.utils.translation import gettext as _
 
 from memoryhub.environment import Environment
 from memoryhub.errors import Invalid, NotFound, TooLarge, Unavailable, trouble_of
+from memoryhub.llm.base import is_on_this_machine
 from memoryhub.localization import file_size
 
 IN_MEMORY = 1_000_000  # bytes up to which a file is read in memory, without a temporary file
@@ -104,7 +103,7 @@ def file_stores(env: Environment) -> tuple[dict[str, dict[str, Any]], bool]:
         "querystring_auth": False,
         "max_memory_size": IN_MEMORY,
     }
-    on_this_machine = _is_loopback(endpoint) if here is None else here
+    on_this_machine = is_on_this_machine(endpoint or "") if here is None else here
     options["client_config"] = client_config(own_address=endpoint is not None, past_proxies=on_this_machine)
     stores = {
         name: {
@@ -139,14 +138,6 @@ def _sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _is_loopback(endpoint: str | None) -> bool:
-    host = urlsplit(endpoint or "").hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
 
 
 logger = logging.getLogger(__name__)

@@ -1,11 +1,13 @@
 """The interface of models for the rest of the code: plain messages as input, plain text or vectors as output."""
 
+import ipaddress
 import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from typing import Any, Literal, Protocol
+from urllib.parse import urlsplit
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,6 +29,15 @@ ToolChoice = Literal["auto", "none"]
 def estimated_tokens(*texts: str) -> int:
     """Estimate the tokens of texts by their length, since each model has another tokenizer."""
     return sum(int(len(text.encode(errors="replace")) / BYTES_PER_TOKEN) + 4 for text in texts)
+
+
+def is_on_this_machine(url: str) -> bool:
+    """Return whether the host of a URL is a loopback address or a name for one. Does not resolve names."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
 
 
 class Speaker(StrEnum):

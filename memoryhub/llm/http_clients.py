@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import os
 import ssl
 import threading
@@ -12,12 +11,12 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 import httpx2  # the transport that openai itself uses
 
 from memoryhub.llm.addresses import AddressRange, PinnedTransport, refuse_metadata
+from memoryhub.llm.base import is_on_this_machine
 
 if TYPE_CHECKING:
     import openai
@@ -36,11 +35,7 @@ class Endpoint:
 
     @property
     def is_on_this_machine(self) -> bool:
-        host = urlsplit(self.base_url).hostname or ""
-        try:
-            return ipaddress.ip_address(host).is_loopback
-        except ValueError:
-            return host == "localhost" or host.endswith(".localhost")
+        return is_on_this_machine(self.base_url)
 
 
 class Clients:

@@ -72,9 +72,6 @@ def become(account: pwd.struct_passwd, must_reach: Sequence[Path]) -> None:
     """
     os.setgroups([account.pw_gid])
     os.setresgid(account.pw_gid, account.pw_gid, account.pw_gid)
-    if not sys.platform.startswith("linux"):
-        os.setuid(account.pw_uid)
-        return
     libc = _libc()
     status = Path("/proc/self/status").read_text(encoding="utf-8")
     permitted = next(line.split()[1] for line in status.splitlines() if line.startswith("CapPrm:"))
@@ -114,8 +111,7 @@ def main() -> None:
                 "ordinary user, or have the program and MEMORYHUB_DATA_DIR where this account can enter.\n"
             )
             sys.exit(LAUNCH_FAILED)
-    if sys.platform.startswith("linux"):
-        _libc().prctl(PR_SET_PDEATHSIG, options.death_signal, 0, 0, 0)
+    _libc().prctl(PR_SET_PDEATHSIG, options.death_signal, 0, 0, 0)
     if os.getppid() != options.parent:  # the parent died before the signal was requested
         sys.exit(LAUNCH_FAILED)
     os.execv(options.command[0], options.command)  # noqa: S606  (the point of this program)

@@ -125,8 +125,7 @@ def model_path() -> Path:
 
 def threads() -> int:
     """Return the number of available cores minus one, which is left for the web server."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, cores - 1)
+    return max(1, len(os.sched_getaffinity(0)) - 1)
 
 
 def serve(

@@ -62,27 +62,16 @@ def _states(groups: Iterable[int]) -> dict[int, bool]:
     return states
 
 
-def _states_elsewhere(groups: Iterable[int]) -> dict[int, bool]:
-    """Return the running process groups on systems without /proc, where each leader is taken to be running."""
-    states: dict[int, bool] = {}
-    for group in groups:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(group, 0)
-            states[group] = True
-    return states
-
-
 def end_groups(groups: Mapping[int, int], seconds: float) -> None:
     """Send each group's leader its signal (0 for none), wait up to ``seconds``, and kill the remaining processes.
 
     A group without a leader is killed at once, because nothing else could stop it properly.
     """
-    states = _states if sys.platform.startswith("linux") else _states_elsewhere
     end = time.monotonic() + seconds
-    for group, leads in states(groups.keys()).items():
+    for group, leads in _states(groups.keys()).items():
         if leads:
             _send(os.kill, group, groups[group])
-    while left := states(groups.keys()):
+    while left := _states(groups.keys()):
         late = time.monotonic() > end
         for group, leads in left.items():
             if late or not leads:
@@ -106,12 +95,8 @@ def main() -> None:
         children, farewell = read_children(list(sys.stdin))
         if farewell:
             return
-        # On Linux the children have already received their parent death signal.
-        already_signalled = sys.platform.startswith("linux")
-        end_groups(
-            {group: 0 if already_signalled else sig for group, (sig, last) in children.items() if not last},
-            GRACE_SECONDS,
-        )
+        # They have already received their parent death signal.
+        end_groups({group: 0 for group, (_, last) in children.items() if not last}, GRACE_SECONDS)
         end_groups({group: sig for group, (sig, last) in children.items() if last}, DATABASE_SECONDS)
         for path in map(Path, to_remove):
             if path.is_dir():

@@ -42,7 +42,6 @@ def test_it_becomes_the_program_and_keeps_its_process_id() -> None:
         process.wait()
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="death signals are Linux's")
 def test_the_program_dies_with_its_parent() -> None:
     parent = subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, text=True)
     assert parent.stdout is not None
