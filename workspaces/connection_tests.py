@@ -51,7 +51,7 @@ def try_connection(connection: Connection, *, by: User, now: datetime) -> Report
 
 
 def report_on(connection: Connection) -> Report:
-    """Test a model, for a caller that has checked the rate limit."""
+    """Test the model of a connection and return a report. Stores nothing. The caller checks the rate limit."""
     key = key_of(connection)
     if key is None:
         unreadable = _("The stored key can no longer be read. Enter it again.")

@@ -204,7 +204,8 @@ class ChatDetail(ApiView):
     def delete(self, request: Request, chat_id: str) -> Response:
         """Delete a chat.
 
-        Its creator or an owner of the workspace may do this. `restore` brings it back; its memories stay.
+        Its creator, if still an editor, or an owner of the workspace may do this. `restore` brings it back; its
+        memories stay.
         """
         chat = get_chat(self.person, chat_id, need=Role.EDITOR)
         services.delete_chat(chat, by=self.person, now=timezone.now())
@@ -229,7 +230,7 @@ class ChatRestore(ApiView):
     def post(self, request: Request, chat_id: str) -> Response:
         """Restore a deleted chat.
 
-        Its creator or an owner of the workspace may do this.
+        Its creator, if still an editor, or an owner of the workspace may do this.
         """
         chat = get_chat(self.person, chat_id, need=Role.EDITOR, include_deleted=True)
         services.restore_chat(chat, by=self.person, now=timezone.now())

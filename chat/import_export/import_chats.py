@@ -231,7 +231,10 @@ def _message(line: dict[str, Any], local: str, chat: Chat, places: Places) -> Me
 
 
 def _marks(line: dict[str, Any], author: User | None, places: Places) -> dict[str, Any]:
-    """Return ``imported_by`` and ``imported_at``, also of answers, since another installation may have written them."""
+    """Return a message's fields ``imported_by`` and ``imported_at``: both None for the importer's own, unmarked words.
+
+    Answers, which have no author, are marked too, because another installation may have written them.
+    """
     name = text_of(line, "imported_by", 150)
     at = read_moment("imported_at", line.get("imported_at"))
     return import_marks(author, places.user, at, lambda: _who(line, name, places), now=places.now)

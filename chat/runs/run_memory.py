@@ -80,7 +80,7 @@ class MemoryEntry:
 
 
 class StoredHead(NamedTuple):
-    """A stored entry without its value, as in a list."""
+    """An entry of the store as lists show it: the columns of its row without the value, which may be large."""
 
     key: str
     kind: str

@@ -343,7 +343,10 @@ def with_noted_copies(workspace: Workspace, user: User) -> MemoryQuerySet:
 
 
 def get_noted(user: User, public_id: str, *, workspace: Workspace) -> Memory:
-    """Return a memory with noted copies. Raises NotFound without any, Forbidden if the person may not forget it."""
+    """Return a memory that is or contains a noted copy of a forgotten text (``KeptCopy``), even if it is deleted.
+
+    Raises NotFound if the user may not see it or it has no notes, and Forbidden if the user may not forget it for good.
+    """
     memory = get_memory(user, public_id, workspace=workspace, need=Role.EDITOR, include_deleted=True)
     require_right(memory, user)
     if not memory.kept_copies.exists():

@@ -78,7 +78,10 @@ def _words(text: str) -> Iterator[tuple[Span, str]]:
 
 
 def _key(form: str) -> str:
-    """Return the stem of a normalized word, which its other forms share."""
+    """Return what is compared of a normalized word: its first six letters, without an Arabic article.
+
+    A word of four or five letters loses a final "s"; a pair of Chinese or Korean characters stays as it is.
+    """
     if len(form) > 4 and form.startswith(_ARTICLE):
         form = form[len(_ARTICLE) :]
     return form.removesuffix("s") if 4 <= len(form) < STEM else form[:STEM]

@@ -74,7 +74,7 @@ def hide(request: PageRequest, ws_id: str) -> HttpResponse:
 
 @require_POST
 def use(request: PageRequest, ws_id: str) -> HttpResponse:
-    """Set whether the user's chats use the profile."""
+    """Set whether the user's chats, in all workspaces, use the profile. ``ws_id`` is the page to return to."""
     get_workspace(request.user, ws_id)
     set_preference(request.user, "profile_in_chats", request.POST.get("profile") == "on")
     notices.success(request, _("Saved."))

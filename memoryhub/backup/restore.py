@@ -27,12 +27,13 @@ Undo = Callable[[], object]
 
 
 def restore(archive: Reader, passphrase: str, *, replace: bool, say: Say) -> str | None:
-    """Replace the installation's database by the archive's. Return the new name of the replaced database, or None if it
-    was empty.
+    """Restore a backup: its database, the stored files that are missing here and, with a passphrase, its keys.
 
-    Nothing is changed until the new database is complete and migrated. Memories that were forgotten after the backup,
-    by records of the replaced database or of newer backups in the same folder, are forgotten in it again. Raises
-    BackupError if the restore fails, or if there are user accounts and ``replace`` is False.
+    Return the new name of the replaced database, or None if it had no user accounts and was dropped. The new database
+    replaces it only when it is complete and migrated. What was deleted for good or revoked after the backup, by records
+    of the replaced database or of newer backups in the same folder, is deleted or revoked in the new one again.
+    ``say`` receives messages. Raises BackupError if the restore fails, if other clients use the database, or if there
+    are user accounts and ``replace`` is False.
     """
     was_empty = is_empty()
     if not was_empty and not replace:

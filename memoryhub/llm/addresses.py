@@ -138,7 +138,7 @@ def literal(host: str) -> Address | None:
 
 
 def _plain(host: str) -> str:
-    """Normalize a host as resolvers do: decode it, apply NFKC and strip trailing dots."""
+    """Normalize a host as resolvers do: decode percent-escapes, apply NFKC, make U+3002 a dot, strip trailing dots."""
     return unicodedata.normalize("NFKC", unquote(host)).replace("\u3002", ".").rstrip(".")
 
 

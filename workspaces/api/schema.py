@@ -138,7 +138,10 @@ class Route:
 
 
 def no_keys(method: str, view: Any) -> bool:
-    """Return whether a method requires a session, on a view that otherwise accepts API keys."""
+    """Return whether a ``KeyedView`` refuses API keys for this method: for any if ``session_only``, else for DELETE.
+
+    False for other views, which accept no API keys at all.
+    """
     return hasattr(view, "session_only") and (view.session_only or method == "DELETE")
 
 

@@ -21,7 +21,7 @@ from memoryhub.database import queries
 
 
 class Passage(Protocol):
-    """A row of a table that is registered as a kind."""
+    """Type of the rows that the index refers to: of any table registered as a ``Kind``, such as memories."""
 
     pk: Any
 

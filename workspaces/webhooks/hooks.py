@@ -71,16 +71,18 @@ def create_webhook(workspace: Workspace, *, by: User, now: datetime, **values: A
 
 
 def update_webhook(webhook: Webhook, *, by: User, now: datetime, **changes: Any) -> Webhook:
-    """Change the given fields.
+    """Change the given fields of a webhook and return it.
 
-    Enabling a disabled webhook makes ``by`` its creator; only new events are then delivered.
+    Disabling it gives up its waiting deliveries. Enabling it makes ``by`` its creator, since the previous one may no
+    longer be an owner. Raises NotFound if the webhook was deleted or ``by`` is no member, Forbidden if ``by`` is no
+    owner, and Invalid for a wrong value.
     """
     with transaction.atomic():
         held = _held(webhook, by)
         _set(held, changes)
         if changes.get("enabled") is True and not held.is_enabled:
             held.disabled_at, held.disabled_for, held.failing_since = None, "", None
-            held.created_by = by  # the previous creator may no longer be an owner
+            held.created_by = by
         elif changes.get("enabled") is False and held.is_enabled:
             held.disabled_at = now
             give_up_waiting(held)

@@ -346,7 +346,10 @@ WHATEVER = frozenset({"", DEFAULT, "memoryhub"})
 
 
 def served(workspace: Workspace, person: User) -> dict[str, Chosen]:
-    """Return the models that this user may use here, the default one first, by name or, if taken, by connection."""
+    """Return the models that this user may use here, the default one first, by the name that clients use.
+
+    That is the model's name or, if another model has it, the connection's name or else the connection's id.
+    """
     models: dict[str, Chosen] = {}
     for chosen in all_for(workspace, person):
         own = [chosen.connection.name, chosen.connection.public_id] if chosen.connection else []
