@@ -51,7 +51,7 @@ _OVER = re.compile(
 )
 # Words of questions about the past, and past tenses by their endings.
 _BEFORE = re.compile(
-    r"\b(?:before|previous(?:ly)?|former(?:ly)?|earlier|original(?:ly)?|initial(?:ly)?|used? to|old|last|ago|until|"
+    r"\b(?:before|previous(?:ly)?|former(?:ly)?|earlier|original(?:ly)?|initial(?:ly)?|used to|old|last|ago|until|"
     r"then|was|were|did|had|früher\w*|vorher\w*|zuvor|davor|damals|ursprünglich\w*|anfangs|zuerst|ehemalig\w*|alte[nrs]?|"
     r"letzte[nrs]?|war(?:en)?|hatten?|wurden?|hieß(?:en)?|avant|auparavant|autrefois|anciens?|anciennes?|précédente?s?|"
     r"initiale?s?|départ|dernière?|\w+(?:ait|aient|ions)|antes|anterior(?:es)?|antigu[oa]s?|antig[oa]s?|original\w*|"
@@ -135,7 +135,10 @@ def says_over(text: str) -> bool:
 
 
 def speaks_of_before(question: str) -> bool:
-    """Return whether a question has a word about the past, or a past tense."""
+    """Return whether a question has a word about the past, such as "earlier" or "was", or a known past-tense ending.
+
+    Knows only the words and endings in ``_BEFORE``, so not the regular past in "Who worked here?".
+    """
     return _BEFORE.search(question) is not None
 
 

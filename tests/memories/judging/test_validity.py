@@ -3,7 +3,7 @@
 # ruff: noqa: RUF001  statements in other scripts
 from datetime import UTC, date, datetime
 
-from memories.judging.stated_period import read_validity
+from memories.judging.stated_period import read_validity, speaks_of_before
 
 SAID = datetime(2026, 4, 10, 12, 0, tzinfo=UTC)
 
@@ -66,3 +66,10 @@ def test_other_times_are_no_bounds() -> None:
 def test_the_last_moment_of_the_end_still_counts() -> None:
     end = read_validity("The offer stands until March 2027.", SAID).valid_to
     assert end == datetime(2027, 3, 31, 23, 59, 59, 999999, tzinfo=UTC)
+
+
+def test_questions_about_the_past_are_known_by_their_words() -> None:
+    for text in ("What did I use to write with?", "Who used to work here?", "What was the earlier plan?"):
+        assert speaks_of_before(text), text
+    for text in ("What do I use to write?", "Who works here?"):
+        assert not speaks_of_before(text), text
