@@ -61,13 +61,13 @@ class ToReadPage(Arguments):
     start: Annotated[int, *within(0, 10**9)] = Field(0, alias="from")
 
 
-def may_use(workspace: Workspace) -> bool:
+def may_search_web(workspace: Workspace) -> bool:
     """Return whether web search is configured, and may be used in this workspace."""
     return bool(settings.SEARCH_URL) and not workspace.local_only
 
 
 def web_tools(run: Run) -> tuple[StepTool, ...]:
-    if not may_use(run.workspace):
+    if not may_search_web(run.workspace):
         return ()
 
     def search(arguments: ToSearchWeb, key: str) -> str:
@@ -118,7 +118,7 @@ OFFERED: dict[str, ChatTool[Any]] = {
 def default_tools(workspace: Workspace) -> tuple[str, ...]:
     """Return the names of the default tools of a run, which are read-only."""
     names = (X_RECALL_MEMORY.name, X_WORKSPACE_SEARCH.name, READ_DOCUMENT.name)
-    return names + (NAMES if may_use(workspace) else ())
+    return names + (NAMES if may_search_web(workspace) else ())
 
 
 def tools_of_run(run: Run, *, is_local: bool) -> tuple[StepTool, ...]:
