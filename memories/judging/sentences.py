@@ -133,7 +133,7 @@ _ENDS = " ,;:.!。！，；：…–—-\n、"
 
 
 @dataclass(frozen=True)
-class Passage:
+class EncodedMessage:
     """An encoded message. ``places``: the span of each piece (token); ``vectors``: its state in the middle layer."""
 
     text: str
@@ -164,7 +164,7 @@ def texts_read(text: str) -> list[str]:
     return [lead + text[start:end] for lead, start, end in windows(text)]
 
 
-def read(text: str, encoder: Encoder) -> Passage:
+def read(text: str, encoder: Encoder) -> EncodedMessage:
     """Encode a message. Raises EmbedderError if the encoder fails."""
     places: list[Span] = []
     vectors = [np.zeros((0, 384), np.float32)]
@@ -175,7 +175,7 @@ def read(text: str, encoder: Encoder) -> Passage:
         own = [number for number, (a, _b) in enumerate(placed[: len(states.middle)]) if a >= start]
         places += [placed[number] for number in own]
         vectors.append(np.asarray(states.middle, np.float32)[own])
-    return Passage(text, places, np.concatenate(vectors))
+    return EncodedMessage(text, places, np.concatenate(vectors))
 
 
 def beside(vectors: Vectors) -> Vectors:
@@ -193,7 +193,7 @@ def tagged(scaled: Vectors, fitted: dict[str, Vectors]) -> dict[str, Vectors]:
 
 
 def spans(
-    passage: Passage, tags: dict[str, Vectors], start: int, end: int
+    passage: EncodedMessage, tags: dict[str, Vectors], start: int, end: int
 ) -> Iterator[tuple[Span, bool, bool]]:
     """Yield the most probable clauses of a sentence, each with whether it begins and ends where the sentence does."""
     text = passage.text
@@ -218,7 +218,7 @@ def spans(
         yield span, span[0] == whole[0], span[1] == whole[1]
 
 
-def topic_before(passage: Passage, tags: dict[str, Vectors], at: int) -> Span | None:
+def topic_before(passage: EncodedMessage, tags: dict[str, Vectors], at: int) -> Span | None:
     """Return the most probable topic before position ``at``: "my sister" in "… my sister. She is a nurse"."""
     runs: list[tuple[Span, float]] = []
     for (a, b), chance in zip(passage.places, tags["topic"], strict=True):

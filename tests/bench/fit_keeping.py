@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from memories.judging.encoder_interface import weights
 from memories.judging.extraction import with_classifier
-from memories.judging.sentences import TAGS, Passage, beside, read, sentences, tagged, texts_read, trim
+from memories.judging.sentences import TAGS, EncodedMessage, beside, read, sentences, tagged, texts_read, trim
 from memoryhub.llm.base import Vectors
 from memoryhub.llm.e5 import MultilingualEncoder
 from tests.bench.bench_keeping import found_of, shares
@@ -135,7 +135,7 @@ def small(rows: Rows, wanted: Vectors) -> dict[str, Vectors]:
     return together(nets)
 
 
-def tag_wanted(message: Message, passage: Passage) -> list[tuple[Vectors, Vectors]]:
+def tag_wanted(message: Message, passage: EncodedMessage) -> list[tuple[Vectors, Vectors]]:
     """Return for each tag the targets of the pieces and a mask of those to fit on; sentence limits are known."""
     of = [trim(message.text, start, end) for start, end, _quotes in sentences(message.text)]
     facts = [trim(message.text, fact.start, fact.end) for fact in message.facts]

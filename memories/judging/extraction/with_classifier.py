@@ -19,7 +19,7 @@ from memories.judging.extraction.with_language_model import MAX_TEXT, MAX_WORDS,
 from memories.judging.secret_filter import find_sensitive
 from memories.judging.sentences import (
     JOINED,
-    Passage,
+    EncodedMessage,
     Span,
     own_part,
     read,
@@ -67,7 +67,7 @@ class Judged:
     lacks_topic: bool = False  # neither the clause nor the text before it names a topic
 
 
-def clauses_of(passage: Passage, tags: dict[str, Vectors]) -> list[Clause]:
+def clauses_of(passage: EncodedMessage, tags: dict[str, Vectors]) -> list[Clause]:
     text, clauses = passage.text, []
     standing = list(sentences(text))
     asks = any(mark in text for mark in _ASKS)
@@ -100,7 +100,11 @@ def scaled(vectors: Vectors, fitted: dict[str, Vectors]) -> Vectors:
 
 
 def clause_features(
-    passage: Passage, own: Vectors, clauses: Sequence[Clause], encoder: Encoder, fitted: dict[str, Vectors]
+    passage: EncodedMessage,
+    own: Vectors,
+    clauses: Sequence[Clause],
+    encoder: Encoder,
+    fitted: dict[str, Vectors],
 ) -> Vectors:
     """Return the feature vectors of the clauses, one row each.
 
@@ -137,7 +141,7 @@ def judge(texts: Sequence[str], encoder: ReadOnce) -> list[list[Judged]]:
 class _Cut:
     """An encoded message with its possible clauses."""
 
-    def __init__(self, passage: Passage) -> None:
+    def __init__(self, passage: EncodedMessage) -> None:
         self.passage = passage
         self.own = scaled(passage.vectors, head())
         self.tags = tagged(self.own, head())
