@@ -16,7 +16,7 @@ from chat.runs import services
 from chat.runs.budget import limits_of
 from chat.runs.events import follow_run
 from chat.runs.run_display import result_of, tasks_of
-from chat.runs.run_memory import MemoryKind
+from chat.runs.run_entries import MemoryKind
 from chat.turns.services import resume_from_chat
 from workspaces.access import get_workspace
 from workspaces.api.base import ApiView

@@ -17,7 +17,7 @@ from chat.models.runs import STUCK, Run, RunMode, RunStatus
 from chat.prompting.provenance import AnswerFlags, mark_answer
 from chat.runs.events import run_channel
 from chat.runs.run_display import result_text, tasks_of, with_sources
-from chat.runs.run_memory import MemoryKind
+from chat.runs.run_entries import MemoryKind
 from chat.runs.run_memory_tools import LONGEST_KEY, LONGEST_VALUE
 from chat.runs.services import MOST_INPUTS, RunRequest, resume_run, start_run, stop_run
 from chat.tools.loop import AnswerMode, Plan

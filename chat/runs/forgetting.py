@@ -21,7 +21,7 @@ from django.db.models.functions import Cast
 
 from chat.models.runs import Run, RunEntry, RunEvent, RunStep, RunStepStatus, RunTemplate
 from chat.prompting.prompt_text import escape
-from chat.runs.run_memory import as_json_text
+from chat.runs.run_entries import as_json_text
 from memories.forgetting.remaining_copies import AT_ONCE, Wanted, holding, named
 from workspaces.actions.purging import Counts
 from workspaces.models import Membership, Role, User

@@ -13,7 +13,7 @@ import jsonschema
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from chat.chats.services import title_from
-from chat.runs.run_memory import as_json_text
+from chat.runs.run_entries import as_json_text
 
 LONGEST_SCHEMA = 8_000  # characters
 MOST_TROUBLES = 5

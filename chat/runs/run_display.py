@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 
 from chat.models import Chat, Message
 from chat.models.runs import Run, RunStatus, RunStep
-from chat.runs.run_memory import memory_keys
+from chat.runs.run_entries import memory_keys
 from chat.runs.transitions import PLAN, PLANNING, WHOLE
 from memories.models import Memory
 from workspaces.data_policy import DataPolicy, within_policy

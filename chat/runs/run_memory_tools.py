@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from chat.runs.run_memory import AgentMemory, Head, MemoryEntry, MemoryKind, as_json_text, memory_keys
+from chat.runs.run_entries import Head, MemoryEntry, MemoryKind, RunEntries, as_json_text, memory_keys
 from chat.tools.base import Arguments, ToolTrouble, at_most, read_arguments, schema_of
 from memoryhub.llm.base import Speaker, Tool
 
@@ -96,7 +96,7 @@ class ToWrite(Arguments):
 
 
 def memory_tools(
-    memory: AgentMemory, *, source: str, on_access: OnAccess, room: Callable[[], int] = lambda: LONGEST_RESULT
+    memory: RunEntries, *, source: str, on_access: OnAccess, room: Callable[[], int] = lambda: LONGEST_RESULT
 ) -> tuple[StepTool, ...]:
     """Return the three tools that list, read and write entries of the run's memory.
 
@@ -135,7 +135,7 @@ def memory_tools(
     )
 
 
-def list_entries(memory: AgentMemory, arguments: ToList, room: int = LONGEST_RESULT) -> dict[str, Any]:
+def list_entries(memory: RunEntries, arguments: ToList, room: int = LONGEST_RESULT) -> dict[str, Any]:
     """Return the newest matching entries, at most 200 and ``room`` bytes, oldest first and without values."""
     total, newest = memory.newest(
         MOST_LISTED, kind=arguments.kind, key_prefix=arguments.key_prefix, sources=arguments.sources
@@ -162,7 +162,7 @@ def _listed(entry: Head) -> dict[str, Any]:
     }
 
 
-def read_entries(memory: AgentMemory, arguments: ToRead, room: int = LONGEST_RESULT) -> str:
+def read_entries(memory: RunEntries, arguments: ToRead, room: int = LONGEST_RESULT) -> str:
     """Return JSON with whole values under ``entries``, and with the requested keys that do not exist under ``missing``.
 
     The JSON has at most ``room`` bytes. Values that do not fit are listed with their sizes under ``tooLarge``. If only
@@ -218,7 +218,7 @@ def _page(answer: dict[str, Any], entry: MemoryEntry, arguments: ToRead, room: i
         length = max(0, len(piece) - max(100, over // 4))
 
 
-def publish(memory: AgentMemory, arguments: ToWrite, *, source: str) -> MemoryEntry:
+def publish(memory: RunEntries, arguments: ToWrite, *, source: str) -> MemoryEntry:
     """Store an entry under ``shared:``, since other keys belong to results of steps and tasks. Raises ToolTrouble."""
     key = memory_keys.shared(arguments.key)
     if key == memory_keys.shared(""):

@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Any
 
 from chat.runs.plan import PlannedStep, PlannedTask, TaskPlan
-from chat.runs.run_memory import AgentMemory, MemoryEntry, MemoryKind, memory_keys
+from chat.runs.run_entries import MemoryEntry, MemoryKind, RunEntries, memory_keys
 from chat.runs.step import Outcome, StepContext, StepExecutor, Unit
 
 
@@ -32,9 +32,7 @@ MOST_ITEMS = 100  # maximum length of a list that a step processes
 ITEMS_AT_ONCE = 4  # items of one step that run concurrently
 
 
-def seed_inputs(
-    memory: AgentMemory, inputs: Mapping[str, Any], *, source: str = "", prefix: str = ""
-) -> None:
+def seed_inputs(memory: RunEntries, inputs: Mapping[str, Any], *, source: str = "", prefix: str = "") -> None:
     """Add inputs to the memory as ``input:`` entries. ``prefix`` is put before each name."""
     for name, value in inputs.items():
         about = {"source": source or None, "title": prefix + name}
@@ -47,7 +45,7 @@ class TaskExecutor:
     def __init__(
         self,
         task: PlannedTask,
-        memory: AgentMemory,
+        memory: RunEntries,
         *,
         upstream: Sequence[str] = (),
         inputs: Mapping[str, Any] | None = None,
@@ -178,7 +176,7 @@ class ParallelTaskExecutor:
     def __init__(
         self,
         plan: TaskPlan,
-        memory: AgentMemory,
+        memory: RunEntries,
         *,
         inputs: Mapping[str, Any] | None = None,
         states: States | None = None,
@@ -276,4 +274,4 @@ def agent_step(
 
 def isolated(context: StepContext) -> StepContext:
     """Return a copy of the context with an empty memory, for a run inside this run."""
-    return replace(context, memory=AgentMemory(context.memory.now))
+    return replace(context, memory=RunEntries(context.memory.now))

@@ -17,7 +17,7 @@ from chat.models.runs import Run, RunMode, RunStatus, RunTemplate
 from chat.runs.budget import Limits, Lost, limits_of
 from chat.runs.events import record_status
 from chat.runs.plan import PlanTrouble, TaskPlan, read_plan
-from chat.runs.run_memory import MemoryEntry, MemoryKind, StoredMemory, as_json_text, entry_of
+from chat.runs.run_entries import MemoryEntry, MemoryKind, StoredRunEntries, as_json_text, entry_of
 from chat.runs.run_memory_tools import LONGEST_KEY, LONGEST_VALUE, MOST_ENTRIES
 from chat.runs.scheduling import seed_inputs
 from chat.runs.transitions import (
@@ -269,7 +269,7 @@ def start_run(workspace: Workspace, wanted: RunRequest, *, by: User, now: dateti
             served_at=now,
             progressed_at=now,
         )
-        memory = StoredMemory(run_pk=run.pk)
+        memory = StoredRunEntries(run_pk=run.pk)
         memory.restore(wanted.memory)
         seed_inputs(memory, wanted.inputs)
         memory.keep()
@@ -400,7 +400,7 @@ def rerun(run: Run, *, by: User, now: datetime, from_step: str = "") -> Run:
         again = start_run(workspace, wanted, by=by, now=now)
         again.steps.all().delete()
         copied_entries = _entries_to_copy(run, redone)
-        memory = StoredMemory(run_pk=again.pk)
+        memory = StoredRunEntries(run_pk=again.pk)
         memory.restore(copied_entries)
         memory.keep()
         names = {entry.key.partition(":")[2] for entry in copied_entries}

@@ -16,7 +16,7 @@ from chat.prompting.context import tokens_of, tokens_of_tools
 from chat.prompting.prompt_text import BYTES_PER_TOKEN, cut_to, one_line, prompt_text, tokens
 from chat.runs.budget import CONCLUDE_AT, SPENT, Budget
 from chat.runs.plan import PlannedStep, fitted, troubles_with
-from chat.runs.run_memory import AgentMemory, MemoryKind, memory_keys
+from chat.runs.run_entries import MemoryKind, RunEntries, memory_keys
 from chat.runs.run_memory_tools import LONGEST_RESULT, StepTool, memory_tools
 from chat.tools.base import ToolTrouble
 from memoryhub.errors import DomainError
@@ -28,7 +28,7 @@ FINISH = "finish_step"
 LONGEST_REPAIRED, DEEPEST = 50_000, 12  # limits for repairing invalid JSON: characters, levels
 
 
-def user_message(instructions: str, keys: Sequence[str], memory: AgentMemory) -> str:
+def user_message(instructions: str, keys: Sequence[str], memory: RunEntries) -> str:
     """Return the step's instructions and the keys and titles of its inputs. The model reads the values with a tool."""
     if not keys:
         return instructions
@@ -144,7 +144,7 @@ class Released(Exception):
 class StepContext:
     """The environment of a step: memory, model, tools and budget."""
 
-    memory: AgentMemory
+    memory: RunEntries
     ask: Ask
     tools: tuple[StepTool, ...] = ()
     preamble: str = ""  # put before the fixed rules of the prompt

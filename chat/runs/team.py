@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from pydantic import Field, TypeAdapter
 
 from chat.runs.plan import MOST_TASKS, PlannedStep, PlanTrouble, TaskPlan, Teammate, read_plan
-from chat.runs.run_memory import AgentMemory, MemoryKind, memory_keys
+from chat.runs.run_entries import MemoryKind, RunEntries, memory_keys
 from chat.runs.run_memory_tools import KEPT, StepTool, Word, step_tool
 from chat.runs.step import Outcome, Released, StepContext, Unit
 from chat.tools.base import Arguments, ToolTrouble, at_most
@@ -149,7 +149,7 @@ MEMBERS = (
 class TeamExecutor:
     """The executor of a team's tasks. Results of completed tasks are stored in the run's memory; failures are not."""
 
-    def __init__(self, plan: TaskPlan, memory: AgentMemory, *, board: TaskBoard | None = None) -> None:
+    def __init__(self, plan: TaskPlan, memory: RunEntries, *, board: TaskBoard | None = None) -> None:
         self.plan, self.memory = plan, memory
         self.members = plan.members or MEMBERS
         self.board = board or TaskBoard.of(plan)

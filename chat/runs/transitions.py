@@ -25,7 +25,7 @@ from chat.models.runs import Run, RunEvent, RunMode, RunStatus, RunStep, RunStep
 from chat.runs.budget import Lost, Stopped, StoredBudget, estimate
 from chat.runs.events import record_events, record_status
 from chat.runs.plan import PLAN_SCHEMA, PlannedStep, PlannedTask, TaskPlan, read_plan
-from chat.runs.run_memory import AgentMemory, MemoryKind, StoredMemory
+from chat.runs.run_entries import MemoryKind, RunEntries, StoredRunEntries
 from chat.runs.scheduling import ParallelTaskExecutor, State
 from chat.runs.step import Outcome, Transcript, Unit
 from chat.runs.team import BoardTask, TaskBoard, TeamExecutor
@@ -118,7 +118,7 @@ class ClaimedStep:
     def __init__(self, step: RunStep) -> None:
         self.step, self.run = step, step.run
         self.budget = StoredBudget.of(self.run, timezone.now)
-        self.memory = StoredMemory(run_pk=self.run.pk)
+        self.memory = StoredRunEntries(run_pk=self.run.pk)
         self.log = Transcript.from_json(dict(step.transcript))
         self.log.save = self.save
         self.happened = list[RunEvent]()
@@ -293,7 +293,7 @@ def advance_run(
         run.states = {"steps": dict(executor.states), "tasks": dict(executor.task_states)}
     run.progressed_at, run.served_at = now, now if mine else run.served_at
     run.save(update_fields=["states", "board", "progressed_at", "served_at", *COUNTED])
-    assert isinstance(executor.memory, StoredMemory)
+    assert isinstance(executor.memory, StoredRunEntries)
     executor.memory.keep()
     if (run.states.get("tasks"), run.board) != shown:
         _show_tasks(run, executor.plan)
@@ -342,10 +342,10 @@ def stop_runs_of_others(sender: type[Chat], *, chat: Chat, now: datetime, **kwar
 
 
 def _executor_with(
-    plan: TaskPlan, run: Run, memory: AgentMemory | None = None
+    plan: TaskPlan, run: Run, memory: RunEntries | None = None
 ) -> ParallelTaskExecutor | TeamExecutor:
     """Return the executor of the run's plan, with its current state from the run's row and ``memory``."""
-    memory = StoredMemory(run_pk=run.pk) if memory is None else memory
+    memory = StoredRunEntries(run_pk=run.pk) if memory is None else memory
     if run.board is not None:
         return TeamExecutor(plan, memory, board=TaskBoard.from_json(run.board))
     steps, tasks = (

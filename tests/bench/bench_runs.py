@@ -59,14 +59,14 @@ def begin(person: Any, steps: int) -> Any:
 
 def measure_steps() -> None:
     from chat.runs.plan import PlannedStep
-    from chat.runs.run_memory import AgentMemory, MemoryKind
+    from chat.runs.run_entries import MemoryKind, RunEntries
     from chat.runs.step import StepContext, StepExecutor, Unit
     from chat.runs.worker import asking, work
     from memoryhub.llm.registry import get_chat_model
     from tests.chat.runs.test_executors import added_tokens
     from tests.factories import make_user
 
-    person, ask, memory = make_user(), asking(get_chat_model()), AgentMemory()
+    person, ask, memory = make_user(), asking(get_chat_model()), RunEntries()
     memory.set("task:a", MemoryKind.TASK_RESULT, 1, title="Findings")
     for what, schema, upstream in (
         ("plain text", None, ()),
@@ -99,14 +99,14 @@ def measure_memory() -> None:
     from django.test.utils import CaptureQueriesContext
 
     from chat.models import RunEntry
-    from chat.runs.run_memory import MemoryKind, StoredMemory
+    from chat.runs.run_entries import MemoryKind, StoredRunEntries
     from chat.runs.run_memory_tools import ToList, list_entries, read_entries
     from tests.factories import make_user
 
     shared, result = MemoryKind.SHARED, MemoryKind.STEP_RESULT
     run, took = begin(make_user(), 1), dict[str, list[float]]()
     RunEntry.objects.filter(run=run).delete()
-    filling = StoredMemory(run_pk=run.pk)
+    filling = StoredRunEntries(run_pk=run.pk)
     for number in range(1_000):
         # The wanted entries lie among the rest, so that each list has to skip the newer ones.
         wanted = number < 50 or number >= 950
@@ -117,7 +117,7 @@ def measure_memory() -> None:
     for count in (1_000, 200, 100):
         if count < 1_000:
             rest.filter(pk__in=rest.values("pk")[: rest.count() - (count - 100)]).delete()
-        known = StoredMemory(run_pk=run.pk)
+        known = StoredRunEntries(run_pk=run.pk)
         acts: dict[str, Callable[[], object]] = {
             "a list of all, which gives 200 at most": partial(list_entries, known, ToList()),
             "a list of a hundred by kind": partial(list_entries, known, ToList(kind=["shared"])),

@@ -14,7 +14,7 @@ from tests.seeds.conftest import Hub
 from tests.seeds.shown_elsewhere import is_there, promises
 
 pytestmark = pytest.mark.django_db
-OF_MEMORY, OF_TABLES = "tests/chat/runs/test_memory.py::", "tests/chat/runs/test_contract_tables.py::"
+OF_MEMORY, OF_TABLES = "tests/chat/runs/test_run_entries.py::", "tests/chat/runs/test_contract_tables.py::"
 OF_EXECUTORS = "tests/chat/runs/test_executors.py::"
 SHOWN = {
     "the helpers of keys": OF_MEMORY + "test_key_namespaces",

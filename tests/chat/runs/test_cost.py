@@ -12,7 +12,7 @@ from pytest_django.fixtures import Settings
 
 from chat.models import Run, RunEntry
 from chat.runs import worker
-from chat.runs.run_memory import AgentMemory, MemoryKind, StoredMemory
+from chat.runs.run_entries import MemoryKind, RunEntries, StoredRunEntries
 from chat.runs.run_memory_tools import ToList, list_entries
 from chat.runs.services import RunRequest, start_run
 from chat.runs.transitions import claim_next_step
@@ -37,7 +37,7 @@ def begun(cast: Cast, plan: dict[str, Any]) -> Run:
 def test_of_a_thousand_entries_the_newest_are_listed_without_reading_the_others(
     scripted_model: ScriptedOpenAI, cast: Cast
 ) -> None:
-    run, plain = begun(cast, a_plan(1)), AgentMemory()
+    run, plain = begun(cast, a_plan(1)), RunEntries()
     for number in range(1_000):
         source = "odd" if number % 2 else None
         plain.set(
@@ -48,7 +48,7 @@ def test_of_a_thousand_entries_the_newest_are_listed_without_reading_the_others(
                  description=e.description, created_at=e.created_at)
         for e in plain.snapshot()
     )  # fmt: skip
-    stored = StoredMemory(run_pk=run.pk)
+    stored = StoredRunEntries(run_pk=run.pk)
     for filters in (
         {},
         {"key_prefix": "shared:9"},

@@ -13,7 +13,7 @@ from chat.prompting.prompt_text import tokens
 from chat.runs import worker as asking_module
 from chat.runs.budget import Budget, Limits, Used
 from chat.runs.plan import PLAN_SCHEMA, PlannedStep, TaskPlan, Teammate, read_plan
-from chat.runs.run_memory import AgentMemory, MemoryKind
+from chat.runs.run_entries import MemoryKind, RunEntries
 from chat.runs.run_memory_tools import step_tool
 from chat.runs.scheduling import ParallelTaskExecutor, State, TaskExecutor, agent_step
 from chat.runs.step import (
@@ -45,12 +45,12 @@ SECRET_VALUES = ("ZEBRA-ONE", "ZEBRA-TWO")
 
 
 @pytest.fixture
-def memory() -> AgentMemory:
-    return AgentMemory()
+def memory() -> RunEntries:
+    return RunEntries()
 
 
 @pytest.fixture
-def context(scripted_model: ScriptedOpenAI, memory: AgentMemory) -> StepContext:
+def context(scripted_model: ScriptedOpenAI, memory: RunEntries) -> StepContext:
     return StepContext(memory, asking(get_chat_model()))
 
 
@@ -110,7 +110,7 @@ PLAN = read_plan(
 
 
 def test_results_propagate_from_research_to_summary_to_report(
-    scripted_model: ScriptedOpenAI, memory: AgentMemory, context: StepContext, monkeypatch: pytest.MonkeyPatch
+    scripted_model: ScriptedOpenAI, memory: RunEntries, context: StepContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The main scenario of the memory, with two parallel tasks: each reply waits until both are requested. The prompts
     contain keys only.
@@ -174,7 +174,7 @@ def test_failed_step_stops_only_the_tasks_that_depend_on_it() -> None:
                 return Reply("", (ToolCall("a", "finish_step", json.dumps({"result": result})),))
             return Reply("Done.")
 
-        memory = AgentMemory()
+        memory = RunEntries()
         executor = ParallelTaskExecutor(PLAN, memory)
         drive(executor, StepContext(memory, ask))
         assert executor.is_over and executor.task_states == states
@@ -393,7 +393,7 @@ def test_step_over_a_list_returns_the_results_in_order(scripted_model: ScriptedO
         return Failure(400, "no") if item == "offer 3" else finish(f"judged {item}")
 
     for count in (0, 1, 9):
-        memory = AgentMemory()
+        memory = RunEntries()
         offers = [f"offer {n}" for n in range(count)]
         scripted_model.respond = by_task(
             {"Find": lambda _, found=offers: finish({"facts": found}), "Judge": judge}  # type: ignore[misc]
@@ -411,7 +411,7 @@ def test_step_over_a_list_returns_the_results_in_order(scripted_model: ScriptedO
 
 def test_step_fails_over_a_value_that_is_no_list_or_too_long() -> None:
     for value in ({"a": [1], "b": [2]}, list(range(101)), 7, "none here"):
-        memory = AgentMemory()
+        memory = RunEntries()
         memory.set("step:find", MemoryKind.STEP_RESULT, value)
         executor = TaskExecutor(fan_out().tasks[0], memory, states={"find": State.DONE})
         if value == "none here":  # a single line is a list of one
@@ -421,7 +421,7 @@ def test_step_fails_over_a_value_that_is_no_list_or_too_long() -> None:
         assert "error" in memory.get_value("step:each"), value
 
 
-def test_only_so_many_items_are_worked_on_at_once(memory: AgentMemory) -> None:
+def test_only_so_many_items_are_worked_on_at_once(memory: RunEntries) -> None:
     memory.set("step:find", MemoryKind.STEP_RESULT, list(range(50)))
     executor = TaskExecutor(fan_out().tasks[0], memory, states={"find": State.DONE})
     units = executor.ready()
@@ -447,7 +447,7 @@ TEAM = read_plan(
 
 
 def test_a_team_of_three_shares_its_work(
-    scripted_model: ScriptedOpenAI, memory: AgentMemory, context: StepContext
+    scripted_model: ScriptedOpenAI, memory: RunEntries, context: StepContext
 ) -> None:
     def figures(request: Received) -> Answer:
         if "You are ada" in request.messages[0]["content"]:
@@ -494,7 +494,7 @@ def test_a_team_of_three_shares_its_work(
 
 
 def test_a_team_ends_when_nobody_can_go_on(
-    scripted_model: ScriptedOpenAI, memory: AgentMemory, context: StepContext
+    scripted_model: ScriptedOpenAI, memory: RunEntries, context: StepContext
 ) -> None:
     scripted_model.respond = by_task(
         {
@@ -524,7 +524,7 @@ def test_a_board_survives_being_written_down_and_calls_made_again() -> None:
     assert [said.text for said in again.read("ben")] == ["Hello"] and again.read("ada") == []
 
 
-def test_each_teammate_is_told_who_they_are(memory: AgentMemory, context: StepContext) -> None:
+def test_each_teammate_is_told_who_they_are(memory: RunEntries, context: StepContext) -> None:
     team = TeamExecutor(TEAM, memory)
     assert team.members[1] == Teammate("ben", "You know numbers.")
     assert (

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from chat.models import Run
 from chat.runs import worker
-from chat.runs.run_memory import MemoryKind, StoredMemory
+from chat.runs.run_entries import MemoryKind, StoredRunEntries
 from chat.runs.services import RunRequest, save_template, start_run, stop_run
 from chat.runs.worker import work
 from memories.forgetting.for_good import forget_memories
@@ -31,7 +31,7 @@ def run_of(user: User, cast: Cast, **more: Any) -> Run:
         **{"objective": "What was in May?", "plan": PLAN, "inputs": {"said": {TEXT: [TEXT]}}} | more
     )
     run = start_run(place, wanted, by=user, now=timezone.now())
-    memory = StoredMemory(run_pk=run.pk)
+    memory = StoredRunEntries(run_pk=run.pk)
     memory.set("shared:" + TEXT, MemoryKind.SHARED, f"It says: {TEXT}.", title=TEXT, description=TEXT)
     memory.keep()
     run.events.create(kind="memory", data={"op": "write", "keys": ["shared:" + TEXT]})

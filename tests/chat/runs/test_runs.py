@@ -11,9 +11,9 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from chat.models import Run, RunMode, RunStatus, RunStep
-from chat.runs import run_memory, transitions, worker, workspace_tools
+from chat.runs import run_entries, transitions, worker, workspace_tools
 from chat.runs.budget import Lost
-from chat.runs.run_memory import MemoryKind, StoredMemory
+from chat.runs.run_entries import MemoryKind, StoredRunEntries
 from chat.runs.services import RunRequest, rerun, resume_run, start_run, stop_run
 from chat.runs.step import Outcome
 from chat.runs.transitions import ClaimedStep, claim_next_step
@@ -124,7 +124,7 @@ def killing(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
         return counted
 
     monkeypatch.setattr(ClaimedStep, "beat", count(ClaimedStep.beat))
-    monkeypatch.setattr(run_memory, "_save", count(run_memory._save))
+    monkeypatch.setattr(run_entries, "_save", count(run_entries._save))
     monkeypatch.setattr(worker, "complete_step", count(worker.complete_step))
     monkeypatch.setattr(memory_tools, "save_memory", count(memory_tools.save_memory))
     yield left
@@ -221,7 +221,7 @@ def test_who_was_taken_over_can_write_nothing_more(
 
 def test_what_one_process_writes_the_others_see(place: Workspace, cast: Cast, model: ScriptedOpenAI) -> None:
     run = begin(place, cast.owner)
-    here, there = StoredMemory(run_pk=run.pk), StoredMemory(run_pk=run.pk)
+    here, there = StoredRunEntries(run_pk=run.pk), StoredRunEntries(run_pk=run.pk)
     first = here.set("shared:a", MemoryKind.SHARED, "\x00")
     here.keep()
     assert there.get_value("shared:a") == "\x00"

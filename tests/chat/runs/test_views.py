@@ -10,7 +10,7 @@ from django.utils.html import escape
 
 from chat.models import Run
 from chat.runs.events import follow_run
-from chat.runs.run_memory import MemoryKind, StoredMemory
+from chat.runs.run_entries import MemoryKind, StoredRunEntries
 from chat.runs.services import RunRequest, start_run, stop_run
 from chat.runs.transitions import claim_next_step
 from chat.runs.worker import work
@@ -126,7 +126,7 @@ def test_the_pages_show_a_run_and_execute_nothing_of_it(
         Answer(calls=[result]) if "finish_step" in request.tool_names else Answer(HOSTILE)
     )
     run = begin(cast, mode="multi-agent")
-    run_memory = StoredMemory(run_pk=run.pk)
+    run_memory = StoredRunEntries(run_pk=run.pk)
     run_memory.set("shared:" + HOSTILE, MemoryKind.SHARED, HOSTILE, title=HOSTILE)
     run_memory.keep()
     memory = make_memory(HOSTILE, cast.owner, cast.workspace)

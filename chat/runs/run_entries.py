@@ -102,7 +102,7 @@ def as_json_text(value: object) -> str:
 
 
 @dataclass
-class AgentMemory:
+class RunEntries:
     """The key-value store that the steps of a run share. Each call is atomic; listeners are called after it."""
 
     now: Callable[[], datetime] = timezone.now
@@ -215,8 +215,8 @@ class AgentMemory:
 
 
 @dataclass
-class StoredMemory(AgentMemory):
-    """An ``AgentMemory`` that ``keep`` stores in the database, in the caller's transaction. Each read first loads
+class StoredRunEntries(RunEntries):
+    """``RunEntries`` that ``keep`` stores in the database, in the caller's transaction. Each read first loads
     entries changed by other processes, with one or two small queries.
     """
 

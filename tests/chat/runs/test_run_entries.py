@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from chat.runs.run_memory import AgentMemory, MemoryEntry, MemoryKind, memory_keys
+from chat.runs.run_entries import MemoryEntry, MemoryKind, RunEntries, memory_keys
 from chat.runs.run_memory_tools import memory_tools
 from chat.runs.scheduling import isolated
 from chat.runs.step import Reply, StepContext
@@ -18,18 +18,18 @@ from chat.tools.base import ToolTrouble
 NOON = datetime(2026, 5, 7, 12, tzinfo=UTC)
 
 
-def ticking() -> AgentMemory:
+def ticking() -> RunEntries:
     """Return a memory whose entries are a millisecond apart."""
     ticks = count()
-    return AgentMemory(lambda: NOON + timedelta(milliseconds=next(ticks)))
+    return RunEntries(lambda: NOON + timedelta(milliseconds=next(ticks)))
 
 
 @pytest.fixture
-def memory() -> AgentMemory:
+def memory() -> RunEntries:
     return ticking()
 
 
-def filled(memory: AgentMemory) -> AgentMemory:
+def filled(memory: RunEntries) -> RunEntries:
     memory.set(
         "task:research", MemoryKind.TASK_RESULT, {"findings": ["é"]}, source="research", title="Findings"
     )
@@ -39,7 +39,7 @@ def filled(memory: AgentMemory) -> AgentMemory:
     return memory
 
 
-def called(memory: AgentMemory, name: str, arguments: dict[str, Any], told: list[Any] | None = None) -> Any:
+def called(memory: RunEntries, name: str, arguments: dict[str, Any], told: list[Any] | None = None) -> Any:
     heard = told if told is not None else []
     tools = memory_tools(memory, source="me", on_access=lambda op, data: heard.append((op, data)))
     return json.loads(next(tool for tool in tools if tool.name == name).call(json.dumps(arguments), "k"))
@@ -61,7 +61,7 @@ def test_key_namespaces() -> None:
 # --- the API
 
 
-def test_set_returns_the_entry_and_keeps_created_at_when_overwritten(memory: AgentMemory) -> None:
+def test_set_returns_the_entry_and_keeps_created_at_when_overwritten(memory: RunEntries) -> None:
     first = memory.set("task:a", MemoryKind.TASK_RESULT, 1, source="a", title="A")
     again = memory.set("task:a", MemoryKind.TASK_RESULT, {"b": 2})
     assert first.created_at == again.created_at == NOON
@@ -69,7 +69,7 @@ def test_set_returns_the_entry_and_keeps_created_at_when_overwritten(memory: Age
     assert memory.get_value("task:a") == {"b": 2} and again.title is None
 
 
-def test_get_get_value_has_snapshot(memory: AgentMemory) -> None:
+def test_get_get_value_has_snapshot(memory: RunEntries) -> None:
     filled(memory)
     assert memory.get("nothing") is None and memory.get_value("nothing") is None
     assert not memory.has("nothing") and memory.has("shared:top") and memory.get_value("shared:top") is None
@@ -81,7 +81,7 @@ def test_get_get_value_has_snapshot(memory: AgentMemory) -> None:
     ]
 
 
-def test_a_reader_cannot_change_what_is_kept(memory: AgentMemory) -> None:
+def test_a_reader_cannot_change_what_is_kept(memory: RunEntries) -> None:
     value = {"list": [1]}
     memory.set("shared:a", MemoryKind.SHARED, value)
     value["list"].append(2)
@@ -89,7 +89,7 @@ def test_a_reader_cannot_change_what_is_kept(memory: AgentMemory) -> None:
     assert memory.get_value("shared:a") == {"list": [1]}
 
 
-def test_only_json_is_kept(memory: AgentMemory) -> None:
+def test_only_json_is_kept(memory: RunEntries) -> None:
     for value in (float("nan"), {1, 2}, object()):
         with pytest.raises((TypeError, ValueError)):
             memory.set("shared:a", MemoryKind.SHARED, value)
@@ -101,7 +101,7 @@ def test_only_json_is_kept(memory: AgentMemory) -> None:
         )
 
 
-def test_listing_and_filtering(memory: AgentMemory) -> None:
+def test_listing_and_filtering(memory: RunEntries) -> None:
     whole = filled(memory)
     for filters, keys in (
         ({}, ["task:research", "step:search", "input:topic", "shared:top"]),
@@ -119,7 +119,7 @@ def test_listing_and_filtering(memory: AgentMemory) -> None:
 
 
 def test_subscribe_until_unsubscribed_though_another_listener_fails(
-    memory: AgentMemory, caplog: pytest.LogCaptureFixture
+    memory: RunEntries, caplog: pytest.LogCaptureFixture
 ) -> None:
     heard: list[str] = []
 
@@ -128,7 +128,7 @@ def test_subscribe_until_unsubscribed_though_another_listener_fails(
 
     memory.subscribe(failing)
     stop = memory.subscribe(lambda entry: heard.append(entry.key))
-    with caplog.at_level(logging.CRITICAL, "chat.runs.run_memory"):
+    with caplog.at_level(logging.CRITICAL, "chat.runs.run_entries"):
         memory.set("shared:a", MemoryKind.SHARED, 1)
         stop()
         stop()
@@ -151,7 +151,7 @@ def test_clear_by_kind_and_prefix() -> None:
         assert [entry.key for entry in memory.snapshot()] == left, filters
 
 
-def test_a_restored_snapshot_fills_another_memory_and_a_copy_shares_nothing(memory: AgentMemory) -> None:
+def test_a_restored_snapshot_fills_another_memory_and_a_copy_shares_nothing(memory: RunEntries) -> None:
     other = ticking()
     other.restore(filled(memory).snapshot())
     assert other.snapshot() == memory.snapshot()
@@ -161,7 +161,7 @@ def test_a_restored_snapshot_fills_another_memory_and_a_copy_shares_nothing(memo
     assert copy.memory.snapshot() == []
 
 
-def test_a_hundred_threads_write_at_once(memory: AgentMemory) -> None:
+def test_a_hundred_threads_write_at_once(memory: RunEntries) -> None:
     def write(number: int) -> None:
         for each in range(20):
             memory.set(f"shared:{each}", MemoryKind.SHARED, number)
@@ -179,7 +179,7 @@ def test_a_hundred_threads_write_at_once(memory: AgentMemory) -> None:
 # --- memory_list
 
 
-def test_memory_list_shows_metadata_and_no_values(memory: AgentMemory) -> None:
+def test_memory_list_shows_metadata_and_no_values(memory: RunEntries) -> None:
     told: list[Any] = []
     shown = called(filled(memory), "memory_list", {}, told)
     assert (shown["total"], shown["returned"], shown["truncated"]) == (4, 4, False)
@@ -195,7 +195,7 @@ def test_memory_list_shows_metadata_and_no_values(memory: AgentMemory) -> None:
     assert told == [("list", {"returned": 4})]
 
 
-def test_memory_list_filters(memory: AgentMemory) -> None:
+def test_memory_list_filters(memory: RunEntries) -> None:
     whole = filled(memory)
     for arguments, keys in (
         ({"kind": ["task_result", "shared"]}, ["task:research", "shared:top"]),
@@ -210,7 +210,7 @@ def test_memory_list_filters(memory: AgentMemory) -> None:
         assert [entry["key"] for entry in called(whole, "memory_list", arguments)["entries"]] == keys
 
 
-def test_memory_list_shows_the_newest_200_of_201(memory: AgentMemory) -> None:
+def test_memory_list_shows_the_newest_200_of_201(memory: RunEntries) -> None:
     for number in range(201):
         memory.set(f"shared:{number}", MemoryKind.SHARED, number)
     shown = called(memory, "memory_list", {})
@@ -222,7 +222,7 @@ def test_memory_list_shows_the_newest_200_of_201(memory: AgentMemory) -> None:
 # --- memory_read
 
 
-def test_memory_read_gives_whole_values_and_names_what_is_missing(memory: AgentMemory) -> None:
+def test_memory_read_gives_whole_values_and_names_what_is_missing(memory: RunEntries) -> None:
     shown = called(filled(memory), "memory_read", {"keys": ["task:research", "step:summary"]})
     assert shown == {
         "entries": {
@@ -242,7 +242,7 @@ def test_memory_read_gives_whole_values_and_names_what_is_missing(memory: AgentM
 ROOM = 24_000  # bytes of an answer
 
 
-def test_memory_list_drops_the_oldest_until_the_whole_answer_fits(memory: AgentMemory) -> None:
+def test_memory_list_drops_the_oldest_until_the_whole_answer_fits(memory: RunEntries) -> None:
     """An answer cut inside a string was invalid JSON and lost the newest entries."""
     for number in range(208):
         memory.set(f"shared:{number}", MemoryKind.SHARED, number, description="é" * 240)
@@ -255,7 +255,7 @@ def test_memory_list_drops_the_oldest_until_the_whole_answer_fits(memory: AgentM
     assert shown["entries"][-1]["key"] == "shared:207"
 
 
-def test_memory_read_pages_a_value_that_is_too_large(memory: AgentMemory) -> None:
+def test_memory_read_pages_a_value_that_is_too_large(memory: RunEntries) -> None:
     value = {"text": 'a "quoted" é line\n' * 2_000}
     memory.set("shared:a", MemoryKind.SHARED, value)
     text, at, rounds = "", 0, 0
@@ -272,7 +272,7 @@ def test_memory_read_pages_a_value_that_is_too_large(memory: AgentMemory) -> Non
     assert part["entries"]["shared:a"]["value"] == "text"
 
 
-def test_memory_read_keeps_what_is_missing_beside_large_values(memory: AgentMemory) -> None:
+def test_memory_read_keeps_what_is_missing_beside_large_values(memory: RunEntries) -> None:
     for name in "ab":
         memory.set(f"shared:{name}", MemoryKind.SHARED, "x" * 13_000)
     shown = called(memory, "memory_read", {"keys": ["shared:a", "shared:b", "task:none"]})
@@ -283,7 +283,7 @@ def test_memory_read_keeps_what_is_missing_beside_large_values(memory: AgentMemo
     assert called(memory, "memory_read", {"keys": []}) == {"entries": {}, "missing": []}
 
 
-def test_memory_write_takes_null_and_keeps_the_title(memory: AgentMemory) -> None:
+def test_memory_write_takes_null_and_keeps_the_title(memory: RunEntries) -> None:
     said = {"title": "Top source", "description": "Picked by the researcher."}
     called(memory, "memory_write", {"key": "top", "value": "a", **said})
     called(memory, "memory_write", {"key": "top", "value": None})
@@ -307,7 +307,7 @@ def test_memory_write_publishes_under_shared() -> None:
         assert told == [("write", {"keys": ["shared:top_source"]})]
 
 
-def test_memory_write_cannot_stand_in_for_results(memory: AgentMemory) -> None:
+def test_memory_write_cannot_stand_in_for_results(memory: RunEntries) -> None:
     filled(memory)
     for key in ("task:research", "step:search", "input:topic"):
         before = memory.get(key)
@@ -315,7 +315,7 @@ def test_memory_write_cannot_stand_in_for_results(memory: AgentMemory) -> None:
         assert memory.get(key) == before
 
 
-def test_memory_write_refuses_in_a_sentence(memory: AgentMemory) -> None:
+def test_memory_write_refuses_in_a_sentence(memory: RunEntries) -> None:
     for arguments, why in (
         ({"key": "", "value": 1}, "key must not be blank"),
         ({"key": "shared:", "value": 1}, "key must not be blank"),
@@ -328,7 +328,7 @@ def test_memory_write_refuses_in_a_sentence(memory: AgentMemory) -> None:
         assert memory.snapshot() == []
 
 
-def test_a_run_keeps_only_so_many_entries(memory: AgentMemory) -> None:
+def test_a_run_keeps_only_so_many_entries(memory: RunEntries) -> None:
     for number in range(2_000):
         memory.set(f"shared:{number}", MemoryKind.SHARED, number)
     with pytest.raises(ToolTrouble, match="full"):
