@@ -21,7 +21,7 @@ from pathlib import Path
 from types import FrameType
 
 from memoryhub.local.data_folder import cleaner_lock_file
-from memoryhub.local.watchdog import FAREWELL, ended, started
+from memoryhub.local.end_orphans import FAREWELL, ended, started
 
 NAME = "memoryhub"
 TICK_SECONDS = 0.05
@@ -178,12 +178,12 @@ class Supervisor:
             child.ask_to_stop()
 
     def _guard(self) -> None:
-        """Start a watchdog (see watchdog.py) and register all children with it, if none is running."""
+        """Start a watchdog (see end_orphans.py) and register all children with it, if none is running."""
         if self._watchdog is not None and self._watchdog.poll() is None:
             return
         arguments = [cleaner_lock_file(self.data_dir), *self._remove_when_killed]
         self._watchdog = subprocess.Popen(  # noqa: S603  (our own script and arguments)
-            [sys.executable, "-I", "-S", Path(__file__).with_name("watchdog.py"), *arguments],
+            [sys.executable, "-I", "-S", Path(__file__).with_name("end_orphans.py"), *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

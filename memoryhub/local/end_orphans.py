@@ -1,9 +1,9 @@
 """The supervisor's watchdog: a small process that ends all services if the supervisor is killed.
 
-The supervisor starts it by path (`python -I -S watchdog.py …`, which imports nothing of the project and takes 9 MB) and
-writes a line for each child that starts or ends. If the pipe closes without the farewell line, the supervisor is dead.
-The watchdog then ends the children's process groups, the database last. A parent death signal would not be enough: it
-reaches only children, and a background worker is a grandchild.
+The supervisor starts it by path (`python -I -S end_orphans.py …`, which imports nothing of the project and takes 9 MB)
+and writes a line for each child that starts or ends. If the pipe closes without the farewell line, the supervisor is
+dead. The watchdog then ends the children's process groups, the database last. A parent death signal would not be
+enough: it reaches only children, and a background worker is a grandchild.
 """
 
 import contextlib

@@ -6,7 +6,7 @@ import sys
 
 import psutil
 
-from memoryhub.local.watchdog import FAREWELL, end_groups, ended, read_children, started
+from memoryhub.local.end_orphans import FAREWELL, end_groups, ended, read_children, started
 from tests.memoryhub.local.processes import running, wait_until
 
 
