@@ -17,7 +17,7 @@ from enum import Enum
 from functools import cache
 from pathlib import Path
 
-from memories.judging.secret_filter import personal, terms, values
+from memories.judging.secret_filter import personal_numbers, terms, values
 from memories.judging.secret_filter.layouts import find_command_secret, find_placed, find_seed_words
 from memories.judging.secret_filter.shapes import find_shape
 from memories.judging.secret_filter.terms import Finding, fold, original_span, same_length
@@ -318,12 +318,12 @@ def find_secrets(texts: Sequence[str]) -> list[Finding | None]:
 
 def find_personal(text: str) -> Finding | None:
     """Return the first number of a card, account or identity document, PIN, recovery code or wallet key, or None."""
-    return _found([text], personal.find_personal)[0]
+    return _found([text], personal_numbers.find_personal)[0]
 
 
 def find_sensitive(texts: Sequence[str]) -> list[Finding | None]:
     """Return the first credential of each text, or its first personal number if it has no credential."""
-    return _found(texts, *_SECRETS, personal.find_personal)
+    return _found(texts, *_SECRETS, personal_numbers.find_personal)
 
 
 def _found(texts: Sequence[str], *rules: _Rule) -> list[Finding | None]:
