@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from workspaces.documents.reading import child_process, process
-from workspaces.documents.reading.process import CouldNotRead
+from workspaces.documents.reading import child_process, parent_process
+from workspaces.documents.reading.parent_process import CouldNotRead
 
 FORKS = get_context("forkserver")
 FORKS.set_forkserver_preload(["tests.reading"])
@@ -24,7 +24,7 @@ def read_here() -> Iterator[None]:
     limit = csv.field_size_limit()  # which the reader of CSV files sets for its process
     try:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(process, "_run", _run_here)
+            patch.setattr(parent_process, "_run", _run_here)
             yield
     finally:
         csv.field_size_limit(limit)
@@ -34,7 +34,7 @@ def _run_here(arguments: list[str], seconds: float) -> tuple[int, str]:
     output = io.StringIO()
     child_process.left_out.clear()
     with redirect_stdout(output), pytest.MonkeyPatch.context() as patch:
-        for name, value in process._environment().items():
+        for name, value in parent_process._environment().items():
             patch.setenv(name, value)
         kind, ended = child_process.read(Path(arguments[0]), arguments[1])
         child_process.say({"ended": ended, "kind": kind, "left_out": child_process.left_out})
@@ -45,13 +45,15 @@ def _run_here(arguments: list[str], seconds: float) -> tuple[int, str]:
 def read_in_forks() -> Iterator[None]:
     """Read each file in a process with the product's limits, which is forked and so need not import the readers."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(process, "_run", _run_in_a_fork)
+        patch.setattr(parent_process, "_run", _run_in_a_fork)
         yield
 
 
 def _run_in_a_fork(arguments: list[str], seconds: float) -> tuple[int, str]:
     with tempfile.NamedTemporaryFile() as out:
-        reader = FORKS.Process(target=_read_limited, args=(arguments, process._environment(), out.name))
+        reader = FORKS.Process(
+            target=_read_limited, args=(arguments, parent_process._environment(), out.name)
+        )
         reader.start()
         reader.join(seconds)
         if reader.exitcode is None:

@@ -16,7 +16,7 @@ from django.conf import settings
 from memoryhub.llm.addresses import AddressRange
 from memoryhub.llm.http_clients import Endpoint, async_client, get
 from workspaces.documents.reading.kinds import WEB_PAGE
-from workspaces.documents.reading.process import CouldNotRead, read_file
+from workspaces.documents.reading.parent_process import CouldNotRead, read_file
 
 SECONDS = 15.0  # for a search, and for fetching a page including DNS and redirects
 READING_SECONDS = 10  # for reading a page; with SECONDS less than the heartbeat limit of a step

@@ -26,7 +26,7 @@ PROGRAM = (
     "import os, sys, time, pathlib; os.environ['DJANGO_SETTINGS_MODULE'] = 'memoryhub.settings'\n"
     "import django; django.setup()\n"
     "from workspaces.documents.files import media_type\n"
-    "from workspaces.documents.reading.process import CouldNotRead, read_file\n"
+    "from workspaces.documents.reading.parent_process import CouldNotRead, read_file\n"
     "path = pathlib.Path(sys.argv[1]); began = time.perf_counter()\n"
     "kind = media_type(path.name, path.read_bytes()[:512])\n"
     "try: said = sum(len(each.text) for each in read_file(path, kind).blocks)\n"

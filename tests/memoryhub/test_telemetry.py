@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from workspaces.documents.reading.process import _environment
+from workspaces.documents.reading.parent_process import _environment
 
 ROOT = Path(__file__).resolve().parents[2]
 SAY = "import os, sys; sys.stdout.write(os.environ.get('ORT_DISABLE_TELEMETRY', 'unset'))"

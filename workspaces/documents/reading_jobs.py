@@ -18,7 +18,7 @@ from memoryhub.errors import NotFound
 from memoryhub.llm.registry import get_embedder
 from workspaces.documents import files
 from workspaces.documents.passages import Passage, passages_of
-from workspaces.documents.reading.process import (
+from workspaces.documents.reading.parent_process import (
     SENTENCES,
     CouldNotRead,
     Picture,

@@ -34,8 +34,8 @@ from workspaces.accounts.reauthentication import ask_for_password, confirmed, ha
 from workspaces.accounts.sessions import live_sign_ins
 from workspaces.actions import workspaces
 from workspaces.actions.purging import lines_of
+from workspaces.documents.reading.parent_process import CouldNotRead, read_file
 from workspaces.documents.reading.pictures import FACE
-from workspaces.documents.reading.process import CouldNotRead, read_file
 from workspaces.models import ApiKey, PersonPicture, Role, User
 from workspaces.quotas import spend
 from workspaces.views import PageRequest, reload_or_redirect

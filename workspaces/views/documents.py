@@ -27,7 +27,7 @@ from workspaces.accounts.reauthentication import ask_for_password
 from workspaces.data_policy import DataPolicy, within_policy
 from workspaces.documents import documents, reading_jobs
 from workspaces.documents.files import download
-from workspaces.documents.reading.process import SENTENCES
+from workspaces.documents.reading.parent_process import SENTENCES
 from workspaces.models import Document, DocumentPicture, DocumentStatus, Role
 from workspaces.views import PageRequest, reload_or_redirect
 from workspaces.views.forms import destination, say_whose, whose

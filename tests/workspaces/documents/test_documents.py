@@ -29,7 +29,7 @@ from tests.workspaces.documents.samples import SAMPLES, SENTENCE
 from workspaces import tasks
 from workspaces.actions.workspaces import delete_workspace
 from workspaces.documents import documents, files, reading_jobs
-from workspaces.documents.reading.process import Read, read_file
+from workspaces.documents.reading.parent_process import Read, read_file
 from workspaces.documents.search import DOCUMENTS, find_passages
 from workspaces.index import hybrid_search, scores
 from workspaces.index.hybrid_search import search_area

@@ -15,7 +15,7 @@ from PIL import Image, ImageDraw, ImageFont
 from tests.conftest import Cast
 from tests.workspaces.documents.samples import SENTENCE, pdf
 from workspaces.documents import documents, files, reading_jobs
-from workspaces.documents.reading.process import CouldNotRead, read_file
+from workspaces.documents.reading.parent_process import CouldNotRead, read_file
 from workspaces.models import Document, DocumentPicture
 
 Program = Callable[[str], None]

@@ -14,7 +14,7 @@ from tests.workspaces.documents.odd_office import DOCX, changed
 from workspaces.data_policy import DataPolicy
 from workspaces.documents import documents, files, reading_jobs
 from workspaces.documents.reading.office import shown
-from workspaces.documents.reading.process import CouldNotRead, Read, read_file
+from workspaces.documents.reading.parent_process import CouldNotRead, Read, read_file
 from workspaces.documents.search import find_passages
 from workspaces.models import Document
 

@@ -11,7 +11,7 @@ from tests.workspaces.documents.samples import SAMPLES, SENTENCE
 from workspaces.documents.files import EPUB, clean_title, media_type
 from workspaces.documents.passages import SIZE, passages_of
 from workspaces.documents.reading.kinds import Block
-from workspaces.documents.reading.process import read_file
+from workspaces.documents.reading.parent_process import read_file
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ from pytest_django.fixtures import Settings
 from tests.reading import read_in_forks
 from tests.workspaces.documents.hostile import HOSTILE
 from workspaces.documents import files
-from workspaces.documents.reading.process import CouldNotRead, read_file
+from workspaces.documents.reading.parent_process import CouldNotRead, read_file
 
 
 @pytest.mark.parametrize("of", HOSTILE)
@@ -61,7 +61,7 @@ def test_killed_reader_is_followed_by_one_more(tmp_path: Path, monkeypatch: pyte
             how["stdout"].truncate(0)
         return ended
 
-    monkeypatch.setattr("workspaces.documents.reading.process.subprocess.run", runs)
+    monkeypatch.setattr("workspaces.documents.reading.parent_process.subprocess.run", runs)
     assert [block.text for block in read_file(path, files.TEXT).blocks] == ["Bins go out on Mondays"]
     statuses += [-signal.SIGKILL] * 2
     with pytest.raises(CouldNotRead, match=r"^memory$"):  # the machine's memory limit, most likely
@@ -71,7 +71,7 @@ def test_killed_reader_is_followed_by_one_more(tmp_path: Path, monkeypatch: pyte
 
 def test_full_disk_says_nothing_about_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "file"
-    temporary = "workspaces.documents.reading.process.tempfile.TemporaryFile"
+    temporary = "workspaces.documents.reading.parent_process.tempfile.TemporaryFile"
     monkeypatch.setattr(temporary, partial(open, "/dev/full", "r+b", buffering=0))
     for size in (10, 100_000):
         path.write_bytes(b"word " * size)

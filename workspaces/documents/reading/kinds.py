@@ -206,11 +206,11 @@ class Block(NamedTuple):
 
 
 class Unreadable(Exception):
-    """Raised for a file that cannot be read. ``args[0]``: a key of ``process.SENTENCES``."""
+    """Raised for a file that cannot be read. ``args[0]``: a key of ``parent_process.SENTENCES``."""
 
 
 Blocks = Iterator[Block]
 READERS: dict[str, Callable[[bytes], Blocks]] = {}
 """Readers by media type, filled by ``reader``. Readers of mails and office files use it for files inside them."""
 left_out: Counter[str] = Counter()
-"""How many "pages", "pictures" and "files" of this process's one file were not read (``process.LEFT_OUT``)."""
+"""How many "pages", "pictures" and "files" of this process's one file were not read (``parent_process.LEFT_OUT``)."""

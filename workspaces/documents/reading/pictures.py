@@ -110,7 +110,7 @@ PASSED_ON = ("TESSDATA_PREFIX",)  # environment variables
 
 
 class OcrFailed(Exception):
-    """Raised when OCR fails. ``args[0]``: a key of ``process.SENTENCES``."""
+    """Raised when OCR fails. ``args[0]``: a key of ``parent_process.SENTENCES``."""
 
 
 def is_there() -> bool:
