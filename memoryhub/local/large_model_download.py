@@ -13,6 +13,7 @@ import fcntl
 import hashlib
 import http.client
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -25,6 +26,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -69,6 +71,9 @@ LEAST_DISK = 3 * 10**9  # free bytes needed, counting bytes already downloaded a
 HUB_SECONDS = 2.0  # timeout of the connection to the hub
 READ_SECONDS = 60.0  # timeout between two pieces of the download
 CHUNK = 1024 * 1024
+# Interval of checks for the administrator's choice, and pause before a failed download is retried.
+WATCH_SECONDS = 1.0
+RETRY_SECONDS = 3600.0
 
 
 class State(StrEnum):
@@ -219,6 +224,50 @@ def remove(data_dir: Path) -> None:
     """Remove the file and any partial download."""
     model_file(data_dir).unlink(missing_ok=True)
     part_file(data_dir).unlink(missing_ok=True)
+
+
+def fetch_when_wanted(data_dir: Path, *, anyway: bool) -> Path:
+    """Download the file and return its path. Waits while it is paused or removed, and retries after failures.
+
+    `anyway` skips the check of memory and disk space.
+    """
+    tell = partial(write_status, data_dir)
+    while True:
+        choice = wanted(data_dir)
+        if choice == Wanted.REMOVE:
+            remove(data_dir)
+            tell(Status(State.REMOVED))
+        elif choice == Wanted.PAUSE:
+            tell(Status(State.PAUSED, fetched_bytes(data_dir)))
+        elif not anyway and (why := why_too_small(data_dir)):
+            tell(Status(State.NO_ROOM, reason=why))
+        else:
+            tell(Status(State.FETCHING, fetched_bytes(data_dir)))
+            try:
+                return fetch(data_dir, on_progress=tell)
+            except Interrupted:
+                continue
+            except FetchFailed as error:
+                sys.stdout.write(f"{error} The small model goes on answering; tried again in an hour.\n")
+                sys.stdout.flush()
+                tell(Status(State.FAILED, fetched_bytes(data_dir), str(error)))
+        _wait_for_a_change(data_dir, choice)
+
+
+def _wait_for_a_change(data_dir: Path, choice: Wanted) -> None:
+    """Wait until the administrator changes or repeats the choice ("Try again"), or it is time to retry a download."""
+    chosen_at = wanted_at(data_dir)
+    end = time.monotonic() + (RETRY_SECONDS if choice == Wanted.FETCH else math.inf)
+    while time.monotonic() < end and wanted(data_dir) == choice:
+        if wanted_at(data_dir) != chosen_at:
+            return
+        time.sleep(WATCH_SECONDS)
+
+
+def wait_until_removed(data_dir: Path) -> None:
+    """Wait until an administrator chooses to remove the model."""
+    while wanted(data_dir) != Wanted.REMOVE:
+        time.sleep(WATCH_SECONDS)
 
 
 def _fetch_from_hub(data_dir: Path, url: str, on_progress: Callable[[Status], None]) -> bool:

@@ -8,28 +8,22 @@ processes find the running server with `read_endpoint(data_dir)`, which prefers 
 
 import argparse
 import json
-import math
 import os
 import socket
 import sys
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 
 from memoryhub.local import large_model_download as download
 from memoryhub.local.data_folder import write_file
-from memoryhub.local.large_model_download import FetchFailed, Interrupted, State, Status, Wanted
+from memoryhub.local.large_model_download import State, Status
 from memoryhub.model_files import CHAT_MODEL, ModelFileAltered, ModelFileMissing
 
 KEY_VARIABLE = "MEMORYHUB_MODEL_SERVER_KEY"
 LOOPBACK = "127.0.0.1"
 MODEL_NAME = "smollm2-135m-instruct"
-# Interval of checks for the administrator's choice, and pause before a failed download is retried.
-WATCH_SECONDS = 1.0
-RETRY_SECONDS = 3600.0
 
 
 @dataclass(frozen=True)
@@ -172,52 +166,16 @@ def serve(
 
 def fetch_and_serve(data_dir: Path, port: int, api_key: str, *, anyway: bool = False) -> None:
     """Download and serve the larger model until it is removed. `anyway` skips the check of memory and disk space."""
-    weights = _fetched(data_dir, anyway=anyway)
+    weights = download.fetch_when_wanted(data_dir, anyway=anyway)
 
     def watch() -> None:
         download.write_status(data_dir, Status(State.READY, download.SIZE))
-        while download.wanted(data_dir) != Wanted.REMOVE:
-            time.sleep(WATCH_SECONDS)
+        download.wait_until_removed(data_dir)
         remove_endpoint(data_dir, LARGE)
         download.remove(data_dir)
 
     download.write_status(data_dir, Status(State.STARTING, download.SIZE))
     serve(LOOPBACK, port, api_key, weights=weights, profile=LARGE, until=watch)
-
-
-def _fetched(data_dir: Path, *, anyway: bool) -> Path:
-    """Return the path of the downloaded file. Waits while it is paused or removed, and retries after failures."""
-    tell = partial(download.write_status, data_dir)
-    while True:
-        choice = download.wanted(data_dir)
-        if choice == Wanted.REMOVE:
-            download.remove(data_dir)
-            tell(Status(State.REMOVED))
-        elif choice == Wanted.PAUSE:
-            tell(Status(State.PAUSED, download.fetched_bytes(data_dir)))
-        elif not anyway and (why := download.why_too_small(data_dir)):
-            tell(Status(State.NO_ROOM, reason=why))
-        else:
-            tell(Status(State.FETCHING, download.fetched_bytes(data_dir)))
-            try:
-                return download.fetch(data_dir, on_progress=tell)
-            except Interrupted:
-                continue
-            except FetchFailed as error:
-                sys.stdout.write(f"{error} The small model goes on answering; tried again in an hour.\n")
-                sys.stdout.flush()
-                tell(Status(State.FAILED, download.fetched_bytes(data_dir), str(error)))
-        _wait_for_a_change(data_dir, choice)
-
-
-def _wait_for_a_change(data_dir: Path, choice: Wanted) -> None:
-    """Wait until the administrator changes or repeats the choice ("Try again"), or it is time to retry a download."""
-    chosen_at = download.wanted_at(data_dir)
-    end = time.monotonic() + (RETRY_SECONDS if choice == Wanted.FETCH else math.inf)
-    while time.monotonic() < end and download.wanted(data_dir) == choice:
-        if download.wanted_at(data_dir) != chosen_at:
-            return
-        time.sleep(WATCH_SECONDS)
 
 
 def main() -> None:
