@@ -41,6 +41,7 @@ ACCOUNT_SIGNUP_FIELDS = ["username*", "email*" if SIGNUP_DOMAINS else "email", "
 ACCOUNT_EMAIL_VERIFICATION = "mandatory" if SIGNUP_DOMAINS else "none"
 ACCOUNT_REAUTHENTICATION_REQUIRED = True  # before changing email addresses, which can reset the password
 ACCOUNT_REAUTHENTICATION_TIMEOUT = 15 * 60  # seconds after which a password is required again
+PASSWORD_RESET_TIMEOUT = 3 * 24 * 3600  # a link to reset a password is valid for three days
 ACCOUNT_LOGOUT_REDIRECT_URL = "account_login"
 ACCOUNT_SESSION_REMEMBER = True
 ACCOUNT_EMAIL_UNKNOWN_ACCOUNTS = False  # otherwise a password reset sends mail to any address
