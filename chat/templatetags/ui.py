@@ -1,5 +1,8 @@
-"""General template tags and filters: icons, avatars, relative dates, and form fields linked to their errors."""
+"""General template tags and filters: icons, avatars, relative dates, form fields linked to their errors, and the chats
+that memories came from.
+"""
 
+from collections.abc import Iterable
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -8,6 +11,7 @@ from zlib import crc32
 from django import template
 from django.forms import BaseForm, BoundField
 from django.forms.utils import flatatt
+from django.template import Context
 from django.templatetags.static import static
 from django.urls import reverse
 from django.utils import timezone
@@ -18,14 +22,19 @@ from django.utils.timesince import timesince
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext_lazy
 
+from chat.chats.personal_memories import chats_with_personal_data_of
+from chat.models import Chat, Message
 from chat.prompting.prompt_text import imported, withheld
 from chat.rendering.highlighting import coloured
 from chat.rendering.markdown import COLOURED_LENGTH
 from chat.rendering.stored_html import html_or_source
+from memories.access import memory_on, vetoed
 from memories.models import Memory
 from memoryhub.localization import file_size, isolated, translated
+from workspaces.access import default_workspace
 from workspaces.documents.reading.pictures import FACE_SIDE
-from workspaces.models import ArtifactKind, ArtifactVersion
+from workspaces.model_choice import chosen_for
+from workspaces.models import ArtifactKind, ArtifactVersion, Workspace
 from workspaces.spending.usage_records import amount
 
 register = template.Library()
@@ -229,3 +238,65 @@ def artifact_html(shown: ArtifactVersion, kind: str) -> SafeString:
     language = "html" if kind == ArtifactKind.HTML else shown.language
     code = coloured(text, language if len(text) <= COLOURED_LENGTH else "")
     return mark_safe(f'<div class="code-block"><pre><code>{code}</code></pre></div>')  # noqa: S308  escaped by coloured
+
+
+MOST_NAMED = 20
+
+
+@register.simple_tag(takes_context=True)
+def source_chats(context: Context, memories: Iterable[Any]) -> dict[str, Chat]:
+    """Return the chats that these memories came from, by id, without those that the user may not open. One query."""
+    ids = {memory.source_chat_id for memory in memories if memory.source_chat_id}
+    chats = Chat.objects.visible_to(context["request"].user).live().filter(public_id__in=ids)
+    return {chat.public_id: chat for chat in chats}
+
+
+@register.simple_tag
+def edited_sources(memories: Iterable[Memory]) -> set[str]:
+    """Return the ids of messages that memories came from and that were edited since. One query."""
+    ids = {memory.source_message_id for memory in memories if memory.source_message_id}
+    edited = Message.objects.filter(public_id__in=ids).exclude(superseded_by=None)
+    return set(edited.values_list("public_id", flat=True))
+
+
+@register.simple_tag(takes_context=True)
+def given_sources(context: Context, memories: Iterable[Any]) -> dict[str, Chat]:
+    """Map the chats and messages that API clients named as sources of these memories to the chats to link to. Two
+    queries.
+
+    The memories must have the attribute ``origins``, which ``memories.views.panel_context.on_cards`` sets.
+    """
+    ids = {source.source_id for memory in memories for source in memory.origins}
+    chats = Chat.objects.visible_to(context["request"].user).live()
+    chats_by_id = {chat.public_id: chat for chat in chats.filter(public_id__in=ids)}
+    messages = Message.objects.filter(public_id__in=ids, chat__in=chats).readable_by(context["request"].user)
+    messages = messages.select_related("chat").defer("content")
+    return chats_by_id | {message.public_id: message.chat for message in messages}
+
+
+@register.simple_tag(takes_context=True)
+def chats_with_own(context: Context, workspace: Workspace) -> list[Chat]:
+    """Return the newest chats that others can read and with an answer from this user's personal data. One query."""
+    return list(chats_with_personal_data_of(context["request"].user, workspace)[:MOST_NAMED])
+
+
+@register.filter
+def get(mapping: dict[str, Any], key: str) -> Any:
+    return mapping.get(key)
+
+
+register.simple_tag(vetoed, name="memory_vetoed")
+
+
+@register.simple_tag(takes_context=True)
+def memory_on_by_default(context: Context) -> bool:
+    """Return whether new chats of the user have memory on, by the user's setting, else by the operator's."""
+    return memory_on(context["request"].user, None)
+
+
+@register.simple_tag(takes_context=True)
+def model_without_tools(context: Context) -> str:
+    """Return the name of the default model of the user's own workspace if it cannot call tools, else ""."""
+    user = context["request"].user
+    model = chosen_for(default_workspace(user), user).model
+    return "" if model.capabilities.has_tools else model.name or _("the built-in one")
