@@ -23,6 +23,7 @@ from memoryhub.llm.base import Vectors, normalised
 from memoryhub.llm.bert import MATRICES, VECTORS, Layer, in_batches, open_session
 from memoryhub.llm.e5 import MultilingualEncoder, english_of, meaning_of
 from memoryhub.llm.errors import EmbedderError, EmbedderNotInstalled
+from memoryhub.llm.onnx_graph import model_of
 from memoryhub.model_files import EMBEDDER, TOKENIZER
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def _load_model() -> tuple[bert.Encoder, Tokenizer]:
 
     with bert.file_errors():
         model, vocabulary = MiniLM(EMBEDDER.checked_path()), TOKENIZER.content()
-    session = open_session(bert.model_of(model.layers(), rounded=False))
+    session = open_session(model_of(model.layers(), rounded=False))
     try:
         tokenizer = Tokenizer.from_buffer(vocabulary)
     except Exception as error:  # the library raises plain exceptions
@@ -86,8 +87,8 @@ def _load_model() -> tuple[bert.Encoder, Tokenizer]:
 
 
 # The ONNX file of all-MiniLM-L6-v2, with weights in eight bits. Its own graph expands all of them to 32 bits on load
-# and takes nine times the file's memory. So only the weights are read, for the graph of `memoryhub.llm.bert`, which
-# returns the same vectors.
+# and takes nine times the file's memory. So only the weights are read, for the graph of `memoryhub.llm.onnx_graph`,
+# which returns the same vectors.
 
 LAYERS = 6
 _TYPES = {1: np.float32, 3: np.int8}  # ONNX data types that the weights have

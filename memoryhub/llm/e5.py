@@ -21,6 +21,7 @@ from memoryhub.llm import bert
 from memoryhub.llm.base import Vectors, normalised
 from memoryhub.llm.bert import INNER, MATRICES, VECTORS, WIDTH, Layer, in_batches, open_session
 from memoryhub.llm.errors import EmbedderError
+from memoryhub.llm.onnx_graph import model_of
 from memoryhub.model_files import MULTILINGUAL
 
 # Tokenization: the most likely segmentation by the scores of the pieces (SentencePiece unigram).
@@ -201,7 +202,7 @@ def _load() -> tuple[Pieces, bert.Encoder]:
         lambda ids: plain(words[ids]),
         weights.vector("emb.pos").reshape(-1, WIDTH) + weights.vector("emb.type")[:WIDTH],
         (weights.vector("emb.ln.w"), weights.vector("emb.ln.b")),
-        open_session(bert.model_of(weights.layers(), rounded=True, also=MIDDLE)),
+        open_session(model_of(weights.layers(), rounded=True, also=MIDDLE)),
     )
     return Pieces(*weights.pieces), encoder
 

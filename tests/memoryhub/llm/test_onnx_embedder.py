@@ -12,6 +12,7 @@ from memoryhub.llm import bert, bundled_embedder, errors, registry
 from memoryhub.llm.base import Embedder, Vectors
 from memoryhub.llm.bert import MOST_PIECES, MOST_TEXTS, in_batches, open_session
 from memoryhub.llm.bundled_embedder import MiniLM, OnnxEmbedder
+from memoryhub.llm.onnx_graph import model_of
 from memoryhub.model_files import EMBEDDER
 
 
@@ -44,7 +45,7 @@ def test_a_known_vector_stays_the_same(embedder: OnnxEmbedder) -> None:
 
 def test_vectors_are_those_of_the_files_own_graph_without_its_table_of_words(embedder: OnnxEmbedder) -> None:
     """The copy in memory omits the word table of 47 MB, of which a text needs a few rows."""
-    assert len(bert.model_of(MiniLM(EMBEDDER.path()).layers(), rounded=False)) < 45e6
+    assert len(model_of(MiniLM(EMBEDDER.path()).layers(), rounded=False)) < 45e6
     session = open_session(EMBEDDER.content())
     _, tokenizer = embedder._load()
     texts = ["tea", "Where does Ines keep the keys of the boat house?", "The 3rd report, due 15 March. " * 12]
