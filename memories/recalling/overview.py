@@ -29,7 +29,7 @@ from memories.models import Memory, NodeMemory
 from memories.models.memory import MemoryQuerySet
 from memories.recalling.loading import load_memories
 from memories.recalling.question import subject
-from memories.recalling.relevance import PRIOR_COUNT, statement_kinds
+from memories.recalling.relevance import PRIOR_COUNT, net_logits, statement_kinds
 from memories.topics import whole_words
 from memoryhub.database.replicas import read
 from memoryhub.errors import NotFound
@@ -37,19 +37,19 @@ from workspaces.data_policy import DataPolicy
 from workspaces.index.hybrid_search import SearchArea, area_within
 from workspaces.models import Agent, User, Workspace
 
-# Classifier of messages that ask for an overview, and of what: a softmax over the message's multilingual
+# Classifier of messages that ask for an overview, and of what: a small net over the message's multilingual
 # vector. Does not access the database. Fitted by tests/bench/fit_overview.py; docs/recall.md has the figures.
 
 FILE = Path(__file__).with_name("overview.npz")
 NONE, SELF, HERE, TOPIC = "none", "self", "here", "topic"
-# Rows of the head: no overview, or one of the person, the workspace or a topic.
+# What the net tells apart: no overview, or one of the person, the workspace or a topic.
 CLASSES = (NONE, SELF, HERE, TOPIC)
-STEEP = 3.0  # length of the vectors that the head was fitted to
-AT, SURE = 0.85, 0.998  # minimum probability that a message asks for an overview, usually and in doubt
+AT, SURE = 0.8, 0.985  # minimum probability that a message asks for an overview, usually and in doubt
 
 
 class Fitted(NamedTuple):
-    head: Array  # (4, 385): CLASSES over an e5 vector, the constant last
+    hidden: Array  # (385, 64): the hidden layer of the net, the constants last
+    outer: Array  # (65, 4): what it adds up to CLASSES
     frame: Array  # the mean of messages that ask for an overview of some topic
     statement: Array  # the mean of memories
 
@@ -60,14 +60,13 @@ def fitted() -> Fitted:
         return Fitted(*(file[name].astype(np.float32) for name in Fitted._fields))
 
 
-def kind_of(vector: Array, head: Array | None = None, *, in_doubt: bool = False) -> str:
+def kind_of(vector: Array, net: tuple[Array, Array] | None = None, *, in_doubt: bool = False) -> str:
     """Return the kind of overview that a message asks for: SELF, HERE (the workspace), TOPIC, or "" for none.
 
-    ``vector`` is the multilingual encoder's part of the message's vector. ``head`` replaces the
+    ``vector`` is the multilingual encoder's part of the message's vector. ``net`` replaces the
     fitted weights. Set ``in_doubt``, which requires a higher probability, if a single memory answers the message.
     """
-    head = fitted().head if head is None else head
-    logits = STEEP * head[:, :-1] @ vector / np.linalg.norm(vector) + head[:, -1]
+    logits = net_logits(vector / np.linalg.norm(vector), *(net or (fitted().hidden, fitted().outer)))
     share = np.exp(logits - logits.max())
     if share[0] > (1 - (SURE if in_doubt else AT)) * share.sum():
         return ""

@@ -303,11 +303,12 @@ def matters(item: Recalled, threshold: float) -> bool:
 def _why_not(item: Recalled) -> str:
     """Return why an item is not relevant enough."""
     item_relevance = item.relevance
-    if item_relevance is not None and item_relevance.if_current >= settings.RECALL_THRESHOLD:
+    if item_relevance is None:
+        return BELOW_THRESHOLD
+    is_over = item_relevance.is_over and item_relevance.if_asked >= settings.RECALL_THRESHOLD
+    if is_over or item_relevance.if_current >= settings.RECALL_THRESHOLD:
         return NO_LONGER_HOLDS if item.memory.replaced_by_id is None else REPLACED
-    if item_relevance is not None and item_relevance.if_asked >= settings.RECALL_THRESHOLD:
-        return NOTHING_ASKED
-    return BELOW_THRESHOLD
+    return NOTHING_ASKED if item_relevance.if_asked >= settings.RECALL_THRESHOLD else BELOW_THRESHOLD
 
 
 def strength(item: Recalled, threshold: float) -> str:

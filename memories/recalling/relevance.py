@@ -6,7 +6,8 @@ are:
 
 - the similarity to the message by both encoders, compared with other memories of the workspace and with the best one
 - the words and parts of words in common with the message, and how rare these are
-- the kind of message (it asks for nothing, looks something up, asks for work or advice, asks about the past)
+- the kind of message (it asks for nothing, looks something up, asks for work or advice), read by a small net, and
+  whether it asks about the past
 - the kind of statement (a rule or preference, or something that is over)
 
 A bilinear form of both vectors is added to the logit. It has learned which statements matter to which messages without
@@ -37,6 +38,7 @@ FILE = Path(__file__).with_suffix(".npz")
 LOOKED_AT = 20  # memories, the first in the order of recall
 BACKGROUND = 200  # memories of the same places, to which a message's cosines are compared
 STRONG = 0.80  # minimum relevance that a receipt calls strong
+CLEAR = 0.97  # minimum ``if_asked`` of a memory that is used even if the message seems to ask for nothing
 LEAST_SCORE = 0.25  # minimum score for a search or a tool where relevance is unknown
 PRIOR_COUNT = 8.0  # weight of PRIORS in a workspace's background, as a number of memories
 PRIORS = {"english": (0.12, 0.12), "multilingual": (0.05, 0.09), "both": (0.07, 0.09)}  # mean, deviation
@@ -45,11 +47,14 @@ BEND = 0.7  # deviations from a measure's mean at which its weight may change
 # Each halving below FEW memories, down to FEWEST, adds EASE to the logit.
 FEW, FEWEST, EASE = 20, 5, 0.35
 # Minimum logits of a message about the past, with words that say so and without.
-PAST, SURELY_PAST = -1.5, 3.0
+PAST, SURELY_PAST = -1.5, 4.0
 OVER = -4.0  # minimum logit of a statement that is over; its words must say so too
 ORDER_SHARE = 0.1  # weight of relevance in the order of results; chosen on two conversations of LoCoMo
 OVER_SHARE = 0.25  # factor for the relevance of what is over, which keeps it below the default thresholds
 MOST = 6.0  # the logits of heads are clipped here
+SUREST = (
+    3.0  # the same for the first three MESSAGE_HEADS, so that the kind of a message alone decides nothing
+)
 
 MESSAGE_HEADS = ("silent", "lookup", "work", "past")
 STATEMENT_HEADS = ("rule", "over")
@@ -63,13 +68,15 @@ MEASURES = (
 # fmt: off
 KINDS = (
     "silent", "lookup", "work", "past", "rule", "over", "no_longer", "wanted_past", "rule_for_work",
-    "rule_near", "rule_of_few",
+    "rule_near", "silent_near", "silent_score", "rule_of_few",
 )
 # fmt: on
 
 
 class Fitted(NamedTuple):
-    message: Array  # (4, 385): MESSAGE_HEADS over an e5 vector, the constant last
+    hidden: Array  # (385, 64): the hidden layer of a net over a message's e5 vector, the constants last
+    outer: Array  # (65, 3): what the net adds up to the first three of MESSAGE_HEADS
+    past: Array  # (385,): the last of MESSAGE_HEADS, over the same vector
     statement: Array  # (2, 385): STATEMENT_HEADS
     mean: Array  # of MEASURES and KINDS
     scale: Array
@@ -125,8 +132,20 @@ def read_message(text: str, vector: Array) -> Message:
     """Classify a message by its vector ``vector``."""
     own, part = fitted(), vector[MULTILINGUAL]
     unit = part / float(np.linalg.norm(part))
-    kinds = STEEP * own.message[:, :-1] @ unit + own.message[:, -1]
+    kinds = message_kinds(unit[None], own.hidden, own.outer, own.past)[0]
     return Message(text, kinds, read_asked(vector), (unit - own.centres[0]) @ own.match)
+
+
+def message_kinds(units: Array, hidden: Array, outer: Array, past: Array) -> Array:
+    """Return the logits of MESSAGE_HEADS, one row for each e5 vector in ``units``. The others are as in ``Fitted``."""
+    return np.column_stack([net_logits(units, hidden, outer), STEEP * units @ past[:-1] + past[-1]])
+
+
+def net_logits(units: Array, hidden: Array, outer: Array) -> Array:
+    """Return the logits of a net with one hidden layer, one row for each e5 vector of length 1."""
+    active = np.maximum(0, STEEP * units @ hidden[:-1] + hidden[-1])
+    own: Array = active @ outer[:-1] + outer[-1]
+    return own
 
 
 def heads_for(message: Message) -> dict[str, Array]:
@@ -165,6 +184,7 @@ def judge(
     value = _probability(np.hstack([plain, kinds_of(message.kinds, rules, plain, ease)]), added)
     asking = np.concatenate([[-MOST, MOST, -MOST], message.kinds[3:]])
     if_asked = _probability(np.hstack([plain, kinds_of(asking, rules, plain, ease)]), added)
+    value = np.where(if_asked >= CLEAR, np.maximum(value, if_asked), value)
     current = np.stack([rules[:, 0], np.full(len(candidates), -MOST)], axis=1)
     if_current = _probability(np.hstack([plain, kinds_of(message.kinds, current, plain, ease)]), added)
     over = np.zeros(len(candidates), bool)
@@ -246,14 +266,14 @@ def kinds_of(message: Array, statements: Array, plain: Array, ease: float) -> Ar
     statement. ``plain`` has the features returned by ``measure``. ``ease`` is that of ``ease_of``: a rule is relevant
     more often in a workspace with few memories.
     """
-    three = message[:3] - message[:3].mean()
-    silent, _lookup, work = _shares(message)
+    three = np.clip(message[:3] - message[:3].mean(), -SUREST, SUREST)
+    silent, _lookup, work = _shares(three)
     past = _sigmoid(2 * (message[3] - PAST))
     rule, over = np.clip(statements, -MOST, MOST).T
     is_rule, is_over = _sigmoid(statements[:, 0]), _sigmoid(statements[:, 1])
     above, score = (plain[:, MEASURES.index(name)] for name in ("z_both", "score"))
     above, same = np.clip(above, 0, 4), np.ones(len(statements))
-    columns = [each * same for each in (*np.clip(three, -MOST, MOST), np.clip(message[3], -MOST, MOST))]
+    columns = [each * same for each in (*three, np.clip(message[3], -MOST, MOST))]
     columns += [rule, over, is_over * (1 - past), is_over * past]
     columns += [work * is_rule, work * is_rule * above, silent * above, silent * score]
     columns += [work * is_rule * ease]
@@ -263,7 +283,7 @@ def kinds_of(message: Array, statements: Array, plain: Array, ease: float) -> Ar
 def _shares(message: Array) -> Array:
     """Return the probabilities that a message asks for nothing, looks something up, or asks for work or advice.
 
-    ``message`` has the logits of all MESSAGE_HEADS.
+    ``message`` has the logits of at least the first three MESSAGE_HEADS.
     """
     odds = np.exp(message[:3] - message[:3].max())
     shares: Array = odds / odds.sum()

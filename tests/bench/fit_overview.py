@@ -32,13 +32,15 @@ import django
 django.setup()
 
 from memories.recalling import overview
+from memories.recalling.relevance import STEEP
 from memoryhub.llm.bundled_embedder import TwoEncoders
-from tests.bench.fit_relevance import softmax, units
+from tests.bench.fit_relevance import units
 from tests.bench.judging_data import bucket
+from tests.bench.nets import fit_classes
 from tests.bench.relevance_data import DATA, everyday, own_workspaces, past_questions
 
 Array = NDArray[Any]
-FOLDS, RIDGE = 3, 1 / 2
+FOLDS = 3
 FRAME_WEIGHS, ALONE_WEIGHS, NEAR_WEIGHS = 0.1, 3.0, 3.0  # filled frames; phrasings in one language alone
 NONE_WEIGHS = 2.0  # times as much as each other class: most messages ask for no overview
 SOME = 300  # messages of each FILE
@@ -106,15 +108,13 @@ def read(rows: list[Row], embedder: TwoEncoders) -> Array:
     return units(np.concatenate([embedder.embed_queries([row.text for row in part]) for part in parts]))
 
 
-def fit(rows: list[Row], vectors: Array) -> Array:
-    """Fit one row of weights for each of ``overview.CLASSES``; all but the first have the same weight."""
+def fit(rows: list[Row], vectors: Array) -> tuple[Array, Array]:
+    """Fit a net that tells ``overview.CLASSES`` apart; all but the first have the same weight."""
     kinds = ["none" if row.kind in NONE else row.kind for row in rows]
-    classes = np.array([[kind == name for name in overview.CLASSES] for kind in kinds])
+    classes = np.array([[kind == name for name in overview.CLASSES] for kind in kinds], np.float32)
     weights = np.array([max(row.weight, NEAR_WEIGHS * (row.kind == "near")) for row in rows])
     each = np.array([NONE_WEIGHS, 1.0, 1.0, 1.0]) / (classes * weights[:, None]).sum(axis=0)
-    shares = (classes * each).sum(axis=1)
-    weights = weights * shares * len(rows) / classes.shape[1]
-    return softmax(overview.STEEP * vectors, classes, weights, RIDGE, steps=300)
+    return fit_classes(STEEP * vectors, classes, weights * (classes * each).sum(axis=1))
 
 
 def report(name: str, rows: list[Row], found: list[str], *, show: bool = False) -> None:
@@ -150,20 +150,26 @@ def main() -> None:
     for fold in range(FOLDS):
         used = [at for at, row in enumerate(rows) if row.folds and fold not in row.folds]
         left = [at for at, row in enumerate(rows) if row.folds == {fold}]
-        head = fit([rows[at] for at in used], vectors[used])
+        net = fit([rows[at] for at in used], vectors[used])
         left_out += [rows[at] for at in left]
-        found += [overview.kind_of(vectors[at], head) for at in left]
+        found += [overview.kind_of(vectors[at], net) for at in left]
     report("left out by folds", left_out, found)
     used = [at for at, row in enumerate(rows) if row.folds]
     held = [at for at, row in enumerate(rows) if not row.folds]
-    head = fit([rows[at] for at in used], vectors[used])
-    found = [overview.kind_of(vectors[at], head) for at in held]
+    net = fit([rows[at] for at in used], vectors[used])
+    found = [overview.kind_of(vectors[at], net) for at in held]
     report("held back", [rows[at] for at in held], found, show=options.show)
     if options.keep:
         topics = np.stack([vectors[at] for at in used if rows[at].kind == "topic"])
         texts = [text for case in own_workspaces() for text in case.memories.values()]
         statements = units(embedder.embed(texts))
-        np.savez(overview.FILE, head=head, frame=topics.mean(axis=0), statement=statements.mean(axis=0))
+        np.savez(
+            overview.FILE,
+            hidden=net[0],
+            outer=net[1],
+            frame=topics.mean(axis=0),
+            statement=statements.mean(axis=0),
+        )
 
 
 if __name__ == "__main__":

@@ -41,6 +41,7 @@ from memories.recalling.recall import recall
 from memoryhub.database.startup import running_database
 from memoryhub.llm.bundled_embedder import MULTILINGUAL, TwoEncoders
 from tests.bench.bench_threshold import scratch_user
+from tests.bench.nets import fit_classes
 from tests.bench.relevance_data import (
     Case,
     cases,
@@ -136,9 +137,10 @@ def _unit(vector: Array) -> Array:
 
 GROUPS_WEIGH = {"own": 1.0, "workspaces": 1.0, "prefeval": 0.35, "locomo": 0.35, "xquad": 0.8, "pairs": 0.5}
 VARIANTS_WEIGH = {"whole": 1.0, "few": 0.5, "part": 0.6, "mixed": 0.6}
-EVERYDAY_WEIGHS = 3.0
+EVERYDAY_WEIGHS = 1.8
+LACKING_WEIGHS = 2.0  # times as much: questions whose answer is missing
 LEAST_SCALE = 0.15  # so that rare measures do not get large weights
-WORK_WEIGHS = 2.0  # times as much: rules for work are the hardest to find
+WORK_WEIGHS = 1.5  # times as much: rules for work are the hardest to find
 RULES_WEIGH = 1.4  # times as much: a rule costs little to include and much to miss where work is requested
 MESSAGES_FOLDS, STATEMENTS_FOLDS, FOLDS = 3, 3, 4
 RIDGE = 20.0  # for the decision, whose measures are scaled to deviation 1
@@ -182,6 +184,8 @@ class Data:
         weight = GROUPS_WEIGH[each.group] * VARIANTS_WEIGH[each.size]
         if each.kind in SILENT:
             return EVERYDAY_WEIGHS
+        if each.kind == "lacking":
+            return LACKING_WEIGHS * weight
         return WORK_WEIGHS * weight if each.kind in WORK and each.group in HAND_WRITTEN else weight
 
     def _own_statements(self) -> dict[str, Array]:
@@ -229,35 +233,18 @@ def balanced(wanted: Array, weights: Array) -> Array:
     ) * (weights * len(wanted))
 
 
-def message_heads(data: Data, used: Array) -> Array:
-    """Fit MESSAGE_HEADS on the texts of these messages: (4, 385)."""
+def message_heads(data: Data, used: Array) -> tuple[Array, Array, Array]:
+    """Fit MESSAGE_HEADS on the texts of these messages: ``hidden``, ``outer`` and ``past`` of ``Fitted``."""
     once = {data.asked[at].text: at for at in np.flatnonzero(used)}
     rows = np.array(sorted(once.values()))
     names = data.kinds[rows]
     silent, work = np.isin(names, list(SILENT)), np.isin(names, list(WORK))
-    classes = np.stack([silent, ~silent & ~work, work], axis=1)
+    classes = np.stack([silent, ~silent & ~work, work], axis=1).astype(np.float32)
     given = relevance.STEEP * data.vectors[rows]
-    three = softmax(given, classes, (classes * len(rows) / 3 / classes.sum(axis=0)).sum(axis=1), HEAD_RIDGE)
+    hidden, outer = fit_classes(given, classes, (classes / classes.sum(axis=0)).sum(axis=1))
     given = np.vstack([given, relevance.STEEP * data.past])
     past = np.concatenate([names == "past", np.ones(len(data.past), bool)])
-    return np.vstack([three, logistic(given, past, balanced(past, np.ones(len(past))), HEAD_RIDGE)])
-
-
-def softmax(given: Array, classes: Array, weights: Array, ridge: float, steps: int = 200) -> Array:
-    """Fit as ``logistic`` does, for several exclusive classes: a row of weights for each."""
-    x = np.hstack([given, np.ones((len(given), 1), np.float32)]).astype(np.float32)
-    penalty = np.full(x.shape[1], ridge, np.float32)
-    penalty[-1] = 1e-3
-    step = 1 / (0.5 * float(np.linalg.norm(x.T @ (x * weights[:, None]), 2)) + ridge)
-
-    def slope(at: Array) -> Array:
-        odds = x @ at.T
-        odds = np.exp(odds - odds.max(axis=1, keepdims=True))
-        error = weights[:, None] * (odds / odds.sum(axis=1, keepdims=True) - classes)
-        own: Array = error.astype(np.float32).T @ x + penalty * at
-        return own
-
-    return nesterov(np.zeros((classes.shape[1], x.shape[1]), np.float32), slope, step, steps)
+    return hidden, outer, logistic(given, past, balanced(past, np.ones(len(past))), HEAD_RIDGE)
 
 
 def statement_heads(data: Data, origins: set[str]) -> Array:
@@ -287,14 +274,14 @@ def logits(heads: Array, vectors: Array) -> Array:
     return own
 
 
-def kinds(data: Data, used: Array) -> tuple[Array, Array, Array]:
+def kinds(data: Data, used: Array) -> tuple[Array, tuple[Array, Array, Array], Array]:
     """Return KINDS for every row, those of ``used`` messages from heads that did not see them, and both heads."""
     of_messages = message_heads(data, used)
-    messages = logits(of_messages, data.vectors)
+    messages = relevance.message_kinds(data.vectors, *of_messages)
     folds = np.array([data.fold(at, MESSAGES_FOLDS) for at in range(len(data.asked))])
     for number in range(MESSAGES_FOLDS):
         left = used & (folds == number)
-        messages[left] = logits(message_heads(data, used & ~left), data.vectors[left])
+        messages[left] = relevance.message_kinds(data.vectors[left], *message_heads(data, used & ~left))
     origins = {data.asked[at].origin for at in np.flatnonzero(used) if data.asked[at].group == "own"}
     of_statements = statement_heads(data, origins)
     statements = logits(of_statements, data.statements)
@@ -326,7 +313,7 @@ def fit(data: Data, used: Array) -> tuple[Array, relevance.Fitted]:
     match, added, constant = bilinear(data, centres, logits, np.where(rows, weighed, 0))
     weights[-1] += constant
     fitted = relevance.Fitted(
-        of_messages, of_statements, mean, scale, weights, match, centres, np.array(DEFAULT)
+        *of_messages, of_statements, mean, scale, weights, match, centres, np.array(DEFAULT)
     )
     return _sigmoid(logits + added + constant), fitted
 

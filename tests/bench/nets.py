@@ -12,6 +12,8 @@ from memoryhub.llm.base import Vectors
 Net = tuple[Vectors, Vectors, Vectors, float]
 RATE, DECAY, ROWS = 3e-3, 0.3, 256
 READ = 256  # texts at once
+# Of ``fit_classes``; chosen on held-out messages.
+CLASSES_HIDDEN, CLASSES_STEPS, CLASSES_DROPPED, CLASSES_DECAY = 64, 4000, 0.3, 0.5
 NAMES = ("inner", "inner_bias", "outer", "outer_bias")
 
 
@@ -43,6 +45,42 @@ def fit_net(given: Vectors, wanted: Vectors, seed: int, *, hidden: int, steps: i
             move = (first[at] / (1 - 0.9**step)) / (np.sqrt(second[at] / (1 - 0.999**step)) + 1e-8)
             weights[at] -= rate * (move + DECAY * weights[at] * (weights[at].ndim > 1))
     return weights[0], weights[1], weights[2], float(weights[3][0])
+
+
+def fit_classes(given: Vectors, classes: Vectors, weights: Vectors) -> tuple[Vectors, Vectors]:
+    """Fit a net with one hidden layer for several exclusive classes, as ``fit_net`` does.
+
+    ``classes`` has a row of zeros and a one for each text, ``weights`` how often it is drawn. Both layers have their
+    constants in the last row.
+    """
+    chance = np.random.default_rng(0)
+    layers = [
+        np.vstack([chance.normal(0, (2 / size) ** 0.5, (size, width)), np.zeros(width)]).astype(np.float32)
+        for size, width in ((given.shape[1], CLASSES_HIDDEN), (CLASSES_HIDDEN, classes.shape[1]))
+    ]
+    first, second = ([np.zeros_like(each) for each in layers] for _ in range(2))
+    share = weights / weights.sum()
+    for step in range(1, CLASSES_STEPS + 1):
+        rows = chance.choice(len(given), ROWS, p=share)
+        x = given[rows] * (chance.random((ROWS, given.shape[1])) >= CLASSES_DROPPED) / (1 - CLASSES_DROPPED)
+        x = _with_ones(x.astype(np.float32))
+        inner = x @ layers[0]
+        active = _with_ones(np.maximum(inner, 0))
+        odds = active @ layers[1]
+        odds = np.exp(odds - odds.max(axis=1, keepdims=True))
+        error = (odds / odds.sum(axis=1, keepdims=True) - classes[rows]) / ROWS
+        slopes = [x.T @ (error @ layers[1][:-1].T * (inner > 0)), active.T @ error]
+        for layer, slope, mean, square in zip(layers, slopes, first, second, strict=True):
+            mean += 0.1 * (slope - mean)
+            square += 0.001 * (slope**2 - square)
+            rate = RATE * (1 - step / (CLASSES_STEPS + 1))
+            layer -= rate * (mean / (1 - 0.9**step)) / (np.sqrt(square / (1 - 0.999**step)) + 1e-8)
+            layer[:-1] *= 1 - rate * CLASSES_DECAY
+    return layers[0], layers[1]
+
+
+def _with_ones(rows: Vectors) -> Vectors:
+    return np.hstack([rows, np.ones((len(rows), 1), np.float32)])
 
 
 class Remembering:

@@ -113,8 +113,8 @@ def cases(files: list[Path]) -> list[Case]:
         else:
             made += workspaces
             workspaces = [each for each in workspaces if each.size == "whole"]
-            made += [_part(each, chance.choice([8, 10, 14]), chance) for each in workspaces]
-            made += [_mixed(each, chance.choice(workspaces)) for each in workspaces]
+            made += [_part(each, chance.choice([8, 10, 14]), chance) for each in workspaces[::2]]
+            made += [_mixed(each, chance.choice(workspaces)) for each in workspaces[1::2]]
     return [*_with_everyday(made, chance), *_pairs(chance)]
 
 
