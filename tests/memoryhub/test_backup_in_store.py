@@ -50,11 +50,11 @@ def store(address: str, tmp_path: Path, settings: Any, monkeypatch: pytest.Monke
     settings.DATA_DIR = tmp_path / "data"
     settings.DATA_DIR.mkdir()
     settings.EMBEDDED_DATABASE = False  # no cluster is in that folder, and none has to start
-    storage._made.cache_clear()
+    storage._client_for.cache_clear()
     pubsub.listener.stop()  # left open by earlier tests
     _end_other_sessions()
     yield empty_bucket(address, BUCKET)
-    storage._made.cache_clear()
+    storage._client_for.cache_clear()
     dump.drop(dump.own_name() + dump.REPLACED)
 
 
@@ -172,13 +172,13 @@ def test_what_the_store_refuses_is_said_in_a_sentence(store: Any, monkeypatch: p
     with pytest.raises(CommandError, match="--keep"):
         run("backup", f"{FOLDER}one.zip", keep=2)
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", f"http://127.0.0.1:{free_port()}")
-    storage._made.cache_clear()
+    storage._client_for.cache_clear()
     with pytest.raises(CommandError, match="the store does not answer"):
         run("backup", f"{FOLDER}one.zip")
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    storage._made.cache_clear()
+    storage._client_for.cache_clear()
     with pytest.raises(CommandError, match="there are no keys for the store"):
         run("backup", f"{FOLDER}one.zip")
 
