@@ -46,7 +46,7 @@ SHOWN = {
     "::test_running_an_extraction_again_refreshes_the_same_row",
     "cosine with a threshold": OF_RECALL + "test_semantic_drops_what_is_below_the_threshold",
     "an index for every size of vector": "tests/memories/recalling/test_embedding_models.py"
-    "::test_every_size_stores_finds_duplicates_and_is_recalled",
+    "::test_every_size_follows_another_finds_duplicates_and_is_recalled",
     "an edit in place": OF_PAGES + "test_editing_in_place",
     "a card says what where from when and who": OF_PAGES + "test_a_card_says_what_where_from_when_and_who",
     "deleting by its icon": OF_PAGES + "test_forgetting_can_be_undone_where_it_was_done",
