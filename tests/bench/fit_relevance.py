@@ -49,6 +49,7 @@ from tests.bench.relevance_data import (
     labelled_statements,
     labels,
     past_questions,
+    requests_for_facts,
 )
 from tests.factories import HERE
 from workspaces.models import Membership, PassageVector, Role, User, Workspace
@@ -170,6 +171,7 @@ class Data:
         self.ease = np.repeat([relevance.ease_of(count) for count in counts], counts)
         self.ends = np.searchsorted(self.of, np.arange(len(asked) + 1))
         self.past = units(embedder.embed_queries(past_questions()))
+        self.requests = units(embedder.embed_queries(requests_for_facts()))
         self.labelled = labelled_statements()
         self.labelled_vectors = units(embedder.embed([text for _, text in self.labelled]))
         self.own = self._own_statements()
@@ -237,10 +239,10 @@ def message_heads(data: Data, used: Array) -> tuple[Array, Array, Array]:
     """Fit MESSAGE_HEADS on the texts of these messages: ``hidden``, ``outer`` and ``past`` of ``Fitted``."""
     once = {data.asked[at].text: at for at in np.flatnonzero(used)}
     rows = np.array(sorted(once.values()))
-    names = data.kinds[rows]
+    names = np.append(data.kinds[rows], ["question"] * len(data.requests))
     silent, work = np.isin(names, list(SILENT)), np.isin(names, list(WORK))
     classes = np.stack([silent, ~silent & ~work, work], axis=1).astype(np.float32)
-    given = relevance.STEEP * data.vectors[rows]
+    given = relevance.STEEP * np.vstack([data.vectors[rows], data.requests])
     hidden, outer = fit_classes(given, classes, (classes / classes.sum(axis=0)).sum(axis=1))
     given = np.vstack([given, relevance.STEEP * data.past])
     past = np.concatenate([names == "past", np.ones(len(data.past), bool)])

@@ -2,10 +2,10 @@
 
 `data/relevance/NAME.txt` is a workspace: its language, then a memory a line, ``letter|text``, then a message a line,
 ``kind|text|letters of the memories that a model should be given``. `everyday.tsv` has messages of everyday life that
-no memory answers, `past.tsv` questions about what was before, `statements.tsv` rules and statements that are over,
-`labels.tsv` which memories of the workspaces are such. `workspaces.jsonl` has more workspaces, one a line, in the form
-that ``score_workspaces`` takes, with the ids of their rules and of what is over. The messages of `data/use` are used as
-well.
+no memory answers, `past.tsv` questions about what was before, `requests.tsv` messages that look something up without
+a question, `statements.tsv` rules and statements that are over, `labels.tsv` which memories of the workspaces are such.
+`workspaces.jsonl` has more workspaces, one a line, in the form that ``score_workspaces`` takes, with the ids of their
+rules and of what is over. The messages of `data/use` are used as well.
 
 The files named on the command line are outside data, a workspace a line, as ``score_workspaces`` takes them.
 """
@@ -197,6 +197,11 @@ def _pairs(chance: random.Random, size: int = 12) -> Iterator[Case]:
 
 def past_questions() -> list[str]:
     return [*_lines(DATA / "past.tsv")]
+
+
+def requests_for_facts() -> list[str]:
+    """Return messages that look something up without a question, such as "Remind me where the key is"."""
+    return [*_lines(DATA / "requests.tsv")]
 
 
 def labelled_statements() -> list[tuple[str, str]]:
