@@ -42,14 +42,14 @@ from workspaces.models import Agent, User, Workspace
 
 FILE = Path(__file__).with_name("overview.npz")
 NONE, SELF, HERE, TOPIC = "none", "self", "here", "topic"
-# What the net tells apart: no overview, or one of the person, the workspace or a topic.
+# Classes of the net: no overview, or an overview of the person, the workspace or a topic.
 CLASSES = (NONE, SELF, HERE, TOPIC)
 AT, SURE = 0.8, 0.985  # minimum probability that a message asks for an overview, usually and in doubt
 
 
 class Fitted(NamedTuple):
     hidden: Array  # (385, 64): the hidden layer of the net, the constants last
-    outer: Array  # (65, 4): what it adds up to CLASSES
+    outer: Array  # (65, 4): the output layer, a column for each of CLASSES, the constants last
     frame: Array  # the mean of messages that ask for an overview of some topic
     statement: Array  # the mean of memories
 

@@ -75,7 +75,7 @@ KINDS = (
 
 class Fitted(NamedTuple):
     hidden: Array  # (385, 64): the hidden layer of a net over a message's e5 vector, the constants last
-    outer: Array  # (65, 3): what the net adds up to the first three of MESSAGE_HEADS
+    outer: Array  # (65, 3): its output layer, for the first three of MESSAGE_HEADS, the constants last
     past: Array  # (385,): the last of MESSAGE_HEADS, over the same vector
     statement: Array  # (2, 385): STATEMENT_HEADS
     mean: Array  # of MEASURES and KINDS
