@@ -12,6 +12,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -87,10 +88,15 @@ class Product(Installation):
     def upload(self, client: http.Client, name: str, content: bytes) -> http.Response:
         return client.post(f"{self.place}/documents", files={"file": (name, content)})
 
-    def document(self, name: str, text: str) -> str:
-        made = self.upload(self.person, name, text.encode())
-        assert made.status_code == 201, made.text
-        return str(made.json()["id"])
+    def document_and_stopped_reader(self, text: str) -> tuple[str, psutil.Process]:
+        """Upload a document that takes a second to read, and stop the process that reads it."""
+        page = f"<p>{text}</p>{'<i></i>' * 200_000}".encode()
+        with ThreadPoolExecutor(1) as threads:  # the reader may start before the upload is answered
+            upload = threads.submit(self.upload, self.person, f"{secrets.token_hex(4)}.html", page)
+            reader = self.stopped_reader()
+            answer = upload.result()
+        assert answer.status_code == 201, answer.text
+        return str(answer.json()["id"]), reader
 
     def status(self, document: str) -> str:
         return str(self.person.get(f"{self.place}/documents/{document}").json()["status"])
@@ -171,8 +177,7 @@ def embedder(product: Product) -> Iterator[Callable[[Reply], None]]:
 
 
 def test_a_killed_reader(product: Product, record_property: Record) -> None:
-    document = product.document("one.txt", "The eastern warehouse is kept by Mara.")
-    reader = product.stopped_reader()
+    document, reader = product.document_and_stopped_reader("The eastern warehouse is kept by Mara.")
     assert product.status(document) == "reading"
     reader.kill()
     began = time.monotonic()
@@ -194,8 +199,9 @@ def test_a_killed_worker(product: Product, record_property: Record) -> None:
 
 
 def killed(product: Product, name: str, kill: Callable[[psutil.Process], None]) -> str:
-    document = product.document(name, f"In {name} the eastern warehouse is kept by Mara.")
-    reader = product.stopped_reader()
+    document, reader = product.document_and_stopped_reader(
+        f"In {name} the eastern warehouse is kept by Mara."
+    )
     kill(product.job_of(reader))
     began = time.monotonic()
     wait_until(lambda: not is_running(reader), "the reader ends with its job")
@@ -377,9 +383,12 @@ def test_a_full_data_disk(product: Product, record_property: Record) -> None:
     for number in range(20):
         text = f"Locker {number} holds the key of boat {number * 7}"
         assert product.save(product.person, text).status_code == 201
+    with psycopg.connect(**connection_settings(product.data_dir), autocommit=True) as own:  # type: ignore[arg-type]
+        own.execute(
+            "CHECKPOINT"
+        )  # a checkpoint on a full disk restarts PostgreSQL; the next one is in five minutes
     before, servers = product.contents(), product.servers()
-    document = product.document("four.txt", "The western warehouse is kept by Noor.")
-    reader = product.stopped_reader()
+    document, reader = product.document_and_stopped_reader("The western warehouse is kept by Noor.")
     said = len(product.output.read_text())
     fill(product.disk)
     reader.resume()

@@ -268,17 +268,24 @@ def test_a_killed_worker_comes_back_and_nothing_of_the_old_one_stays(up: Install
 def test_a_frozen_worker_comes_back(up: Installation) -> None:
     """Every idle worker is killed: the queue's lock is lost, and the workers that replace them get no job.
 
-    The health check samples the workers once a second, so those that it has not seen yet are not killed here.
+    The health check samples the workers once a second. It ignores the end of one that it saw at work, so all must have
+    been idle for longer than that.
     """
     idle: list[psutil.Process] = []
+    busy_at = time.monotonic()
 
     def are_idle() -> bool:
+        nonlocal busy_at
+        idle.clear()
         with suppress(psutil.NoSuchProcess):
             if worker := up.service("worker"):
-                found = worker.children(recursive=True)
-                idle[:] = [each for each in found if " ".join(each.cmdline()).strip().endswith(" idle")]
-        seen_since = time.time() - 3 * HEALTH_SECONDS
-        return bool(idle) and all(each.create_time() < seen_since for each in idle)
+                members = [
+                    (each, " ".join(each.cmdline()).strip()) for each in worker.children(recursive=True)
+                ]
+                idle.extend(each for each, title in members if title.endswith(" idle"))
+                if not idle or any(" processing " in title for _, title in members):
+                    busy_at = time.monotonic()
+        return time.monotonic() - busy_at > 3 * HEALTH_SECONDS
 
     wait_until(are_idle, "workers wait for a job")
     for process in idle:
