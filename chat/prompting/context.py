@@ -29,7 +29,7 @@ from chat.prompting.short_term_memory import ShortTerm
 from memories.access import count_live
 from memories.models import Memory
 from memories.recalling import overview
-from memories.recalling.overview import profile_of
+from memories.recalling.profile import profile_of
 from memories.recalling.ranked_search import Recalled
 from memories.recalling.ranking import injection_threshold
 from memories.recalling.recall import NO_ROOM, Recall, recall, split_recall, with_newer

@@ -36,7 +36,7 @@ from memories.api.serializers import (
 from memories.models import Memory, RecallQuestion
 from memories.models.recall import QUESTION_LENGTH
 from memories.recalling import recall_tests
-from memories.recalling.overview import hidden_lines, hide_line, profile_of
+from memories.recalling.profile import hidden_lines, hide_line, profile_of
 from memories.recalling.recall_tests import MOST_EXPECTED
 from memories.recalling.workspace_search import search_workspace
 from memories.writing import changing

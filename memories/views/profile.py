@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
 from memories.models import Scope
-from memories.recalling.overview import hidden_lines, hide_line, profile_of
+from memories.recalling.profile import hidden_lines, hide_line, profile_of
 from memories.views.panel_context import MemoryForm, changed_notice, is_shared, workspace_context
 from memories.writing import gate
 from memoryhub.errors import Invalid

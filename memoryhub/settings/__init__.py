@@ -4,13 +4,11 @@ docs/options.md lists them.
 """
 
 from memoryhub.settings.accounts import *
-from memoryhub.settings.documents import *
 from memoryhub.settings.language_models import *
-from memoryhub.settings.memory import *
 from memoryhub.settings.process import *
 from memoryhub.settings.process import env
-from memoryhub.settings.retention import *
 from memoryhub.settings.storage import *
+from memoryhub.settings.stored_content import *
 from memoryhub.settings.web import *
 
 READ_ELSEWHERE = ("ADMIN_USERNAME", "ADMIN_PASSWORD", "ADMIN_EMAIL")  # read by manage.py ensure_admin

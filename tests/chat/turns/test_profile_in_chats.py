@@ -15,7 +15,7 @@ from chat.prompting.prompt_text import tokens
 from chat.turns.services import begin_turn
 from chat.turns.turn import wait_until_idle
 from memories.models import Memory, Scope
-from memories.recalling.overview import hide_line
+from memories.recalling.profile import hide_line
 from memories.recalling.ranked_search import Recalled
 from memories.recalling.recall import receipt_for
 from tests.api import Api

@@ -8,7 +8,8 @@ from django.test import Client
 from django.utils import timezone
 
 from memories.models import Memory, Scope
-from memories.recalling.overview import LINES, profile_of
+from memories.recalling.overview import LINES
+from memories.recalling.profile import profile_of
 from memories.writing.gate import delete_memory, edit_memory
 from memoryhub.errors import NotFound
 from tests.api import Api
