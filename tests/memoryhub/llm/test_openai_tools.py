@@ -68,6 +68,8 @@ OTHER_WAYS: list[list[dict[str, Any]]] = [
         [whole("one", "{}"), whole("one", '{"n": 2}')],
         # The name repeated in every fragment.
         [whole("one", "{}", index=0), whole("two", '{"n"', index=1), whole("two", ": 2}", index=1)],
+        # Fragments of two calls in turn, told apart by their ids alone.
+        [whole("one", "{", id="a"), whole("two", '{"n"', id="b"), whole("", "}", id="a"), whole("", ": 2}", id="b")],
         # Arguments as an object.
         [whole("one", "{}", index=0), {"tool_calls": [{"index": 1, "function": {"name": "x", "arguments": {"n": 2}}}]}],
 ]  # fmt: skip
