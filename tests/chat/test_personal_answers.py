@@ -225,18 +225,6 @@ class TestTools:
             in page
         )
 
-    def test_an_artifact_of_ones_own_is_changed(
-        self, cast: Cast, chat: Chat, scripted_model: ScriptedOpenAI
-    ) -> None:
-        own = make_artifact(cast.owner, content="Flour", personal=True)
-        change = {"id": f"{own.public_id}-1", "content": KNOWN}
-        scripted_model.respond = lambda request: (
-            Answer("Done.") if request.tool_results else Answer(calls=[Call("write_artifact", change)])
-        )
-        ask(chat)
-        own.refresh_from_db()
-        assert own.content == KNOWN
-
     def test_a_new_artifact_is_the_persons_alone_and_the_page_says_so(
         self, cast: Cast, chat: Chat, scripted_model: ScriptedOpenAI
     ) -> None:

@@ -5,8 +5,6 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[2]
 
 
@@ -27,8 +25,6 @@ def is_there(test: str) -> bool:
     return (ROOT / file).is_file() and name in tests_in(file)
 
 
-def promises(shown: Mapping[str, str]) -> pytest.MarkDecorator:
-    """Return a parametrization with one test for each promise of the table, named after it."""
-    return pytest.mark.parametrize(
-        "shown_by", shown.values(), ids=[words.replace(" ", "-") for words in shown]
-    )
+def without_a_test(shown: Mapping[str, str]) -> list[str]:
+    """Return the promises of the table whose test does not exist."""
+    return [promise for promise, test in shown.items() if not is_there(test)]

@@ -11,7 +11,7 @@ from chat.models.runs import RunEvent
 from tests.api import Api
 from tests.fakes.openai_server import Answer, Call, Received
 from tests.seeds.conftest import Hub
-from tests.seeds.shown_elsewhere import is_there, promises
+from tests.seeds.shown_elsewhere import without_a_test
 
 pytestmark = pytest.mark.django_db
 OF_MEMORY, OF_TABLES = "tests/chat/runs/test_run_entries.py::", "tests/chat/runs/test_contract_tables.py::"
@@ -55,15 +55,34 @@ SHOWN = {
     "a run begins with entries": "tests/chat/runs/test_prefilled.py"
     "::test_a_run_begins_with_the_entries_of_its_request",
     "its first list shows them": "tests/chat/runs/test_prefilled.py::test_the_first_step_lists_them",
+    "memory_read gives whole values and names what is missing": OF_MEMORY
+    + "test_memory_read_gives_whole_values_and_names_what_is_missing",
+    "memory_list shows entries without their values": OF_MEMORY
+    + "test_memory_list_shows_metadata_and_no_values",
+    "memory_write answers with the key under shared": OF_MEMORY + "test_memory_write_publishes_under_shared",
+    "a published value has a size": OF_MEMORY + "test_memory_write_refuses_in_a_sentence",
+    "an answer of a tool has a size": OF_MEMORY
+    + "test_memory_list_drops_the_oldest_until_the_whole_answer_fits",
+    "a large value is read in pages": OF_MEMORY + "test_memory_read_pages_a_value_that_is_too_large",
+    "inputs are seeded under their names": OF_TABLES + "test_plan_startup_seeds_each_input",
+    "a step is told which steps it builds on": OF_TABLES
+    + "test_task_forwards_the_keys_of_its_plan_to_every_step_as_they_are",
+    "a step writes its result and the last one the task's": OF_TABLES
+    + "test_step_writes_the_task_result_where_it_is_the_last_of_its_task",
+    "a task waits for what it builds on": OF_EXECUTORS
+    + "test_results_propagate_from_research_to_summary_to_report",
+    "a result is put into nobody's prompt": OF_EXECUTORS
+    + "test_results_propagate_from_research_to_summary_to_report",
+    "a program starts a run and reads its memory": "tests/chat/runs/test_views.py"
+    "::test_a_program_starts_a_run_and_reads_what_came_of_it",
     "a run is followed live": "tests/chat/runs/test_views.py::test_a_run_is_followed_from_where_a_reader_was",
 }
 Says = Mapping[str, Callable[[Received], Answer]]
 TEXT = {"type": "string"}
 
 
-@promises(SHOWN)
-def test_shown_elsewhere(shown_by: str) -> None:
-    assert is_there(shown_by)
+def test_promises_shown_elsewhere_have_their_tests() -> None:
+    assert without_a_test(SHOWN) == []
 
 
 def task(name: str, *depends_on: str, **fields: Any) -> dict[str, Any]:
@@ -124,11 +143,6 @@ def test_what_one_step_wrote_another_reads(hub: Hub) -> None:
     assert result_of(hub, "tell")["entries"]["task:find"]["value"] == "find done."
 
 
-def test_a_result_is_put_into_nobodys_prompt(hub: Hub) -> None:
-    go(hub, task("find"), task("tell", "find"), says={"find": lambda request: Answer("The zebra lives.")})
-    assert "zebra" not in json.dumps(request_of(hub, "tell").messages)
-
-
 def test_what_a_task_builds_on_is_named_with_its_title(hub: Hub) -> None:
     go(hub, task("find"), task("tell", "find"))
     assert "- task:find — Find" in asked(request_of(hub, "tell"))
@@ -177,98 +191,7 @@ def test_an_entry_has_its_fields(hub: Hub) -> None:
 # --- The tools
 
 
-def test_memory_list_shows_entries_without_their_values(hub: Hub) -> None:
-    written = calls("memory_write", key="x", value="zebra", title="It", description="About it")
-    go(
-        hub,
-        task("find"),
-        task("tell", "find"),
-        says={"find": once(written), "tell": once(calls("memory_list"))},
-    )
-    listed = result_of(hub, "tell")
-    assert (listed["total"], listed["returned"], listed["truncated"]) == (3, 3, False)
-    [entry] = [each for each in listed["entries"] if each["key"] == "shared:x"]
-    assert set(entry) == {"key", "kind", "title", "description", "source", "valueBytes", "createdAt"}
-    assert (entry["title"], entry["description"], entry["valueBytes"]) == ("It", "About it", 7)
-    assert "zebra" not in json.dumps(listed)
-
-
-def test_filters_of_a_list_are_anded(hub: Hub) -> None:
-    memory = [
-        {"key": "task:a", "value": 1, "source": "a"},
-        {"key": "task:b", "value": 1, "source": "b"},
-        {"key": "shared:a", "value": 1, "source": "a"},
-    ]
-    wanted = calls("memory_list", kind=["task_result"], key_prefix="task:", sources=["a"])
-    go(hub, task("find"), memory=memory, says={"find": once(wanted)})
-    assert [entry["key"] for entry in result_of(hub, "find")["entries"]] == ["task:a"]
-
-
-def test_a_list_of_more_than_200_is_the_newest_and_says_so(hub: Hub) -> None:
-    memory = [
-        {
-            "key": f"shared:{number}",
-            "value": 1,
-            "created_at": f"2026-01-01T00:{number // 60:02}:{number % 60:02}Z",
-        }
-        for number in range(203)
-    ]
-    go(hub, task("find"), memory=memory, says={"find": once(calls("memory_list"))})
-    listed = result_of(hub, "find")
-    assert (listed["total"], listed["returned"], listed["truncated"]) == (203, 200, True)
-    assert (listed["entries"][0]["key"], listed["entries"][-1]["key"]) == ("shared:3", "shared:202")
-
-
-def test_memory_read_gives_whole_values_and_names_what_is_missing(hub: Hub) -> None:
-    given = {
-        "key": "task:research",
-        "value": {"findings": ["alpha"]},
-        "source": "research",
-        "title": "Research",
-    }
-    wanted = calls("memory_read", keys=["task:research", "step:summary"])
-    go(hub, task("find"), memory=[given], says={"find": once(wanted)})
-    read = result_of(hub, "find")
-    entry = read["entries"]["task:research"]
-    assert isinstance(entry.pop("createdAt"), int)
-    assert entry == {**given, "kind": "task_result"} and read["missing"] == ["step:summary"]
-
-
-def test_memory_write_answers_with_the_key_under_shared(hub: Hub) -> None:
-    go(
-        hub,
-        task("find"),
-        says={"find": once(calls("memory_write", key="top_source", value="https://example.com"))},
-    )
-    written = result_of(hub, "find")
-    assert written.pop("createdAt")
-    assert written == {"ok": True, "key": "shared:top_source", "kind": "shared"}
-
-
-def test_a_step_cannot_write_another_ones_result(hub: Hub) -> None:
-    forged = calls("memory_write", key="task:find", value="forged")
-    run = go(hub, task("find"), task("tell", "find"), says={"tell": once(forged)})
-    entries = hub.entries(run["id"])
-    assert entries["task:find"]["value"] == "find done." and entries["shared:task:find"]["value"] == "forged"
-
-
 # --- A step
-
-
-def test_a_step_writes_its_result_and_the_last_one_the_tasks(hub: Hub) -> None:
-    steps = [{"id": name, "instructions": f"{name} it."} for name in ("first", "last")]
-    run = go(hub, task("both", steps=steps))
-    entries = hub.entries(run["id"])
-    values = {key: entry["value"] for key, entry in entries.items()}
-    assert values == {"step:first": "first done.", "step:last": "last done.", "task:both": "last done."}
-
-
-def test_a_step_that_spends_its_rounds_leaves_an_error(hub: Hub) -> None:
-    hub.model.respond = lambda request: calls("memory_list")
-    steps = [{"id": "find", "instructions": "find it.", "schema": TEXT}]
-    run = hub.run(plan={"tasks": [task("find", steps=steps)]}, budget={"step_rounds": 2})
-    assert run["status"] == "failed"
-    assert set(hub.entries(run["id"])["step:find"]["value"]) == {"error"}
 
 
 @pytest.mark.parametrize("schema", [None, TEXT], ids=["plain", "with a schema"])
@@ -286,27 +209,7 @@ def test_the_prompt_explains_the_tools_before_anything_else(hub: Hub, schema: An
     assert system.index("## Memory tools") < system.index("finish_step" if schema else "plain text")
 
 
-def test_a_step_is_told_which_steps_of_its_task_it_builds_on(hub: Hub) -> None:
-    steps = [{"id": "first", "instructions": "first it."}]
-    steps += [{"id": "last", "instructions": "last it.", "depends_on": ["first"]}]  # type: ignore[dict-item]
-    go(hub, task("before"), task("both", "before", steps=steps))
-    assert "- step:first" in asked(request_of(hub, "last")) and "- task:before" in asked(
-        request_of(hub, "last")
-    )
-    assert "- task:before" in asked(request_of(hub, "first"))
-
-
 # --- A task
-
-
-def test_inputs_are_seeded_under_their_names(hub: Hub) -> None:
-    run = go(hub, task("find"), inputs={"city": "Bern", "year": 2026})
-    entries = hub.entries(run["id"])
-    assert {key: entries[f"input:{key}"]["value"] for key in ("city", "year")} == {
-        "city": "Bern",
-        "year": 2026,
-    }
-    assert entries["input:city"]["title"] == "city"
 
 
 def test_a_list_is_worked_on_item_by_item_and_comes_back_in_order(hub: Hub) -> None:
@@ -324,11 +227,6 @@ def test_a_list_is_worked_on_item_by_item_and_comes_back_in_order(hub: Hub) -> N
 
 
 # --- A plan
-
-
-def test_a_task_waits_for_what_it_builds_on(hub: Hub) -> None:
-    go(hub, task("tell", "find", "check"), task("find"), task("check"))
-    assert [asked(each).split()[0] for each in hub.model.chat_requests][-1] == "tell"
 
 
 def test_every_task_has_its_result_and_the_run_the_last_ones(hub: Hub) -> None:
@@ -383,22 +281,6 @@ def test_a_program_inspects_the_memory_when_the_run_has_ended(hub: Hub) -> None:
     assert Api(hub.cast.stranger).get(address).status_code == 404
 
 
-def test_code_publishes_without_a_model(hub: Hub) -> None:
-    given = {
-        "key": "shared:top_source",
-        "value": "https://example.com",
-        "source": "data_pipeline",
-        "title": "Top",
-    }
-    go(
-        hub,
-        task("find"),
-        memory=[given],
-        says={"find": once(calls("memory_read", keys=["shared:top_source"]))},
-    )
-    assert result_of(hub, "find")["entries"]["shared:top_source"]["value"] == "https://example.com"
-
-
 def test_a_page_shows_the_memory_beside_the_run(hub: Hub) -> None:
     run = go(hub, task("find"))
     client = Client()
@@ -421,23 +303,6 @@ def test_each_run_has_a_memory_of_its_own(hub: Hub) -> None:
 
 
 # --- Intended differences (docs/conformance.md)
-
-
-def test_an_answer_of_a_tool_has_a_size_and_stays_whole_json(hub: Hub) -> None:
-    memory = [{"key": f"shared:{number}", "value": 1, "description": "d" * 900} for number in range(150)]
-    memory.append({"key": "shared:large", "value": "x" * 39_000})
-    says = {"find": once(calls("memory_list")), "tell": once(calls("memory_read", keys=["shared:large"]))}
-    go(hub, task("find"), task("tell", "find"), memory=memory, says=says)
-    listed, read = result_of(hub, "find"), result_of(hub, "tell")
-    assert listed["truncated"] and listed["returned"] == len(listed["entries"]) < listed["total"]
-    entry = read["entries"]["shared:large"]
-    assert entry["truncated"] and entry["nextOffset"] == len(entry["value"])
-
-
-def test_a_published_value_has_a_size(hub: Hub) -> None:
-    run = go(hub, task("find"), says={"find": once(calls("memory_write", key="x", value="y" * 17_000))})
-    assert request_of(hub, "find").tool_results[0].startswith("Error: value may have at most")
-    assert "shared:x" not in hub.entries(run["id"])
 
 
 def test_a_program_gives_no_system_prompt_of_its_own(hub: Hub) -> None:

@@ -8,14 +8,44 @@ from pytest_django.fixtures import Settings
 
 from chat.models import Chat, Message, MessageRole, ShortTermMemory
 from tests.api import Api
-from tests.fakes.openai_server import Answer, Call
+from tests.fakes.openai_server import Answer
 from tests.seeds.conftest import Hub
-from workspaces.access import default_workspace
-from workspaces.models import User
+from tests.seeds.shown_elsewhere import without_a_test
 
+FILE = "tests/chat/prompting/test_short_term.py::"
+OTHERS, OWN, TURNS = (
+    f"{FILE}TestOtherChats::",
+    f"{FILE}TestOwnSummaryHintAndDirective::",
+    f"{FILE}TestTurns::",
+)
+SHOWN = {
+    "other chats are shown to the model": TURNS + "test_a_later_turn_and_another_chat_see_it",
+    "this chat's running summary is shown to the model": TURNS + "test_a_later_turn_and_another_chat_see_it",
+    "every item is tagged and in the person's role": OWN + "test_in_this_order_others_summary_hint",
+    "summary and hint are items of their own": OWN + "test_in_this_order_others_summary_hint",
+    "the tool writes the summary": TURNS + "test_the_model_writes_it_once_an_answer_and_it_is_distilled",
+    "private chats are left out": OTHERS + "test_private_temporary_and_deleted_chats_are_not_shown",
+    "unless the workspace lets them": OTHERS
+    + "test_private_chats_are_shown_where_the_workspace_allows_it_to_their_own_person",
+    "other workspaces once the person opts in": OTHERS
+    + "test_other_workspaces_only_by_the_persons_own_choice",
+    "any error gives nothing": OWN + "test_any_error_gives_nothing_and_a_line_in_the_log",
+    "newest first and three at most": OTHERS + "test_three_at_most_the_one_touched_last_first_with_their_age",
+    "no hint where something lasting is asked for": OWN + "test_conditions_of_hint_and_directive",
+    "the directive only where all conditions hold": OWN + "test_conditions_of_hint_and_directive",
+    "no hint where nothing can have changed": FILE + "test_hint_needs_an_earlier_message_and_words",
+    "only what all readers may read": "tests/chat/test_personal.py"
+    "::TestWhatTheModelIsShown::test_other_chats_in_short",
+    "a model with little room is shown nothing": OTHERS
+    + "test_other_chats_get_a_share_of_the_room_and_a_small_model_nothing",
+}
 TAG = "[KNOWLEDGE_SHORT_TERM_MEMORY]"
 TOOL = "update_short_term_memory"
 HINT, FIRST = "has changed", "no running summary yet"
+
+
+def test_promises_shown_elsewhere_have_their_tests() -> None:
+    assert without_a_test(SHOWN) == []
 
 
 def chat_with_summary(hub: Hub, summary: str, *, hours: int = 1, **fields: object) -> str:
@@ -31,11 +61,10 @@ def chat_with_messages(hub: Hub, messages: int = 1) -> str:
     """Create a chat with this many messages."""
     chat = hub.chat(title="Here")
     row = Chat.objects.get(public_id=chat)
+    roles = [MessageRole.USER, MessageRole.ASSISTANT] * messages
     Message.objects.bulk_create(
         Message(chat=row, content=f"We talk about plums {number}", role=role, author=hub.cast.owner)
-        for number, role in zip(
-            range(messages), [MessageRole.USER, MessageRole.ASSISTANT] * messages, strict=False
-        )
+        for number, role in zip(range(messages), roles, strict=False)
     )
     return chat
 
@@ -45,170 +74,44 @@ def shown(hub: Hub, chat: str = "", text: str = "And what about pears?") -> str:
     return "\n".join(str(said["content"]) for said in hub.items(TAG))
 
 
-# --- Mission
-
-
-def test_other_chats_are_shown_to_the_model(turns: Hub) -> None:
+def test_a_long_chat_is_told_of_others_how_to_keep_a_summary_and_to_write_a_first_one(turns: Hub) -> None:
+    """The directive stands before the latest question and what belongs to it; the hint names the tool itself."""
     chat_with_summary(turns, "The launch moves to May", title="Launch")
-    assert "Launch (1 hour ago): The launch moves to May" in shown(turns)
-
-
-def test_this_chats_running_summary_is_shown_to_the_model(turns: Hub) -> None:
-    chat = chat_with_summary(turns, "Plums are bought on Monday")
-    assert "running summary of this chat" in shown(turns, chat)
-    assert "Plums are bought on Monday" in shown(turns, chat)
-
-
-def test_the_model_is_told_how_to_keep_the_summary(turns: Hub) -> None:
-    assert TOOL in shown(turns)
-    assert TOOL in turns.asked.tool_names
-
-
-def test_a_long_chat_without_summary_is_asked_for_a_first_one_after_the_answer(turns: Hub) -> None:
-    turns.say(chat_with_messages(turns, 6), "And what about pears?")
+    text = shown(turns, chat_with_messages(turns, 6))
+    assert "Launch (1 hour ago): The launch moves to May" in text
+    assert f"call {TOOL} once" in text and "{" not in text and TOOL in turns.asked.tool_names
     [directive] = turns.items(FIRST)
     assert TOOL in directive["content"] and "after it" in directive["content"]
-
-
-# --- Output
-
-
-def test_every_item_is_tagged_and_in_the_persons_role(turns: Hub) -> None:
-    chat_with_summary(turns, "The launch moves to May")
-    shown(turns, chat_with_summary(turns, "Plums"))
-    items = turns.items("hort")  # the word is in no other message
-    assert len(turns.items(TAG)) == 3
-    assert {said["role"] for said in items if said["content"].startswith(TAG)} == {"user"}
-
-
-def test_the_directive_stands_before_the_latest_question_and_what_belongs_to_it(turns: Hub) -> None:
-    turns.say(chat_with_messages(turns, 6), "And what about pears?")
     said = [str(message["content"]) for message in turns.asked.messages]
-    [place] = [number for number, text in enumerate(said) if FIRST in text]
     assert said[-1] == "And what about pears?"
-    assert not any("plums" in text for text in said[place:])
+    assert not any("plums" in each for each in said[said.index(directive["content"]) :])
 
 
-# --- Side effects
+def test_no_hint_for_a_model_without_tools(turns: Hub, settings: Settings) -> None:
+    """It gets the summary, and is not asked for a first one either."""
+    settings.LLM_HAS_TOOLS = False
+    assert "Plums" in (text := shown(turns, chat_with_summary(turns, "Plums"))) and HINT not in text
+    turns.say(chat_with_messages(turns, 6), "And what about pears?")
+    assert turns.items(FIRST) == []
 
 
-def test_the_tool_writes_the_summary(turns: Hub) -> None:
-    chat = turns.chat()
-    turns.model.script(Answer("Fine.", calls=[Call(TOOL, {"summary": "About plums"})]), Answer("Fine."))
-    turns.say(chat, "Let us talk about plums")
-    assert turns.api.get(f"{chat}/short-term").json()["summary"] == "About plums"
-
-
-def test_private_chats_are_left_out_unless_the_workspace_lets_them(turns: Hub) -> None:
-    turns.move_home()
-    chat_with_summary(turns, "The secret plan", is_private=True)
-    chat = chat_with_messages(turns)
-    assert "The secret plan" not in shown(turns, chat)
-    turns.api.patch(turns.ws, {"private_short_term": True})
-    assert "The secret plan" in shown(turns, chat)
-
-
-def test_other_workspaces_are_folded_in_once_the_person_opts_in(turns: Hub) -> None:
-    chat_with_summary(turns, "A foreign plan")
-    turns.move_home()
-    chat_with_summary(turns, "A plan of ours", hours=2)
-    chat = chat_with_messages(turns)
-    assert "A foreign plan" not in shown(turns, chat)
-    User.objects.filter(pk=turns.cast.owner.pk).update(short_term_everywhere=True)
-    both = shown(turns, chat)
-    assert both.index("A foreign plan") < both.index("A plan of ours")
-
-
-def test_the_hint_names_the_tool_itself(turns: Hub) -> None:
-    text = shown(turns)
-    assert f"call {TOOL} once" in text and "{" not in text
-
-
-# --- Invariants
-
-
-def test_any_error_gives_nothing_and_the_turn_goes_on(turns: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
-    chat_with_summary(turns, "The launch moves to May")
-
+def test_an_error_ends_no_turn(turns: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError
 
     monkeypatch.setattr("chat.prompting.short_term_memory.recent", fail)
-    answer = turns.say(chat_with_messages(turns, 6), "And what about pears?")
-    assert answer["status"] == "done"
+    turns.model.script(Answer("Fine."))
+    assert turns.say(chat_with_messages(turns, 6), "And what about pears?")["status"] == "done"
     assert turns.items(TAG) == turns.items(FIRST) == []
 
 
-def test_other_chats_come_newest_first_and_three_at_most(turns: Hub) -> None:
-    for hours in (4, 2, 3, 1):
-        chat_with_summary(turns, f"Plan {hours}", hours=hours)
-    text = shown(turns)
-    assert [text.find(f"Plan {hours}") > 0 for hours in (1, 2, 3, 4)] == [True, True, True, False]
-    assert text.index("Plan 1") < text.index("Plan 2") < text.index("Plan 3")
-
-
-def test_summary_and_hint_are_items_of_their_own(turns: Hub) -> None:
-    shown(turns, chat_with_summary(turns, "Plums"))
-    items = [str(said["content"]) for said in turns.items(TAG)]
-    assert len(items) == 2 and "Plums" in items[0] and HINT in items[1] and "Plums" not in items[1]
-
-
-def test_no_hint_for_a_model_without_tools(turns: Hub, settings: Settings) -> None:
-    settings.LLM_HAS_TOOLS = False
-    assert "Plums" in (text := shown(turns, chat_with_summary(turns, "Plums"))) and HINT not in text
-
-
-def test_no_hint_where_the_person_asks_for_something_lasting(turns: Hub) -> None:
-    assert HINT not in shown(turns, text="Remember that I like pears")
-
-
-@pytest.mark.parametrize(
-    ("messages", "summary", "has_tools", "stands"),
-    [(6, "", True, True), (6, "Plums", True, False), (3, "", True, False), (6, "", False, False)],
-    ids=["all hold", "there is a summary", "too few messages", "no tools"],
-)
-def test_the_directive_stands_only_where_all_conditions_hold(
-    turns: Hub, settings: Settings, messages: int, summary: str, has_tools: bool, stands: bool
-) -> None:
-    settings.LLM_HAS_TOOLS = has_tools
-    chat = chat_with_messages(turns, messages)
-    turns.api.patch(f"{chat}/short-term", {"summary": summary})
-    turns.say(chat, "And what about pears?")
-    assert bool(turns.items(FIRST)) is stands
-
-
-# --- Configuration
-
-
-def test_how_many_messages_are_enough_is_a_setting(turns: Hub, settings: Settings) -> None:
-    assert settings.SHORT_TERM_MIN_MESSAGES == 6
-    settings.SHORT_TERM_MIN_MESSAGES = 2
-    turns.say(chat_with_messages(turns), "And what about pears?")
-    assert turns.items(FIRST)
-
-
-def test_how_many_other_chats_are_shown_is_a_setting(turns: Hub, settings: Settings) -> None:
-    assert settings.SHORT_TERM_OTHER_CHATS == 3
-    settings.SHORT_TERM_OTHER_CHATS = 1
+def test_how_many_messages_and_chats_are_enough_are_settings(turns: Hub, settings: Settings) -> None:
+    assert (settings.SHORT_TERM_MIN_MESSAGES, settings.SHORT_TERM_OTHER_CHATS) == (6, 3)
+    settings.SHORT_TERM_MIN_MESSAGES, settings.SHORT_TERM_OTHER_CHATS = 2, 1
     chat_with_summary(turns, "Plan 1", hours=1)
     chat_with_summary(turns, "Plan 2", hours=2)
     assert "Plan 1" in (text := shown(turns)) and "Plan 2" not in text
-
-
-# --- Intended differences (docs/conformance.md)
-
-
-@pytest.mark.parametrize("text", ["Thanks!", "I collect plums"], ids=["a courtesy", "a first message"])
-def test_no_hint_where_nothing_can_have_changed(turns: Hub, text: str) -> None:
-    chat = chat_with_messages(turns) if text == "Thanks!" else turns.chat()
-    assert HINT not in shown(turns, chat, text)
-
-
-def test_where_others_read_along_only_what_all_of_them_may_read_is_shown(turns: Hub) -> None:
-    User.objects.filter(pk=turns.cast.owner.pk).update(short_term_everywhere=True)
-    home = default_workspace(turns.cast.owner)
-    chat_with_summary(turns, "A plan of my own", workspace_id=home.public_id)
-    assert "A plan of my own" not in shown(turns)
+    assert turns.items(FIRST)
 
 
 def test_a_summary_is_kept_when_the_process_ends_and_expires_after_a_day(turns: Hub) -> None:
@@ -217,9 +120,3 @@ def test_a_summary_is_kept_when_the_process_ends_and_expires_after_a_day(turns: 
     assert timedelta(hours=23) < row.expires_at - timezone.now() <= timedelta(hours=24)
     ShortTermMemory.objects.update(expires_at=timezone.now() - timedelta(minutes=1))
     assert Api(turns.cast.owner).get(f"{chat}/short-term").json()["summary"] == ""
-
-
-def test_a_model_with_little_room_is_shown_nothing(turns: Hub, settings: Settings) -> None:
-    settings.LLM_CONTEXT_TOKENS = 2048
-    chat_with_summary(turns, "The launch moves to May")
-    assert shown(turns) == ""

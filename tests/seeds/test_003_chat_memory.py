@@ -15,7 +15,7 @@ from tests.factories import make_artifact, make_document, make_key_text, make_me
 from tests.fakes.embedder import FakeEmbedder
 from tests.fakes.openai_server import Answer, Call
 from tests.seeds.conftest import Hub
-from tests.seeds.shown_elsewhere import is_there, promises
+from tests.seeds.shown_elsewhere import without_a_test
 
 pytestmark = pytest.mark.django_db
 OF_TOOLS, OF_PAGES = "tests/chat/tools/test_tools.py::", "tests/memories/views/test_pages.py::"
@@ -33,7 +33,8 @@ SHOWN = {
     "::test_a_question_is_researched_and_its_report_names_its_sources",
     "an event tells of an automatic save": OF_SAVED
     + "TestDeepThink::test_what_it_stores_says_where_it_comes_from_and_is_told",
-    "what a person saves is no automatic save": OF_SAVED + "TestOtherSources::test_events_never_have_text",
+    "what a person saves is no automatic save": OF_SAVED
+    + "TestOnceEach::test_what_a_person_saves_is_no_automatic_save",
     "a list of one chat is flat and newest first": OF_CHATS
     + "test_list_is_flat_newest_first_and_of_this_chat_alone",
     "a message of another chat is not found": OF_CHATS
@@ -53,6 +54,20 @@ SHOWN = {
     "the badge counts after adding": OF_PAGES + "test_adding_confirms_and_counts",
     "a memory of another chat is not found": OF_CHATS + "test_a_memory_of_another_chat_is_not_found",
     "the model's search names what it found": OF_TOOLS + "test_workspace_search_names_the_kind",
+    "the model saves and the memory is its": OF_TOOLS
+    + "test_a_model_saves_a_memory_as_the_person_from_the_chat",
+    "what a tool wrote is distilled as the model's": OF_SAVED
+    + "TestOtherSources::test_a_summary_noted_by_a_tool",
+    "remember this keeps a message as the person's": OF_CHATS + "test_a_message_is_remembered",
+    "one of message and text is needed": OF_CHATS + "test_create_names_the_wrong_fields",
+    "deleting is soft and hides it everywhere": OF_CHATS + "test_patch_and_delete",
+    "a near duplicate answers with the one that is there": OF_CHATS + "test_a_message_is_remembered",
+    "a message has a button that remembers it": "tests/chat/views/test_pages.py"
+    "::test_remember_this_confirms_counts_and_can_be_undone",
+    "what is below the threshold is not given": "tests/chat/turns/test_turn.py"
+    "::test_small_talk_gets_no_block_but_a_receipt_of_what_was_left_out",
+    "what matters is given without anybody's asking": "tests/chat/turns/test_turn.py"
+    "::test_the_recalled_block_stands_right_before_the_question_and_not_in_history",
     "an edit embeds anew and keeps a revision": "tests/memories/writing/test_gate.py"
     "::test_edit_embeds_anew_drops_what_came_from_the_old_text_and_keeps_a_revision",
     "a store without an embedder": "tests/memories/writing/test_gate.py"
@@ -62,9 +77,8 @@ BULLETS = "User prefers responses in bullet-point format"
 FORMAT = "Which bullet-point format for responses does the user prefer?"
 
 
-@promises(SHOWN)
-def test_shown_elsewhere(shown_by: str) -> None:
-    assert is_there(shown_by)
+def test_promises_shown_elsewhere_have_their_tests() -> None:
+    assert without_a_test(SHOWN) == []
 
 
 def said(hub: Hub, chat: str, text: str) -> str:
@@ -110,15 +124,6 @@ def test_a_search_finds_memories_documents_and_artifacts_together(hub: Hub) -> N
 # --- Automatic: the model's tools
 
 
-def test_the_model_saves_and_the_memory_is_its(turns: Hub) -> None:
-    arguments = {"content": BULLETS, "category": "preference"}
-    turns.model.script(Answer(calls=[Call("x_save_memory", arguments)]), Answer("Noted."))
-    turns.say(turns.chat(), f"{BULLETS}. I prefer bullets.")
-    [memory] = turns.memories()
-    assert (memory["content"], memory["category"]) == (BULLETS, "preference")
-    assert (memory["source_type"], memory["summary"]) == ("model", None)
-
-
 def test_a_category_is_kept_verbatim_and_never_inferred(turns: Hub) -> None:
     for content, category in (("I collect stamps", None), ("I breed newts", "Übriges & more")):
         arguments = {"content": content} | ({"category": category} if category else {})
@@ -147,14 +152,6 @@ def test_recall_answers_with_a_markdown_list(turns: Hub) -> None:
     assert content == BULLETS and "Source of it" not in turns.asked.tool_results[0]
 
 
-def test_recall_gives_five_unless_told(turns: Hub) -> None:
-    for number in range(7):
-        turns.save(f"Tea number {number} is green", dedupe="create")
-    turns.model.script(Answer(calls=[Call("x_recall_memory", {"query": "green tea number"})]), Answer("Tea."))
-    turns.say(turns.chat(), "Hello")
-    assert turns.asked.tool_results[0].count("**mem_") == 5
-
-
 def test_the_model_is_offered_both_and_decides_itself(turns: Hub) -> None:
     turns.say(turns.chat(), "Hello")
     assert {"x_save_memory", "x_recall_memory", "x_workspace_search"} <= set(turns.asked.tool_names)
@@ -180,34 +177,7 @@ def test_what_a_tool_wrote_is_distilled_as_the_models(turns: Hub) -> None:
     assert (memory["content"], memory["source_type"]) == (reply["memories"][0]["text"], "model")
 
 
-def test_programs_are_told_of_no_automatic_save(turns: Hub) -> None:
-    program = Api(base="/v1", key=make_key_text(turns.cast.owner, turns.cast.workspace))
-    body = {"model": "scripted-model", "messages": [{"role": "user", "content": "I play chess."}]}
-    assert "x_memory" not in program.post("chat/completions", body).content.decode()
-
-
 # --- Manual
-
-
-def test_remember_this_keeps_a_message_as_the_persons(hub: Hub) -> None:
-    chat = hub.chat()
-    message = said(hub, chat, "The project deadline is March 15, 2026")
-    made = hub.api.post(f"{chat}/memory", {"messageId": message})
-    assert made.status_code == 201
-    memory = made.json()
-    assert (memory["content"], memory["source_type"]) == ("The project deadline is March 15, 2026", "user")
-    assert (memory["source_message_id"], memory["source_chat_id"]) == (message, chat)
-
-
-def test_text_alone_is_kept_too(hub: Hub) -> None:
-    made = hub.api.post(f"{hub.chat()}/memory", {"content": BULLETS, "category": "preference"})
-    assert (made.status_code, made.json()["content"], made.json()["category"]) == (201, BULLETS, "preference")
-
-
-def test_one_of_message_and_text_is_needed(hub: Hub) -> None:
-    refused = hub.api.post(f"{hub.chat()}/memory", {"category": "fact"})
-    assert refused.status_code == 422
-    assert set(refused.json()["error"]["fields"]) == {"messageId", "content"}
 
 
 def test_synthesize_is_off_unless_asked_for(hub: Hub) -> None:
@@ -219,16 +189,6 @@ def test_synthesize_is_off_unless_asked_for(hub: Hub) -> None:
     assert len(hub.model.chat_requests) == 1
 
 
-def test_a_chats_list_has_the_fields_of_a_memory(hub: Hub) -> None:
-    chat = hub.chat()
-    hub.api.post(f"{chat}/memory", {"content": BULLETS})
-    hub.save("Cats purr softly")
-    listed = hub.api.get(f"{chat}/memories").json()
-    assert set(listed) == {"memories"} and len(listed["memories"]) == 1
-    fields = {"id", "content", "summary", "category", "source_type", "created_at", "updated_at"}
-    assert fields | {"source_chat_id", "workspace_id"} <= set(listed["memories"][0])
-
-
 def test_a_change_embeds_the_new_text(hub: Hub) -> None:
     chat = hub.chat()
     made = hub.api.post(f"{chat}/memory", {"content": "The zebra lives in Bern"}).json()
@@ -238,12 +198,6 @@ def test_a_change_embeds_the_new_text(hub: Hub) -> None:
     assert hub.recall("zebra", ranking="semantic") == []
 
 
-def test_a_change_needs_its_content(hub: Hub) -> None:
-    chat = hub.chat()
-    made = hub.api.post(f"{chat}/memory", {"content": BULLETS}).json()
-    assert hub.api.patch(f"{chat}/memories/{made['id']}", {"content": ""}).status_code == 422
-
-
 def test_deleting_is_soft_and_hides_it_everywhere(hub: Hub) -> None:
     chat = hub.chat()
     made = hub.api.post(f"{chat}/memory", {"content": BULLETS}).json()
@@ -251,17 +205,6 @@ def test_deleting_is_soft_and_hides_it_everywhere(hub: Hub) -> None:
     assert hub.api.get(f"{chat}/memories").json() == {"memories": []}
     assert hub.recall(FORMAT) == [] == hub.memories()
     assert Memory.objects.get(public_id=made["id"]).deleted_at is not None
-
-
-def test_rerun_extraction_refreshes_the_summary(hub: Hub) -> None:
-    chat = hub.chat()
-    made = hub.api.post(f"{chat}/memory", {"messageId": said(hub, chat, "I play chess on Mondays")}).json()
-    assert hub.api.post(f"{chat}/memories/{made['id']}/rerun-extraction").status_code == 202
-    reply = {"memories": [{"text": "User plays chess on Mondays", "kind": "fact", "importance": 0.7}]}
-    hub.model.script(Answer(json.dumps(reply)))
-    tasks.rerun_extraction(memory_id=Memory.objects.get().pk, by_id=hub.cast.owner.pk)
-    [memory] = hub.memories()
-    assert (memory["id"], memory["summary"]) == (made["id"], "User plays chess on Mondays")
 
 
 def test_the_routes_of_a_chat_take_a_session_and_no_key(hub: Hub) -> None:
@@ -280,26 +223,11 @@ def test_a_memory_is_made_without_a_chat(hub: Hub) -> None:
     assert (made.status_code, made.json()["source_chat_id"]) == (201, None)
 
 
-def test_a_workspaces_list_is_paged_by_a_cursor(hub: Hub) -> None:
-    ids = [hub.save(f"Fact number {number}", dedupe="create")["id"] for number in range(3)]
-    first = hub.api.get(f"{hub.ws}/memories", limit=2).json()
-    assert set(first) == {"items", "next_cursor", "has_more"} and first["has_more"] is True
-    second = hub.api.get(f"{hub.ws}/memories", limit=2, cursor=first["next_cursor"]).json()
-    assert (second["next_cursor"], second["has_more"]) == (None, False)
-    assert [each["id"] for each in first["items"] + second["items"]] == ids[::-1]
-
-
 def test_a_change_of_a_workspaces_memory_leaves_the_rest(hub: Hub) -> None:
     made = hub.save(BULLETS, category="preference")
     changed = hub.api.patch(f"{hub.ws}/memories/{made['id']}", {"content": "User prefers prose"}).json()
     assert (changed["content"], changed["category"]) == ("User prefers prose", "preference")
     assert changed["source_type"] == made["source_type"]
-
-
-def test_a_workspaces_memory_is_deleted_softly(hub: Hub) -> None:
-    made = hub.save(BULLETS)
-    assert hub.api.delete(f"{hub.ws}/memories/{made['id']}").status_code == 204
-    assert hub.memories() == [] and Memory.objects.filter(deleted_at__isnull=False).count() == 1
 
 
 def test_a_chat_without_a_workspace_belongs_to_the_default_one(hub: Hub) -> None:
@@ -312,30 +240,7 @@ def test_a_chat_without_a_workspace_belongs_to_the_default_one(hub: Hub) -> None
 # --- Passive injection
 
 
-def test_what_matters_is_given_without_anybodys_asking(turns: Hub) -> None:
-    turns.save(BULLETS)
-    turns.say(turns.chat(), FORMAT)
-    assert BULLETS in turns.items("<recalled-memories>")[0]["content"]
-
-
-def test_what_is_below_the_threshold_is_not_given_though_it_is_the_nearest(turns: Hub) -> None:
-    turns.save(BULLETS)
-    turns.say(turns.chat(), "Why is the sky blue?")
-    assert turns.items("<recalled-memories>") == []
-
-
 # --- Chat UI
-
-
-def test_a_message_has_a_button_that_remembers_it(hub: Hub) -> None:
-    chat = hub.chat()
-    message = said(hub, chat, "The project deadline is March 15, 2026")
-    client = Client()
-    client.force_login(hub.cast.owner)
-    address = f"/chats/{chat}/messages/{message}/remember/"
-    assert address in client.get(f"/chats/{chat}/").content.decode()
-    assert 'class="remembered remembered--new"' in client.post(address).content.decode()
-    assert hub.texts() == {"The project deadline is March 15, 2026"}
 
 
 def test_the_panel_lists_what_is_remembered_and_a_badge_counts_it(hub: Hub) -> None:
@@ -369,12 +274,6 @@ def test_a_memory_outlives_its_chat_and_names_it(hub: Hub) -> None:
 
 
 # --- Deduplication
-
-
-def test_a_near_duplicate_answers_with_the_one_that_is_there(hub: Hub) -> None:
-    first = hub.save(BULLETS)
-    again = hub.api.post(f"{hub.ws}/memories", {"content": f"{BULLETS}!"})
-    assert (again.status_code, again.json()["id"], again.json()["duplicate"]) == (200, first["id"], True)
 
 
 # --- Intended differences (docs/conformance.md)

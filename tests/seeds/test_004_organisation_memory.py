@@ -9,7 +9,7 @@ from memories.models import Memory
 from tests.api import V1, Api, type_password_again
 from tests.conftest import Cast
 from tests.factories import make_agent, make_key_text, make_workspace
-from tests.seeds.shown_elsewhere import is_there, promises
+from tests.seeds.shown_elsewhere import without_a_test
 
 pytestmark = pytest.mark.django_db
 OF_V1 = "tests/memories/api/test_api_v1.py::"
@@ -33,9 +33,8 @@ SHOWN = {
 Program = Callable[..., Api]
 
 
-@promises(SHOWN)
-def test_shown_elsewhere(shown_by: str) -> None:
-    assert is_there(shown_by)
+def test_promises_shown_elsewhere_have_their_tests() -> None:
+    assert without_a_test(SHOWN) == []
 
 
 @pytest.fixture

@@ -38,17 +38,6 @@ def test_a_message_is_remembered(cast: Cast, chat: Chat) -> None:
     assert (again.status_code, again.json()["duplicate"], again.json()["id"]) == (200, True, shown["id"])
 
 
-def test_a_text_is_remembered_with_and_without_its_message(cast: Cast, chat: Chat) -> None:
-    message = make_message(chat, "So, about that deadline…")
-    api = Api(cast.editor)
-    with_message = api.post(
-        f"{chat.public_id}/memory", {"messageId": message.public_id, "content": "Due in March"}
-    ).json()
-    assert (with_message["content"], with_message["source_message_id"]) == ("Due in March", message.public_id)
-    alone = api.post(f"{chat.public_id}/memory", {"content": "Cats purr", "synthesize": True}).json()
-    assert (alone["source_chat_id"], alone["source_message_id"]) == (chat.public_id, None)
-
-
 def test_a_long_message_is_cut_but_a_long_text_is_refused(cast: Cast, chat: Chat) -> None:
     message = make_message(chat, "word " * 1000)
     api = Api(cast.editor)
@@ -117,13 +106,6 @@ def test_a_memory_of_another_chat_is_not_found(cast: Cast, chat: Chat) -> None:
     place = f"{chat.public_id}/memories/{elsewhere.public_id}"
     api = Api(cast.editor)
     assert api.patch(place, {"content": "a"}).status_code == api.delete(place).status_code == 404
-
-
-def test_rerun_extraction_is_taken_up(cast: Cast, chat: Chat) -> None:
-    message = make_message(chat, "The deadline is in March")
-    memory = remembered(cast, chat, source_message_id=message.public_id)
-    answer = Api(cast.editor).post(f"{chat.public_id}/memories/{memory.public_id}/rerun-extraction")
-    assert (answer.status_code, answer.json()["id"]) == (202, memory.public_id)
 
 
 def test_rerun_extraction_needs_a_source_message(cast: Cast, chat: Chat) -> None:

@@ -25,12 +25,6 @@ def test_create_without_a_workspace_uses_the_own_one() -> None:
     assert Api(person).get(f"chats/{shown['id']}").json() == shown
 
 
-def test_create_in_a_workspace(cast: Cast) -> None:
-    made = Api(cast.editor).post("chats", {"workspace_id": cast.workspace.public_id})
-    assert made.json()["workspace_id"] == cast.workspace.public_id
-    assert (made.json()["title"], made.json()["memory_enabled"]) == ("", None)
-
-
 def test_a_workspace_that_is_not_there_is_not_found(cast: Cast) -> None:
     for workspace_id in ("ws_nothere", "", "\0", "chat_" + "a" * 24, "ws_" + "a" * 24):
         api = Api(cast.editor)

@@ -1,7 +1,6 @@
 """Turns over REST: complete or streamed, stopped, retried; and the memories they recalled."""
 
 import asyncio
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -9,7 +8,7 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.db import connection
 
-from chat.models import Chat, Message, MessageRole, MessageStatus
+from chat.models import Chat, MessageRole, MessageStatus
 from chat.turns.turn import wait_until_idle
 from memories.models import Receipt, ReceiptItem
 from tests.api import API, Api, error_of
@@ -50,16 +49,6 @@ def test_without_a_stream_the_whole_turn_is_answered(chat: Chat, scripted_model:
     assert listed == [message, answer]
 
 
-def test_a_failed_answer_says_why_and_the_message_is_kept(chat: Chat, scripted_model: ScriptedOpenAI) -> None:
-    scripted_model.respond = lambda request: Failure(401)
-    turn = say(chat)
-    assert turn.status_code == 201
-    answer = turn.json()["answer"]
-    assert answer["status"] == "failed"
-    assert set(answer["error"]) == {"code", "message"}
-    assert chat.messages.get(role=MessageRole.USER).content == "Hello"
-
-
 def test_a_turn_names_the_wrong_field_and_stores_nothing(chat: Chat) -> None:
     for body, field in (
         ({}, "content"),
@@ -90,13 +79,6 @@ def test_a_turn_with_memory_shows_what_it_recalled(chat: Chat) -> None:
     assert receipt["items"][0]["content"] == memory.content
     place = f"{chat.public_id}/messages/{turn['answer']['id']}/receipt"
     assert Api(chat.created_by).get(place).json() == receipt
-
-
-def test_a_turn_without_memory_has_no_receipt(chat: Chat) -> None:
-    turn = say(chat, memory_enabled=False).json()
-    assert turn["answer"]["receipt"] is None
-    response = Api(chat.created_by).get(f"{chat.public_id}/messages/{turn['answer']['id']}/receipt")
-    assert response.status_code == 404
 
 
 async def test_a_stream_brings_message_tokens_receipt_and_the_whole_answer(
@@ -182,36 +164,6 @@ async def test_streams_that_wait_keep_no_database_connection(
     assert held < len(chats)  # the test's own, the listener's and sometimes one that saves
 
 
-def test_stop_keeps_the_text_so_far(
-    chat: Chat, scripted_model: ScriptedOpenAI, eventually: Callable[..., None]
-) -> None:
-    scripted_model.script(Answer("One ", HOLD, "two"))
-    response = Api(chat.created_by).post(f"{chat.public_id}/messages", {"content": "Count"})
-    assert response.status_code == 200
-    answer = chat.messages.get(role=MessageRole.ASSISTANT)
-    eventually(lambda: Message.objects.get(pk=answer.pk).content == "One ")
-    place = f"{chat.public_id}/messages/{answer.public_id}/stop"
-    stopped = Api(chat.created_by).post(place)
-    assert (stopped.status_code, stopped.json()["id"]) == (200, answer.public_id)
-    assert wait_until_idle(10)
-    again = Api(chat.created_by).post(place).json()
-    assert (again["content"], again["status"]) == ("One ", "stopped")
-    response.close()
-
-
-def test_a_second_message_while_an_answer_is_written_is_a_conflict(
-    chat: Chat, scripted_model: ScriptedOpenAI, eventually: Callable[..., None]
-) -> None:
-    scripted_model.script(Answer("One ", HOLD, "two"))
-    response = Api(chat.created_by).post(f"{chat.public_id}/messages", {"content": "Count"})
-    eventually(lambda: chat.messages.get(role=MessageRole.ASSISTANT).content == "One ")
-    refused = say(chat, "And?")
-    assert (refused.status_code, error_of(refused)["code"]) == (409, "busy")
-    assert chat.messages.filter(role=MessageRole.USER).count() == 1
-    scripted_model.release()
-    response.close()
-
-
 def test_retry_writes_the_answer_anew_in_its_place(chat: Chat, scripted_model: ScriptedOpenAI) -> None:
     scripted_model.script(Answer("First."), Answer("Second."))
     turn = say(chat).json()
@@ -222,12 +174,6 @@ def test_retry_writes_the_answer_anew_in_its_place(chat: Chat, scripted_model: S
     assert again.json()["answer"]["content"] == "Second."
     listed = Api(chat.created_by).get(f"{chat.public_id}/messages").json()["items"]
     assert listed == [turn["message"], again.json()["answer"]]
-
-
-def test_only_an_answer_can_be_retried(chat: Chat) -> None:
-    turn = say(chat).json()
-    refused = Api(chat.created_by).post(f"{chat.public_id}/messages/{turn['message']['id']}/retry")
-    assert refused.status_code == 409
 
 
 def test_a_personal_memory_in_a_receipt_is_its_owners_to_see(cast: Cast) -> None:

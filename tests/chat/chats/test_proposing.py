@@ -65,17 +65,6 @@ def test_rest_stores_the_statement_of_a_message(cast: Cast, chat: Chat) -> None:
         assert (stored.status_code, stored.json()["content"]) == (201, kept), said
 
 
-def test_what_says_nothing_is_not_stored_and_said(cast: Cast, chat: Chat) -> None:
-    client = Client()
-    client.force_login(cast.editor)
-    for message in turn(chat, "OK.", "Okay!"):
-        refused = Api(cast.editor).post(f"{chat.public_id}/memory", {"messageId": message.public_id})
-        assert (refused.status_code, list(refused.json()["error"]["fields"])) == (422, ["content"])
-        page = client.post(reverse("chat:remember", args=[chat.public_id, message.public_id]))
-        assert page.status_code == 422 and "nothing to remember" in page.content.decode()
-    assert not Memory.objects.exists()
-
-
 def test_rest_proposes_a_statement_for_a_question(cast: Cast, chat: Chat) -> None:
     question, answer = turn(chat, "When is Falcon due?")
     for message in (question, answer):

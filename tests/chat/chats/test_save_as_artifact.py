@@ -18,7 +18,6 @@ from memoryhub.errors import Forbidden, NotFound
 from memoryhub.llm.errors import ModelNotLocal
 from tests.conftest import Cast
 from tests.factories import HERE, make_artifact, make_chat, make_message
-from workspaces.access import default_workspace
 from workspaces.data_policy import DataPolicy
 from workspaces.models import Artifact, Role, User, Workspace
 
@@ -124,15 +123,6 @@ def test_keep_opens_it_beside_the_chat_and_is_undone(answer: Message, cast: Cast
         assert client.post(address, {"block": wrong}).status_code == 404
     client.force_login(cast.viewer)
     assert "data-keep=" not in client.get(f"/chats/{answer.chat.public_id}/").content.decode()
-
-
-def test_of_a_private_chat_it_is_its_persons_alone(cast: Cast) -> None:
-    for fields in ({"is_private": True}, {"is_temporary": True}):
-        chat = make_chat(cast.editor, cast.workspace, **fields)
-        said = make_message(chat, "A secret plan", role=MessageRole.ASSISTANT)
-        made = save_answer(said, by=cast.editor, now=timezone.now())
-        assert (made.owner, made.workspace) == (cast.editor, default_workspace(cast.editor))
-        assert not Artifact.objects.visible_to(cast.owner).exists()
 
 
 def test_what_was_kept_stays_when_its_chat_is_forgotten_and_names_it_no_more(

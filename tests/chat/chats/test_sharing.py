@@ -333,16 +333,6 @@ def test_the_sweep_asks_the_same_of_one_link_and_of_many(cast: Cast) -> None:
     assert numbers[0] == numbers[1]
 
 
-def test_a_memory_noticed_later_and_forgotten_for_good_takes_its_message(cast: Cast, chat: Chat) -> None:
-    address = link_to(chat)
-    said = Message.objects.get(content="And the wind?")
-    source = {"source_chat_id": chat.public_id, "source_message_id": said.public_id}
-    forget_memories(
-        [make_memory("Olive sails", cast.owner, cast.workspace, **source)], by=cast.owner, now=timezone.now()
-    )
-    assert "And the wind?" not in seen(address) and "sea" in seen(address)
-
-
 def test_who_may_share_what(cast: Cast, chat: Chat) -> None:
     private = make_chat(cast.owner, cast.workspace, is_private=True)
     asked(private, "Mine")

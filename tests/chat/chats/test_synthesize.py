@@ -56,14 +56,6 @@ def test_the_model_rewrites_a_message_before_it_is_stored(
     assert [memory.content for memory in Memory.objects.all()] == [STATEMENT]
 
 
-def test_a_text_without_a_message_is_rewritten_too(
-    cast: Cast, chat: Chat, scripted_model: ScriptedOpenAI
-) -> None:
-    scripted_model.script(Answer(STATEMENT))
-    shown = remember(cast, chat, content=SAID).json()
-    assert (shown["content"], shown["synthesized"], shown["source_message_id"]) == (STATEMENT, True, None)
-
-
 def test_a_statement_that_is_known_is_not_stored_again(
     cast: Cast, chat: Chat, message: Message, scripted_model: ScriptedOpenAI
 ) -> None:
@@ -114,14 +106,6 @@ def test_what_a_model_fails_at_is_kept_as_it_is_and_tried_again_in_the_backgroun
     scripted_model.respond = lambda request: Answer(STATEMENT)
     tasks.rerun_extraction(memory_id=Memory.objects.get().pk, by_id=cast.editor.pk)
     assert Memory.objects.get().content == STATEMENT
-
-
-def test_without_synthesize_no_model_is_asked(
-    cast: Cast, chat: Chat, message: Message, scripted_model: ScriptedOpenAI
-) -> None:
-    made = remember(cast, chat, messageId=message.public_id, synthesize=False).json()
-    assert (made["content"], made["synthesized"]) == (SAID, False)
-    assert scripted_model.requests == []
 
 
 @pytest.mark.parametrize("synthesized", [True, False])

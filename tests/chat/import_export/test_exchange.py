@@ -276,17 +276,6 @@ def test_every_field_of_a_memory_is_exported_or_derived() -> None:
     assert fields == {*PLAIN, *SOURCE, *DATES, *derived, *people, "public_id", "review", "replaced_by"}
 
 
-def test_twice_the_same_file_stores_once(cast: Cast) -> None:
-    a_rich_workspace(cast)
-    data = exported(cast.owner)
-    (olive,) = empty_installation("olive")
-    imported_whole(olive, data)
-    first = everything()
-    again = imported_whole(olive, data)
-    assert everything() == first
-    assert {name for of in again.outcomes.values() for name, number in of.items() if number} == {"duplicate"}
-
-
 def test_documents_go_along_with_their_files_and_are_read_again(cast: Cast) -> None:
     keys = make_document(
         cast.owner, cast.workspace, "The spare key lies under the blue pot.", title="Keys", embedded=False

@@ -274,13 +274,6 @@ def test_a_known_key_is_said_to_change_its_memory_and_does(cast: Cast) -> None:
     assert memory.content == "Coffee" and Memory.objects.count() == 1
 
 
-def test_only_what_was_chosen_is_taken(cast: Cast) -> None:
-    imported = uploaded(cast.editor, as_json([gpt_conversation()]), cast.workspace)
-    import_jobs.start(imported, now=timezone.now(), takes_chats=False)
-    import_jobs.advance(imported.pk, seconds=60)
-    assert not Chat.objects.exists() and Memory.objects.count() == 2
-
-
 def bomb() -> bytes:
     return zipped(**{"conversations.json": b'[{"mapping": {}, "x": "' + b"0" * 6 * 2**20 + b'"}]'})
 

@@ -1,7 +1,5 @@
 """The pages and endpoints of export and import: what they show, and their queries."""
 
-import io
-import json
 import re
 from collections.abc import Callable
 from html import unescape
@@ -34,7 +32,7 @@ from tests.chat.import_export.test_exchange_rules import (
     message,
 )
 from tests.conftest import Cast
-from tests.factories import make_chat, make_memory, make_message
+from tests.factories import make_memory
 from tests.fakes.pseudo_language import CLOSED, OPEN
 from tests.signing_in import signed_in
 
@@ -205,15 +203,6 @@ def test_a_form_that_is_not_right_is_refused(cast: Cast) -> None:
     assert post(file=file(), workspace_id="ws_1") == 404
     assert client.post("/chat/api/imports", "{}", content_type="application/json").status_code == 415
     assert not Import.objects.exists()
-
-
-def test_a_copy_of_the_file_is_sent_while_it_is_read(cast: Cast) -> None:
-    question = make_message(make_chat(cast.owner, cast.workspace), "Hello")
-    response = signed_in(cast.owner).get("/export/")
-    lines = [json.loads(line) for line in io.BytesIO(b"".join(response)).readlines()]  # type: ignore[arg-type]
-    assert response["Content-Type"] == "application/x-ndjson" and not response.has_header("Content-Length")
-    assert [line["type"] for line in lines] == ["memoryhub", "workspace", "chat", "message"]
-    assert lines[-1]["id"] == question.public_id
 
 
 @pytest.mark.django_db(transaction=True)

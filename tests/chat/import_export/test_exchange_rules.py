@@ -1,7 +1,6 @@
 """Permissions of export and import, and what a file cannot do."""
 
 import json
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -16,7 +15,6 @@ from memories.writing.gate import delete_memory
 from memoryhub.errors import Forbidden, NotFound
 from tests.chat.import_export.test_exchange import (
     a_rich_workspace,
-    empty_installation,
     everything,
     exported,
     imported_whole,
@@ -55,10 +53,6 @@ def message(number: int = 1, of: str = "", **fields: Any) -> dict[str, Any]:
     return {"type": "message", "role": "user", "content": "Hello", **at, **fields}
 
 
-def contents(user: User, workspace: Workspace) -> set[str]:
-    return {line["content"] for line in lines_of(exported(user, workspace), "memory")}
-
-
 def test_everybody_takes_out_what_they_may_see_and_no_more(cast: Cast) -> None:
     a_rich_workspace(cast)
     make_memory("I am the editor", cast.editor, cast.workspace, scope=Scope.USER)
@@ -80,11 +74,6 @@ def test_everybody_takes_out_what_they_may_see_and_no_more(cast: Cast) -> None:
     everything_of_editor = exported(cast.editor)
     assert "I am the editor" in everything_of_editor.decode()
     assert "allergic" not in everything_of_editor.decode()
-
-
-def test_an_expired_memory_is_in_no_export(cast: Cast) -> None:
-    make_memory("It rained", cast.owner, cast.workspace, expires_at=datetime(2025, 1, 1, tzinfo=UTC))
-    assert contents(cast.owner, cast.workspace) == set()
 
 
 def test_exports_and_imports_stand_in_the_audit_log(cast: Cast) -> None:
@@ -416,13 +405,3 @@ def test_what_is_refused_of_a_file_is_counted_on_the_dashboard_once(
         (pk, "import", "invalid", 1),
         (pk, "import", "password", 2),
     ]
-
-
-def test_people_who_are_not_here_are_kept_by_name(cast: Cast) -> None:
-    a_rich_workspace(cast)
-    data = exported(cast.owner)
-    (mona,) = empty_installation("mona")
-    imported_whole(mona, data)
-    tea = Memory.objects.get(content="Tea is black")
-    assert (tea.author, tea.source_details) == (None, {"author": "eddie"})
-    assert Chat.objects.filter(created_by=mona).count() == 2

@@ -15,7 +15,7 @@ from memories.forgetting.for_good import forget_memories
 from memories.forgetting.remaining_copies import Wanted
 from memories.models import Memory, Revision, Tombstone
 from tests.chat.import_export.test_exchange import uploaded
-from tests.chat.import_export.test_exchange_foreign import as_json, gpt_conversation
+from tests.chat.import_export.test_exchange_foreign import as_json
 from tests.chat.import_export.test_exchange_rules import AT, file_of, memory
 from tests.conftest import Cast
 from tests.factories import make_memory
@@ -114,14 +114,6 @@ def test_text_goes_from_the_lines_made_of_another_programs_export(cast: Cast) ->
         finish(imported)
         assert set(Memory.objects.values_list("content", flat=True)) == {"Cats purr", "Dogs bark"}
         Memory.objects.all().delete()
-
-
-def test_what_was_said_in_chats_of_an_export_stays_as_it_does_here(cast: Cast) -> None:
-    imported = uploaded(cast.editor, as_json([gpt_conversation()]))
-    said = bytes_of(imported).count(b"I am vegetarian")
-    report = forget("I am vegetarian", cast.editor, cast)
-    assert report.removed["lines of imports"] == 1
-    assert bytes_of(imported).count(b"I am vegetarian") == said - 1
 
 
 def test_text_goes_from_stopped_imports_too(cast: Cast) -> None:

@@ -187,12 +187,6 @@ class TestExchange:
         imported_whole(cast.owner, forged(author="olive"), cast.workspace)
         assert not Message.objects.get(role="user").is_imported and not Memory.objects.get().is_imported
 
-    def test_an_administrators_import_is_marked_too(self, cast: Cast) -> None:
-        User.objects.filter(pk=cast.owner.pk).update(is_superuser=True)
-        cast.owner.refresh_from_db()
-        imported_whole(cast.owner, forged(), cast.workspace)
-        assert Message.objects.get(role="user").is_imported and Memory.objects.get().is_imported
-
     def test_the_mark_outlives_the_importers_account(self, cast: Cast, chat: Chat) -> None:
         Chat.objects.filter(pk=chat.pk).update(created_by=cast.editor)
         cast.workspace.memberships.filter(user=cast.editor).update(role="owner")

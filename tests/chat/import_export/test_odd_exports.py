@@ -61,15 +61,6 @@ def test_first_entry_decides_nothing_and_what_is_left_out_is_counted_by_reason(
     assert "the chat has no messages (2)" in page
 
 
-def test_parts_of_one_name_in_two_folders_are_both_read(cast: Cast) -> None:
-    files = {
-        "a/conversations.json": [gpt_conversation(title="First")],
-        "b/conversations.json": [gpt_conversation(conversation_id="c-2", title="Second")],
-    }
-    imported_whole(cast.editor, zipped(**files), cast.workspace, "chatgpt.zip")
-    assert set(Chat.objects.values_list("title", flat=True)) == {"First", "Second"}
-
-
 def test_chat_without_current_node_takes_its_longest_branch(cast: Cast) -> None:
     conversation = gpt_conversation()
     del conversation["current_node"]
@@ -115,13 +106,6 @@ def test_headings_and_numbers_are_no_memories(cast: Cast) -> None:
         "Rufus weighs 12 kilos",
     }
     assert imported.foreseen["other"]["refused"] == 4
-
-
-def test_numbered_memory_of_claude_loses_its_number(cast: Cast) -> None:
-    memory = {"conversations_memory": "**Work**\n\n1. Mona leads Apollo.\n2. Lives in Porto\n## Home"}
-    imported_whole(cast.viewer, as_json([memory]), None, "memories.json")
-    contents = set(Memory.objects.filter(owner=cast.viewer).values_list("content", flat=True))
-    assert contents == {"Mona leads Apollo.", "Lives in Porto"}
 
 
 def test_statements_and_objects_around_do_not_hide_conversations(cast: Cast) -> None:

@@ -161,11 +161,3 @@ def test_what_is_forgotten_before_it_is_stored_does_not_come_in(cast: Cast) -> N
     imported.refresh_from_db()
     assert imported.outcomes["memory"]["refused"] >= 1 and imported.outcomes["memory"]["new"] > 1
     assert not Memory.objects.filter(content=wanted).exists()
-
-
-def test_small_export_is_searched_whole_and_its_upload_goes(cast: Cast) -> None:
-    imported = imported_whole(cast.editor, export(2, SAID[:4]), cast.workspace, "conversations.json")
-    assert (
-        imported.sample is None
-        and Api(cast.editor).get(f"imports/{imported.public_id}").json()["sample"] is None
-    )

@@ -115,18 +115,6 @@ class TestAllGoesWell:
         assert steps(answer)[1] == ("check", "differs")
         assert check_of(answer).text == "Correction: it is March 15."
 
-    def test_answer_stands_without_a_correction_or_a_difference(
-        self, chat: Chat, scripted_model: ScriptedOpenAI, deadline: Memory
-    ) -> None:
-        for agrees, outcome in ((False, "differs"), (True, "agrees")):
-            chat = make_chat(chat.created_by)
-            correction = "Correction: none is needed." if agrees else "  "
-            found = verdict(("The deadline is May 1.", 1, agrees), correction=correction)
-            scripted_model.script(Answer("Say it."), Answer("The deadline is May 1."), found)
-            answer = think(chat)
-            assert answer.content == "The deadline is May 1.", outcome
-            assert (check_of(answer).outcome, check_of(answer).text) == (outcome, ""), outcome
-
     def test_the_answers_own_words_recall_what_the_question_does_not(
         self, chat: Chat, scripted_model: ScriptedOpenAI
     ) -> None:
@@ -332,19 +320,6 @@ class TestTheAnswerFails:
         assert (answer.status, answer.error_code, answer.content) == ("failed", "model_cut", "Half an")
         assert steps(answer) == [("plan", "planned")]
 
-    def test_answering_again_thinks_again(
-        self, chat: Chat, scripted_model: ScriptedOpenAI, deadline: Memory
-    ) -> None:
-        scripted_model.script(Answer("Say it."), Failure(401, "bad key"))
-        answer = think(chat)
-        scripted_model.script(Answer("Say it better."), Answer("On March 15."), verdict())
-        again = retry_answer(answer, by=chat.created_by, now=timezone.now())
-        assert wait_until_idle(20)
-        again.refresh_from_db()
-        assert (again.status, again.mode, again.content) == ("done", "deep_think", "On March 15.")
-        assert steps(again) == [("plan", "planned"), ("check", "agrees")]
-        assert Step.objects.get(kind="plan", message=again).text == "Say it better."
-
     def test_edited_question_keeps_the_mode_if_the_model_supports_it(
         self, chat: Chat, scripted_model: ScriptedOpenAI, settings: Any
     ) -> None:
@@ -465,14 +440,6 @@ class TestBudget:
             spent = sum(tokens(str(part["content"])) for part in request.messages)
             assert room - DeepThink().reserve() < spent <= room
 
-    def test_every_request_has_the_answers_own_limit(
-        self, chat: Chat, scripted_model: ScriptedOpenAI, deadline: Memory, settings: Any
-    ) -> None:
-        settings.LLM_MAX_TOKENS = 777
-        scripted_model.script(Answer("Say it."), Answer("On March 15."), verdict())
-        think(chat)
-        assert [request.body["max_tokens"] for request in scripted_model.chat_requests] == [777] * 3
-
 
 class TestWhichModes:
     def test_a_small_model_is_refused_before_anything_is_stored(
@@ -491,13 +458,6 @@ class TestWhichModes:
             with pytest.raises(Invalid) as refused:
                 require_mode(mode, lambda: SMALL)
             assert refused.value.fields == {"mode": "There is no such mode. Allowed: chat."}
-
-    def test_deep_thinking_is_refused_to_a_small_model_alone(self) -> None:
-        require_mode("chat", lambda: SMALL)  # none of these raises
-        require_mode("chat", lambda: LARGE)
-        require_mode("deep_think", lambda: LARGE)
-        with pytest.raises(Invalid):
-            require_mode("deep_think", lambda: SMALL)
 
 
 def test_personal_memories_are_compared_for_their_owner_alone(

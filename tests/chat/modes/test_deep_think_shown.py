@@ -21,7 +21,6 @@ from chat.turns.services import begin_turn
 from chat.turns.stream import StreamEvent, follow
 from chat.views.shown_messages import load_transcript
 from memories.models import Memory, Scope
-from memories.writing.gate import delete_memory
 from tests.api import API, Api, error_of
 from tests.asgi import posted
 from tests.conftest import Cast
@@ -102,14 +101,6 @@ class TestPage:
         assert [(row["id"], row["memory_ids"], row["findings"]) for row in shown] == [
             (step.public_id, [], [])
         ]
-
-    def test_what_was_forgotten_is_gone_from_the_check(self, answered: Message, cast: Cast) -> None:
-        memory = make_memory("The deadline is March 15", cast.editor, cast.workspace)
-        checked(answered, memory, differing=memory)
-        delete_memory(memory, by=cast.editor, now=timezone.now())
-        page = page_of(answered, cast.editor)
-        assert "1 statement differs" in page
-        assert "March 15" not in page
 
     def test_every_outcome_has_its_words(self, answered: Message, cast: Cast) -> None:
         lines = {}

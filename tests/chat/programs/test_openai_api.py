@@ -144,18 +144,6 @@ def test_what_is_said_is_remembered_and_the_next_turn_says_so(
     assert not PassingTurn.objects.exists()
 
 
-def test_what_the_program_brought_in_waits_for_review(
-    client: openai.OpenAI, scripted_model: ScriptedOpenAI
-) -> None:
-    ask(client, [
-        {"role": "system", "content": "The user's account manager is called Beatrice Vandermeer."},
-        {"role": "user", "content": "Hello there, how are things going today?"},
-    ])  # fmt: skip
-    run_extractions(scripted_model, "The account manager is called Beatrice Vandermeer")
-    assert not Memory.objects.live().exists()
-    assert Memory.objects.count() == 1
-
-
 def test_memory_is_not_used_or_extracted_without_permission(
     client: openai.OpenAI,
     door: str,
@@ -212,16 +200,6 @@ def test_memory_never_takes_the_room_that_the_programs_tools_take(
     many = [{**TOOL, "function": {**TOOL["function"], "description": "Look. " * 5_000}}] * 20
     assert ask(client, tools=many).memoryhub["used"] == []
     assert scripted_model.requests[-1].messages == ASKED
-
-
-def test_pictures_pass_and_only_words_are_searched_for(
-    client: openai.OpenAI, scripted_model: ScriptedOpenAI, deadline: Memory
-) -> None:
-    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 2_000_000}}
-    content = [{"type": "text", "text": ASKED[1]["content"]}, picture]
-    answer = ask(client, [{"role": "user", "content": content}])
-    assert answer.memoryhub["used"] == [deadline.public_id]
-    assert scripted_model.requests[0].messages[-1]["content"] == content
 
 
 def test_a_cut_connection_loses_nothing_that_was_said(

@@ -79,26 +79,3 @@ def test_what_v1_was_told_of_the_persons_own_becomes_no_memory_of_the_workspace(
     [made] = Memory.objects.exclude(pk=personal.pk)
     assert (made.owner, made.workspace) == (people.owner, default_workspace(people.owner))
     assert not Memory.objects.visible_to(people.editor).exists()
-
-
-def test_what_v1_was_told_of_the_workspace_is_proposed_to_it(
-    door: str, people: Cast, scripted_model: ScriptedOpenAI
-) -> None:
-    shared = make_memory("The diagnosis of the pump is a leak", people.owner, people.workspace)
-    scripted_model.script(Answer("It leaks, says Engineer Vandermeer."))
-    ask(door, people.owner, people.workspace, "What do you know of the pump's diagnosis?")
-    found = json.dumps([{"text": "Engineer Vandermeer found a leak", "kind": "fact", "importance": 0.7}])
-    scripted_model.script(Answer(found))
-    extract(Extraction.objects.get().pk, now=timezone.now())
-    [made] = Memory.objects.exclude(pk=shared.pk)
-    assert (made.owner, made.workspace, made.review) == (None, people.workspace, "pending")
-
-
-def test_imported_words_are_labelled_for_a_program_over_v1(
-    door: str, people: Cast, scripted_model: ScriptedOpenAI
-) -> None:
-    memory = make_memory("The diagnosis of the pump is a leak", people.editor, people.workspace)
-    Memory.objects.filter(pk=memory.pk).update(imported_by=people.owner, imported_at=timezone.now())
-    ask(door, people.owner, people.workspace, "What do you know of the pump's diagnosis?")
-    told = json.dumps(scripted_model.requests[0].messages)
-    assert "imported by" in told and "said to be from" in told and memory.content in told

@@ -13,8 +13,7 @@ from memories.models import Extraction, Memory
 from tests.chat.programs.conftest import client_of
 from tests.conftest import Cast
 from tests.factories import make_memory
-from tests.fakes.openai_server import HOLD, Answer, Call, Failure, ScriptedOpenAI
-from workspaces.models import KeyScope
+from tests.fakes.openai_server import Answer, Call, Failure, ScriptedOpenAI
 
 pytestmark = pytest.mark.django_db(transaction=True)
 QUESTION = "When is the deadline of Apollo?"
@@ -170,25 +169,6 @@ def test_what_is_cut_short_or_fails_says_so(client: openai.OpenAI, scripted_mode
         scripted_model.script(Failure(429, headers={"retry-after": "30"}))
         with pytest.raises(openai.RateLimitError):
             client.responses.create(model="default", input=QUESTION, stream=stream)  # type: ignore[call-overload]
-
-
-def test_a_cut_connection_loses_nothing_that_was_said(
-    client: openai.OpenAI, scripted_model: ScriptedOpenAI, eventually: Callable[..., None]
-) -> None:
-    scripted_model.script(Answer("On March 15, ", HOLD, "as ever."))
-    stream: Any = client.responses.create(model="default", input=QUESTION, stream=True)
-    next(event for event in stream if event.type == "response.output_text.delta")
-    stream.close()
-    eventually(lambda: Extraction.objects.count() == 1)
-    assert PassingTurn.objects.get().answer == "On March 15,"
-
-
-def test_a_key_that_only_reads_has_memory_used_and_nothing_noticed(
-    door: str, people: Cast, deadline: Memory
-) -> None:
-    client = client_of(door, people.editor, people.workspace, scope=KeyScope.READ)
-    answer: Any = client.responses.create(model="default", input=QUESTION)
-    assert answer.memoryhub["used"] == [deadline.public_id] and not PassingTurn.objects.exists()
 
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {

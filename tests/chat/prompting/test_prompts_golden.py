@@ -420,15 +420,3 @@ def test_no_prompt_has_an_id_that_no_tool_takes() -> None:
         for each in re.findall(r"\b([a-z]{2,5})_\d+\b", file.read_text())
     }
     assert shown <= {"doc", "art"}
-
-
-def test_the_stable_part_is_the_same_in_every_turn_of_a_chat(cast: Cast) -> None:
-    """Providers cache a common prefix."""
-    scene = Scene(cast)
-    first = scene.prompt()
-    scene.talk(2)
-    scene.remember("The project deadline is March 15")
-    second = scene.prompt()
-    system = first[: first.index("=== user")]
-    assert second.startswith(system)
-    assert system.count("=== ") == 1

@@ -1,6 +1,6 @@
 """Limits on the cost of every prompt, and the prefix that stays the same from one to the next."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from itertools import pairwise, product
 from typing import Any
 
@@ -193,19 +193,6 @@ class TestWhatProvidersCache:
             assert earlier[:stable] == later[:stable]
             assert later[stable]["content"] == said[number]
         assert any("<recalled-memories>" in str(prompt[-2]["content"]) for prompt in prompts)
-
-    def test_a_change_of_what_belongs_to_a_turn_leaves_the_beginning(
-        self, chat: Chat, scripted_model: ScriptedOpenAI
-    ) -> None:
-        self.ask(chat, "Hello")
-        first = scripted_model.chat_requests[-1].messages
-        make_memory("Anna comes along", chat.created_by)
-        other = make_chat(chat.created_by, title="Tea")
-        make_message(other, "Which tea is green?", created_at=timezone.now() - timedelta(minutes=5))
-        self.ask(chat, "Does Anna come along?")
-        second = scripted_model.chat_requests[-1].messages
-        assert first[0] == second[0]
-        assert second[1]["content"] == "Hello"
 
     def test_each_round_of_tools_goes_on_from_the_one_before(
         self, chat: Chat, scripted_model: ScriptedOpenAI

@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
-from threading import RLock
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ import pytest
 from chat.prompting.prompt_text import tokens
 from chat.runs import worker as asking_module
 from chat.runs.budget import Budget, Limits, Used
-from chat.runs.plan import PLAN_SCHEMA, PlannedStep, TaskPlan, Teammate, read_plan
+from chat.runs.plan import PLAN_SCHEMA, PlannedStep, TaskPlan, read_plan
 from chat.runs.run_entries import MemoryKind, RunEntries
 from chat.runs.run_memory_tools import step_tool
 from chat.runs.scheduling import ParallelTaskExecutor, State, TaskExecutor, agent_step
@@ -32,7 +31,7 @@ from chat.runs.worker import asking
 from chat.tools.base import Arguments
 from memoryhub.llm.base import ToolCall
 from memoryhub.llm.registry import get_chat_model
-from tests.chat.runs.driving import drive, member_context
+from tests.chat.runs.driving import drive
 from tests.fakes.openai_server import HOLD, Answer, Call, Failure, Received, ScriptedOpenAI
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -421,16 +420,6 @@ def test_step_fails_over_a_value_that_is_no_list_or_too_long() -> None:
         assert "error" in memory.get_value("step:each"), value
 
 
-def test_only_so_many_items_are_worked_on_at_once(memory: RunEntries) -> None:
-    memory.set("step:find", MemoryKind.STEP_RESULT, list(range(50)))
-    executor = TaskExecutor(fan_out().tasks[0], memory, states={"find": State.DONE})
-    units = executor.ready()
-    assert len(units) == 4
-    for unit in units:
-        executor.begin(unit)
-    assert executor.ready() == []
-
-
 # --- a team
 
 TEAM = read_plan(
@@ -522,12 +511,3 @@ def test_a_board_survives_being_written_down_and_calls_made_again() -> None:
     assert again.tasks == board.tasks and again.messages == board.messages
     assert len(again.tasks) == 4 and len(again.messages) == 1
     assert [said.text for said in again.read("ben")] == ["Hello"] and again.read("ada") == []
-
-
-def test_each_teammate_is_told_who_they_are(memory: RunEntries, context: StepContext) -> None:
-    team = TeamExecutor(TEAM, memory)
-    assert team.members[1] == Teammate("ben", "You know numbers.")
-    assert (
-        member_context(team, "ben", context, RLock()).preamble
-        == "You are ben. You know numbers. Your teammates: ada, cleo."
-    )

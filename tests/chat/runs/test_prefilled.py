@@ -96,9 +96,3 @@ def test_entries_that_cannot_be_are_refused_by_name(cast: Cast, scripted_model: 
         assert refused.status_code == 422, refused.content
         assert [name for name in error_of(refused)["fields"] if name.startswith(field)]
         assert not Run.objects.exists()
-
-
-def test_only_who_may_start_a_run_gives_it_entries(cast: Cast, scripted_model: ScriptedOpenAI) -> None:
-    body = {"objective": "Go on", "plan": PLAN, "memory": GIVEN}
-    for person, status in ((cast.editor, 202), (cast.viewer, 403), (cast.stranger, 404)):
-        assert Api(person).post(runs_of(cast), body).status_code == status

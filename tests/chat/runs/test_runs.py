@@ -1,7 +1,6 @@
 """Runs as rows and jobs: any worker takes the next step, and after a crash another continues from the saved state."""
 
 import json
-import re
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -345,29 +344,6 @@ def test_kept_steps_keep_what_they_published(model: ScriptedOpenAI, place: Works
     again = go(rerun(run, by=cast.owner, now=timezone.now(), from_step="check"))
     kept = again.entries.get(kind="shared")
     assert (kept.key, kept.json, kept.title) == ("shared:find", '"Find"', "It")
-
-
-def test_a_list_is_fanned_out_over_workers(model: ScriptedOpenAI, place: Workspace, cast: Cast) -> None:
-    steps = [
-        {"id": "list", "instructions": "List.", "schema": {"type": "array", "items": {}}},
-        {"id": "each", "instructions": "Each.", "over": "list"},
-    ]
-    plan = {"tasks": [{"id": "t", "title": "T", "steps": steps}]}
-
-    def respond(request: Received) -> Answer:
-        asked = request.messages[1]["content"]
-        if asked.startswith("List"):
-            return Answer(calls=[Call("finish_step", {"result": list("abcdefgh")})])
-        key = re.search(r"input:\S+", asked)
-        assert key
-        if not request.tool_results:
-            return Answer(calls=[Call("memory_read", {"keys": [key[0]]})])
-        return Answer(json.loads(request.tool_results[0])["entries"][key[0]]["value"].upper())
-
-    model.respond = respond
-    run = go(begin(place, cast.owner, plan=plan))
-    assert run.status == RunStatus.DONE
-    assert json.loads(run.entries.get(key="task:t").json) == list("ABCDEFGH")
 
 
 def test_a_failing_model_is_asked_again_and_then_the_run_has_failed(

@@ -14,7 +14,6 @@ from chat.turns.services import begin_turn
 from chat.turns.turn import wait_until_idle
 from memories import tasks
 from memories.models import Extraction, Memory, Scope
-from memories.models.extraction import ExtractionStatus
 from memoryhub import pubsub
 from tests.factories import make_chat, make_memory, make_message
 from tests.fakes.openai_server import Answer, Call, ScriptedOpenAI
@@ -126,13 +125,6 @@ class TestDeepThink:
         assert (memory.scope, memory.owner) == (Scope.USER, chat.created_by)
         assert [channel for channel, _ in told] == [f"user:{chat.created_by.public_id}"]
 
-    def test_an_answer_that_is_not_whole_is_not_mined(
-        self, chat: Chat, scripted_model: ScriptedOpenAI
-    ) -> None:
-        replies = Answer("Think."), Answer(LONG * 3, cut=True)
-        assert take_turn(chat, scripted_model, *replies, mode=Mode.DEEP_THINK).status == "failed"
-        assert not Extraction.objects.exists()
-
     def test_what_only_repeats_a_memory_it_was_checked_against_is_stored_by_nobody(
         self, chat: Chat, scripted_model: ScriptedOpenAI, told: list[tuple[str, dict[str, Any]]]
     ) -> None:
@@ -219,11 +211,3 @@ class TestOtherSources:
         first = Extraction.objects.filter(source_type="auto_compaction").order_by("pk")[0]
         tasks.extract_turn(extraction_id=first.pk)
         assert [(data["source_type"], data["count"]) for _, data in told] == [("auto_compaction", 1)]
-
-    def test_events_never_have_text(
-        self, chat: Chat, scripted_model: ScriptedOpenAI, told: list[tuple[str, dict[str, Any]]]
-    ) -> None:
-        think(chat, scripted_model, LONG * 3, content="I take the train")
-        mine("auto_deep_think", scripted_model, "User takes the train")
-        assert "train" not in json.dumps(told)
-        assert Extraction.objects.get(source_type="auto_deep_think").status == ExtractionStatus.DONE

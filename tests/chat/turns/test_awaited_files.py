@@ -1,12 +1,10 @@
 """A message waits for its own files, shows that it does, and is answered with their text."""
 
-import threading
 import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from django.db import connections
 from django.test import Client
 from django.utils import timezone
 
@@ -192,23 +190,3 @@ def test_stream_names_a_personal_file_only_in_a_private_chat(
         chat = make_chat(olive, is_private=is_private)
         answer = done(ask(chat, brought(chat, "diagnosis.txt", personal=True)))
         assert ("diagnosis.txt" in step_event(answer.steps.get())["text"]) is is_private, is_private
-
-
-def test_two_messages_wait_beside_each_other(chat: Chat, scripted_model: ScriptedOpenAI) -> None:
-    scripted_model.script(Answer("One."), Answer("Two."))
-    other = make_chat(make_user("nina"))
-    files = [brought(chat), brought(other, "minutes.txt")]
-    answers = [ask(chat, files[0]), ask(other, files[1])]
-    assert [line_of(each) for each in answers] == ["Reading report.txt …", "Reading minutes.txt …"]
-
-    def read(document: Document) -> None:
-        reading_jobs.read(document.pk, now=timezone.now())
-        tasks.embed_passages(kind=DOCUMENT, refs=list(document.passages.values_list("pk", flat=True)))
-        connections.close_all()
-
-    readers = [threading.Thread(target=read, args=[each]) for each in files]
-    for each in readers:
-        each.start()
-    for each in readers:
-        each.join()
-    assert {done(each).status for each in answers} == {MessageStatus.DONE}

@@ -154,16 +154,6 @@ def test_model_that_refuses_images_is_asked_once_without_and_remembered(
         assert len(scripted_model.chat_requests) == requests + 1, server
 
 
-def test_other_failures_make_no_model_blind(chat: Chat, scripted_model: ScriptedOpenAI) -> None:
-    connection = connected(chat, scripted_model)
-    cat = brought(chat.created_by, drawn(), chat.workspace)
-    scripted_model.script(Failure(400, "The image is too large: at most 5 MB are supported."))
-    begin_turn(chat, content="Hm?", by=chat.created_by, now=timezone.now(), documents=[cat.public_id])
-    assert wait_until_idle(10)
-    connection.refresh_from_db()
-    assert connection.sees is None
-
-
 def test_the_question_comes_before_the_past_and_all_of_it_fits(chat: Chat) -> None:
     old = Line("user", "Old", 1, tuple(Picture("a", b"x", 640, 480) for _ in range(9)))
     new = Line("user", "New", 3, tuple(Picture("b", b"x", 1280, 1280) for _ in range(9)))

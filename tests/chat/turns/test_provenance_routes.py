@@ -301,10 +301,6 @@ class TestSeveralPeople:
         ]
         assert f'[from "olive"]\n{self.PASSPORT}' in said and said[-1] == '[from "eddie"]\nSave that.'
 
-    def test_one_alone_is_not_named(self, cast: Cast, chat: Chat, scripted_model: ScriptedOpenAI) -> None:
-        take_turn(chat, "Save that.")
-        assert "[from" not in str(scripted_model.chat_requests[0].messages)
-
 
 def test_what_a_program_shows_its_model_is_the_programs(cast: Cast) -> None:
     turn = PassingTurn.objects.create(
@@ -379,15 +375,6 @@ class TestShown:
         [listed] = Api(cast.editor).get(f"{at}/memories").json()["items"]
         [found] = Api(cast.editor).post(f"{at}/recall", {"query": PLANTED}).json()["memories"]
         assert one["rests_on"] == listed["rests_on"] == found["rests_on"] == shown["rests_on"]
-
-    def test_a_persons_own_words_rest_on_nothing(self, cast: Cast) -> None:
-        memory = make_memory(SAVED, cast.owner, cast.workspace)
-        assert (
-            Api(cast.editor)
-            .get(f"workspaces/{cast.workspace.public_id}/memories/{memory.public_id}")
-            .json()["rests_on"]
-            is None
-        )
 
     def test_forged_source_is_ignored(self, cast: Cast, proposed: Memory) -> None:
         client = Client()

@@ -263,21 +263,6 @@ def test_only_the_last_answer_can_be_retried(chat: Chat, scripted_model: Scripte
         retry_answer(first.reply_to, by=chat.created_by, now=timezone.now())
 
 
-def test_history_beyond_the_budget_is_left_out_and_begins_with_a_person(
-    chat: Chat, scripted_model: ScriptedOpenAI, settings: object
-) -> None:
-    settings.LLM_HISTORY_TOKENS = 60  # type: ignore[attr-defined]
-    for number in range(10):
-        make_message(chat, f"question {number} " + "word " * 10)
-        make_message(chat, f"answer {number} " + "word " * 10, "assistant")
-    scripted_model.script(Answer("ok"))
-    ask(chat, "Last question", memory_enabled=False)
-    prompt = prompt_of(scripted_model)
-    assert prompt[0]["role"] == "system"
-    assert [part["role"] for part in prompt[1:]] == ["user", "assistant", "user"]
-    assert prompt[1]["content"].startswith("question 9")
-
-
 def test_a_workspace_deleted_in_the_middle_of_a_turn_takes_the_turn_with_it(
     scripted_model: ScriptedOpenAI, caplog: pytest.LogCaptureFixture
 ) -> None:
