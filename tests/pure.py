@@ -12,7 +12,6 @@ ELSEWHERE = (
     "tests/verification/",
     "tests/memoryhub/local/",
     "tests/memoryhub/management/",
-    "tests/memoryhub/llm/test_metadata.py::test_against_a_live_resolver",
 )
 # They embed hundreds of texts with the bundled weights: half a minute of two cores.
 EMBEDDING = (

@@ -173,9 +173,9 @@ AS_THEY_WERE = {"near duplicate": "new", "another number": "new", "key taken": "
 }
 DOORS = {
     "the gate": Door(singly("key"), reviewed=REVIEWED),
-    "the gate, forced": Door(singly("create"), expected=FORCED, reviewed=REVIEWED),
+    "the gate, forced": Door(singly("create"), expected=FORCED),
     "many at once": Door(many("key"), reviewed=REVIEWED),
-    "many at once, forced": Door(many("create"), expected=FORCED, reviewed=REVIEWED),
+    "many at once, forced": Door(many("create"), expected=FORCED),
     "REST": Door(over_rest, differs=A_PERSON),
     "organisation memory": Door(over_v1, differs=A_PERSON),
     "a list of statements": Door(a_list),
@@ -210,7 +210,7 @@ def test_every_door_says_the_same(
         assert came == (entered.expected | entered.differs)[situation], situation
 
 
-@pytest.mark.parametrize("door", [name for name, door in DOORS.items() if door.reviewed])
+@pytest.mark.parametrize("door", ["the gate", "many at once", "an export"])
 def test_every_door_says_the_same_of_what_a_model_noticed_where_that_is_reviewed(
     door: str, cast: Cast, use_embedder: Callable[[Any], None], tmp_path: Any, settings: Any
 ) -> None:

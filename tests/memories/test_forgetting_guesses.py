@@ -11,8 +11,8 @@ from django.test import Client
 from django.utils import timezone
 
 from chat.chats.services import forget_chat
+from memories.forgetting import remaining_copies
 from memories.forgetting.for_good import forget_memories, may_forget
-from memories.forgetting.remaining_copies import LOOKED_FOR
 from memories.models import KeptCopy, Memory, Receipt, ReceiptItem, Revision
 from memories.writing import gate
 from tests.admin_pages import run_action
@@ -20,6 +20,7 @@ from tests.api import type_password_again
 from tests.conftest import Cast
 from tests.factories import make_chat, make_memory
 from tests.raw_search import places_with
+from tests.rollback import rolled_back
 from workspaces.access import default_workspace, role_in
 from workspaces.models import Membership, Role, User, Workspace
 
@@ -99,16 +100,18 @@ GUESSES: dict[str, Callable[[str], str]] = {
 }
 
 
-@pytest.mark.parametrize("guess", GUESSES)
-def test_a_right_guess_looks_like_a_wrong_one_and_takes_nothing(home: Home, guess: str) -> None:
+def test_a_right_guess_looks_like_a_wrong_one_and_takes_nothing(home: Home) -> None:
     before = rows_of_others(home.editor)
-    right, wrong = (over_rest(home, home.editor, GUESSES[guess](text)) for text in (SECRET, WRONG))
-    for report in (right, wrong):
-        report["recall"].pop("others")  # further results of the same words that the editor may read anyway
-        report["removed"].pop("memory_words")  # the words of the texts themselves
-    assert right == wrong
-    assert set(right["removed"]) == {"memories", "memory_embeddings", "revisions"}
-    assert rows_of_others(home.editor) == before
+    for name, guess in rolled_back(GUESSES.items()):
+        right, wrong = (over_rest(home, home.editor, guess(text)) for text in (SECRET, WRONG))
+        for report in (right, wrong):
+            report["recall"].pop(
+                "others"
+            )  # further results of the same words that the editor may read anyway
+            report["removed"].pop("memory_words")  # the words of the texts themselves
+        assert right == wrong, name
+        assert set(right["removed"]) == {"memories", "memory_embeddings", "revisions"}, name
+        assert rows_of_others(home.editor) == before, name
 
 
 def test_a_guess_in_a_summary_tells_not_that_it_was_forgotten_before(home: Home) -> None:
@@ -177,9 +180,10 @@ def test_ones_own_copies_elsewhere_go_too(home: Home) -> None:
     assert Memory.objects.filter(source_excerpt=SECRET).count() == 1, "another workspace's is another matter"
 
 
-def test_more_texts_than_are_looked_for_touch_no_more(home: Home) -> None:
+def test_more_texts_than_are_looked_for_touch_no_more(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remaining_copies, "LOOKED_FOR", 4)
     before = rows_of_others(home.editor)
-    guesses = [make_memory(f"{SECRET} {n}", home.editor, home.workspace) for n in range(LOOKED_FOR)]
+    guesses = [make_memory(f"{SECRET} {n}", home.editor, home.workspace) for n in range(4)]
     forget_memories(
         [*guesses, make_memory(SECRET, home.editor, home.workspace)], by=home.editor, now=timezone.now()
     )

@@ -20,7 +20,6 @@ from memories.writing.exchange_lines import read_memory
 from memories.writing.gate import delete_memory, edit_memory, save_memory
 from memories.writing.tombstones import WasForgotten
 from memoryhub.errors import Conflict, Invalid
-from memoryhub.llm.registry import get_embedder
 from tests.admin_pages import run_action, said
 from tests.api import V1, Api
 from tests.chat.import_export.test_exchange import exported, imported_whole, lines_of
@@ -50,15 +49,6 @@ def holders(key: str) -> list[str]:
 # Fields that are not given
 
 
-def test_an_update_by_key_keeps_what_is_not_named(cast: Cast) -> None:
-    soon = timezone.now() + timedelta(days=3)
-    first = save(cast, "Tea", key="drink", importance=0.8, tags=["hot"], pinned=True, expires_at=soon).memory
-    save(cast, "Coffee", key="drink")
-    first.refresh_from_db()
-    assert (first.content, first.importance, first.tags) == ("Coffee", 0.8, ["hot"])
-    assert (first.pinned, first.expires_at) == (True, soon)
-
-
 @pytest.mark.parametrize("prefix", ["rest", "v1"])
 def test_over_rest_what_is_left_out_is_kept_and_what_is_named_is_set(cast: Cast, prefix: str) -> None:
     if prefix == "v1":
@@ -77,38 +67,6 @@ def test_over_rest_what_is_left_out_is_kept_and_what_is_named_is_set(cast: Cast,
 
 
 # Equal texts with a key
-
-
-def test_memory_without_a_key_gets_that_of_an_equal_text(
-    cast: Cast, use_embedder: Callable[[Any], None]
-) -> None:
-    def save_with_key(text: str) -> tuple[bool, list[tuple[str, str | None, list[str]]]]:
-        created = save(cast, text, key="style").created
-        return created, list(Memory.objects.order_by("id").values_list("content", "key", "tags"))
-
-    embedder = get_embedder()
-    for text in (SAID, SAID.upper(), NEARLY):
-        for used in (embedder, None):
-            use_embedder(embedder)
-            save(cast, SAID, tags=["style"])
-            use_embedder(used)
-            if text == NEARLY and used is None:  # nothing to compare by
-                assert save_with_key(text) == (True, [(SAID, None, ["style"]), (NEARLY, "style", [])])
-            else:
-                assert save_with_key(text) == (False, [(text, "style", ["style"])]), (text, used)
-            Memory.objects.all().delete()
-
-
-@pytest.mark.parametrize("text", [SAID, NEARLY])
-def test_an_equal_text_of_another_key_is_another_memory(cast: Cast, text: str) -> None:
-    first = save(cast, SAID, key="style").memory
-    second = save(cast, text, key="format")
-    first.refresh_from_db()
-    assert second.created and second.memory.may_replace is None
-    assert (first.key, second.memory.key) == ("style", "format")
-    assert save(cast, SAID).duplicate  # without a key it is a duplicate
-    third = save(cast, SAID, key="third")
-    assert third.created and Memory.objects.count() == 3
 
 
 def test_an_equal_text_is_known_where_only_its_owner_or_an_assistant_has_it(cast: Cast) -> None:
@@ -213,10 +171,7 @@ def test_a_file_cannot_say_anything_of_where_a_key_went() -> None:
             read_memory({"content": SAID, "revisions": [revision]})
 
 
-@pytest.mark.parametrize("embedder", [True, False])
-def test_two_lines_of_one_export_with_one_key(
-    cast: Cast, embedder: bool, tmp_path: Any, settings: Any
-) -> None:
+def test_two_lines_of_one_export_with_one_key(cast: Cast, tmp_path: Any, settings: Any) -> None:
     """An earlier release could store two; the later one keeps the key, and nothing is lost."""
     settings.DATA_DIR = tmp_path
     lines = [memory("Tea", key="drink"), memory("Coffee", key="drink"), memory("Water", key="drink")]
@@ -302,15 +257,3 @@ def test_a_key_taken_past_the_queue_is_a_conflict(
     )
     assert isinstance(result, Conflict)
     assert holders("drink") == ["Water"]
-
-
-def test_who_has_a_key_is_read_off_the_index(cast: Cast) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute("SET LOCAL enable_seqscan = off")
-        cursor.execute(  # the cheapest plan depends on the estimated number of rows
-            "SELECT indexrelid::regclass FROM pg_index WHERE indrelid = 'memories_memory'::regclass AND NOT indisunique"
-        )
-        for (other,) in cursor.fetchall():
-            cursor.execute(f"DROP INDEX {other}")
-        cursor.execute(f"EXPLAIN {decide._HOLDER}", {"workspace": 1, "key": "drink", "place": 1})
-        assert "memory_key" in str(cursor.fetchall())

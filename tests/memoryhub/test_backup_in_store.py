@@ -13,12 +13,10 @@ from botocore.exceptions import EndpointConnectionError
 from botocore.response import StreamingBody
 from django.conf import settings as present
 from django.core.management import CommandError
-from django.utils import timezone
 from smart_open.s3 import MultipartWriter
 from urllib3.exceptions import ProtocolError
 
-from memories.forgetting.for_good import forget_memories
-from memories.models import Memory, Tombstone
+from memories.models import Memory
 from memoryhub import pubsub
 from memoryhub.backup import archive, dump, storage
 from memoryhub.backup.archive import Reader
@@ -212,19 +210,3 @@ def test_another_backup_under_the_name_is_not_taken_for_the_one_that_was_checked
         store.put_object(Bucket=BUCKET, Key="hub/one.zip", Body=b"x" * 2_000_000)
         with pytest.raises(BackupError, match="PreconditionFailed"):
             archive.verify()
-
-
-def test_newer_backups_of_the_store_say_what_was_forgotten(
-    store: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    olive = make_user("olive")
-    secret = make_memory("Olive lives in Lisbon", olive)
-    with monkeypatch.context() as patch:
-        patch.setattr(archive, "now", lambda: "2026-01-01T03:00:00+00:00")
-        run("backup", f"{FOLDER}one.zip")
-    forget_memories([secret], by=olive, now=timezone.now())
-    run("backup", f"{FOLDER}two.zip")
-    Tombstone.objects.all().delete()  # the database is lost
-    User.objects.all().delete()
-    assert f"{FOLDER}two.zip is newer:" in run("restore", f"{FOLDER}one.zip")
-    assert User.objects.exists() and not Memory.objects.exists()

@@ -88,15 +88,6 @@ def test_signing_in_leads_nowhere_else(cast: Cast) -> None:
         assert signed_in(cast.owner).get("/accounts/login/", {"next": where})["Location"] == "/"
 
 
-def test_every_unsafe_request_needs_the_token(cast: Cast) -> None:
-    client = signed_in(cast.owner, enforce_csrf_checks=True)
-    assert client.post("/workspaces/", {"name": "Forged"}).status_code == 403
-    assert client.post("/chat/api/workspaces", {"name": "Forged"}, "application/json").status_code == 403
-    assert client.post("/accounts/logout/").status_code == 403
-    assert client.get("/accounts/logout/").status_code == 200  # a confirmation page
-    assert client.get("/profile/").status_code == 200
-
-
 def test_an_unforeseen_error_says_nothing_of_its_cause(
     cast: Cast, failing: Callable[[Exception], None]
 ) -> None:

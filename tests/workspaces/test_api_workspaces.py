@@ -3,9 +3,8 @@
 from datetime import UTC, datetime
 
 import pytest
-from django.test import Client
 
-from tests.api import API, Api, error_of, type_password_again
+from tests.api import Api, error_of, type_password_again
 from tests.conftest import Cast
 from tests.factories import make_chat, make_memory, make_message, make_user
 from tests.raw_search import places_with
@@ -105,25 +104,3 @@ def test_members_are_added_changed_and_removed(cast: Cast) -> None:
     assert api.delete(member).status_code == 204
     names = [item["username"] for item in api.get(members).json()["items"]]
     assert names == ["olive", "eddie", "vera"]
-
-
-@pytest.mark.django_db
-def test_nobody_signed_in_gets_json_or_as_a_browser_the_login_page() -> None:
-    nobody = Client()
-    refused = nobody.get(f"{API}/workspaces")
-    assert refused.status_code == 401
-    assert error_of(refused)["code"] == "not_signed_in"
-    browser = nobody.get(f"{API}/workspaces?limit=5", headers={"accept": "text/html,application/json;q=0.9"})
-    assert browser.status_code == 302
-    assert browser["Location"] == f"/accounts/login/?next={API}/workspaces%3Flimit%3D5"
-    script = nobody.get(f"{API}/workspaces", headers={"accept": "application/json, text/html"})
-    assert script.status_code == 401
-
-
-@pytest.mark.django_db
-def test_writing_without_the_csrf_token_is_refused() -> None:
-    strict = Client(enforce_csrf_checks=True)
-    strict.force_login(make_user())
-    refused = strict.post(f"{API}/workspaces", {"name": "Launch"}, content_type="application/json")
-    assert refused.status_code == 403
-    assert error_of(refused)["code"] == "csrf"

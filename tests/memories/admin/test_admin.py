@@ -92,14 +92,6 @@ def test_refusals_are_shown_at_the_field(boss: Client, cast: Cast) -> None:
             assert list(Memory.objects.values_list("content", flat=True)) == ["Untouched"]
 
 
-def test_a_key_that_is_taken_is_said_in_the_form(boss: Client, cast: Cast) -> None:
-    make_memory("Tea", cast.owner, cast.workspace, key="drink")
-    other = make_memory("Coffee", cast.owner, cast.workspace)
-    response = boss.post(f"{LIST}{other.pk}/change/", FORM | {"content": "Coffee", "key": "drink"})
-    assert response.status_code == 200
-    assert "Is taken." in response.context["adminform"].form.errors["key"]
-
-
 def test_editing_leaves_a_revision_and_a_new_vector(boss: Client, cast: Cast) -> None:
     memory = make_memory("The kettle is green", cast.owner, cast.workspace, source_excerpt="somebody said so")
     values = FORM | {"content": "The kettle is red", "category": "fact", "pinned": "on"}

@@ -14,7 +14,6 @@ from unittest.mock import patch
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connection, transaction
-from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
@@ -108,16 +107,14 @@ def test_what_a_file_is_its_bytes_say_and_it_is_a_download(api: Api, memory: Mem
         (b"a\0b", "x.txt", "application/octet-stream"),
         (b"abc\xc3", "cut off.txt", "application/octet-stream"),
     ):
-        made = upload(api, memory, content, name).json()
-        assert made["contentType"] == kind
-        got = api.get(f"assets/{made['id']}")
+        assert make_asset(memory, content, name).content_type == kind, (content, name)
+    for content, kind in ((PNG, "image/png"), (SVG, "text/plain")):
+        got = api.get(f"assets/{upload(api, memory, content, '../../x.svg').json()['id']}")
         assert got["Content-Type"].split(";")[0] == kind
-        assert got["Content-Disposition"].startswith("attachment")
+        assert got["Content-Disposition"] == 'attachment; filename="x.svg"'
         assert got["X-Content-Type-Options"] == "nosniff"
-        assert (
-            "sandbox" in got["Content-Security-Policy"]
-            and "default-src 'none'" in got["Content-Security-Policy"]
-        )
+        policy = got["Content-Security-Policy"]
+        assert "sandbox" in policy and "default-src 'none'" in policy
         assert got["Content-Length"] == str(len(content))
         assert body_of(got) == content
 
@@ -143,15 +140,6 @@ def test_file_names_are_cleaned() -> None:
     for name, kept in cases:
         assert assets.clean_name(name) == kept, name
         assert len(kept) <= 150, name
-
-
-def test_hostile_names_arrive_cleaned(api: Api, memory: Memory, folder: Path) -> None:
-    for name in ("../../x.txt", 'a"; filename=evil.html', "x" * 300 + ".png", "\u202egnp.txt"):
-        made = upload(api, memory, PNG, name)
-        assert made.status_code == 201
-        shown = api.get(f"assets/{made.json()['id']}")["Content-Disposition"]
-        assert shown.startswith("attachment; filename") and "\u202e" not in shown and "/" not in shown
-    assert len(files(folder)) == 4
 
 
 # Validation
@@ -219,14 +207,6 @@ def test_names_that_are_credentials_are_refused(api: Api, memory: Memory, folder
     refused = upload(api, memory, b"Hello", PROMISED["github personal"])
     assert error_of(refused)["code"] == "secret"
     assert not files(folder)
-
-
-def test_a_memory_has_so_many_files_and_no_more(api: Api, memory: Memory, folder: Path) -> None:
-    for _ in range(assets.MOST_ASSETS):
-        make_asset(memory)
-    refused = upload(api, memory)
-    assert (refused.status_code, error_of(refused)["code"]) == (409, "conflict")
-    assert len(files(folder)) == assets.MOST_ASSETS
 
 
 @pytest.mark.django_db(transaction=True)
@@ -368,6 +348,7 @@ def test_the_sweep_removes_old_files_without_a_row(
     memory: Memory, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = timezone.now()
+    assert tasks.sweep_files() == "0 files without a row removed"  # before there is a folder
     turn = f"{int(now.timestamp() / 3600) % 256:02x}"  # the folder that is swept in this hour
     monkeypatch.setattr(stored_files.secrets, "token_hex", lambda number: turn * number)
     kept, young = make_asset(memory), folder / turn / f"{turn}123"
@@ -380,10 +361,6 @@ def test_the_sweep_removes_old_files_without_a_row(
     assert assets.ASSET_FILES.sweep(now=now + timedelta(hours=1)) == 0
     assert assets.ASSET_FILES.sweep(now=now) == 3
     assert set(files(folder)) == {young, folder / turn / kept.file_name}
-
-
-def test_the_sweep_minds_no_missing_folder(folder: Path) -> None:
-    assert tasks.sweep_files() == "0 files without a row removed"
 
 
 def test_a_missing_file_is_not_found_and_said_in_the_log(
@@ -416,12 +393,3 @@ def test_a_download_is_read_while_it_is_sent(memory: Memory) -> None:
 
     chunks = asyncio.run(received())
     assert len(chunks) == 5 and b"".join(chunks) == content
-
-
-def test_nobody_uploads_in_anothers_name_by_a_form_on_another_site(cast: Cast, memory: Memory) -> None:
-    client = Client(enforce_csrf_checks=True)
-    client.force_login(cast.editor)
-    address = f"{V1}/memories/{memory.public_id}/assets?workspace_id={cast.workspace.public_id}"
-    refused = client.post(address, {"file": SimpleUploadedFile("a.txt", b"a")})
-    assert (refused.status_code, error_of(refused)["code"]) == (403, "csrf")
-    assert not Asset.objects.exists()

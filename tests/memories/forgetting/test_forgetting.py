@@ -10,15 +10,13 @@ from django_q.models import Failure, Success
 from memories import tasks
 from memories.forgetting.for_good import forget_memories, may_forget, purge
 from memories.models import Memory, Receipt, ReceiptItem, Revision, Tombstone
-from memories.recalling.recall import recall
 from memories.writing import gate, tombstones
 from memories.writing.gate import Draft, save_memory
 from memories.writing.tombstones import WasForgotten, essence
 from memories.writing.vector_backfill import reembed
 from tests.bulk import save_memories
 from tests.conftest import Cast
-from tests.factories import HERE, make_memory, make_workspace
-from tests.fakes.embedder import FakeEmbedder
+from tests.factories import make_memory, make_workspace
 from tests.raw_search import places_with
 from workspaces.models import AuditEvent, PassageVector, PassageWord, Role
 
@@ -81,21 +79,6 @@ def test_nothing_is_left_in_any_table_or_in_the_queue(
     assert report.removed["memory words"] > 5
     assert (report.found, report.tombstones) == (0, 2)  # the current and the former text
     assert not {Success, Failure} & {kind for kind in (Success, Failure) if kind.objects.exists()}
-
-
-def test_a_recall_finds_it_no_more_by_any_ranking(cast: Cast) -> None:
-    memory = make_memory(TEXT, cast.owner, cast.workspace)
-    rankings = ("hybrid", "semantic", "longterm", "lexical")
-    assert all(
-        recall(TEXT, cast.workspace, cast.owner, ranking=ranking, policy=HERE, now=timezone.now()).items
-        for ranking in rankings
-    )
-    report = forget_memories([memory], by=cast.owner, now=timezone.now())
-    assert (report.found, report.others) == (0, 0)
-    assert not any(
-        recall(TEXT, cast.workspace, cast.owner, ranking=ranking, policy=HERE, now=timezone.now()).items
-        for ranking in rankings
-    )
 
 
 SAME = [
@@ -275,14 +258,3 @@ def test_purging_goes_in_chunks(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> 
         gate.delete_memory(memory, by=None, now=now - timedelta(days=40))
     assert purge(now=now, seconds=5) == 5
     assert not Memory.objects.exists()
-
-
-def test_the_embedder_is_not_asked_when_something_is_forgotten(
-    cast: Cast, fake_embedder: FakeEmbedder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The transaction embeds nothing; only the recall that checks the result afterwards does."""
-    memory = make_memory(TEXT, cast.owner, cast.workspace)
-    calls: list[Any] = []
-    monkeypatch.setattr(FakeEmbedder, "embed", lambda self, texts: calls.extend(texts))
-    forget_memories([memory], by=None, now=timezone.now())
-    assert calls == []

@@ -8,7 +8,6 @@ from django.core.management import CommandError, call_command
 
 from memories import evaluation
 from memories.models import Memory
-from memories.recalling.ranking import RANKINGS, SIGNALS
 from tests.fakes.embedder import FakeEmbedder
 from tests.fakes.terminal import Terminal
 from workspaces.models import User, Workspace
@@ -60,25 +59,6 @@ def test_prints_baselines_and_hybrid_shows_progress_and_cleans_up(file: Path) ->
     assert lines[5].startswith("Times leave out embedding the question: p50 ")
     assert "conversation 2 of 2: stored 3 of 3" in progress
     assert "conversation 1 of 2: asked 2 of 2" in progress
-    assert nothing_is_left()
-
-
-def test_every_ranking_and_every_cut(file: Path) -> None:
-    options = [f"--ranking={name}" for name in RANKINGS]
-    lines, _ = run(file, *options, "--k=1,3,1")
-    assert lines[1].split()[1:5] == ["hit@1", "hit@3", "recall@1", "recall@3"]
-    assert [line.split()[0] for line in lines[2:-1]] == ["bm25", "vector", *RANKINGS]
-
-
-def test_each_signal_can_be_switched_off(file: Path) -> None:
-    lines, _ = run(file, "--without=date", "--without=excerpt", "--without=date")
-    assert [line[:22].strip() for line in lines[4:-1]] == [
-        "hybrid",
-        "hybrid without date",
-        "hybrid without excerpt",
-    ]
-    lines, _ = run(file, "--without=each")
-    assert [line[:26].split()[2] for line in lines[5:-1]] == [*SIGNALS, "excerpt"]
     assert nothing_is_left()
 
 

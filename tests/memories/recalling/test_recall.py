@@ -1,20 +1,14 @@
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 from django.utils import timezone
 
 from memories.models import Memory, Scope
-from memories.recalling.ranking import recency
 from memories.recalling.recall import recall
-from memories.writing.drafts import Draft
 from memories.writing.gate import delete_memory
 from memoryhub.errors import Invalid, NotFound
 from memoryhub.llm.base import Embedder
-from memoryhub.llm.bundled_embedder import TwoEncoders
-from memoryhub.llm.errors import EmbedderUnavailable
-from tests.bulk import save_memories
 from tests.conftest import Cast
 from tests.factories import HERE, make_memory, make_workspace
 from tests.fakes.embedder import FakeEmbedder
@@ -49,16 +43,6 @@ def test_finds_by_meaning_and_by_words(some: Cast) -> None:
     ]
     for query, expected in cases:
         assert contents(query, some)[0] == expected, query
-
-
-def test_scores_of_every_ranking_are_the_sum_of_their_parts_best_first(some: Cast) -> None:
-    for ranking in ("hybrid", "semantic", "longterm", "lexical"):
-        how: dict[str, Any] = {"ranking": ranking, "policy": HERE, "now": timezone.now()}
-        found = recall("the project deadline", some.workspace, some.editor, **how)
-        assert found.items[0].memory.content == "The project deadline is March 15", ranking
-        scores = [item.score for item in found.items]
-        assert scores == sorted(scores, reverse=True), ranking
-        assert all(item.score == pytest.approx(sum(item.parts.values())) for item in found.items), ranking
 
 
 def test_blank_query_or_limit_below_one_gives_nothing_and_embeds_nothing(
@@ -104,34 +88,6 @@ def test_semantic_drops_what_is_below_the_threshold(some: Cast) -> None:
     assert contents("quantum chromodynamics", some, ranking="semantic", threshold=0.5) == []
 
 
-def test_longterm_lifts_an_old_important_memory_that_cosine_alone_would_lose(
-    cast: Cast, use_embedder: Callable[[Embedder], None]
-) -> None:
-    use_embedder(FakeEmbedder(32))
-    old = [
-        Draft(f"apple number {number}", cast.workspace, cast.editor, importance=0.0) for number in range(150)
-    ]
-    save_memories(old, by=cast.editor, now=NOW - timedelta(days=365), dedupe="create")
-    fresh = make_memory("something unrelated", cast.editor, cast.workspace, importance=1.0, now=NOW)
-    found = recall("apple", cast.workspace, cast.editor, ranking="longterm", limit=50, now=NOW, policy=HERE)
-    expected = sorted(
-        (
-            (0.7 * cosine + 0.2 * recency(m.created_at, None, NOW) + 0.1 * m.importance, m.pk)
-            for m, cosine in _cosines("apple", FakeEmbedder(32))
-        ),
-        reverse=True,
-    )
-    assert fresh.pk in {pk for _, pk in expected[:50]}
-    assert [item.memory.pk for item in found.items][:1] == [expected[0][1]]
-    assert fresh.pk in {item.memory.pk for item in found.items}
-
-
-def _cosines(query: str, embedder: FakeEmbedder) -> list[tuple[Memory, float]]:
-    memories = list(Memory.objects.all())
-    vectors = embedder.embed([query, *(m.content for m in memories)])
-    return [(m, float(vectors[0] @ v)) for m, v in zip(memories, vectors[1:], strict=True)]
-
-
 def test_lexical_takes_wildcards_literally_and_finds_parts_of_words(cast: Cast) -> None:
     make_memory("Discount of 50% on plan_b", cast.editor, cast.workspace)
     make_memory("Discount of 50 euros on planb", cast.editor, cast.workspace)
@@ -145,19 +101,6 @@ def test_hostile_queries_are_only_words(some: Cast) -> None:
         for ranking in ("hybrid", "lexical"):
             recall(query, some.workspace, some.editor, ranking=ranking, policy=HERE, now=timezone.now())
         assert Memory.objects.count() == 4
-
-
-def test_falls_back_to_words_and_says_so(some: Cast, use_embedder: Callable[[Embedder | None], None]) -> None:
-    broken = FakeEmbedder(TwoEncoders.dimension, name=TwoEncoders.name)
-    broken.error = EmbedderUnavailable()
-    for embedder, reason in ((broken, "did not answer"), (None, "no embedder")):
-        use_embedder(embedder)
-        for ranking in ("hybrid", "semantic", "longterm"):
-            found = recall(
-                "Rufus", some.workspace, some.editor, ranking=ranking, policy=HERE, now=timezone.now()
-            )
-            assert found.items[0].memory.content == "My dog is Rufus"
-            assert reason in found.degraded
 
 
 def test_vectors_of_another_model_are_never_compared(

@@ -16,7 +16,7 @@ from memories.writing.gate import delete_memory
 from tests.admin_pages import run_action, said
 from tests.api import Api, error_of, type_password_again
 from tests.conftest import Cast
-from tests.factories import HERE, PASSWORD, make_chat, make_key_text, make_memory, make_message
+from tests.factories import HERE, PASSWORD, make_chat, make_memory, make_message
 from tests.raw_search import places_with
 from workspaces.actions.purging import KNOWN
 from workspaces.models import AuditEvent, User, Workspace
@@ -94,12 +94,6 @@ def test_cards_offer_it_to_those_who_may(cast: Cast, memory: Memory) -> None:
     assert page(other) not in client.post(f"{url}{other.public_id}/delete/").content.decode()
 
 
-def test_what_another_saved_is_theirs(cast: Cast) -> None:
-    memory = make_memory(TEXT, cast.owner, cast.workspace)
-    assert signed_in(cast.editor).post(page(memory)).status_code == 403
-    assert Memory.objects.exists()
-
-
 # REST
 
 
@@ -115,13 +109,6 @@ def test_rest_answers_with_the_report(cast: Cast, memory: Memory) -> None:
     assert report["removed"]["memories"] == report["removed"]["memory_embeddings"] == 1
     assert (report["tombstones"], report["recall"]) == (1, {"found": 0, "others": 0})
     assert api.post(path).status_code == 404
-
-
-def test_no_key_forgets(cast: Cast, memory: Memory) -> None:
-    path = f"workspaces/{cast.workspace.public_id}/memories/{memory.public_id}/forget"
-    refused = Api(key=make_key_text(cast.owner, cast.workspace)).post(path)
-    assert (refused.status_code, error_of(refused)["code"]) == (403, "session_only")
-    assert Memory.objects.exists()
 
 
 # Chats
@@ -226,13 +213,6 @@ def test_an_account_goes_by_rest_with_its_report(cast: Cast, memory: Memory) -> 
     assert (memory.content, memory.author) == (TEXT, None), "what was shared stays, without a name"
     found = recall("attic cedar", cast.workspace, cast.owner, policy=HERE, now=timezone.now()).items
     assert [item.memory.content for item in found if "attic" in item.memory.content] == []
-
-
-def test_no_key_deletes_an_account(cast: Cast) -> None:
-    api = Api(key=make_key_text(cast.editor, cast.workspace))
-    for answer in (api.get("account"), api.delete("account")):
-        assert (answer.status_code, error_of(answer)["code"]) == (403, "session_only")
-    assert User.objects.filter(username="eddie").exists()
 
 
 def test_an_account_that_cannot_go_stays_signed_in(cast: Cast) -> None:

@@ -1,30 +1,26 @@
 """Memories of an assistant: a scope of their own, recalled only in its chats."""
 
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, transaction
 from django.utils import timezone
 from django_q.models import OrmQ
 from pytest_django.fixtures import Settings
 
 from memories import tasks
 from memories.models import Memory, Scope
-from memories.models.memory import AGENT_PLACES
 from memories.recalling.recall import recall
 from memories.writing import changing, gate
 from memories.writing.drafts import Draft
 from memories.writing.eviction import evict_least_useful
 from memoryhub.errors import Conflict, Invalid, NotFound
-from memoryhub.llm.base import Embedder
 from tests.bulk import save_memories
 from tests.conftest import Cast
 from tests.factories import HERE, make_agent, make_memory, make_workspace
-from tests.fakes.embedder import FakeEmbedder
 from workspaces.actions.workspaces import archive_agent
-from workspaces.models import Agent, PassageVector, PassageWord, User
+from workspaces.models import Agent, PassageWord, User
 
 NOW = timezone.now()
 TEXT = "The newsletter goes out on Tuesdays"
@@ -62,18 +58,6 @@ def found(query: str, cast: Cast, agent: Agent | None, by: User | None = None, *
 
 
 # Scope
-
-
-def test_its_place_is_above_every_workspaces(cast: Cast, planner: Agent) -> None:
-    memory = of_agent(planner, TEXT, cast.editor)
-    place = AGENT_PLACES + planner.pk
-    assert (memory.place, memory.workspace, memory.owner) == (place, cast.workspace, None)
-    assert place > 2**40
-    assert set(PassageVector.objects.values_list("place", flat=True)) == {place}
-    assert set(PassageWord.objects.values_list("place", flat=True)) == {place}
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT search::text FROM memories_memory")
-        assert f"'at:{place}'" in cursor.fetchone()[0]
 
 
 def test_words_go_with_the_memory_however_it_goes(cast: Cast, planner: Agent) -> None:
@@ -129,29 +113,12 @@ def test_every_member_has_it_in_its_chats_and_keeps_their_own(cast: Cast, planne
         found("newsletter", cast, planner, cast.stranger)
 
 
-@pytest.mark.parametrize("embedder", [None, FakeEmbedder(64)])
-def test_by_words_and_parts_of_words_alone(
-    cast: Cast, planner: Agent, use_embedder: Callable[[Embedder | None], None], embedder: Embedder | None
-) -> None:
-    use_embedder(embedder)
-    of_agent(planner, TEXT, cast.editor)
-    for query in ("tuesdays", "ewslet"):
-        assert found(query, cast, planner, ranking="lexical") == [TEXT]
-        assert found(query, cast, None, ranking="lexical") == []
-
-
 def test_what_it_remembers_goes_on_in_its_chats_after_archiving(cast: Cast, planner: Agent) -> None:
     of_agent(planner, TEXT, cast.editor)
     archive_agent(planner, by=cast.owner, now=NOW)
     assert found("newsletter", cast, planner) == [TEXT]
     assert found("newsletter", cast, None) == []
     assert Memory.objects.visible_to(cast.viewer).live().count() == 1
-
-
-def test_deleted_and_expired_ones_are_not_recalled(cast: Cast, planner: Agent) -> None:
-    gate.delete_memory(of_agent(planner, TEXT, cast.editor), by=cast.editor, now=NOW)
-    of_agent(planner, "The newsletter rests", cast.editor, expires_at=NOW + timedelta(seconds=1))
-    assert found("newsletter", cast, planner, now=NOW + timedelta(seconds=2)) == []
 
 
 def test_an_assistant_of_another_workspace_brings_nothing(cast: Cast) -> None:

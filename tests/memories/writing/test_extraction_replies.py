@@ -10,13 +10,26 @@ from django.utils import timezone
 
 from memories import tasks
 from memories.judging.extraction.grounding import is_grounded, says_nothing
+from memories.judging.extraction.with_language_model import parse_candidates
 from memories.models import Extraction, Memory, Refusal
 from memories.writing import extraction_jobs
 from memories.writing.gate import Draft, save_memory
 from memoryhub.llm.output_parsing import without_thoughts
 from tests.factories import make_chat, make_message, make_user
 from tests.fakes.openai_server import Answer, Failure, ScriptedOpenAI
-from tests.memories.writing.model_replies import REPLIES, SAID, VEG, entry
+from tests.memories.writing.model_replies import (
+    COERCED,
+    CUT,
+    DRESSED,
+    FAIR,
+    INVENTED,
+    NEARLY,
+    NOTHING,
+    REPLIES,
+    SAID,
+    VEG,
+    entry,
+)
 from workspaces.models import User
 
 pytestmark = pytest.mark.django_db
@@ -52,10 +65,20 @@ def mine(extraction: Extraction) -> Extraction:
     return extraction
 
 
-def test_sixty_replies_as_models_give_them(scripted_model: ScriptedOpenAI, olive: User) -> None:
+def test_replies_as_models_give_them_are_parsed() -> None:
+    """A statement of the reply is found or not; what is invented is judged in the next test."""
     assert len(REPLIES) >= 60
-    wrong = []
     for said, reply, stored, waiting in REPLIES:
+        found = {each.text for each in parse_candidates(reply)}
+        assert stored | waiting <= found and (bool(found) or not stored), (said, reply)
+
+
+def test_replies_as_models_give_them_are_stored(scripted_model: ScriptedOpenAI, olive: User) -> None:
+    """Store what one reply of each group says, and what all that invent something say."""
+    wrong = []
+    groups = [(SAID, group[0], FAIR, set()) for group in (DRESSED, COERCED, NEARLY)]
+    nothing = [(SAID, reply, set(), set()) for reply in (NOTHING[0], *NOTHING[-5:])]
+    for said, reply, stored, waiting in [*groups, (SAID, CUT[0], {VEG}, set()), *nothing, *INVENTED]:
         scripted_model.script(Answer(reply), Answer(reply))
         mined = mine(turn(olive, said))
         scripted_model.unscript()

@@ -1,7 +1,7 @@
 import threading
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -13,7 +13,7 @@ from memories import tasks
 from memories.access import count_live
 from memories.models import Memory, Scope
 from memories.recalling.recall import recall
-from memories.writing.changing import keep_both, replace_older, restore_memory
+from memories.writing.changing import keep_both, restore_memory
 from memories.writing.gate import Draft, delete_memory, edit_memory, save_memory
 from memoryhub.database import queries
 from memoryhub.errors import Conflict, Invalid, NotFound, SecretRefused
@@ -77,46 +77,6 @@ def test_refuses_what_a_field_does_not_allow_and_names_it(cast: Cast) -> None:
         assert not Memory.objects.exists()
 
 
-def test_refuses_secrets_in_every_field_without_quoting_them(cast: Cast) -> None:
-    for fields in (
-        {"content": "my key is sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD"},
-        {"summary": "ghp_abcdefghijklmnopqrstuvwxyz0123456789"},
-        {"tags": ["AKIAIOSFODNN7EXAMPLF"]},
-        {"key": "api_key", "content": "9f8e7d6c5b4a39281706f5e4d3c2b1a0"},
-    ):
-        with pytest.raises(SecretRefused) as refused:
-            save_memory(replace(draft(cast, "fine"), **fields), by=cast.editor, now=NOW)  # type: ignore[arg-type]
-        said = str(refused.value.body())
-        assert refused.value.code == "secret"
-        assert not any(str(value) in said for value in fields.values() if value != "api_key")
-        assert not Memory.objects.exists()
-
-
-def test_an_excerpt_loses_the_lines_that_hold_a_secret(cast: Cast) -> None:
-    excerpt = "olive: use ghp_abcdefghijklmnopqrstuvwxyz0123456789\nolive: we deploy on Fridays"
-    saved = save_memory(draft(cast, "We deploy on Fridays", source_excerpt=excerpt), by=None, now=NOW)
-    assert saved.memory.source_excerpt == "olive: we deploy on Fridays"
-
-
-def test_equal_and_near_equal_texts_are_stored_once(cast: Cast) -> None:
-    first = save_memory(draft(cast, "I prefer answers in bullet points"), by=cast.editor, now=NOW)
-    equal = save_memory(draft(cast, "i prefer answers in  bullet points."), by=cast.owner, now=NOW)
-    near = save_memory(draft(cast, "I prefer my answers in bullet points"), by=cast.owner, now=NOW)
-    assert (equal.duplicate, equal.memory) == (True, first.memory)
-    assert (near.duplicate, near.memory) == (True, first.memory)
-    assert Memory.objects.count() == 1
-
-
-def test_another_value_is_no_duplicate_but_a_possible_update(cast: Cast) -> None:
-    old = save_memory(draft(cast, "The project deadline is March 15"), by=cast.editor, now=NOW).memory
-    new = save_memory(draft(cast, "The project deadline is March 22"), by=cast.editor, now=NOW)
-    assert new.created
-    assert new.memory.may_replace == old
-    replaced = replace_older(new.memory, by=cast.editor, now=NOW)
-    old.refresh_from_db()
-    assert (old.valid_to, old.replaced_by, replaced.replaced) == (NOW, replaced, old)
-
-
 def test_duplicates_are_looked_for_in_the_same_workspace_and_scope_only(cast: Cast) -> None:
     other = make_workspace(owner=cast.editor, name="Other")
     save_memory(draft(cast, "I drink tea"), by=cast.editor, now=NOW)
@@ -125,19 +85,6 @@ def test_duplicates_are_looked_for_in_the_same_workspace_and_scope_only(cast: Ca
     assert elsewhere.created
     assert personal.created
     assert personal.memory.workspace == default_workspace(cast.editor)
-
-
-def test_same_key_updates_in_place_and_keeps_the_pin(cast: Cast) -> None:
-    first = save_memory(draft(cast, "Tea", key="drink", pinned=True), by=cast.editor, now=NOW).memory
-    again = save_memory(draft(cast, "Coffee", key="drink"), by=cast.owner, now=NOW + timedelta(1))
-    assert (again.created, again.duplicate, again.memory.pk) == (False, False, first.pk)
-    assert (again.memory.content, again.memory.pinned) == ("Coffee", True)
-    assert (
-        recall("Tea", cast.workspace, cast.owner, policy=HERE, now=timezone.now()).items[0].memory.content
-        == "Coffee"
-    )
-    forced = save_memory(draft(cast, "Water", key="drink"), by=cast.editor, now=NOW, dedupe="create")
-    assert forced.memory.pk != first.pk
 
 
 def test_edit_embeds_anew_drops_what_came_from_the_old_text_and_keeps_a_revision(cast: Cast) -> None:
@@ -202,19 +149,6 @@ def test_text_is_stored_without_an_embedder_found_by_words_and_embedded_later(
     assert memory.embeddings.get().dimension == 64
     assert tasks.embed_memories(memory_ids=[memory.pk]) == 1  # twice is harmless
     assert memory.embeddings.count() == 1
-
-
-def test_duplicates_found_late_are_merged_into_the_older(cast: Cast, fake_embedder: FakeEmbedder) -> None:
-    older = save_memory(draft(cast, "Our office dog is called Rufus"), by=cast.editor, now=NOW).memory
-    fake_embedder.error = EmbedderUnavailable()
-    newer = save_memory(draft(cast, "Our office dog here is called Rufus"), by=cast.editor, now=NOW).memory
-    fake_embedder.error = None
-    tasks.embed_memories(memory_ids=[newer.pk])
-    newer.refresh_from_db()
-    assert newer.deleted_at is not None
-    assert [revision.action for revision in newer.revisions.order_by("pk")] == ["create", "merge"]
-    older.refresh_from_db()
-    assert older.deleted_at is None
 
 
 @pytest.mark.parametrize("how", [{}, {"dedupe": "create"}, {"near": False}])

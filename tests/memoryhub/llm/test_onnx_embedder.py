@@ -90,12 +90,12 @@ def test_only_the_last_texts_are_remembered(embedder: OnnxEmbedder, monkeypatch:
     assert list(embedder._recent._recent) == ["second", "third", "fourth"]
 
 
-def test_threads_may_share_it() -> None:
+def test_threads_may_share_it(embedder: OnnxEmbedder) -> None:
     fresh = OnnxEmbedder()  # so that they race to load it as well
-    texts = [f"note {number}" for number in range(40)]
+    texts = [f"note {number}" for number in range(12)]
     with ThreadPoolExecutor(4) as pool:
         rows = list(pool.map(lambda text: fresh.embed([text])[0], texts))
-    assert (np.vstack(rows) * OnnxEmbedder().embed(texts)).sum(axis=1).min() > 0.999
+    assert (np.vstack(rows) * embedder.embed(texts)).sum(axis=1).min() > 0.999
 
 
 def test_a_missing_model_is_said_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,7 +124,7 @@ def test_nothing_heavy_is_loaded_before_it_is_needed(made: str) -> None:
 
 
 FOR_THE_WORKER = [
-    f"memory {number} of a person who drinks tea " * 8 for number in range(32)
+    f"memory {number} of a person who drinks tea " * 8 for number in range(12)
 ]  # work for several threads
 
 

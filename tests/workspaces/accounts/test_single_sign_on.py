@@ -122,15 +122,6 @@ def test_only_verified_addresses_of_the_domains_come_in(single_sign_on: str, set
         assert (signed_in_as(client), page.status_code) == expected, (address, verified)
 
 
-def test_who_left_the_domain_stays_outside(single_sign_on: str, settings: Any) -> None:
-    client = Client()
-    go(client, "sub-4", preferred_username="lea", email="lea@example.org", email_verified=True)
-    settings.OIDC_DOMAINS = ["example.com"]
-    again = Client()
-    assert go(again, "sub-4", email="lea@example.org", email_verified=True).status_code == 403
-    assert signed_in_as(again) is None
-
-
 def test_an_account_is_connected_by_its_person_alone_and_disconnected(single_sign_on: str) -> None:
     olive = make_user("olive")
     client = Client()

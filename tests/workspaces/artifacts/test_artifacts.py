@@ -16,7 +16,6 @@ from workspaces import artifacts
 from workspaces.models import (
     Artifact,
     ArtifactVersion,
-    AuditEvent,
     Membership,
     PassageVector,
     PassageWord,
@@ -112,26 +111,6 @@ def test_one_change_is_undone_and_only_while_it_is_the_newest(cast: Cast) -> Non
     other = make_artifact(cast.owner, cast.workspace)
     artifacts.undo(other, 1, by=cast.owner, now=now)
     assert Artifact.objects.live().get() == artifact
-
-
-def test_what_is_personal_is_seen_by_its_owner_alone(cast: Cast, client: Client) -> None:
-    mine = make_artifact(cast.editor, cast.workspace, "secret plan", title="Mine", personal=True)
-    one = f"{listed(cast)}/{mine.public_id}"
-    assert Api(cast.editor).get(one).json()["personal"] is True
-    assert len(Api(cast.editor).get(listed(cast)).json()["items"]) == 1
-    for person in (cast.owner, cast.viewer, cast.stranger):
-        api = Api(person)
-        assert api.get(one).status_code == 404
-        assert api.patch(one, {"title": "x"}).status_code == (403 if person == cast.viewer else 404)
-        assert api.get(f"{one}/versions").status_code == 404
-        client.force_login(person)
-        assert client.get(f"/{one}/".replace("chat/api/", "")).status_code == 404
-        assert person == cast.stranger or api.get(listed(cast)).json()["items"] == []
-        assert b"Mine" not in client.get(f"/{listed(cast)}/").content
-    assert not AuditEvent.objects.filter(
-        workspace_id=cast.workspace.public_id, verb="artifact_added"
-    ).exists()
-    assert {each.place for each in PassageVector.objects.filter(kind=ARTIFACT)} == {-cast.editor.pk}
 
 
 def test_forgetting_leaves_nothing_of_it(cast: Cast) -> None:
