@@ -1,22 +1,54 @@
-"""A page used by the keyboard alone: Tab, arrows, Enter, Space and typing, never a pointer or a call of focus()."""
+"""A page used by the keyboard alone: Tab, arrows, Enter, Space and typing, never a pointer.
+
+The focus is moved by script next to the element that a test goes to, and Tab is pressed for the last step alone: a
+page takes a hundred presses otherwise. test_keyboard walks a whole page by Tab and finds the order of the document.
+"""
 
 from playwright.sync_api import Page
 
 MOST_TABS = 120
+# The accessible name of an element.
+NAMED = """(element) => {
+  const text = document.getElementById(element.getAttribute("aria-labelledby"))?.innerText;
+  const name = element.getAttribute("aria-label") || text || element.labels?.[0]?.innerText || element.innerText || "";
+  return name.replace(/\\s+/g, " ").trim();
+}"""
 # The accessible name of the focused element, and whether its focus is visible.
-FOCUSED = """() => {
+FOCUSED = f"""() => {{
   const element = document.activeElement;
   if (element === document.body) return ["", true];
-  const text = document.getElementById(element.getAttribute("aria-labelledby"))?.innerText;
-  const label = element.getAttribute("aria-label") || text || element.labels?.[0]?.innerText;
   const around = [element, element.closest(".composer"), element.closest(".search"), element.closest("label")];
-  const shows = around.some((candidate) => {
+  const shows = around.some((candidate) => {{
     if (!candidate) return false;
     const style = getComputedStyle(candidate);
     return (style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0) || style.boxShadow !== "none";
-  });
-  return [(label || element.innerText || "").replace(/\\s+/g, " ").trim(), shows];
+  }});
+  return [({NAMED})(element), shows];
+}}"""
+# The elements that Tab reaches, in the order of the document.
+REACHED = """() => {
+  const focusable = "a[href], button, input:not([type=hidden]), select, textarea, summary, iframe, [tabindex]";
+  const seen = { visibilityProperty: true, contentVisibilityAuto: true };
+  return [...(document.querySelector("dialog:modal") ?? document).querySelectorAll(focusable)].filter((each) =>
+    each.tabIndex >= 0 && !each.matches(":disabled") && !each.closest("[inert]") && each.checkVisibility(seen)
+    && (each.localName !== "summary" || each === each.parentElement.querySelector("summary")));
 }"""
+# Focus the element before the next one of this name. Nothing happens if it is the next or if there is none.
+APPROACH = f"""([name, backwards]) => {{
+  const reached = ({REACHED})();
+  if (backwards) reached.reverse();
+  const start = reached.indexOf(document.activeElement) + 1;
+  if (!start && document.activeElement !== document.body) return;
+  const order = [...reached.slice(start), ...reached.slice(0, start)];
+  const target = order.findIndex((each) => ({NAMED})(each).startsWith(name));
+  if (target > 0) order[target - 1].focus();
+}}"""
+
+
+def reached_names(page: Page) -> list[str]:
+    """Return the names of all elements that Tab should reach, in order."""
+    names: list[str] = page.evaluate(f"() => ({REACHED})().map({NAMED})")
+    return names
 
 
 def tabbed(page: Page, key: str = "Tab") -> str:
@@ -28,13 +60,12 @@ def tabbed(page: Page, key: str = "Tab") -> str:
 
 
 def tab_to(page: Page, name: str, key: str = "Tab") -> None:
-    """Press Tab until the element of this name has the focus, wrapping around at the end of the page."""
-    passed: list[str] = []
-    while len(passed) < MOST_TABS and passed.count("") < 3:
+    """Go to the element of this name by Tab, wrapping around at the end of the page."""
+    passed = [tabbed(page, key)]
+    while not passed[-1].startswith(name):
+        assert len(passed) < MOST_TABS and passed.count("") < 3, f"{name} is not reached by {key}: {passed}"
+        page.evaluate(APPROACH, [name, key != "Tab"])
         passed.append(tabbed(page, key))
-        if passed[-1].startswith(name):
-            return
-    raise AssertionError(f"{name} is not reached by {key}: {passed}")
 
 
 def press(page: Page, name: str, key: str = "Enter") -> None:

@@ -59,23 +59,29 @@ _known_looks: list[int] = []
 COLOURS = {"runOnly": ["color-contrast", "link-in-text-block"]}
 
 
-def faults(page: Page, *, before: str = ONE_OF_EACH_LOOK, **only: Any) -> list[str]:
-    """Return the violations that axe finds, each with the page and the first element. ``only`` selects rules."""
+def faults(page: Page, part: str | None = None, **only: Any) -> list[str]:
+    """Return the violations that axe finds, each with the page and the first element.
+
+    ``part`` selects an element to check, by default the whole page, and ``only`` the rules.
+    """
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE_SCRIPT)
+    known = set(_known_looks)
+    _known_looks[:] = page.evaluate(ONE_OF_EACH_LOOK, _known_looks)
+    if only == COLOURS and known.issuperset(_known_looks):
+        return []
     # Passes are left out, since they are many, and style sheets are not preloaded, which would send more requests.
-    asked = {"resultTypes": ["violations"], "preload": False, **only}
-    if before:
-        _known_looks[:] = page.evaluate(before, _known_looks)
-    found: list[Any] = page.evaluate("asked => axe.run(asked).then((seen) => seen.violations)", asked)
+    options = {"resultTypes": ["violations"], "preload": False, **only}
+    run = "([part, options]) => axe.run(part ?? document, options).then((result) => result.violations)"
+    violations: list[Any] = page.evaluate(run, [part, options])
     return [
         f"{page.url} {fault['id']}: {fault['nodes'][0]['html'][:200]} "
         f"{fault['nodes'][0].get('failureSummary', '')}"
-        for fault in found
+        for fault in violations
     ]
 
 
-def look(page: Page, name: str) -> None:
+def look(page: Page, name: str, part: str | None = None) -> None:
     """Check the page in each look: axe, and that it is not too wide. Take screenshots, and restore its width.
 
     After the first look, axe checks the colours alone; what only a phone shows of whole pages is in test_every_page.
@@ -87,7 +93,7 @@ def look(page: Page, name: str) -> None:
         page.set_viewport_size({"width": width, "height": height})
         page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
         page.evaluate(SETTLED)
-        found += faults(page, **({} if (size, scheme) == LOOKS[0] else COLOURS))
+        found += faults(page, part, **({} if (size, scheme) == LOOKS[0] else COLOURS))
         shoot(page, f"{name}-{size}-{scheme}")
         if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
             found.append(f"{name} is too wide on a {size}")

@@ -6,7 +6,7 @@ from itertools import takewhile
 from playwright.sync_api import Page, expect
 
 from tests.functional.conftest import SLOW, finished, sign_up
-from tests.functional.keys import tabbed
+from tests.functional.keys import reached_names, tabbed
 
 
 def test_first_minutes_with_the_keyboard_alone(open_scripted_page: Callable[..., Page]) -> None:
@@ -25,7 +25,9 @@ def tab_follows_the_order_of_reading(page: Page) -> None:
     skip = page.locator("a, button, input, textarea, select, summary").first
     expect(skip).to_have_text("Skip to the content")
     skip.focus()
+    in_document = reached_names(page)
     names = list(takewhile(bool, (tabbed(page) for _ in range(60))))
+    assert [in_document[0], *names] == in_document, "keys.tab_to relies on this order"
     expected = [
         "New chat",
         "Search chats",
