@@ -354,7 +354,11 @@ def step_event(step: Step) -> dict[str, Any]:
 
 
 def steps_of(messages: Iterable[Message], user: User) -> dict[int, list[Step]]:
-    """Return the steps of these answers by the message's primary key, with ``memories``. At most three queries."""
+    """Return the steps of these answers, grouped by the message's primary key. At most three queries.
+
+    Each step gets ``memories``, its unforgotten memories that the user may see, and a step that waited for attached
+    files gets ``titles``, the titles of those that the user may read. Answers without steps are left out.
+    """
     steps = list(Step.objects.filter(message_id__in=[each.pk for each in messages if each.has_steps]))
     _load_titles(steps, Document.objects.visible_to(user).live())
     return _with_memories(steps, user)

@@ -245,9 +245,10 @@ def _not_kept(rows: MemoryQuerySet, *, since: datetime) -> MemoryQuerySet:
 
 
 def merge(memory: Memory, *, into: Memory, by: User, now: datetime) -> Memory:
-    """Delete a memory that says the same as ``into``, and add its text to the history of ``into``.
+    """Soft-delete a memory that says the same as ``into``, and return it. Its text joins the history of ``into``.
 
-    Restoring the deleted memory undoes the merge. Raises Invalid if the two are the same memory or of different scopes.
+    The deleted memory can be restored; the entry in the history stays. Raises Invalid if the two are the same memory
+    or of different scopes (``Memory.place``).
     """
     if memory.pk == into.pk or memory.place != into.place:
         raise Invalid(_("Only two memories of the same place can be merged."))

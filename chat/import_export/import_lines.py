@@ -154,7 +154,10 @@ def forget_lines(path: Path, offsets: Collection[int]) -> None:
 
 
 def overwrite_line(file: BinaryIO, offset: int, raw: bytes, new: bytes) -> None:
-    """Overwrite the line ``raw`` with ``new``, padded to the same length. ``new`` must not be longer."""
+    """Overwrite the line ``raw`` at ``offset`` with ``new``, padded with spaces to the same length.
+
+    The newline at the end of ``raw`` is kept. ``new`` must have none, and must not be longer than ``raw`` without it.
+    """
     end = b"\n" if raw.endswith(b"\n") else b""
     file.seek(offset)
     file.write(new.ljust(len(raw) - len(end)) + end)

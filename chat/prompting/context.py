@@ -409,7 +409,10 @@ class Found:
 
     @property
     def more(self) -> int:
-        """The number of matching memories that an overview leaves out, or 0 if the result is no overview."""
+        """Return how many memories of an overview are not in the prompt, or 0 if that is not known.
+
+        It is 0 if the result is no overview, for an overview of a topic, and if recall returned the whole overview.
+        """
         if self.recall.overview is None or not self.recall.more:
             return 0
         return self.recall.more + len(self.recall.items) - len(self.used)

@@ -348,7 +348,11 @@ class AnswerFlags:
 
 
 def mark_tool_call(call: ToolCall, *, stays_here: bool) -> None:
-    """Flag the answer if the result of a tool call is personal or (``stays_here``) local-only. No query if neither."""
+    """Mark the answer as personal or local-only if the result of this tool call is.
+
+    ``stays_here``: the result is local-only. The memories in the result (``call.memory_ids``) are checked as well,
+    with up to three queries. Without them, an unmarked result causes no query.
+    """
     flags = AnswerFlags()
     if call.memory_ids:
         place = Chat.objects.values_list("workspace_id", flat=True).get(messages=call.message_id)

@@ -209,7 +209,10 @@ class RunEntries:
         return len(gone)
 
     def restore(self, entries: Iterable[MemoryEntry]) -> None:
-        """Add entries, for example from ``snapshot``, with their original creation times."""
+        """Add entries, for example from ``snapshot``, with their original creation times.
+
+        An entry replaces the one that has its key, and then takes over that one's creation time.
+        """
         for entry in entries:
             self._keep(entry)
 

@@ -178,9 +178,10 @@ def remember_text(
 
 
 def _rests_on(message: Message, content: str | None, by: User) -> Message | None:
-    """Return the answer whose personal or local-only data the memory may contain, or None.
+    """Return the answer on whose personal or local-only data a memory of ``message`` may be based, or None.
 
-    For a question it is the marked answer to it, unless ``content`` is quoted from the question.
+    For an answer, this is ``message`` itself, whatever data it used. For a question, it is the last current answer that
+    used such data and that ``by`` may read, but None if ``content`` is None or quoted from the question.
     """
     if message.role != MessageRole.USER:
         return message

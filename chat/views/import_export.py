@@ -258,7 +258,10 @@ MEDIA_TYPES = {"md": "text/markdown; charset=utf-8", "json": "application/json"}
 
 
 def chat_response(chat: Chat, *, kind: str, by: User, now: datetime) -> StreamingHttpResponse:
-    """Return what ``by`` may read of the current conversation as a download. ``kind``: a key of MEDIA_TYPES."""
+    """Return a download of the chat's current conversation, as far as ``by`` may read it. Records it in the audit log.
+
+    ``kind``: a key of MEDIA_TYPES. An answer that is still being written is left out.
+    """
     record(Verb.EXPORTED, by=by, workspace=audit_workspace(chat), target=chat.public_id)
     pieces = (_markdown if kind == "md" else _json)(chat, by)
     name = f"{slugify(str(chat))[:60] or 'chat'}-{now:%Y-%m-%d}.{kind}"

@@ -85,7 +85,11 @@ class Titles:
         return cls({task["id"]: task["title"] for task in listed}, {PLANNING: _("Plan"), **steps})
 
     def entry(self, key: str, title: str = "") -> str:
-        """Return the title that the log shows for an entry of the run's memory."""
+        """Return the title that the log shows for an entry of the run's memory, such as "Result of “Compare prices”".
+
+        ``key``: the entry's key, such as ``task:<id>``. ``title``: the entry's own title; if it is empty, the title of
+        the task or step is used, or else the name in the key. Entries of the kind ``input`` always show that name.
+        """
         kind, _colon, name = key.partition(":")
         if kind == "task":
             return _("Result of “%(name)s”") % {"name": isolated(title or self.tasks.get(name, name))}

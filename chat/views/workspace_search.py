@@ -44,7 +44,11 @@ class Shown:
 
     @property
     def html(self) -> SafeString:
-        """The result's Markdown as HTML with the query's words marked, without headings. Artifacts are plain source."""
+        """Return the beginning of the result as HTML, with the query's words marked.
+
+        Markdown is rendered, with headings as paragraphs. An artifact, or a text too costly to render, is shown as
+        plain source.
+        """
         text = Truncator(self.found.text).chars(EXCERPT)
         if self.found.type != "artifact":
             with suppress(TooHeavy):

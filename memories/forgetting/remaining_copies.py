@@ -268,9 +268,10 @@ def recheck(memories: Sequence[Memory], *, now: datetime) -> int:
 
 
 def scan(*, now: datetime, check_all: bool = False, hide: bool = True) -> Generator[Scan, None, None]:
-    """Check live memories that the current rules have not checked, or all with ``check_all``. Yield the progress.
+    """Check live memories for credentials by the current rules, and yield the progress after each batch.
 
-    Without ``hide`` nothing is changed.
+    Memories that these rules have checked before are skipped, except with ``check_all``. A memory with a credential is
+    soft-deleted, and a source excerpt with one is removed. Without ``hide``, matches are only counted and listed.
     """
     rows = Memory.objects.filter(deleted_at=None)
     rows = rows if check_all else rows.exclude(secret_rules=RULES)

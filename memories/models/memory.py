@@ -77,7 +77,10 @@ AUTOMATIC = Q(source_type=SourceType.MODEL) | Q(source_type__startswith="auto_")
 
 
 def is_automatic(source_type: str) -> bool:
-    """Return whether the source is a model or a conversation. Such memories count towards the limit."""
+    """Return whether a memory with this source was saved by a model or extracted, and not by a person or an import.
+
+    Such memories count towards MEMORYHUB_MAX_MEMORIES, above which the least useful of them are deleted.
+    """
     return source_type == SourceType.MODEL or source_type.startswith("auto_")
 
 

@@ -78,9 +78,12 @@ def search_workspace(
 ) -> list[Found]:
     """Return memories, passages of documents, artifacts and messages that are relevant to the query, best first.
 
-    Memories include those of ``agent``, and messages those of private chats only with ``private_chats``. A blank query
-    or a limit below 1 finds nothing. ``noted`` marks the memories as accessed. ``listed`` finds memories by
-    ``find_listed``, for lists that people search.
+    Returns at most ``limit`` results in total, and never more than MAX_LIMIT. A blank query or a limit below 1 finds
+    nothing. ``policy`` says who will read the results, and whether they leave this machine.
+
+    Memories include those of ``agent``. With ``listed`` they are found by ``find_listed``, for lists that people
+    search; otherwise ``noted`` marks them as accessed. Messages of private chats are included only with
+    ``private_chats`` and a policy that permits personal data.
 
     Costs one recall and one search for each other type. Raises NotFound if the user is not a member.
     """

@@ -263,7 +263,11 @@ def is_shared(workspace: Workspace) -> bool:
 
 
 def filtered(memories: MemoryQuerySet, filters: PanelFilters) -> MemoryQuerySet:
-    """Apply the panel's filters. Each word of the search text must occur in a text field or equal the id."""
+    """Return the memories that match the panel's filters.
+
+    Each of the first MOST_WORDS words of the search text must occur in a text field or tag, or equal the id; further
+    words are ignored. ``filters.review`` keeps only memories that may replace another one.
+    """
     for word in filters.q.split()[:MOST_WORDS]:
         memories = memories.filter(
             Q(content__icontains=word)

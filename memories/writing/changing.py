@@ -223,10 +223,11 @@ def _validity_after(memory: Memory, changes: Mapping[str, Any], now: datetime) -
 
 
 def _replacement(older: Memory, newer: Memory | None, *, now: datetime) -> dict[str, Any]:
-    """Return the changes of ``older`` by which ``newer`` replaces it, or with None the replacement is undone.
+    """Return the field changes that mark ``older`` as replaced by ``newer`` or, for None, undo its replacement.
 
-    The older memory ends when the newer one becomes valid, or now. Raises Invalid if the two memories are the same,
-    have different scopes, or already replace each other.
+    The older memory ends when the newer one becomes valid, or now, unless it ends earlier, but never before its own
+    start. Undoing restores its previous end. Raises Invalid if both are the same memory, if they differ in ``place``,
+    or if ``newer`` is itself replaced by ``older``.
     """
     if newer is None:
         past = older.revisions.filter(action=RevisionAction.REPLACE).first() if older.replaced_by_id else None

@@ -257,7 +257,11 @@ class Draft:
 
     @property
     def changes(self) -> dict[str, Any]:
-        """Return the fields with which a cleaned draft updates a stored memory. Those the caller left out are kept."""
+        """Return the fields with which a cleaned draft updates a stored memory, by name. Other fields stay as stored.
+
+        ``content`` and ``key`` are always included. The others are those in ``named`` or, if that is None, those that
+        differ from the defaults.
+        """
         values = {name: getattr(self, name) for name in CLEANERS}
         unlike = {name for name, value in values.items() if value != _UNSAID.get(name)}
         named = {*(unlike if self.named is None else self.named), "content", "key"}

@@ -120,7 +120,10 @@ def _said(body: object) -> str:
 
 
 async def _lines(response: httpx2.Response) -> AsyncIterator[str]:
-    """Yield the lines of a body, split at LF, CR and CRLF only, since text may contain other line separators."""
+    """Yield the lines of a body. Raises ValueError if a line is longer than MOST_LINE characters.
+
+    Lines end at LF, CR and CRLF only, since text may contain other line separators.
+    """
     decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")
     rest = ""
     async for part in response.aiter_bytes():

@@ -111,7 +111,10 @@ class EmbeddedPostgres:
 
     @staticmethod
     def environment() -> dict[str, str]:
-        """Return the environment of Postgres, without our secrets and without PG* variables for other servers."""
+        """Return the environment variables for Postgres's programs: only PATH, TMPDIR, LC_ALL and TZ.
+
+        So they get neither our secrets nor PG* variables that are meant for other servers.
+        """
         variables = {name: value for name, value in os.environ.items() if name in {"PATH", "TMPDIR"}}
         return variables | {"LC_ALL": c_locale(), "TZ": "UTC"}
 

@@ -175,10 +175,10 @@ def set_language(user: User, language: str) -> None:
 
 
 def after_lost_right(workspace: Workspace, user: User, by: User | None, *, had: str) -> None:
-    """Stop a member from using what they lost the right to, after they were removed or got a lesser role.
+    """Close the workspace's open invitations to a member who was removed or got a lesser role.
 
-    ``had``: the previous role. Open invitations no longer work for the member, unless they made the change themselves.
-    If the member was an owner, queues the webhook job, which disables webhooks of former owners.
+    Members who made the change themselves can still use them. If ``had``, the previous role, was owner, also queues the
+    webhook job, which disables webhooks of former owners.
     """
     if user != by:
         closed_to = Func(F("used_by"), Value(user.pk), function="array_append")

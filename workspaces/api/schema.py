@@ -180,9 +180,9 @@ def documented_under(tag: str) -> Callable[..., Callable[[F], F]]:
 
 
 def summary_and_description(method: Callable[..., Any]) -> tuple[str, str]:
-    """Return an operation's summary and description: the first line and the rest of the method's docstring.
+    """Return an operation's summary and description: the first paragraph and the rest of the method's docstring.
 
-    Line breaks are removed.
+    Each is joined to one line, and the summary loses its full stop.
     """
     summary, _, more = (inspect.getdoc(method) or "").partition("\n\n")
     summary = " ".join(summary.split()).removesuffix(".")

@@ -154,7 +154,10 @@ def _refusal_of(error: Invalid) -> dict[str, Any]:
 
 @require_GET
 def frame(request: PageRequest, ws_id: str, art_id: str) -> HttpResponse:
-    """Return an HTML artifact to run in the sandboxed frame of its page."""
+    """Return the HTML artifact, in the version of ``?version=`` or the newest, for the sandboxed frame of its page.
+
+    Outside of a frame, redirect to the artifact's page. Raises NotFound for other kinds of artifacts.
+    """
     artifact_row = _artifact(request, ws_id, art_id)
     if artifact_row.kind != ArtifactKind.HTML:
         raise NotFound

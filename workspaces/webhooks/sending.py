@@ -154,9 +154,10 @@ def payload_of(delivery: WebhookDelivery) -> dict[str, Any]:
 
 
 def allowed_addresses(webhook: Webhook) -> AddressRange | None:
-    """Return the kind of addresses that this webhook may reach by the current settings, or None if it may reach none.
+    """Return the range of addresses that this webhook may reach by the current settings, or None if it may reach none.
 
-    Deliveries without encryption, and those of local-only workspaces, may reach internal addresses only.
+    Usually these are public addresses; with the setting WEBHOOKS_INTERNAL, all. Deliveries without encryption, and
+    those of local-only workspaces, may reach internal addresses only, and none without that setting.
     """
     inside = settings.WEBHOOKS_INTERNAL
     if webhook.workspace.local_only or urlsplit(webhook.url).scheme != "https":

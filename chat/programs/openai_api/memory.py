@@ -84,7 +84,11 @@ def prefetch_recall(api_request: Asked, person: User, *, now: datetime) -> None:
 
 
 def remember(api_request: Asked, caller: Caller, chosen: Chosen) -> Remembered:
-    """Recall memories for the question, as in a chat, if memory is on. An error does not prevent the answer."""
+    """Return the request's messages with the memories that are relevant to its question inserted before the question.
+
+    The instructions of the caller's assistant are inserted even if memory is off. ``Remembered.unused`` says why no
+    memory was used. Other errors than a ModelError are logged, and the answer goes on without memories.
+    """
     messages, at = api_request.messages, api_request.question
     if caller.agent is not None:
         messages, at = _instructed(messages, at, caller, chosen)
@@ -193,10 +197,12 @@ ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|.)")  # escapes as in JSON, which r
 
 
 def shown_in(body: Body, messages: Sequence[Body]) -> Shown:
-    """Return the words of all texts in the request that the user did not write, for extraction.
+    """Return the words of all texts in the request that the user did not write, cut to their first letters.
 
-    Such texts are tools and their results, instructions, schemas, passages that a program marked as its own in a user
-    message, and answers of assistants, which a program may have made up.
+    Extraction checks against them whether a statement is the user's own. The texts are tools and their results,
+    instructions, schemas, passages that a program marked as its own in a user message, and answers of assistants,
+    which a program may have made up. At most MOST_READ characters are read. ``Shown.more``: there is more text, or an
+    image, a file or audio.
     """
     words: set[str] = set()
     left = MOST_READ

@@ -113,7 +113,10 @@ def require_tools(body: Body) -> None:
 
 
 def ours_of(metadata: Any, headers: HttpHeaders) -> tuple[dict[str, str], Body]:
-    """Return the parameters for MemoryHub from headers or else ``metadata``, and the rest of that. Raises Invalid."""
+    """Return the parameters for MemoryHub by name, and ``metadata`` without them. Raises Invalid for a wrong value.
+
+    Each is read from its header or, if that is missing, from ``metadata``. Missing ones are "", and ``memory`` is "on".
+    """
     if metadata is None:
         metadata = {}
     if not isinstance(metadata, dict):

@@ -206,7 +206,10 @@ def _about(names: object, text: str) -> list[str]:
 
 
 def _number(value: object) -> float | None:
-    """Return a model's importance as a number. Null gives the default, and a value that is no number gives None."""
+    """Return the importance in a model's reply as a number, or None if it is none. It may be outside 0 to 1.
+
+    Null gives DEFAULT_IMPORTANCE. The words low, medium and high, and numbers in a string, are accepted.
+    """
     if value is None:
         return DEFAULT_IMPORTANCE
     if isinstance(value, str):

@@ -491,5 +491,9 @@ _PLACE = re.compile(
 
 
 def is_postal(word: str, number: str, around: str) -> bool:
-    """Return whether `number`, which the text calls `word`, is a postal code. `around` is the text near it."""
+    """Return whether a number that the text calls a PIN is an Indian postal code, and not a secret.
+
+    It is if it has six digits and ``around``, the text near it, names a place. ``word``: the word for it in the text,
+    in lower case.
+    """
     return word.startswith("pin") and bool(_POSTAL_CODE.fullmatch(number) and _PLACE.search(around))

@@ -513,7 +513,10 @@ def _formula(value: Any) -> str:
 
 
 def _sheet_extras(archive: zipfile.ZipFile, part: str, page: int, title: str) -> Blocks:
-    """Yield a sheet's headers and footers, comments and drawings."""
+    """Yield one block with the texts of a sheet's headers, footers, comments, shapes and charts. It may be empty.
+
+    ``part``: the sheet's path in the archive. ``page`` and ``title``: the sheet's number and name, for the block.
+    """
     lines = [
         _HEADER_CODES.sub(" ", html.unescape(each.decode(errors="replace"))).strip()
         for each in _HEADERS.findall(archive.read(part))
