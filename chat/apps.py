@@ -18,7 +18,7 @@ class ChatConfig(AppConfig):
         from chat.turns.extraction_text import load_message, load_turn
         from memories.forgetting.remaining_copies import register_copy_remover
         from memories.recalling.workspace_search import register_messages
-        from memories.writing.extracted_drafts import register_loaders
+        from memories.writing.drafts_from_turns import register_loaders
         from workspaces.accounts.account_changes import on_closing
         from workspaces.actions.purging import register_remover
         from workspaces.quotas import charged_rows, register_quota

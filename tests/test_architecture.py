@@ -151,7 +151,7 @@ LONG = {
 STAMPS = {
     "memories": {"access"},
     "memories/models": {"memory"},
-    "memories/writing": {"extracted_drafts", "gate"},
+    "memories/writing": {"drafts_from_turns", "gate"},
     "memoryhub/http": {"health"},
     "memoryhub/llm": {"openai_errors"},
     "workspaces": {"audit"},

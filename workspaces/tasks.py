@@ -13,7 +13,7 @@ from workspaces.accounts import invitations, program_authorizations, sessions, u
 from workspaces.api import idempotency
 from workspaces.artifacts import purge as purge_artifacts
 from workspaces.documents import documents, files, reading_jobs
-from workspaces.index import reembedding, vector_indexes
+from workspaces.index import index_maintenance, reembedding
 from workspaces.models import index
 from workspaces.models.documents import DOCUMENT
 from workspaces.webhooks import hooks, sending
@@ -66,7 +66,7 @@ def rebuild() -> str:
 @job
 def keep_indexes() -> str:
     """Build and drop the vector indexes and counts of large scopes. Return a summary."""
-    return str(vector_indexes.maintain_indexes(now=timezone.now()))
+    return str(index_maintenance.maintain_indexes(now=timezone.now()))
 
 
 @job

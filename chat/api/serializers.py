@@ -6,9 +6,9 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from chat.answer_steps import count_of, outcome_of, step_line
-from chat.chats.personal_marks import mark_of
 from chat.chats.personal_memories import personal_in
 from chat.chats.services import usage_of
+from chat.chats.tags_and_pins import mark_of
 from chat.models import MESSAGE_LENGTH, TITLE_LENGTH, Chat, ChatMark, Message, MessageStatus, ToolCall
 from chat.models.answer_steps import Mode, Step, StepKind
 from chat.turns.sources import MOST_CHOSEN

@@ -30,7 +30,7 @@ from chat.api.serializers import (
     one_chat_json,
 )
 from chat.api.turn_responses import load, messages_json, turn_once, turn_response
-from chat.chats import message_search, personal_marks, services
+from chat.chats import message_search, services, tags_and_pins
 from chat.chats.personal_memories import use_personal
 from chat.chats.services import forget_chat, ratings_of, remove_rating, require_own, set_rating
 from chat.live_answers import stop_answer
@@ -121,9 +121,9 @@ class ChatList(ApiView):
         q = query.get("q", "")
         chats = _listed(**params) if q or "mark" in query or "tag" in query else None
         if chats is not None and "mark" in query:
-            chats = personal_marks.marked(chats, query["mark"], by=self.person)
+            chats = tags_and_pins.marked(chats, query["mark"], by=self.person)
         if chats is not None and "tag" in query:
-            chats = personal_marks.tagged(chats, query["tag"], by=self.person)
+            chats = tags_and_pins.tagged(chats, query["tag"], by=self.person)
         if chats is not None and q:
             chats = message_search.matching(
                 chats, q, reader=self.person, within=places.values_list("pk", flat=True)
@@ -221,7 +221,7 @@ class ChatMarkView(ApiView):
         found by search.
         """
         chat = get_chat(self.person, chat_id)
-        personal_marks.set_mark(chat, self.body(MarkBody)["mark"], by=self.person)
+        tags_and_pins.set_mark(chat, self.body(MarkBody)["mark"], by=self.person)
         return Response(one_chat_json(chat, self.person))
 
 
@@ -464,7 +464,7 @@ class TagsBody(Body):
     example: dict[str, Any] = {"tags": ["travel", "work"]}
     tags = serializers.ListField(
         child=Text(max_length=TAG_LENGTH),
-        max_length=personal_marks.MOST_OF_CHAT,
+        max_length=tags_and_pins.MOST_OF_CHAT,
         help_text="All tags that it has from now on; none: `[]`.",
     )
 
@@ -473,7 +473,7 @@ class ChatTags(ApiView):
     @of_chats("chats_tags", TagsJson)
     def get(self, request: Request, chat_id: str) -> Response:
         """List your tags of a chat."""
-        return Response({"tags": personal_marks.tags_of(get_chat(self.person, chat_id), self.person)})
+        return Response({"tags": tags_and_pins.tags_of(get_chat(self.person, chat_id), self.person)})
 
     @of_chats("chats_tag", TagsJson, body=TagsBody)
     def put(self, request: Request, chat_id: str) -> Response:
@@ -482,7 +482,7 @@ class ChatTags(ApiView):
         Any role may do this. Only you see your tags. `GET chats?tag=` lists the chats with a tag.
         """
         chat = get_chat(self.person, chat_id)
-        return Response({"tags": personal_marks.set_tags(chat, self.body(TagsBody)["tags"], by=self.person)})
+        return Response({"tags": tags_and_pins.set_tags(chat, self.body(TagsBody)["tags"], by=self.person)})
 
 
 class WorkspaceTags(ApiView):
@@ -493,5 +493,5 @@ class WorkspaceTags(ApiView):
         All tags that you have given to chats there, at most a hundred.
         """
         return Response(
-            {"tags": personal_marks.tags_in(get_workspace(self.person, workspace_id), self.person)}
+            {"tags": tags_and_pins.tags_in(get_workspace(self.person, workspace_id), self.person)}
         )

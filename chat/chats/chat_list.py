@@ -9,7 +9,7 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
 from chat.chats.message_search import Match, matches_in, matching
-from chat.chats.personal_marks import marked, tagged, tags_in
+from chat.chats.tags_and_pins import marked, tagged, tags_in
 from chat.models import Chat, ChatMark, ChatQuerySet
 from memoryhub.database.replicas import read
 from workspaces.models import User, Workspace

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 
 from chat.import_export.import_lines import Places, Record, parents_of, resolve, text_of
-from memories.writing.exchange_lines import read_moment
+from memories.writing.export_lines import read_moment
 from memoryhub.errors import Invalid
 from memoryhub.localization import grouped
 from memoryhub.stored_messages import kept

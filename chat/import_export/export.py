@@ -16,7 +16,7 @@ from chat.import_export.import_chats import version_fields, with_versions
 from chat.import_export.import_lines import MAX_LINE, SETTINGS
 from chat.models import Chat, Message
 from memories.models import Memory, Receipt, ReceiptItem, Revision
-from memories.writing.exchange_lines import memory_line
+from memories.writing.export_lines import memory_line
 from memoryhub.database.queries import release_connection
 from memoryhub.errors import NotFound
 from workspaces.audit import Verb

@@ -26,7 +26,7 @@ from chat.models import (
 from memories.models import Memory, Receipt, ReceiptItem
 from memories.models.recall import Strength
 from memories.writing.drafts import UNSTORABLE
-from memories.writing.exchange_lines import import_marks, read_moment, refuse_hidden_secrets, storable
+from memories.writing.export_lines import import_marks, read_moment, refuse_hidden_secrets, storable
 from memoryhub.errors import Invalid
 from memoryhub.localization import grouped
 from memoryhub.stored_messages import kept

@@ -23,7 +23,7 @@ from chat.models import Chat, Message
 from chat.models.imports import Import, Outcome, Searched
 from memories.models import Memory
 from memories.writing.drafts import UNSTORABLE
-from memories.writing.exchange_lines import read_moment
+from memories.writing.export_lines import read_moment
 from memories.writing.tombstones import WasForgotten
 from memoryhub.errors import Conflict, DomainError, Forbidden, Invalid, NotFound, SecretRefused
 from memoryhub.ids import ALPHABET, LENGTH

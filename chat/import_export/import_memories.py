@@ -14,7 +14,7 @@ from memories.writing import tombstones
 from memories.writing.bulk_save import foresee, save_cleaned
 from memories.writing.decide import one_import_at_a_time, one_writer_at_a_time
 from memories.writing.drafts import Draft
-from memories.writing.exchange_lines import Past, PastRevision, ReadMemory, draft_of, read_memory
+from memories.writing.export_lines import Past, PastRevision, ReadMemory, draft_of, read_memory
 from memories.writing.gate import Saved
 from memoryhub.ids import PATTERN
 from memoryhub.llm.registry import get_embedder

@@ -19,7 +19,7 @@ from memories.models import Extraction, Memory, SourceType
 from memories.models.extraction import ExtractionStatus
 from memories.models.memory import MemoryQuerySet
 from memories.writing.drafts import cut_at_word
-from memories.writing.extracted_drafts import TurnText
+from memories.writing.drafts_from_turns import TurnText
 from memories.writing.extraction_jobs import queue_extraction
 from memoryhub.database.queries import PreparedQuery
 from memoryhub.ids import LENGTH

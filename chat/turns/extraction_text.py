@@ -17,7 +17,7 @@ from chat.prompting.provenance import provenance_until
 from chat.turns.client_turns import PREFIX, load_passing
 from memories.judging.extraction.speaker import Source
 from memories.models import SourceType
-from memories.writing.extracted_drafts import TurnText
+from memories.writing.drafts_from_turns import TurnText
 from memoryhub.llm.base import Speaker
 from workspaces.models import User
 

@@ -16,7 +16,7 @@ from memories.judging.extraction.with_classifier import extract_with_rules
 from memories.judging.extraction.with_language_model import Complete, propose, statement_of
 from memories.models import Scope
 from memories.writing.drafts import cut_at_word
-from memories.writing.extracted_drafts import completer
+from memories.writing.drafts_from_turns import completer
 from memories.writing.extraction_jobs import rerun
 from memories.writing.gate import Draft, Saved, save_memory
 from memoryhub.errors import Invalid
@@ -180,8 +180,8 @@ def remember_text(
 def _rests_on(message: Message, content: str | None, by: User) -> Message | None:
     """Return the answer on whose personal or local-only data a memory of ``message`` may be based, or None.
 
-    For an answer, this is ``message`` itself, whatever data it used. For a question, it is the last current answer that
-    used such data and that ``by`` may read, but None if ``content`` is None or quoted from the question.
+    For an answer, this is ``message`` itself, even if it used no such data. For a question, it is the last current
+    answer that used such data and that ``by`` may read, but None if ``content`` is None or quoted from the question.
     """
     if message.role != MessageRole.USER:
         return message

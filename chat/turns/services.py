@@ -185,8 +185,7 @@ def begin_turn(
     require_paid(chat, by, now=now)
     spend("turns", by, now=now)
     reap_abandoned(chat, now=now)
-    enabled = memory_on(by, chat.memory_enabled if memory_enabled is None else memory_enabled)
-    enabled = enabled and not chat.is_temporary
+    enabled = _uses_memory(chat, by, memory_enabled)
     if enabled:
         prefetch_query_vector(content, now=now)
     try:
@@ -241,6 +240,11 @@ def require_idle(chat: Chat, *, now: datetime) -> None:
 
 def _busy() -> Conflict:
     return Conflict(_("An answer is still being written in this chat. Stop it or wait."), code="busy")
+
+
+def _uses_memory(chat: Chat, by: User, choice: bool | None = None) -> bool:
+    """Return whether a turn uses memory, by the person's choice or else the chat's. Temporary chats never do."""
+    return not chat.is_temporary and memory_on(by, chat.memory_enabled if choice is None else choice)
 
 
 def _clean_message(content: str) -> str:
@@ -301,7 +305,7 @@ def retry_answer(answer: Message, *, by: User, now: datetime) -> Message:
     _require_last(answer)
     require_paid(answer.chat, by, now=now)
     spend("turns", by, now=now)
-    enabled = memory_on(by, answer.chat.memory_enabled) and not answer.chat.is_temporary
+    enabled = _uses_memory(answer.chat, by)
     with transaction.atomic():
         lock_conversation(answer.chat)
         locked = Message.objects.select_for_update().get(pk=answer.pk)
@@ -323,7 +327,7 @@ def continue_answer(answer: Message, *, by: User, now: datetime) -> Message:
     """Continue the last answer, which was cut off at its length limit, in its message. Raises Conflict for others."""
     require_paid(answer.chat, by, now=now)
     spend("turns", by, now=now)
-    enabled = memory_on(by, answer.chat.memory_enabled) and not answer.chat.is_temporary
+    enabled = _uses_memory(answer.chat, by)
     with transaction.atomic():
         lock_conversation(answer.chat)
         locked = Message.objects.select_for_update().get(pk=answer.pk)

@@ -19,8 +19,8 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from chat.access import get_chat
 from chat.chats import services
 from chat.chats.chat_list import chat_list_page, has_chats
-from chat.chats.personal_marks import mark_of, set_mark, set_tags, tags_in, tags_of
 from chat.chats.personal_memories import personal_in
+from chat.chats.tags_and_pins import mark_of, set_mark, set_tags, tags_in, tags_of
 from chat.models import Chat, ChatMark
 from chat.models.answer_steps import Mode
 from chat.modes.registry import model_context

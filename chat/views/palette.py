@@ -18,7 +18,7 @@ from django.views.decorators.http import require_GET
 from chat.access import get_chat
 from chat.chats.chat_list import chat_list_page
 from chat.chats.message_search import Match
-from chat.chats.personal_marks import mark_of
+from chat.chats.tags_and_pins import mark_of
 from chat.models import Chat, ChatMark
 from chat.views.chats import chat_on_screen, has_panel
 from chat.views.workspace_search import url_in_panel

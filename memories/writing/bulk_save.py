@@ -18,7 +18,7 @@ from memories.models.memory import MEMORY, RevisionAction
 from memories.writing import changing, decide, gate, tombstones
 from memories.writing.changing import announce_many
 from memories.writing.drafts import Draft
-from memories.writing.exchange_lines import Past
+from memories.writing.export_lines import Past
 from memories.writing.gate import Saved, enforce_limit
 from memoryhub.llm.bundled_embedder import likeness
 from memoryhub.monitoring import metrics

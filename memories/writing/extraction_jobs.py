@@ -29,7 +29,7 @@ from memories.writing import changing, gate, tombstones
 from memories.writing.changing import Stale, announce_auto_saved, locked_row, version_of
 from memories.writing.decide import nearest, rows_beside
 from memories.writing.drafts import Draft, cut_at_word
-from memories.writing.extracted_drafts import (
+from memories.writing.drafts_from_turns import (
     TurnText,
     candidate_of,
     candidates_of,

@@ -25,7 +25,7 @@ import psutil
 import psycopg
 
 from memoryhub.local.data_folder import make_data_folders
-from memoryhub.local.launcher import launch_command
+from memoryhub.local.run_with_parent import launch_command
 
 USER = "memoryhub"
 DATABASE = "memoryhub"

@@ -28,8 +28,8 @@ from memoryhub.local.data_folder import (
     run_lock,
     wait_for_cleaner,
 )
-from memoryhub.local.launcher import launch_command
 from memoryhub.local.postgres import EmbeddedPostgres, PostgresError, remove_socket_folder
+from memoryhub.local.run_with_parent import launch_command
 from memoryhub.local.supervisor import NAME, Service, StartFailed, Stopping, Supervisor, say
 from memoryhub.local.worker_health import WorkerHealth, oldest_waiting_seconds
 

@@ -41,7 +41,7 @@ def fill(memories: int, workspaces: int) -> None:
     from memoryhub.llm.registry import get_embedder
     from tests.bench import synthetic
     from workspaces.data_policy import DataPolicy
-    from workspaces.index import embedding, vector_indexes
+    from workspaces.index import embedding, index_maintenance
     from workspaces.models import Membership, Role, User, Workspace
 
     embedder, random = get_embedder(), np.random.default_rng(7)
@@ -59,7 +59,7 @@ def fill(memories: int, workspaces: int) -> None:
     parts, began = synthetic.embed_parts(embedder), time.monotonic()
     for stored in synthetic.fill(places, user.pk, embedder.name, parts, timezone.now(), random):
         print(f"stored {stored:,} ({time.monotonic() - began:.0f} s)", file=sys.stderr)
-    print(f"indexes: {vector_indexes.maintain_indexes(now=timezone.now())}", file=sys.stderr)
+    print(f"indexes: {index_maintenance.maintain_indexes(now=timezone.now())}", file=sys.stderr)
     with connection.cursor() as cursor:
         cursor.execute("VACUUM ANALYZE")
     connection.close()

@@ -29,7 +29,7 @@ from tests.bench import bench_scale, synthetic
 from tests.bench.row_copies import copy_places
 from workspaces.data_policy import DataPolicy
 from workspaces.documents.search import DOCUMENTS, find_passages
-from workspaces.index import embedding, vector_indexes
+from workspaces.index import embedding, index_maintenance
 from workspaces.index.embedding import copy_vectors
 from workspaces.index.hybrid_search import index_words
 from workspaces.index.question_gist import gist_of
@@ -188,7 +188,7 @@ class Command(BaseCommand):
             f"{Document.objects.count():,} documents, filled in {time.monotonic() - began:.0f} s"
         )
         began = time.monotonic()
-        said = vector_indexes.maintain_indexes(now=timezone.now())
+        said = index_maintenance.maintain_indexes(now=timezone.now())
         self.progress.end()
         self.stdout.write(f"indexes: {said} ({time.monotonic() - began:.0f} s)")
         return user, made

@@ -30,7 +30,7 @@ from memoryhub.management import Progress
 from tests.bench import synthetic
 from tests.bulk import save_memories
 from workspaces.data_policy import DataPolicy
-from workspaces.index import embedding, vector_indexes
+from workspaces.index import embedding, index_maintenance
 from workspaces.index.embedding import Embedded
 from workspaces.models import EmbeddingModel, Membership, Role, User, Workspace
 
@@ -114,7 +114,7 @@ class Command(BaseCommand):
         self._fill(places[early:], early, len(places))
         self.progress.show("building indexes")
         began = time.monotonic()
-        said = vector_indexes.maintain_indexes(now=timezone.now())
+        said = index_maintenance.maintain_indexes(now=timezone.now())
         self.stdout.write(f"indexes: {said} ({time.monotonic() - began:.0f} s)")
         self._vacuum()
         self._print([(size, *self._measure(made[n], size)) for n, size in enumerate(fixed)])

@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from time import sleep
 
-from memoryhub.local.launcher import launch_command
+from memoryhub.local.run_with_parent import launch_command
 
 NETWORK, CALLER = "10.77.0.0/24", "10.77.0.1"
 NEEDS = {"ip": "iproute2", "unshare": "util-linux", "mount": "mount"}

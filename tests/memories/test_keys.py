@@ -16,7 +16,7 @@ from memories.models import Memory, Scope
 from memories.writing import decide
 from memories.writing.changing import restore_memory
 from memories.writing.drafts import Draft
-from memories.writing.exchange_lines import read_memory
+from memories.writing.export_lines import read_memory
 from memories.writing.gate import delete_memory, edit_memory, save_memory
 from memories.writing.tombstones import WasForgotten
 from memoryhub.errors import Conflict, Invalid

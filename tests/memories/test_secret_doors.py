@@ -13,7 +13,7 @@ from memories.judging.secret_filter import RULES
 from memories.models import Memory, Refusal, SourceType
 from memories.writing import changing, gate
 from memories.writing.drafts import Draft, without_secrets
-from memories.writing.exchange_lines import read_memory
+from memories.writing.export_lines import read_memory
 from memoryhub.errors import SecretRefused, Sensitive
 from tests.api import V1, Api, error_of
 from tests.bulk import save_memories

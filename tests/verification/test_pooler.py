@@ -13,8 +13,8 @@ import httpx2 as http
 import psycopg
 import pytest
 
-from memoryhub.local.launcher import launch_command
 from memoryhub.local.postgres import EmbeddedPostgres, connection_settings
+from memoryhub.local.run_with_parent import launch_command
 from tests.fakes.openai_server import Answer, ScriptedOpenAI
 from tests.memoryhub.local.processes import wait_until
 from tests.stack import free_port, running_stack, signed_up

@@ -8,7 +8,7 @@ from django.db import connections
 from django.test import Client
 from django.utils import timezone
 
-from chat.chats import personal_marks
+from chat.chats import tags_and_pins
 from chat.chats.chat_list import chat_list_page
 from chat.models import Chat, ChatMark
 from memoryhub.errors import Invalid
@@ -90,12 +90,12 @@ def test_the_page_archives_with_undo_and_shows_what_is_put_away(cast: Cast) -> N
 @pytest.mark.django_db(transaction=True)
 def test_two_requests_at_once_pin_no_more_than_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
     cast = make_cast()
-    monkeypatch.setattr(personal_marks, "MOST_PINNED", 1)
+    monkeypatch.setattr(tags_and_pins, "MOST_PINNED", 1)
     chats = [make_chat(cast.owner, cast.workspace) for _ in range(4)]
 
     def pin(chat: Chat) -> bool:
         try:
-            personal_marks.set_mark(chat, "pinned", by=cast.owner)
+            tags_and_pins.set_mark(chat, "pinned", by=cast.owner)
             return True
         except Invalid as refused:
             return "at most 1" not in str(refused)

@@ -9,7 +9,7 @@ from django.db import connections
 from django.test import Client
 from django.utils import timezone
 
-from chat.chats import personal_marks
+from chat.chats import tags_and_pins
 from chat.models import AnswerRating, Chat, ChatTag, Message, MessageRole, MessageStatus
 from chat.turns.services import supersede
 from memoryhub.errors import Invalid
@@ -158,17 +158,17 @@ def test_a_tag_that_cannot_be_is_refused_and_changes_nothing(
     chat = make_chat(cast.owner, cast.workspace)
     passing = make_chat(cast.owner, cast.workspace, is_temporary=True)
     owner = signed_in(cast.owner)
-    personal_marks.set_tags(chat, ["kept"], by=cast.owner)
+    tags_and_pins.set_tags(chat, ["kept"], by=cast.owner)
     path = f"/chat/api/chats/{chat.public_id}/tags"
     many = [f"t{number}" for number in range(11)]
     for wrong in ([None], [1], ["x" * 41], many, "kept", {"a": 1}, [["a"]]):
         assert owner.put(path, {"tags": wrong}, **JSON).status_code == 422, wrong
     assert owner.post(f"/chats/{chat.public_id}/tags/", {"tags": ",".join(many)}).status_code == 422
     with pytest.raises(Invalid):
-        personal_marks.set_tags(passing, ["x"], by=cast.owner)
-    monkeypatch.setattr(personal_marks, "MOST_HERE", 2)
+        tags_and_pins.set_tags(passing, ["x"], by=cast.owner)
+    monkeypatch.setattr(tags_and_pins, "MOST_HERE", 2)
     with pytest.raises(Invalid):
-        personal_marks.set_tags(make_chat(cast.owner, cast.workspace), ["a", "b"], by=cast.owner)
+        tags_and_pins.set_tags(make_chat(cast.owner, cast.workspace), ["a", "b"], by=cast.owner)
     assert [tag.name for tag in ChatTag.objects.all()] == ["kept"]
 
 
@@ -179,7 +179,7 @@ def test_two_requests_at_once_leave_each_tag_once() -> None:
 
     def tag(name: str) -> None:
         try:
-            personal_marks.set_tags(chat, [name], by=cast.owner)
+            tags_and_pins.set_tags(chat, [name], by=cast.owner)
         finally:
             connections.close_all()
 

@@ -19,7 +19,7 @@ from chat.models.imports import Import, ImportStatus
 from memories.models import Memory, MemorySource, Receipt, ReceiptItem, Revision, Scope
 from memories.recalling.recall import recall
 from memories.writing.changing import restore_memory
-from memories.writing.exchange_lines import DATES, PLAIN, SOURCE
+from memories.writing.export_lines import DATES, PLAIN, SOURCE
 from memories.writing.gate import Draft, delete_memory, edit_memory, save_memory
 from tests.conftest import Cast
 from tests.factories import (

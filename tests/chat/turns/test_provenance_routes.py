@@ -21,7 +21,7 @@ from chat.turns.sources import sources_for
 from chat.turns.turn import wait_until_idle
 from memories.judging.extraction.with_language_model import Candidate
 from memories.models import Extraction, Memory, Review
-from memories.writing.extracted_drafts import draft_of
+from memories.writing.drafts_from_turns import draft_of
 from memories.writing.gate import Draft
 from memoryhub.llm.base import Speaker
 from tests.api import Api
@@ -347,7 +347,7 @@ def test_every_message_to_a_model_says_who_speaks() -> None:
     made = prompt_messages()
     assert len(made) > 15, "the places are found at all"
     # Extraction reads a conversation as data, and checks the source of what it returns.
-    silent = [place for place in made if not place[2] and place[0] != "memories/writing/extracted_drafts.py"]
+    silent = [place for place in made if not place[2] and place[0] != "memories/writing/drafts_from_turns.py"]
     assert not silent
 
 

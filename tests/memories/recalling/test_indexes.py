@@ -14,10 +14,10 @@ from memories.models import Memory
 from memoryhub.llm.base import Vectors
 from tests.factories import make_user, make_workspace
 from workspaces import tasks
-from workspaces.index import hybrid_search, vector_indexes
+from workspaces.index import hybrid_search, index_maintenance
 from workspaces.index.embedding import copy_vectors
 from workspaces.index.hybrid_search import bm25
-from workspaces.index.vector_indexes import maintain_indexes
+from workspaces.index.index_maintenance import maintain_indexes
 from workspaces.models import CommonWord, PassageVector, PlaceStatistics, User, VectorIndex, Workspace
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -27,10 +27,10 @@ MODEL = "it's a model"  # tests the quoting of statements
 
 @pytest.fixture
 def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Workspace, User]]:
-    monkeypatch.setattr(vector_indexes, "INDEX_FROM", 200)
-    monkeypatch.setattr(vector_indexes, "DROP_BELOW", 100)
-    monkeypatch.setattr(vector_indexes, "COUNT_FROM", 200)
-    monkeypatch.setattr(vector_indexes, "FORGET_COUNTS_BELOW", 100)
+    monkeypatch.setattr(index_maintenance, "INDEX_FROM", 200)
+    monkeypatch.setattr(index_maintenance, "DROP_BELOW", 100)
+    monkeypatch.setattr(index_maintenance, "COUNT_FROM", 200)
+    monkeypatch.setattr(index_maintenance, "FORGET_COUNTS_BELOW", 100)
     user = make_user("olive")
     yield make_workspace(owner=user), user
     with connection.cursor() as cursor:
@@ -132,7 +132,7 @@ def test_an_index_that_a_killed_job_left_finished_is_taken_up(place: tuple[Works
 
 
 def test_no_more_than_the_bound(place: tuple[Workspace, User], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vector_indexes, "MOST_INDEXES", 1)
+    monkeypatch.setattr(index_maintenance, "MOST_INDEXES", 1)
     fill(place[0], 220)
     larger = make_workspace(owner=place[1])
     fill(larger, 230)
@@ -143,11 +143,11 @@ def test_no_more_than_the_bound(place: tuple[Workspace, User], monkeypatch: pyte
 def test_only_one_run_at_a_time(place: tuple[Workspace, User]) -> None:
     fill(place[0], 220)
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_lock(%s)", [vector_indexes.LOCK])
+        cursor.execute("SELECT pg_advisory_lock(%s)", [index_maintenance.LOCK])
         try:
             assert tasks.keep_indexes() == "another run is at it"
         finally:
-            cursor.execute("SELECT pg_advisory_unlock(%s)", [vector_indexes.LOCK])
+            cursor.execute("SELECT pg_advisory_unlock(%s)", [index_maintenance.LOCK])
     assert present() == []
 
 

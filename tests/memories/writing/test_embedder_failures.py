@@ -16,7 +16,7 @@ from chat.import_export.other_programs import Said, Transcript, lines_of
 from chat.turns.remember_this import proposal_for
 from memories import tasks
 from memories.recalling.recall import recall
-from memories.writing.extracted_drafts import TurnText, candidates_of
+from memories.writing.drafts_from_turns import TurnText, candidates_of
 from memories.writing.gate import Draft, save_memory
 from memoryhub.llm import openai_compatible, registry
 from memoryhub.llm.http_clients import Endpoint

@@ -32,7 +32,7 @@ from workspaces import artifacts
 from workspaces.documents import documents
 from workspaces.documents.documents import remove
 from workspaces.documents.search import find_in
-from workspaces.index import reembedding, vector_indexes
+from workspaces.index import index_maintenance, reembedding
 from workspaces.models import Artifact, Document, EmbeddingModel
 
 pytestmark = pytest.mark.django_db
@@ -175,7 +175,7 @@ def of_documents_and_artifacts(world: World) -> set[str]:
 
 def of_jobs(world: World) -> set[str]:
     with recorded() as seen, connection.cursor() as cursor:
-        cursor.execute(vector_indexes._LIVE_VECTORS, [1])
+        cursor.execute(index_maintenance._LIVE_VECTORS, [1])
         EmbeddingModel.objects.create(
             label="old", name="old", dimension=3, state="retired", started_at=timezone.now(),
             retired_at=timezone.now() - timedelta(hours=1),

@@ -18,7 +18,7 @@ from tests.factories import HERE, make_memory
 from tests.fakes.embedder import FakeEmbedder
 from tests.memories.recalling.test_embedding_models import Models
 from workspaces import tasks
-from workspaces.index import reembedding, vector_indexes
+from workspaces.index import index_maintenance, reembedding
 from workspaces.index.embedding import embed_query, queue_embedding
 from workspaces.index.hybrid_search import (
     Candidate,
@@ -241,12 +241,12 @@ def test_words_of_a_large_place_are_counted_for_each_kind(
     cast: Cast, write: Callable[..., list[int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_memory("The lease is with Mona", cast.editor, cast.workspace)
-    monkeypatch.setattr(vector_indexes, "COUNT_FROM", 20)
-    monkeypatch.setattr(vector_indexes, "FORGET_COUNTS_BELOW", 10)
+    monkeypatch.setattr(index_maintenance, "COUNT_FROM", 20)
+    monkeypatch.setattr(index_maintenance, "FORGET_COUNTS_BELOW", 10)
     write(*(f"The lease of house {number} ends" for number in range(30)), "The kettle is red")
     before = {(each.kind, each.ref): each.words for each in find("red kettle lease", cast, (99, MEMORY))}
     for kind in index.kinds():
-        vector_indexes._keep_counts(vector_indexes.Upkeep(), kind, timezone.now())
+        index_maintenance._keep_counts(index_maintenance.Upkeep(), kind, timezone.now())
     assert [(each.kind, each.passage_count) for each in PlaceStatistics.objects.all()] == [(99, 31)]
     assert CommonWord.objects.get(lexeme="leas").passage_count == 30
     after = {(each.kind, each.ref): each.words for each in find("red kettle lease", cast, (99, MEMORY))}
@@ -262,6 +262,6 @@ def test_one_number_is_one_kind(notes: Kind) -> None:
 
 
 def test_the_index_names_no_table_of_what_it_indexes() -> None:
-    for path in Path(vector_indexes.__file__).parent.glob("*.py"):
+    for path in Path(index_maintenance.__file__).parent.glob("*.py"):
         named = path.read_text()
         assert "memories_" not in named and "import memories" not in named and "from memories" not in named

@@ -8,8 +8,8 @@ from django.test import Client
 from pytest_django.fixtures import DjangoAssertNumQueries
 
 from chat.chats import services
-from chat.chats.personal_marks import set_mark
 from chat.chats.services import restore_chat
+from chat.chats.tags_and_pins import set_mark
 from chat.models import Chat
 from memories.forgetting import for_good
 from memories.models import Memory, Receipt, ReceiptItem

@@ -19,7 +19,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as later
 from django.utils.translation import ngettext
 
-from memoryhub.local.launcher import launch_command
+from memoryhub.local.run_with_parent import launch_command
 from workspaces.documents.reading import pictures
 from workspaces.documents.reading.kinds import Block
 

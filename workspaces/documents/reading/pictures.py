@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from memoryhub.local.launcher import launch_command
+from memoryhub.local.run_with_parent import launch_command
 from workspaces.documents.reading.kinds import (
     READERS,
     TEXT,

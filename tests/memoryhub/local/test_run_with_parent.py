@@ -11,12 +11,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from memoryhub.local.launcher import LAUNCH_FAILED, launch_command
+from memoryhub.local.run_with_parent import LAUNCH_FAILED, launch_command
 from tests.memoryhub.local.processes import is_running, wait_until
 
 PARENT = """
 import subprocess, sys, time
-from memoryhub.local.launcher import launch_command
+from memoryhub.local.run_with_parent import launch_command
 import signal
 child = subprocess.Popen(launch_command(["/bin/sleep", "600"], death_signal=signal.SIGKILL))
 print(child.pid, flush=True)

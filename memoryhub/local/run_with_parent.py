@@ -1,7 +1,7 @@
 """A launcher of programs that end with their parent process and, where needed, run as an ordinary user.
 
-The parent runs this file by path (`python -I -S launcher.py …`), so that it needs no `preexec_fn`. The launcher then
-replaces itself with the program, which therefore has the process id that the parent knows.
+The parent runs this file by path (`python -I -S run_with_parent.py …`), so that it needs no `preexec_fn`. The launcher
+then replaces itself with the program, which therefore has the process id that the parent knows.
 
 Postgres refuses to run as root, and Linux clears the parent death signal when the user changes, so the launcher changes
 the user first and then requests the signal. If the ordinary user cannot enter the checkout (below /root, for example),
