@@ -1,6 +1,7 @@
 """Every route against owner, editor, viewer, stranger and an anonymous visitor. A route without a row fails."""
 
 import json
+from http.cookies import SimpleCookie
 from typing import Any
 from urllib.parse import urlencode
 
@@ -54,12 +55,19 @@ LIES = {
 }
 
 
-def ask(row: Row, url: str, data: dict[str, Any], person: User | None, **headers: str) -> Status:
-    client = Client(raise_request_exception=False, headers=headers)
+def cookies_of(person: User | None, *, fresh: bool) -> SimpleCookie:
+    """Return the cookies of a new session, for all requests of a person: signing in takes as long as a page."""
+    client = Client()
     if person is not None:
         client.force_login(person)
-        if row.fresh:
+        if fresh:
             type_password_again(client)
+    return client.cookies
+
+
+def ask(row: Row, url: str, data: dict[str, Any], cookies: SimpleCookie, **headers: str) -> Status:
+    client = Client(raise_request_exception=False, headers=headers)
+    client.cookies = SimpleCookie({name: morsel.value for name, morsel in cookies.items()})
     if row.upload:
         file = SimpleUploadedFile("list.txt", b"Cats purr")
         response: Any = client.post(url, {**data, "file": file})
@@ -78,7 +86,15 @@ def people_of(cast: Cast) -> list[User | None]:
     return [cast.owner, cast.editor, cast.viewer, cast.stranger, None]
 
 
-# Routes that read from other threads need committed rows: tests/test_access_of_streams.py.
+def rows_for(who: str) -> list[Row]:
+    """Return the rows of this person; an editor's where owner, editor and viewer do not all get the same answer.
+
+    Routes that read from other threads need committed rows: tests/test_access_of_streams.py.
+    """
+    rows = [row for row in ROWS if not row.in_threads]
+    return [row for row in rows if len(set(row.statuses[:3])) > 1] if who == "editor" else rows
+
+
 @pytest.mark.parametrize("who", PEOPLE)
 def test_who_may(who: str, each_row: EachRow, world: World, pseudo_language: str) -> None:
     """Everyone asks in another language, and no translated word is stored, as others read what is stored.
@@ -88,10 +104,11 @@ def test_who_may(who: str, each_row: EachRow, world: World, pseudo_language: str
     """
     number = PEOPLE.index(who)
     headers = {"Accept-Language": pseudo_language} | (LIES if who in ("stranger", "nobody") else {})
-    wrong = []
+    person, wrong = people_of(world.cast)[number], []
+    cookies = {fresh: cookies_of(person, fresh=fresh) for fresh in (False, True)}
     with recorded() as statements, stored_translations() as stored:
-        for row, each in each_row(row for row in ROWS if not row.in_threads):
-            status = ask(row, each.address(row), each.data(row), people_of(each.cast)[number], **headers)
+        for row, each in each_row(rows_for(who)):
+            status = ask(row, each.address(row), each.data(row), cookies[bool(row.fresh)], **headers)
             if status != row.statuses[number] or stored:
                 wrong.append((str(row), status, row.statuses[number], stored.copy()))
                 stored.clear()

@@ -1,4 +1,4 @@
-"""Settings in tabs that are saved on change, and an invitation from its creation to its acceptance, in a browser."""
+"""Settings in tabs that are saved on change, and an invitation that is accepted in the sidebar, in a browser."""
 
 import re
 from collections.abc import Callable
@@ -8,11 +8,17 @@ from playwright.sync_api import Page, expect
 from tests.functional.conftest import PASSWORD, sign_up
 from tests.functional.looks import look
 
+OPEN_ALL = "for (const tab of document.querySelectorAll('[data-tab]')) tab.classList.add('tabbed--open')"
 
-def test_settings_and_an_invitation(open_scripted_page: Callable[..., Page]) -> None:
+
+def look_at_all_tabs(page: Page, name: str) -> None:
+    page.evaluate(OPEN_ALL)
+    look(page, name)
+
+
+def test_settings_are_saved_as_they_are_changed(open_scripted_page: Callable[..., Page]) -> None:
     page = open_scripted_page()
     sign_up(page, "ines")
-
     workspace = page.locator("body").get_attribute("data-workspace")
     page.goto(f"/workspaces/{workspace}/settings/#about")
     page.get_by_label("Name", exact=True).focus()
@@ -29,19 +35,16 @@ def test_settings_and_an_invitation(open_scripted_page: Callable[..., Page]) -> 
     page.get_by_label("Name", exact=True).fill("")
     page.keyboard.press("Enter")
     expect(page.locator(".field__error")).to_be_visible()
-    look(page, "settings-about-refused")
+    look_at_all_tabs(page, "settings-refused")
     page.reload()
     expect(page.get_by_label("Name", exact=True)).to_have_value("Harbour")
     expect(page.get_by_label("What it is for")).to_have_value("Boats")
     memory = page.locator(".tabs").get_by_role("link", name="Memory", exact=True)
-    memory.focus()
-    page.keyboard.press("Enter")
+    memory.press("Enter")
     expect(memory).to_have_attribute("aria-current", "true")
     switch = page.get_by_label("Review what viewers or models propose")
-    switch.focus()
-    page.keyboard.press("Space")
+    switch.press("Space")
     expect(page.locator("#toasts")).to_contain_text("Saved.")
-    look(page, "settings-memory")
     page.reload()
     expect(switch).to_be_checked()
     expect(page.get_by_role("heading", level=1)).to_be_in_viewport(ratio=1)
@@ -53,52 +56,46 @@ def test_settings_and_an_invitation(open_scripted_page: Callable[..., Page]) -> 
     expect(page.locator("#own-name")).to_contain_text("Inês da Costa")
     expect(page.locator("#own-picture .avatar")).to_have_text("IC")
     page.goto("/profile/#memory-setting")
-    look(page, "settings-profile-memory")
     page.get_by_role("radio", name="On").first.check()
     expect(page.locator("#toasts")).to_contain_text("Saved.")
-    for name in ("General", "Security", "Programs", "Data"):
-        page.get_by_role("link", name=name, exact=True).click()
-        look(page, f"settings-profile-{name.lower()}")
+    look_at_all_tabs(page, "settings-profile")
 
-    page.goto(f"/workspaces/{workspace}/settings/#members")
-    page.get_by_role("region", name="Invitations").get_by_role("button", name="Create link").click()
-    expect(page.get_by_text("The link is ready")).to_be_visible()
-    look(page, "settings-members")
-    link = page.get_by_label("Link of the invitation").input_value()
 
-    guest = open_scripted_page()
-    guest.goto(link)
-    look(guest, "settings-invitation")
-    guest.get_by_role("link", name="Create account").click()
-    guest.get_by_label("Username").fill("gus")
-    guest.locator("input[name=password1]").fill(PASSWORD)
-    guest.locator("input[name=password2]").fill(PASSWORD)
-    guest.keyboard.press("Enter")
-    guest.get_by_role("button", name=re.compile("^Join as gus")).click()
+def test_an_invited_person_accepts_in_the_sidebar_and_leaves(open_scripted_page: Callable[..., Page]) -> None:
+    """Invitations by link: tests/workspaces/invitations."""
+    guest, owner = open_scripted_page(), open_scripted_page()
+    sign_up(guest, "gus")
+    sign_up(owner, "inviting_owner")
+    watching = owner.context.new_page()
+    watching.goto(owner.url)
+    expect(watching.locator("#readers")).to_contain_text("Only you")
+    members = owner.url.split("?")[0].rstrip("/") + "/settings/#members"
+    owner.goto(members)
+    form = owner.locator("form[action$='/members/']")
+    form.locator("input[name=username]").fill("gus")
+    form.get_by_role("button", name="Invite").click()
+    expect(owner.get_by_text("Invited, has not accepted yet")).to_be_visible()
+    guest.reload()
+    invitation = guest.locator(".sidebar__invitation")
+    expect(invitation).to_contain_text("inviting_owner invites you to")
+    look(guest, "settings-invited")
+    invitation.get_by_role("button", name="Accept").click()
     expect(guest.get_by_text("You are now a member of")).to_be_visible()
-    other = open_scripted_page()
-    other.goto(link)
-    expect(other.get_by_text("This invitation has been used.")).to_be_visible()
+    expect(watching.locator("#readers")).to_contain_text("Everyone (2)")
 
-    guest.keyboard.press("Control+k")
-    guest.get_by_role("dialog").get_by_role("searchbox").fill("doc")
-    expect(guest.locator("#palette-found")).to_contain_text("Add a document")
-    look(guest, "settings-palette")
-
-    guest.goto(f"/workspaces/{workspace}/settings/#members")
+    guest.goto(members)
     leave = guest.locator("summary", has_text="Leave")
-    leave.focus()
-    guest.keyboard.press("Enter")
+    leave.press("Enter")
     question = guest.get_by_text("only an owner can add you again")
     expect(question).to_be_visible()
-    assert (question.bounding_box() or {})["x"] >= 0
-    look(guest, "settings-leave")
     guest.keyboard.press("Escape")
     expect(question).to_be_hidden()
+    guest.set_viewport_size({"width": 390, "height": 844})
     guest.keyboard.press("Enter")
+    assert (question.bounding_box() or {})["x"] >= 0
     guest.keyboard.press("Tab")
     guest.keyboard.press("Enter")
-    expect(guest.locator("#toasts")).to_contain_text("You have left “Harbour”.")
+    expect(guest.locator("#toasts")).to_contain_text("You have left “Personal”.")
 
 
 def test_a_deleted_workspace_is_said_to_be_deleted(open_scripted_page: Callable[..., Page]) -> None:
