@@ -237,23 +237,21 @@ def test_what_is_known_goes_while_it_is_to_get_a_key(cast: Cast, monkeypatch: py
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("door", ["save", "edit", "restore"])
-def test_a_key_taken_past_the_queue_is_a_conflict(
-    cast: Cast, door: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_key_taken_past_the_queue_is_a_conflict(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     mine = save(cast, "Milk").memory
     gone = save(cast, "Tea", key="drink").memory
     delete_memory(gone, by=cast.editor, now=timezone.now())
-    other = save(cast, "Water").memory
-    pause = Pause()
-    monkeypatch.setattr("memories.writing.decide.find_key_owner", pause.after(decide.find_key_owner))
+    other = Memory.objects.filter(pk=save(cast, "Water").memory.pk)
     acts: dict[str, Callable[[], Any]] = {
         "save": lambda: save(cast, "Coffee", key="drink"),
         "edit": lambda: edit_memory(mine, by=cast.editor, now=timezone.now(), key="drink"),
         "restore": lambda: restore_memory(gone, by=cast.editor, now=timezone.now()),
     }
-    result = meanwhile(
-        pause, acts[door], lambda: Memory.objects.filter(pk=other.pk).update(key="drink") and None
-    )
-    assert isinstance(result, Conflict)
-    assert holders("drink") == ["Water"]
+    for name, act in acts.items():
+        pause = Pause()
+        with monkeypatch.context() as patch:
+            patch.setattr("memories.writing.decide.find_key_owner", pause.after(decide.find_key_owner))
+            result = meanwhile(pause, act, lambda: other.update(key="drink") and None)
+        assert isinstance(result, Conflict), name
+        assert holders("drink") == ["Water"], name
+        other.update(key=None)

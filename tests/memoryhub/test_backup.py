@@ -214,12 +214,11 @@ def test_a_drill_looks_for_the_files_that_rows_tell_of(world: Path, tmp_path: Pa
     said = run("restore", world, drill=True)
     assert "1 stored files that rows tell of: all there; 2 were deleted while it was made" in said
     Asset.objects.filter(pk=asset.pk).update(sha256="0" * 64)
-    run("backup", tmp_path / "two.zip")
+    assert "bytes in" in run("backup", tmp_path / "two.zip")  # a fault does not prevent the backup
     with pytest.raises(
         CommandError, match=f"of 1 are others in the backup, such as assets/.*/{asset.file_name}"
     ):
         run("restore", tmp_path / "two.zip", drill=True)
-    assert "bytes in" in run("backup", tmp_path / "three.zip")  # a fault found does not prevent the backup
 
 
 def test_an_empty_installation_takes_it_with_its_keys(world: Path, settings: Any) -> None:

@@ -285,11 +285,6 @@ def test_a_backup_takes_them_along_and_a_restore_puts_them_where_the_settings_sa
         assert {key.rpartition("/")[2] for key in keys_in(bucket)} == {document.file_name, asset.file_name}
         with open_file(stays) as file:
             assert file.read() == b"Never elsewhere"
-        settings.STORAGES = settings.STORAGES | file_stores(Environment("X_", {}))[0]
-        call_command("restore", str(tmp_path / "one.zip"), "--replace", verbosity=0)
-        assert {each.name for each in settings.FILES_DIR.rglob("*") if each.is_file()} == {
-            name.rpartition("/")[2] for name in names
-        }
     finally:
         dump.drop(dump.own_name() + dump.REPLACED)
 
