@@ -178,7 +178,7 @@ def test_a_turn_is_mined_after_its_answer_for_candidates_with_text_kind_and_impo
 
 
 def test_the_miner_reads_twelve_thousand_characters_and_returns_eight_candidates_at_most(turns: Hub) -> None:
-    """It is told to take only what the person said, and no credentials."""
+    """Its instructions ask for what the person said alone, and no credentials."""
     things = ["chess", "tennis", "piano", "golf", "cello", "rugby", "poker", "drums", "darts", "hockey"]
     said = " ".join(f"I play {thing}." for thing in things)
     extract_from_turn(turns, said + " And so on." * 2000, found(*(f"User plays {thing}" for thing in things)))
