@@ -107,14 +107,6 @@ def test_labels_beside_talk_are_no_credential(cast: Cast) -> None:
         assert save(cast, **fields).content == fields["content"]
 
 
-def test_an_edit_of_a_label_is_looked_at_with_the_rest(cast: Cast) -> None:
-    edit = {"by": cast.owner, "now": timezone.now()}
-    with pytest.raises(SecretRefused):
-        gate.edit_memory(save(cast, "hunter2!x"), **edit, tags=["password"])
-    with pytest.raises(Sensitive):
-        gate.edit_memory(save(cast, "4711"), **edit, category="PIN")
-
-
 def test_no_spelling_of_an_automatic_source_confirms(cast: Cast) -> None:
     api = Api(base=V1, key=make_key_text(cast.owner, cast.workspace))
     for source in ("Auto_bot", "AUTO_CHAT", " auto_chat", "Model", "IMPORT", "Auto", "auto"):

@@ -201,13 +201,6 @@ def test_that_a_personal_one_was_forgotten_stands_in_no_workspaces_log(cast: Cas
     assert of_shared.details["ids"] == sorted(memory.public_id for memory in shared)
 
 
-def test_what_others_said_with_the_same_words_stays(cast: Cast) -> None:
-    mine, theirs = (make_memory(TEXT, person, cast.workspace) for person in (cast.editor, cast.owner))
-    report = forget_memories([mine], by=cast.editor, now=timezone.now())
-    assert list(Memory.objects.all()) == [theirs]
-    assert report.found == 1
-
-
 def test_an_excerpts_part_of_a_vector_goes_with_it(cast: Cast) -> None:
     excerpt = f"olive: {TEXT}"
     beside = make_memory("We deploy on Fridays", cast.owner, cast.workspace, source_excerpt=excerpt)

@@ -59,14 +59,6 @@ def test_a_card_says_what_where_from_when_and_who(cast: Cast) -> None:
     assert "<time datetime=" in html
 
 
-def test_no_link_leads_to_a_chat_that_may_not_be_opened(cast: Cast) -> None:
-    chat = make_chat(cast.owner, cast.workspace, title="Secret plans", is_private=True)
-    make_memory("From there", cast.owner, cast.workspace, source_chat_id=chat.public_id)
-    html = panel(signed_in(cast.editor), cast)
-    assert "From there" in html
-    assert "Secret plans" not in html and chat.public_id not in html
-
-
 def test_search_and_filters(cast: Cast) -> None:
     make_memory("Green tea in the morning", cast.owner, cast.workspace, tags=["drinks"])
     make_memory("The plan is 100% funded", cast.owner, cast.workspace, category="fact")

@@ -167,17 +167,6 @@ def test_what_was_to_be_a_row_of_its_own_is_not_compared_late(
     assert late.filter(deleted_at=None, may_replace=None).count() == (2 if how else 0)
 
 
-def test_a_late_vector_neither_resurrects_nor_overwrites(cast: Cast, fake_embedder: FakeEmbedder) -> None:
-    fake_embedder.error = EmbedderUnavailable()
-    gone = save_memory(draft(cast, "Soon gone"), by=cast.editor, now=NOW).memory
-    delete_memory(gone, by=cast.editor, now=NOW)
-    fake_embedder.error = None
-    tasks.embed_memories(memory_ids=[gone.pk])
-    gone.refresh_from_db()
-    assert gone.deleted_at is not None
-    assert not gone.embeddings.exists()
-
-
 @pytest.mark.django_db(transaction=True)
 def test_two_equal_saves_at_the_same_instant_store_one_row(use_embedder: Callable[[Embedder], None]) -> None:
     use_embedder(FakeEmbedder(16))

@@ -164,11 +164,3 @@ def test_the_admin_decides_about_several(admin_client: Client, cast: Cast) -> No
     assert "2 memories put back to review, 1 left as before." in put_back
     assert set(Memory.objects.filter(review=Review.PENDING)) == {first, second}
     assert list(Memory.objects.live()) == [live]
-
-
-def test_two_who_decide_at_once_decide_once(cast: Cast) -> None:
-    memory = propose(cast)
-    url = f"/workspaces/{cast.workspace.public_id}/proposals/{memory.public_id}/"
-    assert signed_in(cast.editor).post(f"{url}approve/").status_code == 200
-    assert signed_in(cast.owner).post(f"{url}reject/").status_code == 404
-    assert Memory.objects.live().count() == 1

@@ -190,9 +190,3 @@ def test_drafts_are_removed_after_a_day_and_nothing_else(cast: Cast, settings: A
     Document.objects.filter(pk=old.pk).update(drafted_at=ago, deleted_at=ago)
     tasks.sweep()
     assert {*Document.objects.values_list("pk", flat=True)} == {new.pk, deleted.pk}
-
-
-def test_an_upload_to_the_workspace_is_its_own_at_once(cast: Cast) -> None:
-    made = upload(cast.editor, cast.workspace)
-    assert (made.status_code, made.json()["draft"]) == (201, False)
-    assert Document.objects.live().filter(public_id=made.json()["id"], owner=None).exists()

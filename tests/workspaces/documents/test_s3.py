@@ -315,20 +315,6 @@ def test_what_never_leaves_this_machine_lies_in_no_store_elsewhere(
     assert not save.called and len(keys_in(bucket)) == 1
 
 
-@pytest.mark.django_db
-def test_a_workspace_whose_files_lie_elsewhere_leaves_this_machine(
-    bucket: Any, cast: Cast, settings: Any
-) -> None:
-    settings.FILES_STAY_HERE = False
-    make_asset(make_memory("Elsewhere", cast.owner, make_workspace(owner=cast.owner)))
-    memory = make_memory("A plan", cast.owner, cast.workspace)
-    asset = make_asset(memory)
-    with pytest.raises(Conflict, match="files are stored on another machine"):
-        update_workspace(cast.workspace, by=cast.owner, local_only=True)
-    asset.delete()
-    assert update_workspace(cast.workspace, by=cast.owner, local_only=True).local_only
-
-
 def test_a_store_on_this_machine_is_asked_through_no_proxy() -> None:
     """The environment's proxy is not used either."""
     for endpoint, through in (("http://127.0.0.1:1", {}), ("https://s3.example", None)):

@@ -213,30 +213,6 @@ def test_a_new_model_is_built_for_every_kind_before_recall_goes_over(
     assert len(find("lease", cast, (99,))) == 3
 
 
-def test_an_edited_note_keeps_no_vector_of_the_text_before(cast: Cast, notes: Kind) -> None:
-    note = notes.model._default_manager.create(workspace=cast.workspace, body="The lease ends in October")
-    made = reembedding.embedding.embed_each(
-        reembedding.embedding.active_or_first(),  # type: ignore[arg-type]
-        [notes.text_of(note)],
-    )[0]
-    notes.model._default_manager.update(body="The lease ends in May")
-    assert made is not None
-    assert reembedding.store_unchanged(made.model, notes, [(note, made)]) == 0
-    assert reembedding.fill_gaps() == 1
-
-
-def test_what_stays_here_is_sent_to_no_model_elsewhere(
-    cast: Cast, notes: Kind, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    make_memory("Tea", cast.editor, cast.workspace)  # creates the model
-    Workspace.objects.filter(pk=cast.workspace.pk).update(local_only=True)
-    note = notes.model._default_manager.create(workspace=cast.workspace, body="The lease ends in October")
-    monkeypatch.setattr("workspaces.index.embedding.embedder_is_local", lambda *url: False)
-    assert (reembedding.embed_passages(notes, [note.pk]), reembedding.fill_gaps()) == (0, 0)
-    Workspace.objects.filter(pk=cast.workspace.pk).update(local_only=False)
-    assert reembedding.fill_gaps() == 1
-
-
 def test_words_of_a_large_place_are_counted_for_each_kind(
     cast: Cast, write: Callable[..., list[int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
