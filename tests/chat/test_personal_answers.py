@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable
 from datetime import timedelta
-from itertools import product
 from typing import Any
 
 import pytest
@@ -103,8 +102,10 @@ class TestExtraction:
     def test_statement_from_a_personal_answer_is_proposed_to_its_person(
         self, cast: Cast, chat: Chat, scripted_model: ScriptedOpenAI
     ) -> None:
-        for personal, kind in product(
-            ("held", "seen"), (SourceType.AUTO_CHAT, SourceType.AUTO_DEEP_THINK, SourceType.AUTO_RESEARCH)
+        for personal, kind in (
+            ("held", SourceType.AUTO_CHAT),
+            ("seen", SourceType.AUTO_DEEP_THINK),
+            ("held", SourceType.AUTO_RESEARCH),
         ):
             Memory.objects.all().delete()
             chat = make_chat(cast.owner, make_workspace(owner=cast.owner))

@@ -66,7 +66,7 @@ def page(user: User, chat: Chat) -> str:
 def test_no_markdown_costs_much_more_than_ordinary_text() -> None:
     """Without the guard, brackets cost a hundred times as much at this length, and more the longer they are."""
     usual = least(lambda: length_rendered(filled(PROSE, SIZE // 2)))
-    for name, text in hostile_markdown(SIZE // 2, seed=20, texts=4):
+    for name, text in hostile_markdown(SIZE // 2, seed=20, texts=2):
         spent = cost(lambda text=text: length_rendered(text))  # type: ignore[misc]
         if spent > 40 * usual:  # again: the machine may be busy
             spent = least(lambda text=text: length_rendered(text))  # type: ignore[misc]
@@ -76,7 +76,7 @@ def test_no_markdown_costs_much_more_than_ordinary_text() -> None:
 def test_no_code_costs_much_more_than_ordinary_code() -> None:
     source = filled(Path(__file__).read_text(), SIZE // 2)
     usual = least(lambda: coloured(source, "python"))
-    for language, (name, text) in product(LANGUAGES, hostile_texts(CODE, SIZE // 2, seed=21, texts=4)):
+    for language, (name, text) in product(LANGUAGES, hostile_texts(CODE, SIZE // 2, seed=21, texts=1)):
         spent = cost(lambda text=text, language=language: coloured(text, language))  # type: ignore[misc]
         if spent > 40 * usual:
             spent = least(lambda text=text, language=language: coloured(text, language))  # type: ignore[misc]
@@ -202,7 +202,7 @@ def late_jobs() -> list[list[int]]:
 
 @pytest.mark.django_db
 def test_page_queues_the_rendering_of_answers_without_html_and_stores_none(cast: Cast) -> None:
-    for reader in (cast.owner, cast.editor, cast.viewer):
+    for reader in (cast.owner, cast.viewer):
         chat = make_chat(cast.owner, cast.workspace)
         late, blank = answers(chat, "**bold**", "")
         earlier = len(late_jobs())

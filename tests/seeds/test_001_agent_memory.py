@@ -263,12 +263,12 @@ def test_a_teammate_has_the_tools_and_is_told_of_the_shared_memory(hub: Hub) -> 
 # --- Modes
 
 
-@pytest.mark.parametrize("mode", ["loop", "plan", "multi-agent"])
-def test_every_mode_has_the_same_memory(hub: Hub, mode: str) -> None:
-    plan = {} if mode == "loop" else {"plan": {"tasks": [task("find")]}}
+def test_every_mode_has_the_same_memory(hub: Hub) -> None:
     hub.model.respond = once(calls("memory_write", key="x", value="y"))
-    run = hub.run("find it", mode=mode, **plan)
-    assert hub.entries(run["id"])["shared:x"]["value"] == "y"
+    for mode in ("loop", "plan", "multi-agent"):
+        plan = {} if mode == "loop" else {"plan": {"tasks": [task("find")]}}
+        run = hub.run("find it", mode=mode, **plan)
+        assert hub.entries(run["id"])["shared:x"]["value"] == "y", mode
 
 
 # --- Examples

@@ -7,11 +7,10 @@ import pytest
 from django.test import Client
 
 from chat.models import Chat
-from memories import tasks
-from memories.models import Extraction, Memory
+from memories.models import Extraction
 from memories.models.memory import SourceType
 from tests.api import Api
-from tests.factories import make_artifact, make_document, make_key_text, make_message
+from tests.factories import make_key_text, make_message
 from tests.fakes.embedder import FakeEmbedder
 from tests.fakes.openai_server import Answer, Call
 from tests.seeds.conftest import Hub
@@ -68,6 +67,9 @@ SHOWN = {
     "::test_small_talk_gets_no_block_but_a_receipt_of_what_was_left_out",
     "what matters is given without anybody's asking": "tests/chat/turns/test_turn.py"
     "::test_the_recalled_block_stands_right_before_the_question_and_not_in_history",
+    "a search finds memories documents and artifacts together": "tests/chat/chats/test_finding.py"
+    "::test_everything_is_found_in_one_ranked_list_with_a_floor",
+    "recall answers with a markdown list": OF_TOOLS + "test_recall_gives_the_markdown_list",
     "an edit embeds anew and keeps a revision": "tests/memories/writing/test_gate.py"
     "::test_edit_embeds_anew_drops_what_came_from_the_old_text_and_keeps_a_revision",
     "a store without an embedder": "tests/memories/writing/test_gate.py"
@@ -113,14 +115,6 @@ def test_the_size_of_a_vector_is_the_embedders(
     assert [hit["content"] for hit in hub.recall(FORMAT)] == [BULLETS]
 
 
-def test_a_search_finds_memories_documents_and_artifacts_together(hub: Hub) -> None:
-    hub.save("The zebra lives in Bern")
-    make_document(hub.cast.owner, hub.cast.workspace, "The zebra eats hay in Bern.")
-    make_artifact(hub.cast.owner, hub.cast.workspace, "zebra = 'Bern'")
-    answer = hub.api.post(f"{hub.ws}/search", {"query": "zebra Bern"}).json()
-    assert {hit["type"] for hit in answer["results"]} == {"memory", "document", "artifact"}
-
-
 # --- Automatic: the model's tools
 
 
@@ -141,17 +135,6 @@ def test_a_near_duplicate_is_skipped_and_the_model_is_told_the_one_that_is_there
     assert len(turns.memories()) == 1
 
 
-def test_recall_answers_with_a_markdown_list(turns: Hub) -> None:
-    memory = turns.save(BULLETS, category="preference")
-    chat = turns.chat(title="Source of it")
-    turns.model.script(Answer(calls=[Call("x_recall_memory", {"query": FORMAT})]), Answer("Bullets."))
-    turns.say(chat, "Hello")
-    heading, entry, content = turns.asked.tool_results[0].splitlines()
-    assert heading == "# Recalled memories"
-    assert re.fullmatch(rf"1\. \*\*{memory['id']}\*\* \(preference, score \d\.\d\d\)", entry)
-    assert content == BULLETS and "Source of it" not in turns.asked.tool_results[0]
-
-
 def test_the_model_is_offered_both_and_decides_itself(turns: Hub) -> None:
     turns.say(turns.chat(), "Hello")
     assert {"x_save_memory", "x_recall_memory", "x_workspace_search"} <= set(turns.asked.tool_names)
@@ -159,22 +142,6 @@ def test_the_model_is_offered_both_and_decides_itself(turns: Hub) -> None:
 
 
 # --- Background extraction
-
-
-def test_what_a_tool_wrote_is_distilled_as_the_models(turns: Hub) -> None:
-    summary = "The person takes the train to Bern on Mondays. " * 5
-    turns.model.script(
-        Answer(calls=[Call("update_short_term_memory", {"summary": summary})]), Answer("Fine.")
-    )
-    turns.say(turns.chat(), "I take the train to Bern on Mondays.")
-    row = Extraction.objects.get(source_type=SourceType.MODEL)
-    reply = {
-        "memories": [{"text": "User takes the train to Bern on Mondays", "kind": "fact", "importance": 0.7}]
-    }
-    turns.model.script(Answer(json.dumps(reply)))
-    tasks.extract_turn(extraction_id=row.pk)
-    [memory] = turns.memories()
-    assert (memory["content"], memory["source_type"]) == (reply["memories"][0]["text"], "model")
 
 
 # --- Manual
@@ -196,15 +163,6 @@ def test_a_change_embeds_the_new_text(hub: Hub) -> None:
     assert changed.status_code == 200
     assert [hit["id"] for hit in hub.recall("When is tea served?", ranking="semantic")] == [made["id"]]
     assert hub.recall("zebra", ranking="semantic") == []
-
-
-def test_deleting_is_soft_and_hides_it_everywhere(hub: Hub) -> None:
-    chat = hub.chat()
-    made = hub.api.post(f"{chat}/memory", {"content": BULLETS}).json()
-    assert hub.api.delete(f"{chat}/memories/{made['id']}").status_code == 204
-    assert hub.api.get(f"{chat}/memories").json() == {"memories": []}
-    assert hub.recall(FORMAT) == [] == hub.memories()
-    assert Memory.objects.get(public_id=made["id"]).deleted_at is not None
 
 
 def test_the_routes_of_a_chat_take_a_session_and_no_key(hub: Hub) -> None:

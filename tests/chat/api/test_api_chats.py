@@ -25,13 +25,6 @@ def test_create_without_a_workspace_uses_the_own_one() -> None:
     assert Api(person).get(f"chats/{shown['id']}").json() == shown
 
 
-def test_a_workspace_that_is_not_there_is_not_found(cast: Cast) -> None:
-    for workspace_id in ("ws_nothere", "", "\0", "chat_" + "a" * 24, "ws_" + "a" * 24):
-        api = Api(cast.editor)
-        assert api.get("chats", workspace_id=workspace_id).status_code in {404, 422}
-        assert api.post("chats", {"workspace_id": workspace_id}).status_code in {404, 422}
-
-
 def test_create_names_the_wrong_field(cast: Cast) -> None:
     for body, field in (
         ({"title": 5}, "title"),

@@ -141,14 +141,14 @@ def test_tags_are_each_readers_own_and_narrow_their_list(cast: Cast) -> None:
     assert long.status_code == 422 and "A tag may have at most 40 characters." in long.content.decode()
 
 
-@pytest.mark.parametrize("names", [["İ", "i"], ["İstanbul", "istanbul"], ["ẞ", "ß"], ["K", "k"]], ids=ascii)
-def test_what_the_database_holds_to_be_one_tag_is_one(cast: Cast, names: list[str]) -> None:
+def test_what_the_database_holds_to_be_one_tag_is_one(cast: Cast) -> None:
     chat, client = make_chat(cast.owner, cast.workspace), signed_in(cast.owner)
-    answer = client.put(f"/chat/api/chats/{chat.public_id}/tags", {"tags": [*names, "a b"]}, **JSON)
-    assert answer.status_code == 200
-    for asked in (*answer.json()["tags"], names[-1], " A  B "):
-        found = client.get("/chat/api/chats", {"tag": asked}).json()["items"]
-        assert [each["id"] for each in found] == [chat.public_id], asked
+    for names in (["İ", "i"], ["İstanbul", "istanbul"], ["ẞ", "ß"], ["K", "k"]):
+        answer = client.put(f"/chat/api/chats/{chat.public_id}/tags", {"tags": [*names, "a b"]}, **JSON)
+        assert answer.status_code == 200, names
+        for asked in (*answer.json()["tags"], names[-1], " A  B "):
+            found = client.get("/chat/api/chats", {"tag": asked}).json()["items"]
+            assert [each["id"] for each in found] == [chat.public_id], asked
     assert client.get("/chat/api/chats", {"tag": "elsewhere"}).json()["items"] == []
 
 

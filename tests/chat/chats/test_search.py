@@ -61,12 +61,12 @@ def test_words_are_found_by_how_they_begin_and_else_by_parts(cast: Cast, chats: 
 
 
 def test_hostile_questions_find_nothing_and_break_nothing(cast: Cast, chats: dict[str, Chat]) -> None:
+    client = Client()
+    client.force_login(cast.owner)
+    address = reverse("chat:chat_list", args=[cast.workspace.public_id])
+    assert client.get(address, {"q": "a' | 'b &|!():*<->"}).status_code == 200
+    assert client.get(address, {"q": "\x00"}).status_code == 404  # not allowed in an address
     for question in ("'", "a' | 'b", "&|!():*<->", "\\", "'':*", "it's", "\x00", "(" * 300, "🙂"):
-        client = Client()
-        client.force_login(cast.owner)
-        address = reverse("chat:chat_list", args=[cast.workspace.public_id])
-        # A NUL is not allowed in an address
-        assert client.get(address, {"q": question}).status_code in {200, 404}
         assert found(cast.owner, question) in ([], ["Quarterly plan"])
 
 

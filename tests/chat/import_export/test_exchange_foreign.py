@@ -138,17 +138,6 @@ def test_a_later_export_adds_what_is_new_and_nothing_twice(cast: Cast) -> None:
     assert list(live) == ["My project deadline is March 15", "My dog is called Rex"]
 
 
-def test_a_zip_in_several_parts_and_folders_is_read_whole(cast: Cast) -> None:
-    files = {
-        "export/conversations-001.json": [gpt_conversation(conversation_id="c-2", title="Second")],
-        "export/conversations-000.json": [gpt_conversation(title="First")],
-        "../../etc/passwd": b"never looked at",
-        "image.png": b"\x89PNG",
-    }
-    imported_whole(cast.editor, zipped(**files), cast.workspace, "chatgpt.zip")
-    assert list(Chat.objects.order_by("pk").values_list("title", flat=True)) == ["First", "Second"]
-
-
 def claude_conversation() -> dict[str, Any]:
     def message(uuid: str, sender: str, text: str, parent: str = "", **more: Any) -> dict[str, Any]:
         at = "2025-05-01T10:00:00.123456Z"

@@ -23,7 +23,6 @@ from tests.chat.import_export.test_exchange_foreign import (
     LIST,
     SECRET,
     as_json,
-    gpt_conversation,
 )
 from tests.chat.import_export.test_exchange_rules import (
     chat,
@@ -80,19 +79,6 @@ def test_a_preview_names_the_other_members_who_will_read_it(cast: Cast) -> None:
     shown = text_of(signed_in(cast.editor), f"/imports/{upload.public_id}/")
     others = cast.workspace.memberships.count() - 1
     assert re.search(rf"{others} other members of .* will be able to read", shown)
-
-
-def test_it_is_stopped_and_goes_on_from_its_page(cast: Cast) -> None:
-    client = signed_in(cast.editor)
-    imported = uploaded(cast.editor, as_json([gpt_conversation()]), cast.workspace)
-    page = f"/imports/{imported.public_id}/"
-    assert client.post(f"{page}start/", {}).status_code == 422  # neither chats nor memories selected
-    client.post(f"{page}start/", {"memories": "on"})
-    client.post(f"{page}stop/")
-    assert "Stopped after 0 of" in text_of(client, page)
-    client.post(f"{page}resume/")
-    import_jobs.advance(imported.pk, seconds=60)
-    assert Memory.objects.count() == 2 and not cast.workspace.chats.exists()
 
 
 def test_a_file_that_is_none_is_refused_at_the_form(cast: Cast) -> None:
@@ -190,19 +176,6 @@ def test_why_a_line_is_refused_is_stored_in_english_and_said_in_the_readers_lang
         in api.client.get(f"/imports/{imported.public_id}/").content.decode()
     )
     assert api.get(f"imports/{imported.public_id}").json()["error"] == f"{OPEN}It was never read.{CLOSED}"
-
-
-def test_a_form_that_is_not_right_is_refused(cast: Cast) -> None:
-    client = Api(cast.editor).client
-
-    def post(**fields: Any) -> int:
-        return client.post("/chat/api/imports", fields).status_code
-
-    file = lambda: SimpleUploadedFile("x", b"Cats purr")  # noqa: E731
-    assert post() == post(file="text") == post(file=file(), other=1) == 422
-    assert post(file=file(), workspace_id="ws_1") == 404
-    assert client.post("/chat/api/imports", "{}", content_type="application/json").status_code == 415
-    assert not Import.objects.exists()
 
 
 @pytest.mark.django_db(transaction=True)

@@ -124,6 +124,7 @@ def test_odd_parts_of_an_archive_are_read(cast: Cast) -> None:
         "conversations-000.json": b"",
         "conversations-001.json": b"null",
         "__MACOSX/conversations.json": b"\0\5\26\7",
+        "../../etc/passwd": b"never looked at",
         "a/Conversations (1).json": part(1, "utf-8-sig"),
         "b/conversations_2.json": part(2, "utf-16"),
         "c/conversations.json": part(3, "latin-1"),

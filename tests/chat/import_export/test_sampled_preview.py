@@ -75,9 +75,9 @@ def _is_large(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_messages_are_read_in_batches(cast: Cast, encoder: Counting) -> None:
-    imported = uploaded(cast.editor, export(16, SAID), cast.workspace, "conversations.json")
-    assert imported.foreseen["message"]["new"] == 128 and imported.foreseen["memory"]["new"] > 20
-    assert imported.sample is None and imported.searched["searched"] == 64
+    imported = uploaded(cast.editor, export(10, SAID[:40]), cast.workspace, "conversations.json")
+    assert imported.foreseen["message"]["new"] == 80 and imported.foreseen["memory"]["new"] > 10
+    assert imported.sample is None and imported.searched["searched"] == 40
     assert len(encoder.calls) <= 4, "two for every 32 messages"
     assert max(encoder.calls) > 32
 

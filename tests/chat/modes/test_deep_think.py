@@ -65,8 +65,10 @@ def check_of(answer: Message) -> Step:
 
 class TestAllGoesWell:
     def test_a_plan_an_answer_and_a_check(
-        self, chat: Chat, scripted_model: ScriptedOpenAI, deadline: Memory
+        self, chat: Chat, scripted_model: ScriptedOpenAI, deadline: Memory, settings: Any
     ) -> None:
+        """The second request begins as the first, which providers have cached by then; all have one limit."""
+        settings.LLM_MAX_TOKENS = 777
         scripted_model.script(
             Answer("1. Look at the deadline.\n2. Say it."),
             Answer("The deadline is ", "March 15."),
@@ -82,25 +84,23 @@ class TestAllGoesWell:
         assert check.findings == [
             {"quote": "The deadline is March 15.", "memory_id": deadline.public_id, "agrees": True}
         ]
-        assert plan.finished_at
-        assert check.finished_at
-
-    def test_the_three_requests(self, chat: Chat, scripted_model: ScriptedOpenAI, deadline: Memory) -> None:
-        scripted_model.script(Answer("Say it."), Answer("On March 15."), verdict())
-        think(chat)
-        plan, answer, check = scripted_model.chat_requests
-        first, second = [part["content"] for part in plan.messages], [m["content"] for m in answer.messages]
+        assert plan.finished_at and check.finished_at
+        assert [request.body["max_tokens"] for request in scripted_model.chat_requests] == [777] * 3
+        planning, answering, checking = scripted_model.chat_requests
+        first = [part["content"] for part in planning.messages]
+        second = [part["content"] for part in answering.messages]
         same = first[: first.index(first[-2])]
-        assert second[: len(same)] == same, "what providers have cached by then"
+        assert second[: len(same)] == same
         assert first[-1] == second[-1] == QUESTION
         assert first[-2].startswith("Do not answer the next message yet.")
-        assert second[-2].endswith("<plan>\nSay it.\n</plan>")
-        assert plan.tool_names == answer.tool_names
-        assert (plan.body["tool_choice"], "tool_choice" in answer.body) == ("none", False)
-        assert (check.tool_names, check.body["temperature"]) == ([], 0.0)
-        assert "1. (memory, " in check.last_user_text
-        assert "The project deadline is March 15" in check.last_user_text
-        assert check.last_user_text.endswith(f"user: {QUESTION}\nassistant: On March 15.\n</conversation>")
+        assert second[-2].endswith("<plan>\n1. Look at the deadline.\n2. Say it.\n</plan>")
+        assert planning.tool_names == answering.tool_names
+        assert (planning.body["tool_choice"], "tool_choice" in answering.body) == ("none", False)
+        assert (checking.tool_names, checking.body["temperature"]) == ([], 0.0)
+        assert "1. (memory, " in checking.last_user_text
+        assert "The project deadline is March 15" in checking.last_user_text
+        told = f"user: {QUESTION}\nassistant: The deadline is March 15.\n</conversation>"
+        assert checking.last_user_text.endswith(told)
 
     def test_what_differs_is_reported_and_corrected_where_the_model_says_how(
         self, chat: Chat, scripted_model: ScriptedOpenAI, deadline: Memory
@@ -151,18 +151,11 @@ class TestAllGoesWell:
 
 
 class TestMemoryIsOff:
-    @pytest.mark.parametrize("how", ["this turn", "temporary", "veto"])
     def test_nothing_is_recalled_for_a_check(
-        self, chat: Chat, scripted_model: ScriptedOpenAI, deadline: Memory, settings: Any, how: str
+        self, chat: Chat, scripted_model: ScriptedOpenAI, deadline: Memory
     ) -> None:
-        if how == "temporary":
-            Chat.objects.update(is_temporary=True)
-            chat.refresh_from_db()
-        if how == "veto":
-            settings.MEMORY_ENABLED = False
         scripted_model.script(Answer("Say so."), Answer("I cannot know. " * 20))
-        options: dict[str, Any] = {"memory_enabled": False} if how == "this turn" else {}
-        answer = think(chat, **options)
+        answer = think(chat, memory_enabled=False)
         assert steps(answer) == [("plan", "planned"), ("check", "off")]
         assert len(scripted_model.chat_requests) == 2
         assert "March 15" not in str([request.messages for request in scripted_model.chat_requests])
@@ -191,7 +184,6 @@ class TestPlanFails:
     ) -> None:
         for reply, why in (
             (Failure(401, "bad key"), "The model's endpoint refused the API key."),
-            (Answer("   "), "The model's reply could not be read."),
             (Answer("1. Lo", cut=True), "The connection to the model broke before the answer was complete."),
         ):
             chat = make_chat(chat.created_by)
@@ -210,15 +202,6 @@ class TestPlanFails:
         answer = think(chat, "Hi")
         assert (answer.content, steps(answer)[0]) == ("Hello.", ("plan", "error"))
         assert not ToolCall.objects.exists(), "nothing is done for a plan"
-
-    def test_it_may_not_take_for_ever(
-        self, chat: Chat, scripted_model: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(deep_think, "PLAN_SECONDS", 0.2)
-        scripted_model.script(Hang(), Answer("Hello."))
-        answer = think(chat, "Hi")
-        assert (answer.content, steps(answer)[0]) == ("Hello.", ("plan", "timeout"))
-        assert scripted_model.wait_for_hang_up()
 
     def test_a_plan_without_end_is_cut_and_hung_up_on(
         self, chat: Chat, scripted_model: ScriptedOpenAI
@@ -269,7 +252,6 @@ class TestCheckFails:
         self, chat: Chat, scripted_model: ScriptedOpenAI, deadline: Memory
     ) -> None:
         for reply, why in (
-            (Failure(401, "bad key"), "The model's endpoint refused the API key."),
             (Answer("It all looks fine to me."), "The model's reply could not be read."),
             (
                 Answer('{"statements": [', cut=True),

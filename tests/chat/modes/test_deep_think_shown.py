@@ -173,25 +173,6 @@ def test_rest_serializer_accepts_every_kind_of_step() -> None:
 class TestRest:
     pytestmark = pytest.mark.django_db(transaction=True)
 
-    def test_a_turn_in_this_mode(self, chat: Chat, scripted_model: ScriptedOpenAI) -> None:
-        memory = make_memory("The project deadline is March 15", chat.created_by)
-        scripted_model.script(Answer("Say it."), Answer("On May 1."), Answer(json.dumps(VERDICT)))
-        body = {"content": "When is the project deadline?", "mode": "deep_think", "stream": False}
-        answer = Api(chat.created_by).post(f"{chat.public_id}/messages", body).json()["answer"]
-        assert answer["mode"] == "deep_think"
-        plan, check = answer["steps"]
-        assert (plan["kind"], plan["status"], plan["outcome"], plan["text"]) == (
-            "plan", "done", "planned", "Say it.",
-        )  # fmt: skip
-        assert (check["kind"], check["outcome"], check["memory_ids"]) == (
-            "check", "differs", [memory.public_id],
-        )  # fmt: skip
-        assert check["line"] == "Checked against 1 memory · 1 statement differs"
-        assert check["findings"] == [{"quote": "On May 1.", "memory_id": memory.public_id, "agrees": False}]
-        listed = Api(chat.created_by).get(f"{chat.public_id}/messages").json()["items"]
-        assert [row["mode"] for row in listed] == ["chat", "deep_think"]
-        assert listed[1]["steps"] == answer["steps"]
-
     def test_another_mode_is_refused_by_name(self, chat: Chat) -> None:
         for mode in ("reflection", "", None, 5, ["chat"], "x" * 500):
             body = {"content": "Hi", "mode": mode, "stream": False}

@@ -22,21 +22,14 @@ def calling(**call: Any) -> dict[str, Any]:
 SAID = {"choices": [{"index": 0, "message": {"content": "Hi"}, "finish_reason": "stop"}]}
 NO_FORM: dict[str, dict[str, Any]] = {
     "a choice of nothing": {"choices": [None]},
-    "a choice of text": {"choices": ["x"]},
     "an index of a choice": {"choices": [{"index": [], "message": {"content": "x"}}]},
-    "calls": {"choices": [{"index": 0, "message": {"tool_calls": 7}}]},
     "a call": {"choices": [{"index": 0, "message": {"tool_calls": ["x"]}}]},
-    "a function": calling(id="a", function="x"),
     "arguments": calling(id="a", function={"name": "x", "arguments": {"a": 1}}),
-    "a name": calling(id="a", function={"name": {}, "arguments": ""}),
-    "an id": calling(id={}, function={"name": "x", "arguments": ""}),
     "an index of a call": calling(index=[], function={"name": "x"}),
 }
 NO_COUNTS: list[Any] = [
-    {"prompt_tokens_details": [1]},
     {"prompt_tokens": "3", "completion_tokens": 2},
     {"total_tokens": {}, "completion_tokens_details": {"reasoning_tokens": []}},
-    [1],
 ]
 
 

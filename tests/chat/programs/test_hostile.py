@@ -29,7 +29,7 @@ from tests.factories import make_key_text, make_memory
 from tests.fakes.openai_server import ScriptedOpenAI
 from workspaces.models import User
 
-REQUESTS = int(os.environ.get("HOSTILE_REQUESTS", "120"))  # half of them to each endpoint
+REQUESTS = int(os.environ.get("HOSTILE_REQUESTS", "64"))  # half of them to each endpoint
 TEXT = {"type": "string"}
 PARTS = {"type": "array", "items": {"type": "object", "properties": {"type": TEXT, "text": TEXT}}}
 MESSAGE = {

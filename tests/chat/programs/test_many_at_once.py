@@ -20,7 +20,7 @@ from tests.fakes.openai_server import HOLD, Answer, ScriptedOpenAI
 
 pytestmark = pytest.mark.django_db(transaction=True)
 POOL = 20  # database connections of a web process; here each thread has its own, so they are counted
-MANY = 30
+MANY = 24
 
 
 @pytest.fixture

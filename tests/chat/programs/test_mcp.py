@@ -104,9 +104,9 @@ def test_what_is_saved_is_recalled_listed_read_and_forgotten(door: str, key: str
     assert ApiKey.objects.get().calls > 8
 
 
-def test_all_versions_of_the_protocol_are_understood(door: str, key: str, people: Cast) -> None:
+def test_oldest_and_newest_versions_of_the_protocol_are_understood(door: str, key: str, people: Cast) -> None:
     make_memory("Cats purr", people.editor, people.workspace)
-    for version in ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"):
+    for version in ("2024-11-05", "2025-11-25", "2026-07-28"):
         speak(door, key, version)
         Memory.objects.filter(content__startswith="Spoken in").delete()
 

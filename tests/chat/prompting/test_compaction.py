@@ -85,6 +85,10 @@ def test_a_full_history_is_summarised_behind_the_turn_and_the_next_one_reads_the
     assert compact_chat(answer_id=following.pk, user_id=chat.created_by.pk) == "stored 0", (
         "nothing more to do"
     )
+    page = page_of(chat)
+    assert page.count("Earlier messages were summarised") == 1 and "They decided on PostgreSQL" in page
+    assert page.index(f'id="{made.upto.public_id}"') < page.index('class="compaction"')
+    assert "no longer sees" not in page
 
 
 def test_a_history_longer_than_the_model_can_read_is_summarised_in_portions_each_with_the_one_before(
@@ -200,39 +204,26 @@ def test_it_is_asked_of_the_model_of_the_person_whose_turn_it_was(
     assert summary_requests(scripted_model)[-1].body["model"] == "of-olive"
 
 
-class TestPage:
-    def page(self, chat: Chat) -> str:
-        client = Client()
-        client.force_login(chat.created_by)
-        return client.get(f"/chats/{chat.public_id}/").content.decode()
+def page_of(chat: Chat) -> str:
+    client = Client()
+    client.force_login(chat.created_by)
+    return client.get(f"/chats/{chat.public_id}/").content.decode()
 
-    def test_the_page_shows_where_and_what(self, chat: Chat, scripted_model: ScriptedOpenAI) -> None:
-        scripted_model.respond = answering
-        talk(chat, 12)
-        compact(ask(chat), chat.created_by, now=timezone.now())
-        ask(chat)
-        page = self.page(chat)
-        assert page.count("Earlier messages were summarised") == 1
-        assert "They decided on PostgreSQL" in page
-        compaction = page.index('class="compaction"')
-        upto = Compaction.objects.get().upto.public_id
-        assert page.index(f'id="{upto}"') < compaction
-        assert "no longer sees" not in page
 
-    def test_a_model_too_small_to_summarise_leaves_out_and_the_page_says_so(
-        self, chat: Chat, scripted_model: ScriptedOpenAI, settings: Any, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        settings.LLM_CAN_EXTRACT = settings.LLM_HAS_TOOLS = False
-        jobs = queued(monkeypatch)
-        scripted_model.respond = answering
-        talk(chat, 12)
-        answer = ask(chat)
-        assert jobs == []
-        assert compact(answer, chat.created_by, now=timezone.now()) == "the model is too small to summarise"
-        page = self.page(chat)
-        assert page.count("The model no longer sees the messages above") == 1
-        assert answer.seen_from is not None
-        first = Message.objects.get(pk=answer.seen_from)
-        assert f'id="compaction-{first.public_id}"' in page
-        sent = scripted_model.chat_requests[-1].messages
-        assert sent[1]["content"] == first.content
+def test_a_model_too_small_to_summarise_leaves_out_and_the_page_says_so(
+    chat: Chat, scripted_model: ScriptedOpenAI, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.LLM_CAN_EXTRACT = settings.LLM_HAS_TOOLS = False
+    jobs = queued(monkeypatch)
+    scripted_model.respond = answering
+    talk(chat, 12)
+    answer = ask(chat)
+    assert jobs == []
+    assert compact(answer, chat.created_by, now=timezone.now()) == "the model is too small to summarise"
+    page = page_of(chat)
+    assert page.count("The model no longer sees the messages above") == 1
+    assert answer.seen_from is not None
+    first = Message.objects.get(pk=answer.seen_from)
+    assert f'id="compaction-{first.public_id}"' in page
+    sent = scripted_model.chat_requests[-1].messages
+    assert sent[1]["content"] == first.content

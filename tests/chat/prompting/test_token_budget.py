@@ -183,7 +183,6 @@ class TestWhatProvidersCache:
             "When is the project deadline?",
             "And who comes along?",
             "When exactly is the deadline?",
-            "Hm?",
         ]
         for content in said:
             self.ask(chat, content)

@@ -1,4 +1,4 @@
-"""Workers as real processes, killed during a reply: of a step, of a list, of a team."""
+"""Workers as real processes, killed during replies: of a list, of a team."""
 
 import json
 import os
@@ -21,7 +21,6 @@ from workspaces.access import get_workspace
 pytestmark = pytest.mark.django_db(transaction=True)
 LISTED = {"type": "array", "items": {"type": "string"}}
 PLANS: dict[str, dict[str, Any]] = {
-    "step": {"tasks": [{"id": "one", "title": "One", "description": "Slowly."}]},
     "list": {
         "tasks": [
             {
@@ -73,7 +72,7 @@ def test_another_goes_on_behind_what_a_dead_worker_had_done(
     mode = "multi-agent" if what == "team" else "plan"
     wanted = RunRequest("Do it", mode, plan=PLANS[what])
     run = start_run(place, wanted, by=cast.owner, now=timezone.now())
-    at_once = 1 if what == "step" else 3
+    at_once = 3
 
     def is_held() -> bool:
         return sum(bool(request.tool_results) for request in scripted_model.chat_requests) == at_once
@@ -94,4 +93,4 @@ def test_another_goes_on_behind_what_a_dead_worker_had_done(
     # Earlier results remain; only the interrupted replies are requested again.
     assert len(scripted_model.chat_requests) == before + at_once
     results = [json.loads(entry.json) for entry in run.entries.filter(kind="task_result")]
-    assert results == (["done"] * 3 if what == "team" else [["done"] * 3] if what == "list" else ["done"])
+    assert results == (["done"] * 3 if what == "team" else [["done"] * 3])

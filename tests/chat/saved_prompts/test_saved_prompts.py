@@ -21,19 +21,15 @@ def seen_by(user: User, workspace: Workspace) -> Workspace:
     return get_workspace(user, workspace.public_id)
 
 
-@pytest.mark.parametrize(
-    ("text", "names"),
-    [
+def test_blanks_are_what_stands_in_double_braces() -> None:
+    for text, names in (
         ("Write to {{name}} about {{ topic }}, dear {{name}}", ["name", "topic"]),
         ("{{ }}{{}} {one} {{a\nb}} {{{deep}}}", ["deep"]),
         ("Grüße an {{Empfänger}}, {{收件人}}, {{the new one}}", ["Empfänger", "收件人", "the new one"]),
         ("{{" * 4000, []),
         ("{{" + "x" * 41 + "}}", []),
-    ],
-    ids=["twice", "odd", "languages", "open", "long"],
-)
-def test_blanks_are_what_stands_in_double_braces(text: str, names: list[str]) -> None:
-    assert variables_of(text) == names
+    ):
+        assert variables_of(text) == names, text[:40]
 
 
 def test_whose_they_are_and_who_changes_them(cast: Cast) -> None:

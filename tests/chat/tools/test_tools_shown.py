@@ -13,13 +13,11 @@ from django.utils import timezone
 
 from chat.answer_steps import call_line
 from chat.api.turn_responses import messages_json
-from chat.live_answers import live_answer
 from chat.models import Chat, Message, ToolCall, ToolStatus
 from chat.tools import OF_AN_AGENT, OF_EVERY_CHAT
 from chat.turns import stream
 from chat.turns.services import begin_turn
 from chat.turns.stream import StreamEvent, follow
-from memories.models import Memory
 from memories.writing.gate import delete_memory
 from tests.conftest import Cast
 from tests.factories import make_chat, make_memory, make_message
@@ -169,23 +167,3 @@ class TestStreams:
         late = [event async for event in follow(answer.public_id, after=3)]
         assert self.statuses(late) == ["done"]
         assert [event.data["text"] for event in late if event.kind == "token"] == ["ed."]
-
-    async def test_programs_get_tool_events_and_the_calls_with_the_answer(
-        self, chat: Chat, scripted_model: ScriptedOpenAI
-    ) -> None:
-        scripted_model.release()
-        scripted_model.script(
-            Answer(calls=[Call("x_save_memory", {"content": "User likes tea"})]), Answer("Noted.")
-        )
-        client = await sync_to_async(Client)()
-        await sync_to_async(client.force_login)(chat.created_by)
-        response = await sync_to_async(client.post)(
-            f"/chat/api/{chat.public_id}/messages",
-            {"content": "I like tea", "stream": False},
-            content_type="application/json",
-        )
-        assert response.status_code == 201, response.content
-        [call] = response.json()["answer"]["tool_calls"]
-        memory = await sync_to_async(Memory.objects.get)()
-        assert (call["status"], call["outcome"], call["memory_ids"]) == ("done", "saved", [memory.public_id])
-        assert live_answer(response.json()["answer"]["id"]) is None

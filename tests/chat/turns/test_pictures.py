@@ -8,6 +8,8 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+import httpx2
+import openai
 import pytest
 from django.test import Client
 from django.utils import timezone
@@ -27,7 +29,7 @@ from chat.turns.services import begin_turn
 from chat.turns.turn import wait_until_idle
 from memoryhub.errors import Invalid
 from memoryhub.llm.base import Capabilities, Picture
-from memoryhub.llm.openai_requests import UNSEEN
+from memoryhub.llm.openai_requests import UNSEEN, says_it_is_blind
 from tests.factories import (
     HERE,
     add_member,
@@ -140,10 +142,10 @@ def test_model_that_refuses_images_is_asked_once_without_and_remembered(
 ) -> None:
     cat = brought(chat.created_by, drawn(), chat.workspace)
     told = f"What is this?\n\nPicture: cat.jpg {UNSEEN}"
-    for server, refusal in REFUSALS.items():
+    for server in ("OpenAI", "llama.cpp"):  # a bad request, and one that looks as if the server were away
         chat = make_chat(chat.created_by)
         connection = connected(chat, scripted_model)
-        scripted_model.script(Failure(*refusal), Answer("I cannot see it."))
+        scripted_model.script(Failure(*REFUSALS[server]), Answer("I cannot see it."))
         assert ask(chat, "What is this?", cat).content == "I cannot see it.", server
         assert sent(scripted_model) == [told], server
         connection.refresh_from_db()
@@ -152,6 +154,18 @@ def test_model_that_refuses_images_is_asked_once_without_and_remembered(
         ask(chat, "And now?")
         assert sent(scripted_model) == [told, "And now?"], server
         assert len(scripted_model.chat_requests) == requests + 1, server
+
+
+def test_refusal_of_images_is_recognized_for_each_server_and_told_from_other_failures() -> None:
+    for server, (status, said) in REFUSALS.items():
+        assert says_it_is_blind(refusal(status, said)), server
+    assert not says_it_is_blind(refusal(400, "The image is too large: at most 5 MB are supported."))
+
+
+def refusal(status: int, said: str) -> openai.APIStatusError:
+    request = httpx2.Request("POST", "http://127.0.0.1/v1/chat/completions")
+    response = httpx2.Response(status, request=request)
+    return openai.APIStatusError(said, response=response, body={"message": said})
 
 
 def test_the_question_comes_before_the_past_and_all_of_it_fits(chat: Chat) -> None:

@@ -76,13 +76,6 @@ async def test_a_dropped_stream_goes_on_from_where_it_was_and_loses_nothing(
     assert text_of(await collect(answer.public_id)) == "One two three"
 
 
-async def test_many_readers_see_the_same(chat: Chat, scripted_model: ScriptedOpenAI) -> None:
-    scripted_model.script(Answer(*[f"{n} " for n in range(50)], delay=0.002))
-    answer = await begin(chat, "Count")
-    seen = await asyncio.gather(*(collect(answer.public_id) for _ in range(5)))
-    assert {text_of(events) for events in seen} == {"".join(f"{n} " for n in range(50))}
-
-
 async def test_another_process_follows_through_the_database(
     chat: Chat, scripted_model: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:

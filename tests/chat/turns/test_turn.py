@@ -252,17 +252,6 @@ def test_an_answer_whose_process_is_gone_is_closed_with_its_text_and_can_be_retr
     assert (answer.status, answer.error_code, answer.content) == ("failed", "interrupted", "So far")
 
 
-def test_only_the_last_answer_can_be_retried(chat: Chat, scripted_model: ScriptedOpenAI) -> None:
-    scripted_model.script(Answer("One"), Answer("Two"))
-    first = ask(chat, "One?")
-    ask(chat, "Two?")
-    with pytest.raises(Conflict):
-        retry_answer(first, by=chat.created_by, now=timezone.now())
-    with pytest.raises(Conflict):
-        assert first.reply_to is not None
-        retry_answer(first.reply_to, by=chat.created_by, now=timezone.now())
-
-
 def test_a_workspace_deleted_in_the_middle_of_a_turn_takes_the_turn_with_it(
     scripted_model: ScriptedOpenAI, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -301,14 +301,6 @@ def test_memory_from_a_private_or_temporary_chat_is_personal(cast: Cast) -> None
         assert not Memory.objects.visible_to(cast.editor).exists(), kind
 
 
-def test_a_temporary_chat_is_begun_on_the_page(cast: Cast, launched: list[int]) -> None:
-    client = signed_in(cast.owner)
-    client.post(url("create", cast.workspace.public_id), {"content": "Hello", "temporary": "on"})
-    chat = Chat.objects.get()
-    assert chat.is_temporary
-    assert "Temporary" in client.get(url("chat", chat.public_id)).content.decode()
-
-
 def test_the_sidebar_groups_by_day_searches_titles_and_pages(cast: Cast) -> None:
     now = timezone.now()
     for number in range(45):
