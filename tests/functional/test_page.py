@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.fakes.openai_server import HOLD, Answer, Received, Reply, ScriptedOpenAI
-from tests.functional.conftest import ScriptedHub, finished, open_panel, send, shoot, sign_in, sign_up
+from tests.functional.conftest import SIZES, ScriptedHub, finished, open_panel, send, shoot, sign_in, sign_up
 from tests.functional.looks import faults, look
 from tests.stack import PASSWORD
 
@@ -113,7 +113,7 @@ def test_a_question_is_edited_and_its_earlier_version_brought_back(
     form = page.locator("[data-editing]")
     expect(form.locator("textarea")).to_be_focused()
     expect(form).to_contain_text("3 later messages are kept")
-    look(page, "page-edit")
+    look(page, "page-edit", "#messages")
     form.locator("textarea").fill("When is the book fair?")
     page.keyboard.press("Enter")
     expect(page.locator("#messages > .message--user")).to_have_count(1)
@@ -124,7 +124,7 @@ def test_a_question_is_edited_and_its_earlier_version_brought_back(
     versions.locator("summary").click()
     expect(versions).to_contain_text("In May.")
     expect(versions).to_contain_text("And where?")
-    look(page, "page-versions")
+    look(page, "page-versions", "#messages")
     old = versions.locator(".message--user").first.get_attribute("id")
     page.goto(f"{page.url.split('?')[0]}?at={old}#{old}")  # as the link from the memory it produced
     expect(page.locator(".message--flash")).to_contain_text("When is the fair?")
@@ -186,7 +186,7 @@ def answer_and_code_are_copied(page: Page, answer: Locator) -> None:
     expect(answer.get_by_role("button", name="Copy code")).to_have_css("opacity", "1")
 
 
-def test_chats_are_searched_in_titles_and_messages(
+def test_chats_are_found_by_search_and_by_the_palette_and_the_keys_do_what_their_dialog_says(
     open_scripted_page: Callable[..., Page], model: Model
 ) -> None:
     page = open_scripted_page()
@@ -195,6 +195,12 @@ def test_chats_are_searched_in_titles_and_messages(
     finished(send(page, "Where do the animals go?"))
     page.goto("/")
     finished(send(page, "Something else"))
+    chats_are_searched_in_titles_and_messages(page)
+    palette_goes_to_chats_and_acts_on_the_open_one(page)
+    keys_do_what_their_dialog_says(page)
+
+
+def chats_are_searched_in_titles_and_messages(page: Page) -> None:
     page.locator("#scroller").focus()
     page.keyboard.press("/")
     expect(page.locator("#chat-search")).to_be_focused()
@@ -205,7 +211,7 @@ def test_chats_are_searched_in_titles_and_messages(
     expect(page.locator("#announce")).to_have_text("1 chat found.")
     expect(found).to_contain_text("Noted: the <b>zebra</b> is in stall four.")
     shoot(page, "page-search")
-    assert faults(page) == []
+    assert faults(page, "#sidebar") == []
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
@@ -213,57 +219,48 @@ def test_chats_are_searched_in_titles_and_messages(
     page.locator("#chat-search").evaluate("field => field.value = ''")
 
 
-def test_a_chat_is_pinned_archived_and_taken_back(
-    open_scripted_page: Callable[..., Page], model: Model
-) -> None:
-    page = open_scripted_page("phone")
-    sign_up(page, "tidy")
-    for question in ("Plans for May", "Lunch on Friday"):
-        page.goto("/")
-        finished(send(page, question))
-    page.get_by_role("button", name="Show the list of chats").first.click()
-    first = page.locator("#chat-list .chat-row", has_text="Plans for May")
+def palette_goes_to_chats_and_acts_on_the_open_one(page: Page) -> None:
+    page.goto("/")
+    page.locator("#scroller").focus()
+    page.keyboard.press("Control+k")
+    palette = page.get_by_role("dialog", name="Go to anything")
+    expect(palette.get_by_role("link", name="Where do the animals go?")).to_be_visible()
+    look(page, "page-palette", "dialog[open]")
+    page.keyboard.type("tidy")
+    expect(palette.get_by_role("link")).to_have_count(2)
+    expect(palette.get_by_role("link").last).to_have_text(re.compile("Search everything for “tidy”"))
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile("/tidy/"))
+    page.go_back()
 
-    def choose(name: str) -> None:
-        first.locator("summary").click()
-        first.get_by_role("button", name=name).click()
+    def take(words: str) -> None:
+        page.keyboard.press("Control+k")
+        page.keyboard.type(words)
+        page.keyboard.press("Enter")
 
-    first.locator("summary").click()
-    assert first.locator(".menu__item").all_inner_texts() == ["Pin", "Archive", "Tags", "Rename", "Delete"]
-    first.locator("summary").click()
-    choose("Pin")
-    pinned = page.get_by_role("region", name="Pinned")
-    expect(pinned).to_contain_text("Plans for May")
-    shoot(page, "page-pinned")
-    assert faults(page) == []
-    choose("Archive")
-    expect(first).to_have_count(0)
-    page.get_by_role("button", name="Undo").click()
-    expect(page.locator(".toast")).to_have_count(0)
-    expect(first).to_have_count(1)
-    expect(pinned).to_have_count(0)
-    choose("Archive")
-    expect(first).to_have_count(0)
-    page.get_by_text("Switch workspace").locator("..").click()
-    page.get_by_role("button", name="Archived chats").click()
-    expect(first).to_have_count(1)
-    shoot(page, "page-archived")
-    assert faults(page) == []
-    choose("Unarchive")
-    expect(page.get_by_text("No chat is archived.")).to_be_visible()
-    page.get_by_role("button", name="All chats").click()
-    expect(page.locator("#chat-list .chat-row")).to_have_count(2)
+    take("animals")
+    expect(page.get_by_role("heading", name="Where do the animals go?")).to_be_visible()
+    take("private")
+    expect(page.locator("#toasts")).to_contain_text("Other members can no longer read this chat")
+    take("share")
+    expect(page.get_by_role("button", name="Create and copy link")).to_be_visible()
+    expect(page.locator(".share > summary")).to_be_focused()
+    take("archive")
+    expect(page.locator("#toasts")).to_contain_text("Archived “Where do the animals go?”")
+    take("remember some")
+    expect(page.get_by_label("What to remember")).to_be_focused()
+    take("shortcuts")
+    dialog = page.get_by_role("dialog", name="Keyboard shortcuts")
+    expect(dialog.get_by_role("button", name="Close")).to_be_focused()
+    page.keyboard.press("Escape")
 
 
-def test_the_keys_do_what_their_dialog_says(open_scripted_page: Callable[..., Page], model: Model) -> None:
-    page = open_scripted_page()
-    sign_up(page, "keys")
-    finished(send(page, "Hello"))
+def keys_do_what_their_dialog_says(page: Page) -> None:
     page.locator("#scroller").focus()
     page.keyboard.press("?")
     dialog = page.get_by_role("dialog", name="Keyboard shortcuts")
     expect(dialog).to_be_visible()
-    look(page, "page-keys")
+    look(page, "page-keys", "dialog[open]")
     page.keyboard.press("Escape")
     expect(dialog).to_be_hidden()
 
@@ -294,6 +291,48 @@ def test_the_keys_do_what_their_dialog_says(open_scripted_page: Callable[..., Pa
     expect(field(page)).to_be_focused()
 
 
+def test_a_chat_is_pinned_archived_and_taken_back(
+    open_scripted_page: Callable[..., Page], model: Model
+) -> None:
+    page = open_scripted_page("phone")
+    sign_up(page, "tidy")
+    for question in ("Plans for May", "Lunch on Friday"):
+        page.goto("/")
+        finished(send(page, question))
+    page.get_by_role("button", name="Show the list of chats").first.click()
+    first = page.locator("#chat-list .chat-row", has_text="Plans for May")
+
+    def choose(name: str) -> None:
+        first.locator("summary").click()
+        first.get_by_role("button", name=name).click()
+
+    first.locator("summary").click()
+    assert first.locator(".menu__item").all_inner_texts() == ["Pin", "Archive", "Tags", "Rename", "Delete"]
+    first.locator("summary").click()
+    choose("Pin")
+    pinned = page.get_by_role("region", name="Pinned")
+    expect(pinned).to_contain_text("Plans for May")
+    shoot(page, "page-pinned")
+    assert faults(page, "#sidebar") == []
+    choose("Archive")
+    expect(first).to_have_count(0)
+    page.get_by_role("button", name="Undo").click()
+    expect(page.locator(".toast")).to_have_count(0)
+    expect(first).to_have_count(1)
+    expect(pinned).to_have_count(0)
+    choose("Archive")
+    expect(first).to_have_count(0)
+    page.get_by_text("Switch workspace").locator("..").click()
+    page.get_by_role("button", name="Archived chats").click()
+    expect(first).to_have_count(1)
+    shoot(page, "page-archived")
+    assert faults(page, "#sidebar") == []
+    choose("Unarchive")
+    expect(page.get_by_text("No chat is archived.")).to_be_visible()
+    page.get_by_role("button", name="All chats").click()
+    expect(page.locator("#chat-list .chat-row")).to_have_count(2)
+
+
 def newer_notice_replaces_the_older_in_the_middle(page: Page) -> None:
     centred = """() => {
       const rect = (selector) => document.querySelector(selector)?.getBoundingClientRect() ?? new DOMRect();
@@ -320,24 +359,6 @@ def browser_bar_has_the_color_of_the_theme(page: Page) -> None:
     assert page.evaluate(bar) == ["#fbfaf8"]
     page.reload()
     assert page.evaluate(bar) == ["#fbfaf8"]
-
-
-def test_a_temporary_chat_says_what_it_is_and_keeps_nothing(
-    open_scripted_page: Callable[..., Page], model: Model
-) -> None:
-    page = open_scripted_page("phone")
-    sign_up(page, "temporary")
-    page.get_by_role("button", name="Yes, remember").click()
-    expect(page.locator("#consent")).to_have_count(0)
-    page.goto(f"{page.url}?temporary=on")
-    expect(page.locator(".welcome__lead")).to_contain_text("No memories are used or saved")
-    expect(page.locator("#memory-chip")).to_have_count(0)
-    look(page, "page-temporary")
-    finished(send(page, "I am vegetarian"))
-    expect(page.locator("#readers")).to_contain_text("Temporary, only you")
-    expect(page.locator("details.receipt")).to_have_count(0)
-    page.goto("/")
-    expect(page.locator("#chat-list .chat-row")).to_have_count(0)
 
 
 def field_grows_to_eight_lines(page: Page) -> None:
@@ -380,28 +401,28 @@ def test_answer_is_announced_at_its_ends_and_nothing_moves_if_motion_is_reduced(
     assert len(page.evaluate("window.heard")) == 2
 
 
-@pytest.mark.parametrize("size", ["desktop", "phone"])
-def test_nothing_on_the_page_jumps(open_scripted_page: Callable[..., Page], model: Model, size: str) -> None:
-    """No layout shift from loading a conversation to the end of a streamed answer."""
-    page = open_scripted_page(size)
-    sign_up(page, f"still_{size}")
+def test_nothing_on_the_page_jumps(open_scripted_page: Callable[..., Page], model: Model) -> None:
+    """No layout shift at either width, from loading a conversation to the end of a streamed answer."""
+    page = open_scripted_page()
+    sign_up(page, "still")
     page.get_by_role("button", name="Yes, remember").click()
     expect(page.locator("#consent")).to_have_count(0)
     model.answers = [Answer(LONG)]
     finished(send(page, "Tell me all of it"))
-    page.reload()
-    page.evaluate(SHIFTS)
-    expect(page.locator(".message--assistant")).to_contain_text("Paragraph 39")
-    if size == "desktop":
-        expect(page.locator("#panel-filters")).to_be_visible()
-    model.answers = [
-        Answer(*[f"{line}\n\n" for line in LONG.split("\n\n")], "| a | b |\n|---|---|\n| 1 | 2 |\n\n", CODE)
-    ]
-    answer = send(page, "Once more")
-    finished(answer)
-    expect(answer.locator(".actions")).to_be_attached()  # the actions appear in their reserved space
-    shifts = page.evaluate("window.shiftsSoFar()")
-    assert sum(value for value, _ in shifts) < 0.01, shifts
+    for size, (width, height) in SIZES.items():
+        page.set_viewport_size({"width": width, "height": height})
+        page.reload()
+        page.evaluate(SHIFTS)
+        expect(page.locator(".message--assistant").first).to_contain_text("Paragraph 39")
+        if size == "desktop":
+            expect(page.locator("#panel-filters")).to_be_visible()
+        lines = [f"{line}\n\n" for line in LONG.split("\n\n")]
+        model.answers = [Answer(*lines, "| a | b |\n|---|---|\n| 1 | 2 |\n\n", CODE)]
+        answer = send(page, "Once more")
+        finished(answer)
+        expect(answer.locator(".actions")).to_be_attached()  # the actions appear in their reserved space
+        shifts = page.evaluate("window.shiftsSoFar()")
+        assert sum(value for value, _ in shifts) < 0.01, (size, shifts)
 
 
 def sent_message_is_no_draft(page: Page) -> None:
@@ -446,18 +467,16 @@ def test_what_was_typed_when_the_session_ended_is_there_after_signing_in_and_for
     keys = page.evaluate("Object.keys(sessionStorage).filter((key) => key.startsWith('draft:'))")
     person = page.evaluate("document.body.dataset.person")
     assert len(keys) == 1 and person.startswith("usr_") and keys[0].startswith(f"draft:{person}:")
+    page.locator("[data-composer]").fill("")
+    memory_typed_when_the_session_ended_is_shown_after_signing_in(page)
 
 
-def test_a_memory_typed_when_the_session_ended_is_shown_after_signing_in(
-    open_scripted_page: Callable[..., Page],
-) -> None:
-    page = open_scripted_page()
-    sign_up(page, "mid-sentence")
+def memory_typed_when_the_session_ended_is_shown_after_signing_in(page: Page) -> None:
     open_panel(page).get_by_role("button", name="Add", exact=True).click()
     page.get_by_label("What to remember").fill("Plums are <b>ripe</b> in August")
     page.context.clear_cookies(name="sessionid")
     page.get_by_role("button", name="Remember", exact=True).click()
-    page.get_by_label("Username").fill("mid-sentence")
+    page.get_by_label("Username").fill("timed-out")
     page.locator("input[name=password]").fill(PASSWORD)
     page.locator("form button[type=submit]").first.click()
     notice = page.locator("#toasts .toast")
@@ -472,37 +491,22 @@ def test_a_memory_typed_when_the_session_ended_is_shown_after_signing_in(
     expect(notice).to_have_count(0)
 
 
-@pytest.fixture
-def refused_page(browser: Browser, scripted_hub: ScriptedHub) -> Iterator[Page]:
-    """A page whose console errors about refused or failed requests are ignored."""
+def test_what_was_refused_or_not_reached_is_there_for_the_next_press(
+    browser: Browser, scripted_hub: ScriptedHub, model: Model
+) -> None:
+    # A context of its own, as the console's errors about refused and failed requests fail a test otherwise
     context = browser.new_context(base_url=scripted_hub.address, reduced_motion="reduce")
-    yield context.new_page()
-    context.close()
-
-
-def test_a_text_that_is_too_long_is_refused_whole(refused_page: Page) -> None:
-    page = refused_page
-    sign_up(page, "long-winded")
-    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    page.evaluate("() => navigator.clipboard.writeText('plum '.repeat(6600) + 'The end')")
-    field = page.locator("[data-composer]")
-    field.press("ControlOrMeta+v")
-    page.keyboard.press("Enter")
-    expect(page.locator("#toasts")).to_contain_text("message is too long: 33,007 characters, at most 32,000.")
-    assert field.input_value().endswith("The end")
-    page.get_by_role("complementary", name="Memory").get_by_role("button", name="Add", exact=True).click()
-    said = page.get_by_label("What to remember")
-    said.press("ControlOrMeta+v")
-    page.get_by_role("button", name="Remember", exact=True).click()
-    expect(page.locator("#memory-add")).to_contain_text("This is too long: 33007 characters, at most 2000.")
-    assert said.input_value().endswith("The end")
-
-
-def test_what_could_not_be_looked_up_is_looked_up_at_the_next_press(refused_page: Page, model: Model) -> None:
-    page = refused_page
+    page = context.new_page()
     sign_up(page, "in-a-tunnel")
     model.answers = [Answer("Gladly.")]
     finished(send(page, "A first message"))
+    menus_are_looked_up_again_after_a_failure(page)
+    page.goto("/")
+    too_long_text_is_refused_whole(page)
+    context.close()
+
+
+def menus_are_looked_up_again_after_a_failure(page: Page) -> None:
     for menu in (page.locator("details.share"), page.locator("details.model-choice")):
         page.context.set_offline(True)
         menu.locator("summary").click()
@@ -520,7 +524,23 @@ def test_what_could_not_be_looked_up_is_looked_up_at_the_next_press(refused_page
     assert not [url for url in asked if "/model" in url], "what has come is there"
 
 
-def test_what_was_saved_stands_under_the_answer_with_an_undo(
+def too_long_text_is_refused_whole(page: Page) -> None:
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.evaluate("() => navigator.clipboard.writeText('plum '.repeat(6600) + 'The end')")
+    field = page.locator("[data-composer]")
+    field.press("ControlOrMeta+v")
+    page.keyboard.press("Enter")
+    expect(page.locator("#toasts")).to_contain_text("message is too long: 33,007 characters, at most 32,000.")
+    assert field.input_value().endswith("The end")
+    page.get_by_role("complementary", name="Memory").get_by_role("button", name="Add", exact=True).click()
+    said = page.get_by_label("What to remember")
+    said.press("ControlOrMeta+v")
+    page.get_by_role("button", name="Remember", exact=True).click()
+    expect(page.locator("#memory-add")).to_contain_text("This is too long: 33007 characters, at most 2000.")
+    assert said.input_value().endswith("The end")
+
+
+def test_what_was_saved_has_an_undo_and_a_temporary_chat_saves_nothing(
     open_scripted_page: Callable[..., Page], model: Model
 ) -> None:
     page = open_scripted_page("phone")
@@ -540,53 +560,27 @@ def test_what_was_saved_stands_under_the_answer_with_an_undo(
     expect(line.locator("summary")).to_contain_text("Saved 1 memory", timeout=30_000)
     line.locator("summary").click()
     expect(line.locator(".receipt__saved")).to_contain_text("vegetarian")
-    look(page, "page-saved")
+    look(page, "page-saved", "#messages")
     line.locator(".receipt__saved").get_by_role("button", name="Undo").click()
     expect(line.locator(".receipt__saved")).to_contain_text("Forgotten.")
     line.locator(".receipt__saved").get_by_role("button", name="Undo").click()
     expect(line.locator(".receipt__saved")).to_contain_text("vegetarian")
     panel = open_panel(page)
     expect(panel.locator("[data-memory]")).to_have_count(1)
+    temporary_chat_says_what_it_is_and_keeps_nothing(page)
 
 
-def test_the_palette_goes_to_chats_and_memories_by_keys_alone(
-    open_scripted_page: Callable[..., Page], model: Model
-) -> None:
-    page = open_scripted_page()
-    sign_up(page, "palette")
-    finished(send(page, "Where is the zebra?"))
+def temporary_chat_says_what_it_is_and_keeps_nothing(page: Page) -> None:
     page.goto("/")
-    page.locator("#scroller").focus()
-    page.keyboard.press("Control+k")
-    palette = page.get_by_role("dialog", name="Go to anything")
-    expect(palette.get_by_role("link", name="Where is the zebra?")).to_be_visible()
-    look(page, "page-palette")
-    page.keyboard.type("tidy")
-    expect(palette.get_by_role("link")).to_have_count(2)
-    expect(palette.get_by_role("link").last).to_have_text(re.compile("Search everything for “tidy”"))
-    page.keyboard.press("Enter")
-    page.wait_for_url(re.compile("/tidy/"))
-    page.go_back()
-
-    def take(words: str) -> None:
-        page.keyboard.press("Control+k")
-        page.keyboard.type(words)
-        page.keyboard.press("Enter")
-
-    take("zebra")
-    expect(page.get_by_role("heading", name="Where is the zebra?")).to_be_visible()
-    take("private")
-    expect(page.locator("#toasts")).to_contain_text("Other members can no longer read this chat")
-    take("share")
-    expect(page.get_by_role("button", name="Create and copy link")).to_be_visible()
-    expect(page.locator(".share > summary")).to_be_focused()
-    take("archive")
-    expect(page.locator("#toasts")).to_contain_text("Archived “Where is the zebra?”")
-    take("remember some")
-    expect(page.get_by_label("What to remember")).to_be_focused()
-    take("shortcuts")
-    dialog = page.get_by_role("dialog", name="Keyboard shortcuts")
-    expect(dialog.get_by_role("button", name="Close")).to_be_focused()
+    page.goto(f"{page.url}?temporary=on")
+    expect(page.locator(".welcome__lead")).to_contain_text("No memories are used or saved")
+    expect(page.locator("#memory-chip")).to_have_count(0)
+    look(page, "page-temporary", "#main")
+    finished(send(page, "I am vegetarian"))
+    expect(page.locator("#readers")).to_contain_text("Temporary, only you")
+    expect(page.locator("details.receipt")).to_have_count(0)
+    page.goto("/")
+    expect(page.locator("#chat-list .chat-row")).to_have_count(1)  # the one before
 
 
 def test_a_reload_in_the_middle_loses_nothing_and_stop_keeps_the_text_so_far(
