@@ -6,8 +6,7 @@ from typing import Any
 from playwright.sync_api import Page, expect
 
 from tests.fakes.openai_server import Answer
-from tests.functional.conftest import ScriptedHub, finished, send, shoot, sign_up
-from tests.functional.keys import press
+from tests.functional.conftest import ScriptedHub, finished, send, sign_up
 from tests.functional.looks import look
 
 QUESTION = "Which cake shall we order for the party?"
@@ -47,7 +46,7 @@ def test_left_out_let_in_and_nothing_for_others(
     finished(answer)
     line = answer.locator(".receipt summary").first
     expect(line).to_contain_text("1 personal left out")
-    press(page, "Used 1 memory")
+    line.press("Enter")
     expect(answer.locator(".receipt__withheld")).to_contain_text("others read this chat")
     expect(page.locator("#personal-chip")).to_be_attached()
     expect(page.locator("#personal-chip input")).not_to_be_checked()
@@ -56,18 +55,12 @@ def test_left_out_let_in_and_nothing_for_others(
     other.goto(page.url)
     expect(other.locator(".message--assistant .receipt summary")).to_contain_text("Used 1 memory")
     expect(other.locator("#messages").get_by_text("personal")).to_have_count(0)
-    shoot(other, "personal-others")
 
     assert not any(own in str(request.messages) for request in scripted_hub.server.chat_requests)
-    press(page, "Use mine here")
+    answer.get_by_role("button", name="Use mine here").press("Enter")
     expect(answer.get_by_role("status")).to_contain_text("from your next message on")
     expect(page.locator("#personal-chip input")).to_be_checked()
-    shoot(page, "personal-let-in")
     again = send(page, QUESTION)
     finished(again)
     expect(again.locator(".receipt summary").first).to_contain_text("Used 2 memories")
     assert any(own in str(request.messages) for request in scripted_hub.server.chat_requests)
-    page.goto(f"/workspaces/{place}/settings/#members")
-    told = "Answers in these chats used your personal memories, files or other chats."
-    expect(page.get_by_text(told)).to_be_visible()
-    look(page, "personal-settings")
