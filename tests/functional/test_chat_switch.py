@@ -44,10 +44,10 @@ LATE_RESPONSE = """(late) => {
 
 
 @pytest.fixture
-def two_chats(open_scripted_page: Callable[..., Page], request: pytest.FixtureRequest) -> Page:
+def two_chats(open_scripted_page: Callable[..., Page]) -> Page:
     """Return the page of a user with two chats, showing the second; any later page load fails the test."""
     page = open_scripted_page()
-    sign_up(page, f"switch_{abs(hash(request.node.name)) % 10**8}")
+    sign_up(page, "switcher")
     for title in ("About boats", "About trains"):
         page.goto("/")
         finished(send(page, title))
@@ -58,9 +58,11 @@ def two_chats(open_scripted_page: Callable[..., Page], request: pytest.FixtureRe
     return page
 
 
-def test_another_chat_is_shown_without_a_page_load(two_chats: Page) -> None:
+def test_another_chat_is_shown_without_a_page_load(two_chats: Page, scripted_hub: ScriptedHub) -> None:
     page = two_chats
     back_and_forward(page)
+    answer_continues_in_its_chat(page, scripted_hub)
+    composer_and_keys_follow_the_chat(page)
     late_response_is_dropped(page)
     new_tab_and_missing_chat_are_loaded(page)
 
@@ -91,9 +93,7 @@ def back_and_forward(page: Page) -> None:
     is_shown(page, "About trains")
 
 
-def test_composer_keys_and_stream_follow_the_chat(two_chats: Page, scripted_hub: ScriptedHub) -> None:
-    page = two_chats
-    answer_continues_in_its_chat(page, scripted_hub)
+def composer_and_keys_follow_the_chat(page: Page) -> None:
     composer = page.locator("[data-composer]")
     composer.fill("unsent about trains")
     row(page, "About boats").click()
@@ -111,6 +111,8 @@ def test_composer_keys_and_stream_follow_the_chat(two_chats: Page, scripted_hub:
     expect(panel).to_be_hidden()  # only once: twice would leave it open
     page.keyboard.press("Control+k")
     expect(page.locator("#palette")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator("#palette")).to_be_hidden()
     assert page.evaluate("window.isTheSame")
 
 
@@ -137,17 +139,17 @@ def late_response_is_dropped(page: Page) -> None:
     row(page, "About boats").click()
     page.wait_for_function("() => window.letGo")
     row(page, "About trains").click()
-    is_shown(page, "About trains")
+    is_shown(page, "About trains", questions=2)
     page.evaluate("letGo()")
     page.wait_for_function("() => window.lateIsRead")
-    is_shown(page, "About trains")
+    is_shown(page, "About trains", questions=2)
 
 
 def new_tab_and_missing_chat_are_loaded(page: Page) -> None:
     with page.context.expect_page() as opened:
         row(page, "About boats").click(modifiers=["Control"])
     expect(opened.value.locator("#chat-title")).to_have_text("About boats")
-    is_shown(page, "About trains")
+    is_shown(page, "About trains", questions=2)
     gone = page.locator(".chat-row", has_text="About boats")
     gone.evaluate("each => each.querySelector('a').href = '/chats/chat_gone/'")
     gone.locator("a").first.click()
