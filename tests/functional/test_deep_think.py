@@ -17,7 +17,6 @@ from tests.functional.conftest import (
     open_more,
     open_panel,
     send,
-    shoot,
     sign_up,
 )
 from tests.functional.looks import look
@@ -89,7 +88,93 @@ def choose(page: Page, mode: str) -> Locator:
     return choice.locator("input")
 
 
-def test_the_question_about_memory_leaves_what_was_chosen_and_typed(
+def test_a_question_is_thought_through(open_scripted_page: Callable[..., Page], model: Model) -> None:
+    page = open_scripted_page()
+    begin(page, "thinker")
+    remember(page, "Anna is allergic to peanuts")
+    choose(page, "Think")
+    answer = send(page, "I have a picnic with Anna on Saturday. What do we take along?")
+
+    plan = answer.locator(".call", has_text="Planned the answer")
+    expect(plan).to_be_visible()
+    expect(answer.locator("[data-live]")).to_contain_text("For Saturday")
+    plan.locator("summary").click()
+    expect(plan).to_contain_text("Leave out what they cannot eat.")
+
+    other = page.context.new_page()  # as another tab of the same user shows it
+    other.goto(page.url)
+    expect(other.locator(".call", has_text="Planned the answer")).to_be_visible()
+    expect(other.locator("[data-live]")).to_contain_text("For Saturday")
+
+    model.server.release()
+    for tab in (page, other):
+        shown = tab.locator(".message--assistant").first
+        finished(shown)
+        expect(shown.locator(".prose")).to_contain_text("Correction: no peanuts for Anna")
+        check = shown.locator(".call--differs")
+        expect(check).to_contain_text("Checked against 1 memory · 1 statement differs, corrected")
+        expect(check).to_contain_text("differs from memory: Anna is allergic to peanuts")
+
+    page.reload()
+    answer = page.locator(".message--assistant").first
+    expect(answer.locator(".call", has_text="Planned the answer")).to_be_visible()
+    expect(answer.locator(".call--differs")).to_contain_text("roasted peanuts for Anna")
+    chip = page.locator("[data-chosen] button")
+    expect(chip).to_contain_text("Think")
+    chip.click()
+    expect(chip).to_have_count(0)
+    expect(page.get_by_role("textbox", name="Message", exact=True)).to_be_focused()
+    look(page, "think-4-reloaded")
+    stop_while_it_is_checked(page, model)
+
+
+def stop_while_it_is_checked(page: Page, model: Model) -> None:
+    """Stop during the check: the answer stays whole."""
+    choose(page, "Think")
+    model.server.hold()
+    model.answer, model.check = Answer(TEXT), Answer("{", HOLD, "}")
+    answer = send(page, "I have a picnic with Anna on Saturday. What do we take along?")
+    expect(answer.locator("[data-checks]")).to_contain_text("Checking against memory…")
+    page.get_by_role("button", name="Stop").click()
+    finished(answer)
+    expect(answer).to_contain_text("Not checked against memory: it was stopped")
+    expect(answer.get_by_role("button", name="Retry")).to_have_count(0)
+    expect(answer.get_by_role("button", name="Regenerate")).to_be_attached()
+
+
+def test_what_is_saved_glows_in_the_panel_and_is_told_once(
+    open_scripted_page: Callable[..., Page], model: Model
+) -> None:
+    """A memory saved by a tool has a line on its answer and no toast; one found in the text has a toast."""
+    page = open_scripted_page()
+    begin(page, "noticed")
+    model.answer = Answer(calls=[Call("x_save_memory", {"content": "User likes oolong tea"})])
+    answer = send(page, "Remember that I like oolong tea")
+    expect(answer.locator(".call")).to_contain_text("Saved to memory")
+    cards, toast = page.locator("#panel [data-memory]"), page.locator(".toast")
+    expect(cards.filter(has_text="User likes oolong tea")).to_have_class(re.compile("memory--new"))
+    expect(page.locator("#memory-count")).to_contain_text("1")
+    model.server.release()
+    finished(answer)
+    expect(answer.get_by_role("button", name="Undo")).to_be_visible()
+    expect(toast).to_have_count(0)
+
+    choose(page, "Think")
+    model.answer = Answer(TEXT)
+    answer = send(page, "I go for a picnic with Anna on Saturday. What do we take along?")
+    finished(answer)
+    expect(toast.filter(has_text="Memories saved: 1")).to_be_visible(timeout=20_000)
+    expect(page.locator("#memory-count")).to_contain_text("2")
+    page.get_by_role("button", name="View").click()
+    card = cards.filter(has_text=NOTICED)
+    expect(card).to_have_class(re.compile("memory--new"))
+    expect(card).to_contain_text("From thinking")
+    expect(toast).to_have_count(0)  # “View” closed the toast, and no second one appeared
+    close_panel(page)
+    expect(answer).to_contain_text(re.compile("saved 1", re.IGNORECASE))
+
+
+def test_thinking_outlasts_the_question_about_memory_and_ends_with_the_chat(
     open_scripted_page: Callable[..., Page], model: Model
 ) -> None:
     page = open_scripted_page()
@@ -107,124 +192,18 @@ def test_the_question_about_memory_leaves_what_was_chosen_and_typed(
     open_more(page)
     expect(chooser).to_be_checked()
 
-
-def test_a_question_is_thought_through(open_scripted_page: Callable[..., Page], model: Model) -> None:
-    page, name = open_scripted_page(), "think"
-    begin(page, "thinker")
-    remember(page, "Anna is allergic to peanuts")
-    choose(page, "Think")
-    shoot(page, f"{name}-1-chosen")
-    answer = send(page, "I have a picnic with Anna on Saturday. What do we take along?")
-
-    plan = answer.locator(".call", has_text="Planned the answer")
-    expect(plan).to_be_visible()
-    expect(answer.locator("[data-live]")).to_contain_text("For Saturday")
-    plan.locator("summary").click()
-    expect(plan).to_contain_text("Leave out what they cannot eat.")
-    shoot(page, f"{name}-2-while-it-answers")
-
-    other = page.context.new_page()  # as another tab of the same user shows it
-    other.goto(page.url)
-    expect(other.locator(".call", has_text="Planned the answer")).to_be_visible()
-    expect(other.locator("[data-live]")).to_contain_text("For Saturday")
-
-    model.server.release()
-    for tab in (page, other):
-        shown = tab.locator(".message--assistant").first
-        finished(shown)
-        expect(shown.locator(".prose")).to_contain_text("Correction: no peanuts for Anna")
-        check = shown.locator(".call--differs")
-        expect(check).to_contain_text("Checked against 1 memory · 1 statement differs, corrected")
-        expect(check).to_contain_text("differs from memory: Anna is allergic to peanuts")
-    shoot(page, f"{name}-3-finished")
-
-    page.reload()
-    answer = page.locator(".message--assistant").first
-    expect(answer.locator(".call", has_text="Planned the answer")).to_be_visible()
-    expect(answer.locator(".call--differs")).to_contain_text("roasted peanuts for Anna")
-    chip = page.locator("[data-chosen] button")
-    expect(chip).to_contain_text("Think")
-    chip.click()
-    expect(chip).to_have_count(0)
-    expect(page.get_by_role("textbox", name="Message", exact=True)).to_be_focused()
-    look(page, "think-4-reloaded")
-    stop_while_it_is_checked(page, model)
-
-
-def test_what_it_noticed_is_told_once_and_glows_in_the_panel(
-    open_scripted_page: Callable[..., Page], model: Model
-) -> None:
-    page = open_scripted_page()
-    begin(page, "noticed")
-    choose(page, "Think")
-    model.server.release()
-    answer = send(page, "I go for a picnic with Anna on Saturday. What do we take along?")
-    finished(answer)
-    toasts = page.locator(".toast", has_text="Memories saved: 1")
-    expect(toasts).to_be_visible(timeout=20_000)
-    expect(page.locator("#memory-count")).to_contain_text("1")
-    shoot(page, "think-4-noticed")
-    page.get_by_role("button", name="View").click()
-    card = page.locator("#panel [data-memory]", has_text=NOTICED)
-    expect(card).to_have_class(re.compile("memory--new"))
-    expect(card).to_contain_text("From thinking")
-    expect(page.locator(".toast")).to_have_count(0)  # “View” closed the toast, and no second one appeared
-    shoot(page, "think-5-panel")
-    close_panel(page)
-    expect(answer).to_contain_text(re.compile("saved 1", re.IGNORECASE))
-
-
-def test_what_a_tool_saves_has_its_line_and_no_toast_beside_it(
-    open_scripted_page: Callable[..., Page], model: Model
-) -> None:
-    page = open_scripted_page()
-    begin(page, "tooled")
-    call = Call("x_save_memory", {"content": "User likes oolong tea"})
-    model.answer = Answer(calls=[call])
-    answer = send(page, "Remember that I like oolong tea")
-    expect(answer.locator(".call")).to_contain_text("Saved to memory")
-    card = page.locator("#panel [data-memory]", has_text="User likes oolong tea")
-    expect(card).to_have_class(re.compile("memory--new"))
-    expect(page.locator("#memory-count")).to_contain_text("1")
-    model.server.release()
-    finished(answer)
-    expect(answer.get_by_role("button", name="Undo")).to_be_visible()
-    expect(page.locator(".toast")).to_have_count(0)
-
-
-def stop_while_it_is_checked(page: Page, model: Model) -> None:
-    """Stop during the check: the answer stays whole."""
-    choose(page, "Think")
-    model.server.hold()
-    model.answer, model.check = Answer(TEXT), Answer("{", HOLD, "}")
-    answer = send(page, "I have a picnic with Anna on Saturday. What do we take along?")
-    expect(answer.locator("[data-checks]")).to_contain_text("Checking against memory…")
-    shoot(page, "think-desktop-6-checking")
-    page.get_by_role("button", name="Stop").click()
-    finished(answer)
-    expect(answer).to_contain_text("Not checked against memory: it was stopped")
-    expect(answer.get_by_role("button", name="Retry")).to_have_count(0)
-    expect(answer.get_by_role("button", name="Regenerate")).to_be_attached()
-
-
-def test_thinking_is_one_press_away_and_ends_with_the_chat(
-    open_scripted_page: Callable[..., Page], model: Model
-) -> None:
-    page = open_scripted_page()
-    begin(page, "one_press")
-    page.get_by_role("button", name="Think", exact=True).click()
-    expect(page.get_by_role("button", name="Think Turn off")).to_be_visible()
-    expect(page.locator("[data-quick]")).to_be_hidden()
+    off, quick = page.get_by_role("button", name="Think Turn off"), page.locator("[data-quick]")
+    expect(quick).to_be_hidden()
     answer = send(page, "What do we take along?")
     model.server.release()
     finished(answer)
-    expect(page.get_by_role("button", name="Think Turn off")).to_be_visible()
-    page.get_by_role("button", name="Think Turn off").click()
+    off.click()
     page.reload()
-    expect(page.locator("[data-quick]")).to_be_visible()  # turned off, although the last answer was made so
+    expect(quick).to_be_visible()  # turned off, although the last answer was made so
     page.get_by_role("button", name="Think", exact=True).click()
+    expect(off).to_be_visible()
     page.get_by_role("link", name="New chat").first.click()
-    expect(page.locator("[data-quick]")).to_be_visible()
+    expect(quick).to_be_visible()
     expect(page.locator("[data-chosen] button")).to_have_count(0)
 
 
@@ -254,4 +233,3 @@ def test_all_choices_have_room_beside_the_composer_of_a_phone(
         assert box["x"] >= 0
         assert box["x"] + box["width"] <= 390
         assert min(box["width"], box["height"]) >= 44
-    shoot(page, "think-phone-8-crowded")

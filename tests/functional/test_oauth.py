@@ -29,7 +29,6 @@ def test_a_program_is_let_in(open_scripted_page: Callable[..., Page], scripted_h
     page.get_by_label("Password").fill(PASSWORD)
     page.keyboard.press("Enter")
     expect(page.get_by_text("an address that it did not register")).to_be_visible()
-    look(page, "oauth-wrong")
     page.goto(f"/oauth/authorize?{urlencode(asked)}")
     expect(page.get_by_role("heading", name="Allow “Claude Code” to use your memory?")).to_be_visible()
     look(page, "oauth-asked")

@@ -13,7 +13,6 @@ def test_a_prompt_with_blanks(open_scripted_page: Callable[..., Page]) -> None:
     sign_up(page, "pia")
     page.get_by_role("button", name="Not now").click()
     expect(page.locator("#consent")).to_have_count(0)
-    page.wait_for_load_state("networkidle")
     workspace = page.locator("body").get_attribute("data-workspace")
 
     page.goto(f"/workspaces/{workspace}/prompts/")
@@ -28,7 +27,6 @@ def test_a_prompt_with_blanks(open_scripted_page: Callable[..., Page]) -> None:
     page.keyboard.type("/pol")
     offered = page.locator("#prompts-offered")
     expect(offered.get_by_role("button", name="Polite no")).to_be_visible()
-    look(page, "prompts-offered")
     page.keyboard.press("Escape")
     expect(offered).to_be_hidden()
     page.keyboard.type("x")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from playwright.sync_api import Page, expect
 
 from tests.fakes.openai_server import Answer, Hold, Received, Reply
-from tests.functional.conftest import ScriptedHub, finished, send, shoot, sign_up
+from tests.functional.conftest import ScriptedHub, finished, send, sign_up
 from tests.functional.looks import look
 
 THOUGHT = "The person asks about green tea.\nSencha is the usual one, and gyokuro."
@@ -38,7 +38,6 @@ def test_a_thought_is_folded_a_cut_answer_goes_on_and_an_answer_is_remembered_in
     expect(last.get_by_text("Sencha is the usual one")).to_be_hidden()
     expect(last.locator(".prose")).not_to_contain_text("asks about")
     expect(last.get_by_text("length limit")).to_be_visible()
-    shoot(page, "replies-1-cut")
 
     thought.focus()
     page.keyboard.press("Enter")
@@ -59,7 +58,6 @@ def test_a_thought_is_folded_a_cut_answer_goes_on_and_an_answer_is_remembered_in
     last.get_by_role("button", name="Remember", exact=True).click()
     expect(last.get_by_text("Remembered")).to_be_visible()
     expect(page.locator("#memory-count")).to_contain_text("1")
-    shoot(page, "replies-3-remembered")
 
 
 def test_what_is_sent_during_an_answer_waits_for_its_end_and_can_be_taken_back(

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from playwright.sync_api import Page, expect
 
 from tests.fakes.openai_server import Answer
-from tests.functional.conftest import ScriptedHub, finished, send, shoot, sign_up
+from tests.functional.conftest import ScriptedHub, finished, send, sign_up
 from tests.functional.looks import look
 
 ANSWER = (
@@ -32,30 +32,19 @@ def test_shared_read_and_closed(open_scripted_page: Callable[..., Page], scripte
     address = page.evaluate("navigator.clipboard.readText()")
     expect(page.locator("#share-menu")).to_contain_text("never opened")
     expect(page.locator("#share-menu .share__links > li")).to_have_count(1)
-    shoot(page, "share-made")
 
     other = open_scripted_page()
     other.goto(address)
     expect(other.get_by_role("heading", level=1)).to_have_text("How do we get to Oslo?")
     expect(other.locator(".prose strong")).to_have_text("ferry")
     assert other.evaluate("document.scripts.length") == 0
-    look(other, "shared")
-    other.emulate_media(media="print")
-    shoot(other, "shared-print")
 
     chat = page.url
-    page.goto(f"{chat}print/")
-    expect(page.get_by_role("button", name="Print")).to_be_visible()
-    look(page, "share-print")
     page.goto(f"/workspaces/{place}/settings/#links")
     listed = page.locator("#share-links")
     expect(listed).to_contain_text("last opened")
-    look(page, "share-list")
     page.goto(chat)
     share.click()
     page.get_by_role("button", name="Turn off link").click()
     expect(page.locator("#share-menu")).to_contain_text("The link is turned off")
     assert other.request.get(address).status == 404
-    other.emulate_media(media="screen")
-    other.goto("/shared/mhl_nothing/", wait_until="load")
-    shoot(other, "shared-closed")
