@@ -6,8 +6,8 @@ are:
 
 - the similarity to the message by both encoders, compared with other memories of the workspace and with the best one
 - the words and parts of words in common with the message, and how rare these are
-- the kind of message (it asks for nothing, looks something up, asks for work or advice), read by a small net, and
-  whether it asks about the past
+- the kind of message (it asks for nothing, looks something up, asks for work or advice) and how many memories it
+  needs, both read by a small net, and whether it asks about the past
 - the kind of statement (a rule or preference, or something that is over)
 
 A bilinear form of both vectors is added to the logit. It has learned which statements matter to which messages without
@@ -56,7 +56,8 @@ SUREST = (
     3.0  # the same for the first three MESSAGE_HEADS, so that the kind of a message alone decides nothing
 )
 
-MESSAGE_HEADS = ("silent", "lookup", "work", "past")
+MESSAGE_HEADS = ("silent", "lookup", "work", "past", "number")
+NUMBERS = 4  # a message needs no memory, one, two, or more
 STATEMENT_HEADS = ("rule", "over")
 HEADS = (*STATEMENT_HEADS, "match")
 MEASURES = (
@@ -68,15 +69,16 @@ MEASURES = (
 # fmt: off
 KINDS = (
     "silent", "lookup", "work", "past", "rule", "over", "no_longer", "wanted_past", "rule_for_work",
-    "rule_near", "silent_near", "silent_score", "rule_of_few",
+    "rule_near", "silent_near", "silent_score", "rule_of_few", "number", "number_near", "number_behind", "number_rank",
 )
 # fmt: on
 
 
 class Fitted(NamedTuple):
     hidden: Array  # (385, 64): the hidden layer of a net over a message's e5 vector, the constants last
-    outer: Array  # (65, 3): its output layer, for the first three of MESSAGE_HEADS, the constants last
-    past: Array  # (385,): the last of MESSAGE_HEADS, over the same vector
+    # (65, 9): its output layer, the constants last: silent, then lookups and work, by the NUMBERS of memories they need
+    outer: Array
+    past: Array  # (385,): a linear classifier of the same vector
     statement: Array  # (2, 385): STATEMENT_HEADS
     mean: Array  # of MEASURES and KINDS
     scale: Array
@@ -105,7 +107,7 @@ class Relevance(NamedTuple):
 
 class Message(NamedTuple):
     text: str
-    kinds: Array  # logits of MESSAGE_HEADS
+    kinds: Array  # MESSAGE_HEADS, as from ``message_kinds``
     asked: Asked
     match: Array  # (384,): the product of its vector with ``Fitted.match``
 
@@ -137,8 +139,14 @@ def read_message(text: str, vector: Array) -> Message:
 
 
 def message_kinds(units: Array, hidden: Array, outer: Array, past: Array) -> Array:
-    """Return the logits of MESSAGE_HEADS, one row for each e5 vector in ``units``. The others are as in ``Fitted``."""
-    return np.column_stack([net_logits(units, hidden, outer), STEEP * units @ past[:-1] + past[-1]])
+    """Return MESSAGE_HEADS, one row for each e5 vector in ``units``. The other arguments are as in ``Fitted``.
+
+    They are logits, but the last is the expected number of memories that a message needs, from 0 to 3.
+    """
+    silent, lookup, work = np.split(net_logits(units, hidden, outer), [1, 1 + NUMBERS], axis=1)
+    three = [np.logaddexp.reduce(each, axis=1) for each in (silent, lookup, work)]
+    odds = np.exp(np.logaddexp(lookup, work) - np.logaddexp(three[1], three[2])[:, None])
+    return np.column_stack([*three, STEEP * units @ past[:-1] + past[-1], odds @ np.arange(NUMBERS)])
 
 
 def net_logits(units: Array, hidden: Array, outer: Array) -> Array:
@@ -262,21 +270,23 @@ def measure(message: Message, candidates: Sequence[Found], background: Sequence[
 def kinds_of(message: Array, statements: Array, plain: Array, ease: float) -> Array:
     """Return the features KINDS of each statement, one row each.
 
-    ``message`` has the logits of MESSAGE_HEADS, and ``statements`` those of STATEMENT_HEADS, one row for each
-    statement. ``plain`` has the features returned by ``measure``. ``ease`` is that of ``ease_of``: a rule is relevant
-    more often in a workspace with few memories.
+    ``message`` has MESSAGE_HEADS, and ``statements`` the logits of STATEMENT_HEADS, one row for each statement.
+    ``plain`` has the features returned by ``measure``. ``ease`` is that of ``ease_of``: a rule is relevant more often
+    in a workspace with few memories.
     """
     three = np.clip(message[:3] - message[:3].mean(), -SUREST, SUREST)
     silent, _lookup, work = _shares(three)
     past = _sigmoid(2 * (message[3] - PAST))
     rule, over = np.clip(statements, -MOST, MOST).T
     is_rule, is_over = _sigmoid(statements[:, 0]), _sigmoid(statements[:, 1])
-    above, score = (plain[:, MEASURES.index(name)] for name in ("z_both", "score"))
-    above, same = np.clip(above, 0, 4), np.ones(len(statements))
+    above, score, behind, rank = (
+        plain[:, MEASURES.index(name)] for name in ("z_both", "score", "behind_score", "rank")
+    )
+    above, number, same = np.clip(above, 0, 4), message[4], np.ones(len(statements))
     columns = [each * same for each in (*three, np.clip(message[3], -MOST, MOST))]
     columns += [rule, over, is_over * (1 - past), is_over * past]
     columns += [work * is_rule, work * is_rule * above, silent * above, silent * score]
-    columns += [work * is_rule * ease]
+    columns += [work * is_rule * ease, number * same, number * above, number * behind, number * rank]
     return np.stack(columns, axis=1)
 
 

@@ -162,6 +162,7 @@ class Data:
     def __init__(self, asked: list[Asked], embedder: TwoEncoders) -> None:
         self.asked = asked
         self.kinds = np.array([each.kind for each in asked])
+        self.numbers = self._numbers()
         self.vectors = np.stack([each.vector for each in asked])
         counts = [len(each.found) for each in asked]
         self.of = np.repeat(np.arange(len(asked)), counts)
@@ -176,6 +177,14 @@ class Data:
         self.labelled_vectors = units(embedder.embed([text for _, text in self.labelled]))
         self.own = self._own_statements()
         self.weights = np.array([self._weight(each) for each in asked])
+
+    def _numbers(self) -> Array:
+        """Return how many memories each message needs in the whole workspace, of which variants have only parts."""
+        most: dict[tuple[str, str], int] = {}
+        for each in self.asked:
+            key = (each.origin, each.text)
+            most[key] = max(most.get(key, 0), len(each.relevant))
+        return np.array([most[each.origin, each.text] for each in self.asked])
 
     def fold(self, at: int, folds: int) -> int:
         each = self.asked[at]
@@ -240,10 +249,16 @@ def message_heads(data: Data, used: Array) -> tuple[Array, Array, Array]:
     once = {data.asked[at].text: at for at in np.flatnonzero(used)}
     rows = np.array(sorted(once.values()))
     names = np.append(data.kinds[rows], ["question"] * len(data.requests))
+    numbers = np.append(data.numbers[rows], [1] * len(data.requests))
     silent, work = np.isin(names, list(SILENT)), np.isin(names, list(WORK))
-    classes = np.stack([silent, ~silent & ~work, work], axis=1).astype(np.float32)
+    three = np.stack([silent, ~silent & ~work, work], axis=1).astype(np.float32)
+    numbers = np.clip(
+        numbers, 1 - work, relevance.NUMBERS - 1
+    )  # a question needs a memory even if none answers it
+    by_number = np.eye(relevance.NUMBERS, dtype=np.float32)[numbers]
+    classes = np.hstack([three[:, :1], three[:, 1:2] * by_number, three[:, 2:] * by_number])
     given = relevance.STEEP * np.vstack([data.vectors[rows], data.requests])
-    hidden, outer = fit_classes(given, classes, (classes / classes.sum(axis=0)).sum(axis=1))
+    hidden, outer = fit_classes(given, classes, (three / three.sum(axis=0)).sum(axis=1))
     given = np.vstack([given, relevance.STEEP * data.past])
     past = np.concatenate([names == "past", np.ones(len(data.past), bool)])
     return hidden, outer, logistic(given, past, balanced(past, np.ones(len(past))), HEAD_RIDGE)

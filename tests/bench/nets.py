@@ -3,6 +3,7 @@
 import pickle
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,27 @@ CLASSES_HIDDEN, CLASSES_STEPS, CLASSES_DROPPED, CLASSES_DECAY = 64, 4000, 0.3, 0
 NAMES = ("inner", "inner_bias", "outer", "outer_bias")
 
 
+class Adam:
+    """Adam with decaying weights, and a rate that falls to zero over ``steps``.
+
+    ``decays`` has a factor for each of the ``weights``, which ``step`` changes in place.
+    """
+
+    def __init__(self, weights: Sequence[Vectors], decays: Sequence[Any], steps: int) -> None:
+        self._weights, self._decays, self._steps, self._done = weights, decays, steps, 0
+        self._means, self._squares = ([np.zeros_like(each) for each in weights] for _ in range(2))
+
+    def step(self, slopes: Sequence[Vectors]) -> None:
+        self._done += 1
+        rate = RATE * (1 - self._done / (self._steps + 1))
+        parts = zip(self._weights, self._decays, slopes, self._means, self._squares, strict=True)
+        for weight, decay, slope, mean, square in parts:
+            mean += 0.1 * (slope - mean)
+            square += 0.001 * (slope**2 - square)
+            move = (mean / (1 - 0.9**self._done)) / (np.sqrt(square / (1 - 0.999**self._done)) + 1e-8)
+            weight -= (rate * (move + decay * weight)).astype(np.float32)
+
+
 def fit_net(given: Vectors, wanted: Vectors, seed: int, *, hidden: int, steps: int, dropped: float) -> Net:
     """Fit a net with one hidden layer by Adam with decaying weights.
 
@@ -27,9 +49,8 @@ def fit_net(given: Vectors, wanted: Vectors, seed: int, *, hidden: int, steps: i
     begun = [chance.normal(0, (2 / size) ** 0.5, (size, hidden)), np.zeros(hidden)]
     begun += [chance.normal(0, hidden**-0.5, hidden), np.zeros(1)]
     weights = [each.astype(np.float32) for each in begun]
-    first = [np.zeros_like(each) for each in weights]
-    second = [np.zeros_like(each) for each in weights]
-    for step in range(1, steps + 1):
+    adam = Adam(weights, [DECAY, 0, 0, 0], steps)
+    for _ in range(steps):
         rows = chance.choice(len(given), ROWS)
         x, y = given[rows], wanted[rows]
         x = x * (chance.random(x.shape, dtype=np.float32) >= dropped) / (1 - dropped)
@@ -37,13 +58,7 @@ def fit_net(given: Vectors, wanted: Vectors, seed: int, *, hidden: int, steps: i
         active = np.maximum(inner, 0)
         error = (1 / (1 + np.exp(-(active @ weights[2] + weights[3]))) - y) / len(x)
         back = np.outer(error, weights[2]) * (inner > 0)
-        slopes = [x.T @ back, back.sum(axis=0), active.T @ error, error.sum(keepdims=True)]
-        for at, slope in enumerate(slopes):
-            first[at] += 0.1 * (slope - first[at])
-            second[at] += 0.001 * (slope**2 - second[at])
-            rate = RATE * (1 - step / (steps + 1))
-            move = (first[at] / (1 - 0.9**step)) / (np.sqrt(second[at] / (1 - 0.999**step)) + 1e-8)
-            weights[at] -= rate * (move + DECAY * weights[at] * (weights[at].ndim > 1))
+        adam.step([x.T @ back, back.sum(axis=0), active.T @ error, error.sum(keepdims=True)])
     return weights[0], weights[1], weights[2], float(weights[3][0])
 
 
@@ -58,9 +73,11 @@ def fit_classes(given: Vectors, classes: Vectors, weights: Vectors) -> tuple[Vec
         np.vstack([chance.normal(0, (2 / size) ** 0.5, (size, width)), np.zeros(width)]).astype(np.float32)
         for size, width in ((given.shape[1], CLASSES_HIDDEN), (CLASSES_HIDDEN, classes.shape[1]))
     ]
-    first, second = ([np.zeros_like(each) for each in layers] for _ in range(2))
+    # Constants do not decay.
+    decays = [np.append(np.full(len(each) - 1, CLASSES_DECAY), 0)[:, None] for each in layers]
+    adam = Adam(layers, decays, CLASSES_STEPS)
     share = weights / weights.sum()
-    for step in range(1, CLASSES_STEPS + 1):
+    for _ in range(CLASSES_STEPS):
         rows = chance.choice(len(given), ROWS, p=share)
         x = given[rows] * (chance.random((ROWS, given.shape[1])) >= CLASSES_DROPPED) / (1 - CLASSES_DROPPED)
         x = _with_ones(x.astype(np.float32))
@@ -69,13 +86,7 @@ def fit_classes(given: Vectors, classes: Vectors, weights: Vectors) -> tuple[Vec
         odds = active @ layers[1]
         odds = np.exp(odds - odds.max(axis=1, keepdims=True))
         error = (odds / odds.sum(axis=1, keepdims=True) - classes[rows]) / ROWS
-        slopes = [x.T @ (error @ layers[1][:-1].T * (inner > 0)), active.T @ error]
-        for layer, slope, mean, square in zip(layers, slopes, first, second, strict=True):
-            mean += 0.1 * (slope - mean)
-            square += 0.001 * (slope**2 - square)
-            rate = RATE * (1 - step / (CLASSES_STEPS + 1))
-            layer -= rate * (mean / (1 - 0.9**step)) / (np.sqrt(square / (1 - 0.999**step)) + 1e-8)
-            layer[:-1] *= 1 - rate * CLASSES_DECAY
+        adam.step([x.T @ (error @ layers[1][:-1].T * (inner > 0)), active.T @ error])
     return layers[0], layers[1]
 
 

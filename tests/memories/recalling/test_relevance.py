@@ -24,6 +24,7 @@ from memories.recalling.recall import (
 from memories.recalling.workspace_search import search_workspace
 from memories.views.panel_context import PanelFilters, search_panel
 from memoryhub.llm.base import Embedder
+from memoryhub.llm.bundled_embedder import TwoEncoders
 from tests.conftest import Cast
 from tests.factories import HERE, make_memory
 from tests.fakes.embedder import FakeEmbedder
@@ -237,11 +238,28 @@ def test_strong_first_is_used_whatever_the_message_seems_to_be() -> None:
     """The kind of a message alone does not veto the memory that clearly answers it."""
     vector = np.zeros(769, dtype=np.float32)
     vector[384] = 1.0
-    message = relevance.read_message("Ben on call", vector)._replace(kinds=np.array([4.0, -4.0, -4.0, -4.0]))
+    message = relevance.read_message("Ben on call", vector)._replace(
+        kinds=np.array([4.0, -4.0, -4.0, -4.0, 1.0])
+    )
     clear = relevance.Found("Ben is on call this week", 0.95, 1.0, 0.6, (0.0, 1.5, 0.0, -2.0, -2.0, 0.0))
     far = relevance.Found("The office is in Lisbon", 0.05, 0.0, 0.05, (0.0, 0.1, 0.0, -2.0, -2.0, 0.0))
     judged = relevance.judge(message, [clear, far, far], [far.products[:3]] * 20)
     assert judged[0].value > 0.57 > judged[1].value
+
+
+def test_message_that_asks_for_several_facts_needs_more_memories() -> None:
+    pairs = {
+        "Who is on call?": "Who is on call this week, and who has to approve a refund of 300 euros?",
+        "Wann öffnet die Praxis?": "Wann öffnet die Praxis, wer vertritt sie im August, und was kostet ein Termin?",
+        "Quel est le délai de livraison ?": "Quel est le délai, qui livre et que faire si un colis est perdu ?",
+    }
+    embedder = TwoEncoders()
+
+    def number(text: str) -> float:
+        return float(relevance.read_message(text, embedder.embed_queries([text])[0]).kinds[-1])
+
+    numbers = {(one, several): (number(one), number(several)) for one, several in pairs.items()}
+    assert all(one < several - 0.3 for one, several in numbers.values()), numbers
 
 
 def test_what_is_over_is_judged_by_whether_the_past_is_asked_for(cast: Cast) -> None:
