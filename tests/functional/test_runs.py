@@ -1,4 +1,4 @@
-"""A run by the keyboard alone: started, its plan changed, watched, stopped, its memory opened, undone, repeated."""
+"""A run with a plan, watched, stopped and resumed; and research in a chat, whose plan is changed by the keyboard."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -7,8 +7,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.fakes.openai_server import HOLD, Answer, Call, Received, Reply
-from tests.functional.conftest import ScriptedHub, shoot, sign_up
-from tests.functional.keys import follow, press, tab_to, write
+from tests.functional.conftest import ScriptedHub, send, shoot, sign_up
+from tests.functional.keys import press
 from tests.functional.looks import look
 from tests.functional.test_deep_think import begin, choose, remember
 
@@ -30,8 +30,6 @@ def answering(request: Received) -> Reply:
         return Answer("A 12 euros, B 9 euros, ", HOLD, "C 7 euros")
     if asked.startswith("Write it") and not request.tool_results:
         return Answer(calls=[Call("memory_read", {"keys": ["task:offers", "task:rules"]})])
-    if asked.startswith("Find") and not request.tool_results:
-        return Answer(calls=[Call("x_save_memory", {"content": "We host in Europe alone"})])
     return Answer(REPORT if asked.startswith("Write it") else "Only hosts in Europe.")
 
 
@@ -43,65 +41,36 @@ def held(scripted_hub: ScriptedHub) -> Iterator[None]:
     scripted_hub.server.release()
 
 
-def undo_what_it_saved(page: Page) -> None:
-    """Undo a saved memory and restore it; undo it again and reload, after which it is gone."""
-    saved = page.locator("section", has=page.get_by_role("heading", name="Saved to memory"))
-    press(page, "Undo")
-    expect(saved.get_by_text("Forgotten.")).to_be_visible()
-    shoot(page, "run-undone")
-    press(page, "Undo")
-    expect(saved).to_contain_text("We host in Europe alone")
-    page.reload()
-    press(page, "Undo")
-    expect(saved.get_by_text("Forgotten.")).to_be_visible()
-    page.reload()
-    expect(page.get_by_role("heading", name="Memory of this run")).to_be_visible()
-    expect(saved).to_have_count(0)
-
-
 def test_a_run_is_planned_watched_and_read(
     open_scripted_page: Callable[..., Page], scripted_hub: ScriptedHub, held: None
 ) -> None:
+    """Saved memories and their undo, repeated runs and templates: tests/chat/runs."""
     page = open_scripted_page()
     sign_up(page, "runner")
-    page.goto(page.url.rstrip("/") + "/runs/" if "/workspaces/" in page.url else page.url)
-    write(page, "Task", "Compare our three hosting offers and recommend one. We host in Europe alone.")
-    press(page, "It may save what it finds to memory", "Space")
-    follow(page, "Start")
+    page.goto(page.url.rstrip("/") + "/runs/")
+    page.get_by_label("Task").fill("Compare our three hosting offers and recommend one.")
+    page.get_by_role("button", name="Start").press("Enter")
     expect(page.get_by_text("This is the plan.")).to_be_visible(timeout=20_000)
-    write(page, "Our rules", "Find our rules for hosting.")
+    page.get_by_label("Our rules").fill("Find our rules for hosting.")
     shoot(page, "run-plan")
-    press(page, "Start")
+    page.get_by_role("button", name="Start").press("Enter")
+    state = page.locator("#run-live .tag").first
     expect(page.locator(".run-task--done")).to_have_count(1, timeout=20_000)
     expect(page.locator(".run-task--running")).to_have_count(1)
-    shoot(page, "run-going")
     press(page, "Stop")
-    expect(page.locator("#run-live .tag").first).to_have_text("Stopped")
+    expect(state).to_have_text("Stopped")
     expect(page.locator(".run-task--running")).to_have_count(0)
-    shoot(page, "run-stopped")
     press(page, "Resume")
-    expect(page.locator("#run-live .tag").first).to_have_text("Running")
+    expect(state).to_have_text("Running")
     scripted_hub.server.release()
-    expect(page.locator("#run-live .tag").first).to_have_text("Done", timeout=20_000)
+    expect(state).to_have_text("Done", timeout=20_000)
     expect(page.locator(".prose")).to_contain_text("Take offer B")
+    expect(page.locator(".run-graph__task--done")).to_have_count(3)
     press(page, "Result of “The offers”")
     expect(page.locator(".run-entry__text").first).to_contain_text("C 7 euros")
     look(page, "run-done")
-    expect(page.locator(".run-graph__task--done")).to_have_count(3)
-    undo_what_it_saved(page)
     press(page, "Log")
     expect(page.locator(".run-log")).to_contain_text("Read: Result of “The offers”, Result of “Our rules”")
-    shoot(page, "run-log")
-    tab_to(page, "Run again from here", "Shift+Tab")  # the report is the last of them
-    page.keyboard.press("Enter")
-    expect(page.locator("#run-live .tag").first).to_have_text("Done", timeout=20_000)
-    expect(page.locator(".prose")).to_contain_text("Take offer B")
-    press(page, "Save as a template")
-    write(page, "Name", "Offers")
-    follow(page, "Save")
-    expect(page.get_by_label("Task")).to_have_value(re.compile("Compare our three"))
-    follow(page, "Start")
-    expect(page.get_by_text("This is the plan.")).to_be_visible()  # the stored plan, without a model
 
 
 def change_by_keyboard(page: Page) -> None:
@@ -120,7 +89,6 @@ def change_by_keyboard(page: Page) -> None:
         page.keyboard.type(text)
     plan.get_by_role("button", name="Leave out", exact=False).last.press("Enter")
     expect(plan.locator("textarea")).to_have_count(4)
-    shoot(page, "research-plan-changed")
     page.reload()  # the changes are stored
     expect(plan.get_by_label("The offers", exact=True)).to_have_value("Collect two offers.")
     plan.get_by_role("button", name="Start", exact=True).press("Enter")
@@ -148,15 +116,12 @@ def test_research_in_a_chat_opens_its_sources(
     begin(page, "researcher")
     remember(page, "We host in Europe alone")
     choose(page, "Research")
-    page.get_by_role("textbox", name="Message", exact=True).fill("Where may we host?")
-    page.keyboard.press("Enter")
+    send(page, "Where may we host?")
     change_by_keyboard(page)
     citation = page.locator(".message .prose a", has_text="[1]")
     expect(citation).to_be_visible(timeout=30_000)
     assert set(asked) == {"Find our rules.", "Collect two offers.", "Write it.", "Say what is missing."}
     assert asked[-1] == "Say what is missing."  # it was moved to the end, so the others are done before it
-    look(page, "research")
     with page.context.expect_page() as opened:
         citation.click()
     expect(opened.value.locator("[data-memory]", has_text="We host in Europe alone")).to_be_visible()
-    shoot(opened.value, "research-source")
