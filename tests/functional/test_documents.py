@@ -6,7 +6,7 @@ from collections.abc import Callable
 from playwright.sync_api import Page, Route, expect
 
 from tests.fakes.openai_server import Answer, Received, Reply
-from tests.functional.conftest import ScriptedHub, finished, send, shoot, sign_up
+from tests.functional.conftest import ScriptedHub, finished, send, sign_up
 from tests.functional.looks import look
 from tests.functional.test_artifacts import artifacts_of
 from tests.workspaces.documents.samples import SENTENCE, pdf
@@ -37,7 +37,6 @@ def test_a_pdf_is_brought_asked_about_and_opened_at_its_page(
     files = page.locator(".attached__file")
     expect(files).to_have_count(2)
     expect(files.nth(1)).to_contain_text("damaged", timeout=30_000)
-    shoot(page, "documents-1-brought")
     files.nth(1).get_by_role("button", name="Leave out").click()
     expect(page.locator("[data-composer]")).to_be_focused()
     answer = send(page, "Where is the key?")  # waits until the file is read
@@ -54,7 +53,6 @@ def test_a_pdf_is_brought_asked_about_and_opened_at_its_page(
     asked = page.locator("mark")
     expect(asked).to_have_text(re.compile(SENTENCE))
     expect(asked).to_be_in_viewport()
-    look(page, "documents-3-opened")
     page.goto(page.url.split("documents/")[0] + "documents/")
     page.get_by_role("button", name="Delete House.pdf").focus()
     assert page.evaluate(FOCUSED_WHEN_REDRAWN) == "Delete House.pdf"
@@ -67,7 +65,6 @@ def test_a_pdf_is_brought_asked_about_and_opened_at_its_page(
     choice = page.get_by_label("Documents for this message")
     expect(choice.locator("option")).to_have_count(3)  # without the removed one
     choice.select_option("none")
-    shoot(page, "documents-4-chosen")
     without = send(page, "Where is the key?")
     finished(without)
     expect(without).to_contain_text("I do not know.")
@@ -120,7 +117,6 @@ def test_files_are_pasted_and_dropped_each_with_its_progress_stopped_tried_again
     expect(files.nth(3)).to_contain_text("uploading")
     files.nth(3).get_by_role("button", name="Leave out").click()
     expect(files).to_have_count(3)
-    shoot(page, "documents-5-dropped-desktop-light")
     address = page.locator("#composer").get_attribute("data-documents")
     assert page.request.get(str(address)).json()["items"] == []  # drafts until they are sent
     failed.clear()
@@ -142,8 +138,6 @@ def test_files_are_pasted_and_dropped_each_with_its_progress_stopped_tried_again
     expect(rows).to_have_count(2)  # without a reload
     body.evaluate(BRING, ["drop", ["again.md", "Chosen here."]])
     expect(files.nth(2).locator("[data-state]")).to_have_text("already here, ready")
-    page.set_viewport_size({"width": 390, "height": 844})
-    shoot(page, "documents-7-page-phone-light")
     for route in held:
         route.abort()
 
@@ -161,7 +155,6 @@ def test_a_file_beside_a_private_chat_is_ones_own_and_deleted_when_left_out(
     body.evaluate(BRING, ["drop", ["diagnosis.md", "Nobody may know."]])
     expect(files.locator("[data-state]")).to_have_text("ready", timeout=30_000)
     expect(readers).to_be_visible()
-    shoot(page, "documents-7-private-phone-light")
     with page.expect_response(lambda answer: answer.request.method == "DELETE") as deleted:
         files.get_by_role("button", name="Leave out").click()
     assert deleted.value.status == 204
@@ -180,7 +173,6 @@ def test_a_file_beside_a_private_chat_is_ones_own_and_deleted_when_left_out(
     page.get_by_label("Visible to", exact=True).select_option(index=1)
     page.get_by_role("button", name="Change").click()
     expect(page.get_by_text("sees “mine.md” now")).to_be_visible()
-    page.set_viewport_size({"width": 390, "height": 844})
 
     page.goto(f"{address}?temporary=on")
     expect(page.locator("[data-attach]")).to_have_count(0)

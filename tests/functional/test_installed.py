@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 from playwright.sync_api import Browser, Page, expect
 
 from tests.fakes.openai_server import HOLD, Answer
-from tests.functional.conftest import ScriptedHub, open_more, shoot, sign_up
+from tests.functional.conftest import ScriptedHub, open_more, sign_up
 from tests.functional.keys import press
 
 HEARS = """window.SpeechRecognition = class {
@@ -57,7 +57,6 @@ def test_without_a_connection_there_is_a_page_and_nothing_else_is_kept(
         context.set_offline(True)
         page.goto("/")
         expect(page.get_by_role("heading", name="MemoryHub cannot be reached")).to_be_visible()
-        shoot(page, "offline-phone-light")
         context.set_offline(False)
         page.get_by_role("link", name="Try again").click()
         expect(page.get_by_role("textbox", name="Message", exact=True)).to_be_visible()
@@ -107,11 +106,9 @@ def test_dictation_and_reading_aloud(
     page.get_by_role("button", name="Dictate").click()
     dialog = page.get_by_role("dialog", name="Dictation uses your browser's speech service")
     expect(dialog).to_be_visible()
-    shoot(page, "installed-dictation")
     dialog.get_by_role("button", name="Dictate").click()
     message = page.get_by_role("textbox", name="Message", exact=True)
     expect(message).to_have_value("buy plums")
-    shoot(page, "installed-listening")
     page.get_by_role("button", name="Stop listening").click()
     expect(message).to_be_focused()
 
@@ -124,7 +121,6 @@ def test_dictation_and_reading_aloud(
     expect(aloud).to_have_attribute("aria-pressed", "true")
     told = page.evaluate("() => spoken.map((said) => [said.text.trim(), said.voice.name])")
     assert told == [["Plums bought.", "Here"]], "by a voice of this device"
-    shoot(page, "installed-aloud")
     aloud.press("Enter")
     expect(aloud).to_have_attribute("aria-pressed", "false")
     assert page.evaluate("() => spoken.length") == 1, "pressed again, it stops"

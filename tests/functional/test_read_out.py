@@ -6,9 +6,8 @@ from threading import Event
 from playwright.sync_api import Page, expect
 
 from tests.fakes.openai_server import Answer, Failure, Received, Reply
-from tests.functional.conftest import SLOW, ScriptedHub, finished, sign_up
-from tests.functional.keys import press, tab_to
-from tests.functional.test_walked_by_keys import come_in, say, take
+from tests.functional.conftest import SLOW, ScriptedHub, finished, send, sign_up
+from tests.functional.keys import press
 
 LISTEN = """() => {
   window.heard = [];
@@ -105,11 +104,13 @@ def test_a_cut_answer_goes_on_and_a_chat_and_a_memory_are_pinned_with_keys_alone
     page = open_scripted_page()
     page.set_viewport_size({"width": 1440, "height": 900})
     focused = page.locator(":focus")
-    come_in(page, "pins_by_keys")
+    sign_up(page, "pins_by_keys")
+    page.get_by_role("button", name="Yes, remember").press("Enter")
+    expect(page.locator("#consent")).to_have_count(0)
     page.evaluate(LISTEN)
-    answer = say(page, "Which tea is green?")
+    answer = send(page, "Which tea is green?")
     finished(answer)
-    press(page, "Continue")
+    answer.get_by_role("button", name="Continue").press("Enter")
     expect(answer.locator(".prose")).to_contain_text("and gyokuro, which is shaded.")
     finished(answer)
     expect(answer.get_by_role("button", name="Continue")).to_have_count(0)
@@ -118,7 +119,7 @@ def test_a_cut_answer_goes_on_and_a_chat_and_a_memory_are_pinned_with_keys_alone
     chats = page.locator("#chat-list")
     pinned = chats.get_by_role("region", name="Pinned")
     for act, count in (("Pin", 1), ("Unpin", 0)):
-        press(page, "Actions for")
+        chats.locator(".chat-row summary").press("Enter")
         expect(chats.get_by_role("button", name=act, exact=True)).to_be_visible()
         page.keyboard.press("ArrowDown")
         expect(focused).to_have_text(act)
@@ -126,14 +127,13 @@ def test_a_cut_answer_goes_on_and_a_chat_and_a_memory_are_pinned_with_keys_alone
         expect(pinned).to_have_count(count)
         expect(chats.locator(".chat-row summary:focus")).to_have_count(1)
 
-    take(page, "remember some")
+    page.locator("#panel").get_by_role("button", name="Add").press("Enter")
     page.keyboard.type("The ferry leaves at nine")
     press(page, "Remember")
     card = page.locator("#panel [data-memory]")
     expect(card).to_be_visible(timeout=SLOW)
     for act in ("Pin", "Unpin"):
-        tab_to(page, "Forget")
-        press(page, "More")
+        card.locator("summary", has_text="More").last.press("Enter")
         expect(card.get_by_role("button", name=act, exact=True)).to_be_visible()
         page.keyboard.press("ArrowDown")
         expect(focused).to_have_text(act)
