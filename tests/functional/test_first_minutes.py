@@ -8,9 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.fakes.ollama import CHAT, EMBEDDER, Ollama
-from tests.fakes.openai_server import Failure, ScriptedOpenAI
-from tests.functional.conftest import SIZES, finished, send, sign_up
-from tests.functional.keys import press, write
+from tests.functional.conftest import SIZES, sign_up
 from tests.functional.looks import look
 from tests.functional.test_readme_story import ASKED, ReadmeSteps, as_llama_answers
 from tests.stack import Stack, Web, running_stack
@@ -68,7 +66,6 @@ def test_a_model_of_this_machine_answers_after_signing_up_and_two_presses(
     page.goto("/")
     sign_up(page, "ada")
     expect(page.get_by_text("You're the administrator")).to_be_visible()
-    look(page, "first-welcome")
     page.get_by_role("button", name="Yes, remember").click()
     expect(page.locator("#consent")).to_have_count(0)
     expect(page.get_by_text("You're the administrator")).to_be_visible()
@@ -77,7 +74,6 @@ def test_a_model_of_this_machine_answers_after_signing_up_and_two_presses(
     look(page, "first-found")
     page.get_by_role("button", name=f"Connect {EMBEDDER}").click()
     expect(page.get_by_text(f"“{EMBEDDER}” does not answer.")).to_be_visible()
-    look(page, "first-embedder")
     page.get_by_role("button", name=f"Connect {CHAT}").click()
     expect(page.locator("#toasts")).to_contain_text("is connected and answers in “Personal” now")
     expect(page.locator("[data-prompt]")).to_have_count(3)
@@ -99,47 +95,3 @@ def test_a_model_of_this_machine_answers_after_signing_up_and_two_presses(
     second.goto("/connections/")
     expect(second.get_by_text("Ask one of them if you need another")).to_be_visible()
     expect(second.get_by_role("button", name="Connect")).to_have_count(0)
-
-
-def test_a_model_elsewhere_is_connected_by_keys_alone(
-    open_scripted_page: Callable[..., Page],
-) -> None:
-    server = ScriptedOpenAI().start()
-    unknown = Failure(404, "There is no such model.", code="model_not_found")
-    server.respond = lambda request: (
-        as_llama_answers(request) if request.body["model"] == server.model else unknown
-    )
-    page = open_scripted_page()
-    try:
-        sign_up(page, "elsewhere")
-        press(page, "Not now")
-        expect(page.locator("#consent")).to_have_count(0)
-        page.goto("/connections/")
-        press(page, "Other")
-        expect(page.locator("#preset-other")).to_have_attribute("aria-current", "true")
-        write(page, "Address", server.base_url)
-        write(page, "Key", "sk-wrong")
-        press(page, "Show its models")
-        expect(page.get_by_text("No list of models came from there")).to_be_visible()
-        page.goto("/connections/?preset=other")
-        write(page, "Address", server.base_url)
-        write(page, "Key", server.api_key)
-        press(page, "Show its models")
-        expect(page.locator("#connect-report")).to_contain_text("in the field now")
-        expect(page.locator("#connect-models")).to_be_focused()
-        expect(page.locator("#offered-models option")).to_have_attribute("value", server.model)
-        write(page, "Model", "no-such-model")
-        press(page, "Connect")
-        expect(page.locator("#connect-report")).to_contain_text("does not answer")
-        expect(page.get_by_role("button", name="Save anyway")).to_be_visible()
-        look(page, "first-form-failed")
-        write(page, "Model", server.model)
-        press(page, "Test")
-        expect(page.locator("#connect-report")).to_contain_text("It did not call the tool.")
-        press(page, "Connect")  # the typed key is still in its field
-        expect(page.locator("#toasts")).to_contain_text("is connected and answers in “Personal” now")
-        finished(send(page, "When does the ferry leave?"))
-        page.goto("/connections/")
-        expect(page.get_by_role("link", name=server.model)).to_be_visible()
-    finally:
-        server.stop()
