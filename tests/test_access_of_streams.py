@@ -5,7 +5,7 @@ import pytest
 from tests.access_docs import PEOPLE
 from tests.conftest import Cast
 from tests.routes import ROWS, Row
-from tests.test_access_matrix import ask, people_of
+from tests.test_access_matrix import ask, cookies_of, people_of
 from tests.world import make_world
 
 
@@ -13,5 +13,6 @@ from tests.world import make_world
 @pytest.mark.django_db(transaction=True)
 def test_who_may(row: Row, cast: Cast) -> None:
     world = make_world(cast)
-    got = [ask(row, world.address(row), world.data(row), person) for person in people_of(cast)]
+    cookies = [cookies_of(person, fresh=bool(row.fresh)) for person in people_of(cast)]
+    got = [ask(row, world.address(row), world.data(row), each) for each in cookies]
     assert dict(zip(PEOPLE, got, strict=True)) == dict(zip(PEOPLE, row.statuses, strict=True))

@@ -20,7 +20,7 @@ from memoryhub import pubsub
 from tests.conftest import Cast
 from tests.factories import make_chat, make_memory, make_message
 from tests.routes import ROWS, Row
-from tests.test_access_matrix import ask
+from tests.test_access_matrix import ask, cookies_of
 from tests.world import World, make_world
 from workspaces.access import default_workspace
 from workspaces.models import User
@@ -66,7 +66,8 @@ def routes_left_open(cast: Cast, rows: list[Row]) -> list[str]:
     found = []
     for world, row, person in product(hidden_worlds(cast), rows, people):
         with transaction.atomic():
-            if (status := ask(row, world.url(row), world.data(row), person)) != 404:
+            cookies = cookies_of(person, fresh=bool(row.fresh))
+            if (status := ask(row, world.url(row), world.data(row), cookies)) != 404:
                 chat = Chat.objects.get(public_id=world.ids["chat_id"])
                 found.append(f"{row} answers {person} with {status} (private: {chat.is_private})")
             transaction.set_rollback(True)
