@@ -8,12 +8,14 @@ from typing import Any
 
 import httpx2 as http
 
-from tests.chat.runs.test_killed import PLANS
+from tests.chat.runs import test_killed
 from tests.fakes.openai_server import HOLD, Answer, Call, Received
 from tests.memoryhub.local.processes import wait_until
 from tests.stack import Stack, Web, signed_up
 from tests.verification.conftest import Hub
 
+STEP = {"tasks": [{"id": "one", "title": "One", "description": "Slowly."}]}
+PLANS = {"step": STEP, **test_killed.PLANS}
 AT_ONCE = {"step": 1, "list": 3, "team": 3}  # pending replies of the model in each
 
 

@@ -72,7 +72,7 @@ def test_another_goes_on_behind_what_a_dead_worker_had_done(
     mode = "multi-agent" if what == "team" else "plan"
     wanted = RunRequest("Do it", mode, plan=PLANS[what])
     run = start_run(place, wanted, by=cast.owner, now=timezone.now())
-    at_once = 3
+    at_once = 3  # pending replies
 
     def is_held() -> bool:
         return sum(bool(request.tool_results) for request in scripted_model.chat_requests) == at_once
