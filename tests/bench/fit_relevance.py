@@ -140,6 +140,7 @@ GROUPS_WEIGH = {"own": 1.0, "workspaces": 1.0, "prefeval": 0.35, "locomo": 0.35,
 VARIANTS_WEIGH = {"whole": 1.0, "few": 0.5, "part": 0.6, "mixed": 0.6}
 EVERYDAY_WEIGHS = 1.8
 LACKING_WEIGHS = 2.0  # times as much: questions whose answer is missing
+REQUESTS_WEIGH = 4.0  # times as much: there are few, and they begin as tasks do ("Tell me …")
 LEAST_SCALE = 0.15  # so that rare measures do not get large weights
 WORK_WEIGHS = 1.5  # times as much: rules for work are the hardest to find
 RULES_WEIGH = 1.4  # times as much: a rule costs little to include and much to miss where work is requested
@@ -258,7 +259,9 @@ def message_heads(data: Data, used: Array) -> tuple[Array, Array, Array]:
     by_number = np.eye(relevance.NUMBERS, dtype=np.float32)[numbers]
     classes = np.hstack([three[:, :1], three[:, 1:2] * by_number, three[:, 2:] * by_number])
     given = relevance.STEEP * np.vstack([data.vectors[rows], data.requests])
-    hidden, outer = fit_classes(given, classes, (three / three.sum(axis=0)).sum(axis=1))
+    weights = (three / three.sum(axis=0)).sum(axis=1)
+    weights[len(rows) :] *= REQUESTS_WEIGH
+    hidden, outer = fit_classes(given, classes, weights)
     given = np.vstack([given, relevance.STEEP * data.past])
     past = np.concatenate([names == "past", np.ones(len(data.past), bool)])
     return hidden, outer, logistic(given, past, balanced(past, np.ones(len(past))), HEAD_RIDGE)
